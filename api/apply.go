@@ -29,14 +29,14 @@ type PodFiles interface {
 }
 
 // Outcome is what applying a pod file does, in the words of kubectl.
-type Outcome = podfiles.Outcome
+type Outcome string
 
 // The outcomes.
 const (
-	PodCreated    = podfiles.Created
-	PodConfigured = podfiles.Configured
-	PodUnchanged  = podfiles.Unchanged
-	PodPruned     = podfiles.Pruned
+	PodCreated    Outcome = "created"
+	PodConfigured Outcome = "configured"
+	PodUnchanged  Outcome = "unchanged"
+	PodPruned     Outcome = "pruned" // its file was removed by a request to prune
 )
 
 // ApplyRequest requests that a pod file is written to the pods directory.
@@ -150,11 +150,11 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Outcome == PodCreated && !q.DryRun {
+	if plan.Outcome == podfiles.Created && !q.DryRun {
 		s.awaitCreated(r.Context(), plan.Pod)
 	}
 	return Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: plan.Outcome, Changes: plan.Changes, Instead: plan.Instead, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
+		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: plan.Changes, Instead: plan.Instead, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -40,7 +40,7 @@ func TestApplyReturnsExistingPod(t *testing.T) {
 	if _, err := d.client.Apply(t.Context(), applied("bad", app("main", "sleep 1000"))); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := d.client.Pod(t.Context(), "bad"); err != nil || p.Status.Reason != lifecycle.Reason(podfiles.ReasonRejected) {
+	if p, err := d.client.Pod(t.Context(), "bad"); err != nil || p.Status.Reason != api.Reason(podfiles.ReasonRejected) {
 		t.Errorf("refused pod after Apply: %+v, %v", p, err)
 	}
 }

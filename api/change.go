@@ -33,9 +33,9 @@ func (c *Client) AddEphemeral(ctx context.Context, pod string, q EphemeralReques
 
 // ConditionRequest sets a condition of a pod.
 type ConditionRequest struct {
-	Status  string           `json:"status"` // "True", "False" or "Unknown"
-	Reason  lifecycle.Reason `json:"reason,omitempty"`
-	Message string           `json:"message,omitempty"`
+	Status  string `json:"status"` // "True", "False" or "Unknown"
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 	// UID, if set, restricts the request to the pod with this UID.
 	UID string `json:"-"`
 }
@@ -90,7 +90,7 @@ func (s *Server) setCondition(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := lifecycle.SetCondition{Status: q.Status, Reason: q.Reason, Message: q.Message}
+	c := lifecycle.SetCondition{Status: q.Status, Reason: lifecycle.Reason(q.Reason), Message: q.Message}
 	conditionType := lifecycle.ConditionType(r.PathValue("type"))
 	if err := s.o.Supervisor.SetCondition(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, conditionType, c, requester(r)); err != nil {
 		return nil, err

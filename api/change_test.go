@@ -10,8 +10,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
-	"github.com/podstead/podstead/supervisor/explain"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 func TestEphemeralContainer(t *testing.T) {
@@ -66,23 +64,23 @@ func TestConditionOfReadinessGate(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "readinessGates = [{ conditionType = \"example.org/door\" }]\n"+app("main", "trap 'exit 0' TERM; sleep 1000"))
 	uid := d.create(t, q).Metadata.UID
-	readyIs := func(status string, reason lifecycle.Reason) func(api.PodChange) bool {
+	readyIs := func(status string, reason api.Reason) func(api.PodChange) bool {
 		return func(c api.PodChange) bool {
 			for _, k := range c.Object.Status.Conditions {
-				if k.Type == lifecycle.PodReady {
+				if k.Type == api.PodReady {
 					return k.Status == status && k.Reason == reason
 				}
 			}
 			return false
 		}
 	}
-	d.await(t, uid, "pod that waits for its readiness gate", readyIs("False", lifecycle.ReasonReadinessGatesNotReady))
+	d.await(t, uid, "pod that waits for its readiness gate", readyIs("False", api.ReasonReadinessGatesNotReady))
 	for _, status := range []string{"True", "False", "Unknown", "True"} {
 		pod, err := d.client.SetCondition(t.Context(), "web", "example.org/door", api.ConditionRequest{Status: status, Reason: "Why", Message: "because", UID: uid})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := readyIs("False", lifecycle.ReasonReadinessGatesNotReady)
+		want := readyIs("False", api.ReasonReadinessGatesNotReady)
 		if status == "True" {
 			want = readyIs("True", "")
 		}
@@ -139,7 +137,7 @@ func TestWhy(t *testing.T) {
 		}
 	}
 	e, err := d.client.Why(t.Context(), "bad", 3)
-	if err != nil || e.UID != uid || e.State != explain.PodDeleted || len(e.Containers) != 1 || len(e.Containers[0].Runs) != 1 {
+	if err != nil || e.UID != uid || e.State != api.PodStateDeleted || len(e.Containers) != 1 || len(e.Containers[0].Runs) != 1 {
 		t.Errorf("of a deleted pod: %+v, %v", e, err)
 	}
 }

@@ -9,20 +9,18 @@ import (
 )
 
 // podOf converts a snapshot to the structure that kubectl prints.
-func podOf(s *supervisor.Snapshot, hostIPs []lifecycle.PodIP) Pod {
+func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 	p := Pod{
 		Kind: "Pod", APIVersion: "v1",
 		Metadata: Metadata{
 			Name: s.Pod.Name, Namespace: "default", UID: s.Facts.UID, Labels: s.Pod.Labels, Annotations: s.Pod.Annotations,
 			CreationTimestamp: seconds(s.Facts.Accepted.Wall),
 		},
-		Spec: PodSpec{Pod: *s.Pod},
-		Status: PodStatus{
-			Status: s.Status, HostIPs: hostIPs, Owner: s.Owner.String(), StoppedBy: s.Facts.Stop.By, StoppedAt: stoppedAt(s),
-			File: s.Owner.File, Pulling: s.Pulling,
-			AtRest: s.AtRest, NotDurable: s.NotDurable,
-		},
+		Spec:   PodSpec{Pod: *s.Pod},
+		Status: statusOf(&s.Status),
 	}
+	p.Status.HostIPs, p.Status.Owner, p.Status.StoppedBy, p.Status.StoppedAt = hostIPs, s.Owner.String(), s.Facts.Stop.By, stoppedAt(s)
+	p.Status.File, p.Status.Pulling, p.Status.AtRest, p.Status.NotDurable = s.Owner.File, pullingOf(s.Pulling), s.AtRest, s.NotDurable
 	if len(hostIPs) > 0 {
 		p.Status.HostIP = hostIPs[0].IP
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 	"github.com/podstead/podstead/test/fakefiles"
 )
@@ -82,7 +81,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
 		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats,
-		HostIPs: func() []lifecycle.PodIP { return []lifecycle.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
+		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // everyKind has a field of each kind that the output of get must keep.
@@ -96,7 +95,7 @@ func TestOutputIsInput(t *testing.T) {
 		p := api.Pod{
 			Kind: "Pod", APIVersion: "v1", Spec: api.PodSpec{Pod: *want},
 			Metadata: api.Metadata{Name: want.Name, UID: "u", Labels: want.Labels, Annotations: want.Annotations},
-			Status:   api.PodStatus{AtRest: true, Owner: "me", Pulling: map[string]lifecycle.Progress{"app": {}}},
+			Status:   api.PodStatus{AtRest: true, Owner: "me", Pulling: map[string]api.Progress{"app": {}}},
 		}
 		inJSON, err := json.MarshalIndent(p, "", "  ")
 		if err != nil {
@@ -128,7 +127,7 @@ func TestOwnFields(t *testing.T) {
 		Metadata: api.Metadata{Name: "web", Annotations: map[string]string{"note": "x"}},
 		Spec:     api.PodSpec{Pod: spec.Pod{Hash: "v1:1"}},
 		Status: api.PodStatus{
-			Owner: "me", StoppedBy: "you", StoppedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), File: "/pods.d/web.toml", AtRest: true, NotDurable: true, Pulling: map[string]lifecycle.Progress{"app": {}},
+			Owner: "me", StoppedBy: "you", StoppedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), File: "/pods.d/web.toml", AtRest: true, NotDurable: true, Pulling: map[string]api.Progress{"app": {}},
 		},
 	}
 	text, err := json.Marshal(want)

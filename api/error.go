@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // ErrUnavailable is wrapped by the errors of a [Client] if the daemon is not running or the connection was lost. A call whose connection
@@ -30,7 +29,7 @@ type Error struct {
 	// for that, and repeat the request.
 	Stopping string `json:"stopping,omitempty"`
 	// Refusals are all reasons for which a pod is rejected. The message contains the reason if there is only one.
-	Refusals []lifecycle.Refusal `json:"refusals,omitempty"`
+	Refusals []Refusal `json:"refusals,omitempty"`
 	// Pruned are the pods that were deleted by a request to prune that failed for others.
 	Pruned []Applied `json:"pruned,omitempty"`
 }
@@ -62,7 +61,7 @@ func rejection(rejected *supervisor.RefusedError) *Error {
 	if n := len(rejected.Refusals); n > 1 {
 		e.Message = fmt.Sprintf("pod %q rejected for %d reasons", rejected.Pod, n)
 	}
-	e.Refusals = rejected.Refusals
+	e.Refusals = convert(rejected.Refusals, refusalOf)
 	return e
 }
 

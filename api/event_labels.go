@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // maxLabelled is the number of pods above which a [labelFilter] forgets those that do not exist. A stream may run for a long time.
@@ -35,7 +36,7 @@ func (s *Server) labelFilter(text string) (*labelFilter, error) {
 	return &labelFilter{selector: selector, pods: s.o.Supervisor, known: map[string]labelled{}}, nil
 }
 
-func (f *labelFilter) has(e *Event) bool {
+func (f *labelFilter) has(e *event.Event) bool {
 	if f.selector.Empty() {
 		return true
 	}

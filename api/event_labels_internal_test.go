@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -50,7 +51,7 @@ func TestLabelFilterOfDeletedPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone, web := &Event{Pod: "gone", UID: uids["gone"]}, &Event{Pod: "web", UID: uids["web"]}
+	gone, web := &event.Event{Pod: "gone", UID: uids["gone"]}, &event.Event{Pod: "web", UID: uids["web"]}
 	if !f.has(gone) || !f.has(web) {
 		t.Fatal("the pods do not match")
 	}

@@ -41,7 +41,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
 		after = 0 // a sequence number of an unknown instance
 	}
-	selected := func(e *Event) bool {
+	selected := func(e *event.Event) bool {
 		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since) && labels.has(e)
 	}
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
@@ -61,7 +61,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 // instanceHeader is the header with the instance that the sequence numbers of events belong to.
 const instanceHeader = "Podstead-Instance"
 
-func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, follow bool, after uint64, selected func(*Event) bool) error {
+func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, follow bool, after uint64, selected func(*event.Event) bool) error {
 	ring := s.o.Supervisor.Events()
 	events, missed := ring.Since(after)
 	for following := false; ; following = true {
@@ -75,8 +75,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, 
 			if !selected(&e) {
 				continue
 			}
-			e.Boot, e.Mono = "", 0 // for the correction of the time, which was made
-			if err := send(e); err != nil {
+			if err := send(eventOf(&e)); err != nil {
 				return err
 			}
 		}
@@ -95,7 +94,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, 
 
 func missedEvents(n uint64) Event {
 	return Event{
-		Time: time.Now().UTC(), Level: event.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
+		Time: time.Now().UTC(), Level: EventWarning, Kind: EventsMissed, Reason: string(EventsMissed),
 		Fields: map[string]string{"missed": strconv.FormatUint(n, 10)}, Message: fmt.Sprintf("%d events are no longer kept", n),
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // withheld stands for what containers, hooks and probes of a pod have written whose secrets cannot be read.
@@ -102,37 +101,27 @@ func (s *Server) redactPods(ctx context.Context, pods []Pod) error {
 			if p.Metadata.UID == "" { // a file that is refused
 				return nil
 			}
-			status, err := redactStatus(&p.Status.Status, s.redactorOf(ctx, &p.Spec.Pod))
-			p.Status.Status = status
-			return err
+			redactStatus(&p.Status, s.redactorOf(ctx, &p.Spec.Pod))
+			return nil
 		})
 	}
 	return group.Wait()
 }
 
-// redactStatus returns a status without values of secrets; nil: they cannot be read.
-func redactStatus(status *lifecycle.Status, r *redact.Redactor) (redacted lifecycle.Status, err error) {
-	text, err := json.Marshal(status)
-	if err != nil {
-		return redacted, err
-	}
-	if err := json.Unmarshal(text, &redacted); err != nil { // a copy: others use the status
-		return redacted, err
-	}
+// redactStatus removes the values of secrets from a status, which no other request uses. Without a redactor, they cannot be read.
+func redactStatus(status *PodStatus, r *redact.Redactor) {
 	replace := func(message *string) {
 		if r != nil {
 			*message = r.Text(*message)
 		}
 	}
-	replace(&redacted.Message)
-	for i := range redacted.Conditions {
-		replace(&redacted.Conditions[i].Message)
+	replace(&status.Message)
+	for i := range status.Conditions {
+		replace(&status.Conditions[i].Message)
 	}
-	for _, list := range [][]lifecycle.ContainerStatus{
-		redacted.InitContainerStatuses, redacted.ContainerStatuses, redacted.EphemeralContainerStatuses,
-	} {
+	for _, list := range [][]ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
 		for i := range list {
-			for _, state := range []*lifecycle.State{&list[i].State, &list[i].LastState} {
+			for _, state := range []*ContainerState{&list[i].State, &list[i].LastState} {
 				if state.Waiting != nil {
 					replace(&state.Waiting.Message)
 				}
@@ -144,7 +133,6 @@ func redactStatus(status *lifecycle.Status, r *redact.Redactor) (redacted lifecy
 			}
 		}
 	}
-	return redacted, nil
 }
 
 // eventRedactor removes the values of secrets from events. The secrets of each pod are read once.
@@ -183,7 +171,7 @@ func (r *eventRedactor) event(ctx context.Context, e Event) Event {
 // withhold replaces what containers, hooks and probes have written. Other errors stay: the runtime has removed secrets from them.
 func withhold(e Event) Event {
 	fields := []string{"output", "message", "warning"}
-	if slices.Contains([]event.Kind{event.ProbeErrored, event.UpdateFailed, event.UpdateWaiting, event.RollbackStarted}, e.Kind) {
+	if slices.Contains([]event.Kind{event.ProbeErrored, event.UpdateFailed, event.UpdateWaiting, event.RollbackStarted}, event.Kind(e.Kind)) {
 		fields = append(fields, "error")
 	}
 	changed := false
@@ -193,7 +181,7 @@ func withhold(e Event) Event {
 		}
 	}
 	if changed {
-		e.Message = event.New(e.Kind, time.Time{}, e.Pod, e.Fields).Message
+		e.Message = event.New(event.Kind(e.Kind), time.Time{}, e.Pod, e.Fields).Message
 	}
 	return e
 }

@@ -13,19 +13,12 @@ import (
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
-const (
-	// FileAccepted is a condition that is present, and False, while a pod does not have the definition of its file: the file is invalid or
-	// rejected, its definition was rolled back, or an update waits.
-	FileAccepted lifecycle.ConditionType = "FileAccepted"
-	// ReasonUpdatePending is the reason of [FileAccepted] while an update waits, such as for an image.
-	ReasonUpdatePending lifecycle.Reason = "UpdatePending"
-	// maxFileErrors limits the number of errors of a file in a message.
-	maxFileErrors = 10
-)
+// maxFileErrors limits the number of errors of a file in a message.
+const maxFileErrors = 10
 
 // refusal is why the newest content of a file, or of several with the same pod, does not run.
 type refusal struct {
-	reason  lifecycle.Reason
+	reason  Reason
 	message string
 	// waiting reports that the definition is accepted, and runs later.
 	waiting bool
@@ -49,7 +42,7 @@ func (s *Server) refusals() map[string]*refusal {
 			continue
 		}
 		own := &refusal{
-			reason: cmp.Or(lifecycle.Reason(f.Reason), ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
+			reason: cmp.Or(Reason(f.Reason), ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
 			rolledBack: f.Reason == podfiles.ReasonRolledBack, undone: f.Undone,
 		}
 		if first := list[f.Pod]; first != nil && first.message != own.message {
@@ -111,7 +104,7 @@ func (f *refusal) addTo(p *Pod) {
 	if f == nil {
 		return
 	}
-	p.Status.Conditions = append(slices.Clone(p.Status.Conditions), lifecycle.Condition{
+	p.Status.Conditions = append(slices.Clone(p.Status.Conditions), Condition{
 		Type: FileAccepted, Status: "False", Reason: f.reason, Message: f.message,
 	})
 }
@@ -119,14 +112,14 @@ func (f *refusal) addTo(p *Pod) {
 // pod represents a file whose pod does not exist. As a pod that the kubelet rejects, it has the phase Failed.
 func (f *refusal) pod(name string) Pod {
 	p := Pod{Kind: "Pod", APIVersion: "v1", Metadata: Metadata{Name: name, Namespace: "default"}}
-	p.Status.Conditions = []lifecycle.Condition{}
-	p.Status.Phase, p.Status.Reason, p.Status.Message = lifecycle.PhaseFailed, f.reason, f.message
+	p.Status.Conditions = []Condition{}
+	p.Status.Phase, p.Status.Reason, p.Status.Message = PhaseFailed, f.reason, f.message
 	return p
 }
 
 // explain adds to the explanation of a pod why its file is not what runs. After a failed update the file needs to be corrected, although the
 // pod runs.
-func (f *refusal) explain(e *Explanation) {
+func (f *refusal) explain(e *explain.Explanation) {
 	if f == nil {
 		return
 	}
@@ -135,10 +128,10 @@ func (f *refusal) explain(e *Explanation) {
 }
 
 // explanation explains a file whose pod does not exist.
-func (f *refusal) explanation(name string) Explanation {
-	return Explanation{
+func (f *refusal) explanation(name string) explain.Explanation {
+	return explain.Explanation{
 		Pod: name, State: explain.PodRejected,
-		Cause: &explain.Cause{Kind: explain.AdmissionRejected, Reason: f.reason, Message: f.message},
+		Cause: &explain.Cause{Kind: explain.AdmissionRejected, Reason: lifecycle.Reason(f.reason), Message: f.message},
 	}
 }
 
@@ -153,7 +146,7 @@ func (s *Server) withRefused(list []Explanation) []Explanation {
 	for name, f := range refused {
 		e := f.explanation(name)
 		e.Render(now)
-		list = append(list, e)
+		list = append(list, explanationOf(&e))
 	}
 	slices.SortFunc(list, func(a, b Explanation) int { return cmp.Compare(a.Pod, b.Pod) })
 	return list

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -25,15 +24,15 @@ const (
 )
 
 // GenerationOutcome is what became of a generation.
-type GenerationOutcome = generation.Outcome
+type GenerationOutcome string
 
 // The outcomes.
 const (
-	GenerationProgressing = generation.Progressing
-	GenerationReady       = generation.Ready
-	GenerationFailed      = generation.Failed
-	GenerationRolledBack  = generation.RolledBack
-	GenerationSuperseded  = generation.Superseded
+	GenerationProgressing GenerationOutcome = "Progressing" // it is not ready yet
+	GenerationReady       GenerationOutcome = "Ready"       // it was ready and stayed so, or succeeded
+	GenerationFailed      GenerationOutcome = "Failed"      // it failed or was not ready in time, and was kept
+	GenerationRolledBack  GenerationOutcome = "RolledBack"  // it failed or was not ready in time, and another generation runs in its place
+	GenerationSuperseded  GenerationOutcome = "Superseded"  // the file was changed before it was ready
 )
 
 // Rollout is the generations of a pod of the pods directory, and what became of the newest definition in its file.
@@ -152,7 +151,7 @@ func (s *Server) rolloutOf(r *podfiles.Rollout, f *refusal) Rollout {
 	for i := range h.Generations {
 		g := &h.Generations[i]
 		converted.Generations = append(converted.Generations, Generation{
-			Generation: g.Number, Time: seconds(g.Since.Wall), Outcome: g.Outcome, Message: g.Message, By: g.By, Digest: g.Digest, Changes: g.Changes,
+			Generation: g.Number, Time: seconds(g.Since.Wall), Outcome: GenerationOutcome(g.Outcome), Message: g.Message, By: g.By, Digest: g.Digest, Changes: g.Changes,
 			Kept: g.Definition != nil,
 		})
 	}
@@ -205,7 +204,7 @@ func (s *Server) incomplete(pod, message string) (RolloutState, string) {
 		return RolloutFailed, "the pod is stopped: start it with podstead start " + pod
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == lifecycle.PodReady && c.Status != "True" && cmp.Or(c.Message, string(c.Reason)) != "" {
+		if c.Type == PodReady && c.Status != "True" && cmp.Or(c.Message, string(c.Reason)) != "" {
 			return RolloutProgressing, message + ": " + cmp.Or(c.Message, string(c.Reason))
 		}
 	}

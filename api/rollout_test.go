@@ -11,7 +11,6 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -87,7 +86,7 @@ func TestRolledBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lifecycle.Condition{
+	want := api.Condition{
 		Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack, Message: "generation 3 was rolled back: no memory; generation 2 runs",
 	}
 	if last := p.Status.Conditions[len(p.Status.Conditions)-1]; last != want {

@@ -60,7 +60,7 @@ type Options struct {
 	Stats   StatsSource
 	Version Version
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
-	HostIPs func() []lifecycle.PodIP
+	HostIPs func() []PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
 	StopDaemon func(by string)
 	Log        *slog.Logger // nil: discarded
@@ -91,7 +91,7 @@ func (s *Server) version() Version {
 	v := s.o.Version
 	if v.Policy != nil {
 		policy := s.o.Supervisor.Policy()
-		v.Policy = &policy
+		v.Policy = PolicyOf(&policy)
 	}
 	return v
 }
@@ -102,7 +102,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.HostIPs == nil {
-		o.HostIPs = func() []lifecycle.PodIP { return nil }
+		o.HostIPs = func() []PodIP { return nil }
 	}
 	if o.Restarter == nil {
 		o.Restarter = o.Supervisor

@@ -79,7 +79,7 @@ func TestPreviousOutput(t *testing.T) {
 	uid := d.create(t, file("web", "restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 300 }\n"+app("loops", "echo over; exit 1")+app("runs", "echo up; sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container in back-off", func(c api.PodChange) bool {
 		s := c.Object.Status.ContainerStatuses[0]
-		return s.State.Waiting != nil && s.State.Waiting.Reason == lifecycle.ReasonCrashLoopBackOff
+		return s.State.Waiting != nil && s.State.Waiting.Reason == api.ReasonCrashLoopBackOff
 	})
 	got, _ := d.read(t, "web", api.OutputQuery{Runs: api.PreviousRun, Containers: []string{"loops"}}, -1)
 	if diff := cmp.Diff([]string{"loops/1 stdout: over"}, got); diff != "" {

@@ -4,9 +4,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/admission"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Pod is a pod in the structure that kubectl prints.
@@ -53,30 +50,6 @@ type PodSpec struct {
 
 type hidden struct{}
 
-// PodStatus is v1.PodStatus with additional fields. In JSON they are annotations of the pod, see [spec.OwnAnnotations].
-type PodStatus struct {
-	lifecycle.Status
-
-	// HostIP is the address of the host that other hosts reach, and the first of HostIPs.
-	HostIP  string            `json:"hostIP,omitempty"`
-	HostIPs []lifecycle.PodIP `json:"hostIPs,omitempty"`
-	// Owner is the requester that created the pod, such as "podstead run, pid 7, uid 0", or "podstead run (exited)".
-	Owner string `json:"-"`
-	// StoppedBy is the requester that stopped the pod.
-	StoppedBy string `json:"-"`
-	// StoppedAt is when a client requested the stop of a pod that is stopped; zero: the pod is not stopped, is being deleted,
-	// or had completed before.
-	StoppedAt time.Time `json:"-"`
-	// File is the file in the pods directory that the pod follows; empty: it was created by a client.
-	File string `json:"-"`
-	// Pulling is the progress of image pulls and of imports of image archives, by container.
-	Pulling map[string]lifecycle.Progress `json:"-"`
-	// AtRest reports that no container runs and none will be started.
-	AtRest bool `json:"-"`
-	// NotDurable reports that the current state could not be saved.
-	NotDurable bool `json:"-"`
-}
-
 // PodChange is a value of a watch. The types are those of kubectl.
 type PodChange struct {
 	Type   string `json:"type"`
@@ -91,12 +64,6 @@ const (
 	// Listed is sent once, without a pod, after all existing pods were sent as [Added].
 	Listed = "BOOKMARK"
 )
-
-// Event is an event of a pod.
-type Event = event.Event
-
-// EventsMissed is the kind of an event that stands for events that are no longer kept. It has no pod. Its field "missed" is their number.
-const EventsMissed event.Kind = "EventsMissed"
 
 // CreateRequest requests a pod.
 type CreateRequest struct {
@@ -190,7 +157,7 @@ type Version struct {
 	PID        int    `json:"pid"`
 	OnDemand   bool   `json:"onDemand"` // started by a command, exits when it is idle
 	// Policy is the configuration of admission.
-	Policy *admission.Policy `json:"policy,omitempty"`
+	Policy *Policy `json:"policy,omitempty"`
 	// Instance is unique for each start of the daemon. Sequence numbers of events continue after a restart, unless the journal is lost.
 	Instance string `json:"instance"`
 }

@@ -9,7 +9,12 @@ import (
 )
 
 // Volume is a persistent volume of this host, with the pods that use it.
-type Volume = supervisor.Volume
+type Volume struct {
+	Name string   `json:"name"`
+	Pods []string `json:"pods,omitempty"` // that use it, sorted
+}
+
+func volumeOf(v *supervisor.Volume) Volume { return Volume{Name: v.Name, Pods: v.Pods} }
 
 // VolumeList is the list of persistent volumes.
 type VolumeList struct {
@@ -28,7 +33,7 @@ func (c *Client) RemoveVolume(ctx context.Context, name string) error {
 
 func (s *Server) volumes(r *http.Request) (any, error) {
 	list, err := s.o.Supervisor.Volumes(r.Context())
-	return VolumeList{Items: list}, err
+	return VolumeList{Items: convert(list, volumeOf)}, err
 }
 
 func (s *Server) removeVolume(r *http.Request) (any, error) {

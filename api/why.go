@@ -32,9 +32,6 @@ const (
 	maxSecretReads = 32
 )
 
-// Explanation is why a pod is in its state.
-type Explanation = explain.Explanation
-
 // ExplanationList is the explanations of all pods.
 type ExplanationList struct {
 	Items []Explanation `json:"items"`
@@ -83,7 +80,7 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if f := s.refusals()[name]; f != nil && f.absent() {
 		e := f.explanation(name)
 		e.Render(s.o.Supervisor.Now().Wall.Local())
-		return e, nil
+		return explanationOf(&e), nil
 	}
 	events, _ := s.o.Supervisor.History(r.Context(), name) // with an error it returns those that could be read
 	e, known := explain.ForDeletedPod(events)
@@ -91,7 +88,7 @@ func (s *Server) why(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "no such pod %q", name)
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())
-	return e, nil
+	return explanationOf(&e), nil
 }
 
 func (s *Server) whyAll(r *http.Request) (any, error) {
@@ -134,7 +131,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 		e.Redact(redact.New(values))
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())
-	return e
+	return explanationOf(&e)
 }
 
 // maxEvidenceLine is the maximum size of a log line in an explanation, in bytes. Longer lines are cut.

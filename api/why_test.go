@@ -12,7 +12,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
-	"github.com/podstead/podstead/supervisor/explain"
 )
 
 // leaky is a pod that writes the values of its secrets to its log: of an inline one, and of one that is in a directory.
@@ -55,7 +54,7 @@ func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
 		if report := e.Report(time.Now()); strings.Contains(report, "planted") {
 			t.Errorf("a secret is in\n%s", report)
 		}
-		if e.State != explain.PodFailed || e.Cause.Exit.Code != 3 || len(e.Containers) != 1 || e.Containers[0].Evidence == nil {
+		if e.State != api.PodStateFailed || e.Cause.Exit.Code != 3 || len(e.Containers) != 1 || e.Containers[0].Evidence == nil {
 			t.Fatalf("%+v", e)
 		}
 		return e.Containers[0].Evidence.Log

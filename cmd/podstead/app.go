@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
 // app is the program with its inputs and outputs.
@@ -77,12 +78,28 @@ started this way exits when it is idle.`,
 	addNamespaceFlag(root)
 	why := a.whyCommand()
 	why.Args = maxOnePod
-	root.AddCommand(
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.rolloutCommand(), a.editCommand(), a.cpCommand(), a.portForwardCommand(), a.validateCommand(), a.getCommand(), a.describeCommand(), a.topCommand(), a.logsCommand(), a.eventsCommand(), why, a.waitCommand(), a.conditionCommand(), a.deleteCommand(), a.volumeCommand(),
-		a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.versionCommand(),
-	)
+	addGroup(root, "Commands that change pods:",
+		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.cpCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
+		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
+	addGroup(root, "Commands that show pods:",
+		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand(), a.portForwardCommand())
+	const host = "Commands for the host:"
+	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.volumeCommand(), a.versionCommand())
+	root.SetHelpCommandGroupID(host)
+	root.SetCompletionCommandGroupID(host)
+	addGroup(root, "Commands of docker, podman and docker compose:",
+		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand())
 	root.AddCommand(hintCommands()...)
 	return root
+}
+
+// addGroup adds commands that the help lists under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // settingFlag holds the text of a setting's flag. Package config parses it.
@@ -162,7 +179,7 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Client, s.Connect(cmd.Context())
+	return s.Client, a.reach(cmd.Context(), s)
 }
 
 // colour reports whether stdout is a terminal that shows colours (https://no-color.org).
@@ -184,6 +201,17 @@ func (a *app) width() func() int {
 		}
 		return columns
 	}
+}
+
+// screen returns stdout for tables.
+func (a *app) screen() view.Screen {
+	s := view.Screen{W: a.out, Colour: a.colour()}
+	if f, ok := a.out.(*os.File); ok && a.isTerminal() {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Width = columns
+		}
+	}
+	return s
 }
 
 // isTerminal reports whether stdout is a terminal.

@@ -105,6 +105,7 @@ func graceFlag(cmd *cobra.Command, seconds *int) {
 // selection holds the pods that a command applies to.
 type selection struct {
 	names    []string // empty: all pods that the labels select
+	files    []string // define more names
 	labels   string
 	selector labels.Selector
 	fields   fieldSelection
@@ -112,6 +113,47 @@ type selection struct {
 
 func (s *selection) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.labels, "selector", "l", "", "`labels` that pods must have, such as app=web")
+}
+
+// filesFlag adds the flag -f, which selects the pods that files define.
+func (s *selection) filesFlag(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&s.files, "filename", "f", nil, "select the pods that this `file` or directory defines")
+	_ = cmd.RegisterFlagCompletionFunc("filename", completeFiles)
+}
+
+// addFiles adds the pods that the files of -f define. Call it before the names in the arguments are read.
+func (a *app) addFiles(cmd *cobra.Command, s *selection) error {
+	if err := stdinOnce(cmd, s.files); err != nil {
+		return err
+	}
+	names, err := a.podNames(s.files)
+	s.names = append(s.names, names...)
+	return err
+}
+
+// podNames returns the names of the pods that files and directories define.
+func (a *app) podNames(paths []string) ([]string, error) {
+	paths, err := expand(paths)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = readEach(paths, func(path, _ string) (*spec.Pod, error) {
+		text, err := a.readText(path)
+		if err != nil {
+			return nil, err
+		}
+		pod, found := spec.Parse(path, text)
+		if pod == nil {
+			for _, p := range found.Errors() {
+				a.problem(api.Problem(p))
+			}
+			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
+		}
+		names = append(names, pod.Name)
+		return pod, nil
+	})
+	return names, err
 }
 
 // read reads the names in the forms of kubectl: NAME, pod NAME, pod/NAME.

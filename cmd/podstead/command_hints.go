@@ -16,11 +16,11 @@ type commandHint struct {
 }
 
 var commandHints = []commandHint{
-	{[]string{"up", "create", "play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
-	{[]string{"down", "rm", "kill"}, "stop pods with podstead stop POD, or delete them with podstead delete POD"},
-	{[]string{"ps", "ls", "list", "pods", "status"}, "list pods with podstead get"},
-	{[]string{"inspect", "show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
-	{[]string{"load", "import", "pull"}, "set imageArchives in the pod file; the archives are imported before the pod starts"},
+	{[]string{"create", "play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
+	{[]string{"ls", "list", "pods", "status"}, "list pods with podstead get, or containers with podstead ps"},
+	{[]string{"show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
+	{[]string{"load", "import", "pull"}, "podstead apply pulls images before a pod starts; set imageArchives in the pod file to import archives"},
+	{[]string{"images"}, "list the images of containers with podstead ps -a"},
 	{[]string{"stats"}, "show what pods use with podstead top pods, or containers with podstead top containers"},
 	{[]string{"diff"}, "show what would change with podstead plan FILE"},
 	{[]string{"info", "check"}, "check the host with podstead doctor, and pod files with podstead validate"},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // conditionStatuses are the values of a condition.
@@ -53,7 +52,7 @@ its status, also when the daemon restarts, until it is set again or the pod is d
   podstead condition set web example.org/door=False --reason Maintenance --message "the load balancer is updated"`,
 		ValidArgsFunction: a.completeGates,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q.Reason = lifecycle.Reason(reason)
+			q.Reason = api.Reason(reason)
 			return a.setCondition(cmd, args, q)
 		},
 	}

@@ -90,7 +90,7 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	defer flush()
 	policy := c.Policy.Admission()
 	v := api.Version{
-		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: &policy,
+		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: api.PolicyOf(&policy),
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
@@ -141,7 +141,7 @@ func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
 		return err
 	}
 	if pods { // starts a daemon if none is running: a daemon that was killed leaves its pods behind
-		if err := s.Connect(cmd.Context()); err != nil {
+		if err := a.reach(cmd.Context(), s); err != nil {
 			return err
 		}
 		if err := a.deleteAll(cmd.Context(), &watcher{Starter: s}); err != nil {
@@ -156,14 +156,14 @@ func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
 	if err != nil {
 		return err
 	}
-	return stopDaemon(cmd.Context(), s.Client, v.PID)
+	return a.stopDaemon(cmd.Context(), s.Client, v.PID)
 }
 
 // daemonStopTimeout is longer than the daemon gives its own parts to stop.
 const daemonStopTimeout = time.Minute
 
 // stopDaemon stops the daemon and waits until its process has exited.
-func stopDaemon(ctx context.Context, client *api.Client, pid int) error {
+func (a *app) stopDaemon(ctx context.Context, client *api.Client, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -175,6 +175,7 @@ func stopDaemon(ctx context.Context, client *api.Client, pid int) error {
 	if err := client.StopDaemon(ctx); err != nil {
 		return err
 	}
+	defer a.waiting("Waiting until the daemon is stopped")()
 	ctx, cancel := context.WithTimeout(ctx, daemonStopTimeout)
 	defer cancel()
 	for ctx.Err() == nil {

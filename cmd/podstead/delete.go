@@ -18,6 +18,7 @@ import (
 type deleteFlags struct {
 	selection
 	all, force, now, wait bool
+	stopped               bool // only pods that do not run
 	grace                 int
 }
 
@@ -32,6 +33,9 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 		Example: `  # Delete a pod
   podstead delete web
 
+  # Delete the pods that files define
+  podstead delete -f pods/
+
   # Delete the pods with a label, and do not wait
   podstead delete -l app=shop --wait=false
 
@@ -41,6 +45,7 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.delete(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
+	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
@@ -52,6 +57,9 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 }
 
 func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
+	if err := a.addFiles(cmd, &f.selection); err != nil {
+		return err
+	}
 	if err := f.require(cmd, args, f.all); err != nil {
 		return err
 	}
@@ -62,6 +70,11 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	w, pods, missing, err := a.selectPods(cmd, &f.selection)
 	if err != nil {
 		return err
+	}
+	if f.stopped {
+		var running error
+		pods, running = stillRunning(pods)
+		missing = errors.Join(running, missing)
 	}
 	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)
 }
@@ -120,6 +133,7 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 			report(name, "terminating")
 		}
 	}
+	defer a.waiting("Waiting until pods are deleted: %s", listed(waiting))()
 	err := settle.Deleted(ctx, w, waiting, func(name, remains string) {
 		if remains == "" {
 			report(name, "deleted")

@@ -32,6 +32,9 @@ The page is for people. Scripts use podstead get -o json, why -o json, events -o
   podstead describe -l app=shop`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.addFiles(cmd, &s); err != nil {
+				return err
+			}
 			if err := s.read(cmd, args); err != nil {
 				return err
 			}
@@ -39,6 +42,7 @@ The page is for people. Scripts use podstead get -o json, why -o json, events -o
 		},
 	}
 	cmd.Flags().SortFlags = false
+	s.filesFlag(cmd)
 	s.flags(cmd)
 	s.namespacesFlag(cmd)
 	return cmd

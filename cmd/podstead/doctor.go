@@ -56,7 +56,9 @@ func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 			return err
 		}
 	}
+	done := a.waiting("Checking this host")
 	findings := doctor.Run(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()), version)
+	done()
 	if format == "json" {
 		if err := a.encode(format, findings); err != nil {
 			return err

@@ -27,7 +27,7 @@ func TestFlagsInScripts(t *testing.T) {
 		lines = append(lines, strings.Split(string(text), "\n")...)
 	}
 	root := (&app{}).root()
-	for _, name := range []string{"apply", "plan", "run", "stop", "start", "restart", "delete", "wait"} {
+	for _, name := range []string{"apply", "plan", "run", "stop", "start", "restart", "delete", "wait", "ps", "down", "kill", "rm"} {
 		cmd, _, err := root.Find([]string{name})
 		if err != nil {
 			t.Fatal(err)

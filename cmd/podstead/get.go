@@ -64,6 +64,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.getResources(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
+	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
@@ -81,6 +82,9 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 func (a *app) getResources(cmd *cobra.Command, args []string, f *getFlags) error {
 	if isEvents(args) {
 		return a.getEvents(cmd, args, f)
+	}
+	if err := a.addFiles(cmd, &f.selection); err != nil {
+		return err
 	}
 	if err := f.read(cmd, args); err != nil {
 		return err
@@ -178,9 +182,9 @@ func (a *app) printTable(f *getFlags, pods []api.Pod, missing error) error {
 		if !f.table.NoHeader {
 			rows = append([][]string{f.columns.Header}, rows...)
 		}
-		return view.Columns(a.out, rows)
+		return a.screen().Table(rows)
 	case len(pods) > 0:
-		return view.Table(a.out, pods, f.table, time.Now())
+		return view.Table(a.screen(), pods, f.table, time.Now())
 	case missing == nil:
 		a.note("%v", errNoPods)
 	}

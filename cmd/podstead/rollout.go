@@ -207,7 +207,7 @@ func (a *app) rolloutHistory(cmd *cobra.Command, pod string, number int, format 
 		return nil
 	}
 	fmt.Fprintf(a.out, "pod/%s\n", pod)
-	if err := view.Columns(a.out, view.Generations(&r, time.Now())); err != nil {
+	if err := a.screen().Table(view.Generations(&r, time.Now())); err != nil {
 		return err
 	}
 	if r.FileNewer {

@@ -32,8 +32,9 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run FILE...",
-		Short: "Run pods in the foreground",
+		Use:     "run FILE...",
+		Aliases: []string{"up"},
+		Short:   "Run pods in the foreground",
 		Long: `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
 prefixed with the name of its container. Events go to stderr.
 

@@ -7,18 +7,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // stopFlags are the flags of stop.
 type stopFlags struct {
 	selection
 	all, wait bool
+	force     bool // without grace period
 	grace     int
 }
 
@@ -58,6 +59,9 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 		return err
 	}
 	grace := gracePeriod(f.grace)
+	if f.force {
+		grace = new(time.Duration)
+	}
 	errs := inParallel(pods, func(_ int, p *api.Pod) error {
 		return w.Client.Stop(cmd.Context(), p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace})
 	})
@@ -74,7 +78,9 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 		}
 	}
 	if f.wait {
+		done := a.waiting("Waiting until pods are stopped: %s", listed(waiting))
 		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, a.reportStopped))
+		done()
 	}
 	return errors.Join(append(errs, missing)...)
 }
@@ -224,7 +230,7 @@ func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []a
 	}
 	pods, missing = s.of(list.Items)
 	if len(s.names) == 0 {
-		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == lifecycle.PhaseFailed })
+		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == api.PhaseFailed })
 		if len(pods) == 0 {
 			a.note("%v", errNoPods)
 		}

@@ -129,8 +129,16 @@ const maxStdin = 2 << 20
 
 // fileArguments requires pod files, and standard input at most once.
 func fileArguments(cmd *cobra.Command, args []string) error {
+	if err := stdinOnce(cmd, args); err != nil {
+		return err
+	}
+	return minOneArgument("a pod file")(cmd, args)
+}
+
+// stdinOnce rejects files that name standard input more than once.
+func stdinOnce(cmd *cobra.Command, args []string) error {
 	if first := slices.Index(args, spec.Stdin); first >= 0 && slices.Contains(args[first+1:], spec.Stdin) {
 		return usage(cmd, "%s: standard input can be read only once", commandName(cmd))
 	}
-	return minOneArgument("a pod file")(cmd, args)
+	return nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -65,7 +64,7 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if v.Daemon != nil {
 		rows = append(rows, []string{"daemon", fmt.Sprintf("%s, pid %d", v.Daemon.Version, v.Daemon.PID)})
 	}
-	return view.Columns(a.out, rows)
+	return a.screen().Table(rows)
 }
 
 // versionsOf returns the versions. With an error, those of the daemon are missing.

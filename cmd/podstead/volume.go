@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
 func (a *app) volumeCommand() *cobra.Command {
@@ -79,7 +77,7 @@ func (a *app) listVolumes(cmd *cobra.Command, format string) error {
 		a.note("no volumes")
 		return nil
 	}
-	return view.Columns(a.out, rows)
+	return a.screen().Table(rows)
 }
 
 func (a *app) volumeRemoveCommand() *cobra.Command {

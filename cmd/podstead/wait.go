@@ -61,6 +61,7 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&f.condition, "for", "", "`condition` to wait for: condition=, phase=, jsonpath=, delete, create")
 	_ = cmd.RegisterFlagCompletionFunc("for", a.completeConditions)
+	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "wait for all pods")
@@ -69,6 +70,9 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 }
 
 func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
+	if err := a.addFiles(cmd, &f.selection); err != nil {
+		return err
+	}
 	if err := f.require(cmd, args, f.all); err != nil {
 		return err
 	}
@@ -99,7 +103,9 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
+	done := a.waiting("Waiting for %s", f.condition)
 	outcome, err := w.Until(ctx, daemon)
+	done()
 	if err := errors.Join(err, cmd.Context().Err()); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (a *app) watcher(cmd *cobra.Command) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watcher{Starter: s}, s.Connect(cmd.Context())
+	return &watcher{Starter: s}, a.reach(cmd.Context(), s)
 }
 
 // Watch is the method of [api.Client].

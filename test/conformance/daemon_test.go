@@ -22,8 +22,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -85,7 +83,7 @@ lifecycle.postStart.exec = { @PostStart-app until=go }
 	if end := s.container("app").LastState.Terminated; end == nil || end.ExitCode != 3 {
 		t.Errorf("last termination %s, want exit code 3", text(end))
 	}
-	if failures := s.events(event.PostStartFailed, "app"); len(failures) > 0 {
+	if failures := s.events(api.EventPostStartFailed, "app"); len(failures) > 0 {
 		t.Errorf("the hook was reported as failed: %v", failures)
 	}
 }
@@ -118,7 +116,7 @@ readinessProbe = { exec = { @Readiness-both if=up }, `+probes+` }
 [[containers]]
 @crashes until=crash exit=1
 `, "up")
-	s.await(s.hasCondition(lifecycle.PodReady, "True"))
+	s.await(s.hasCondition(api.PodReady, "True"))
 	before, ran := s.state(), len(s.timeline().runs("Readiness-both"))
 	for _, how := range []string{"killed", "killed, engine records of init deleted", "stopped"} {
 		switch how {
@@ -210,7 +208,7 @@ lifecycle.preStop.exec = { @PreStop-app run=0.3s }
 	s.killDaemon()
 	s.check(os.Remove(filepath.Join(g.StateDir(), "pods", "orphan.json")))
 	s.startDaemon()
-	s.await(s.hasEvents(event.OrphanFound, "", 1), s.exited("app", 1))
+	s.await(s.hasEvents(api.EventOrphanFound, "", 1), s.exited("app", 1))
 	s.check(s.timeline().EndsBeforeSignal("PreStop-app", "app"), s.timeline().HasNotRestarted("app"))
 }
 

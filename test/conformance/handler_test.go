@@ -3,14 +3,13 @@
 package conformance
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // handlers returns probe handlers for the server, which answers only if the request has all fields.
@@ -61,19 +60,19 @@ func TestProbeHandlers(t *testing.T) {
 				s.checkRestarts(0, "tcp")
 				return
 			case "readiness":
-				s.check(s.match(func(c lifecycle.ContainerStatus) bool { return !c.Ready }, canFail...)())
+				s.check(s.match(func(c api.ContainerStatus) bool { return !c.Ready }, canFail...)())
 			case "startup":
-				s.check(s.match(func(c lifecycle.ContainerStatus) bool { return c.Started != nil && !*c.Started }, canFail...)())
+				s.check(s.match(func(c api.ContainerStatus) bool { return c.Started != nil && !*c.Started }, canFail...)())
 			}
 			p.unhealthy.Store(false)
-			s.await(s.match(func(c lifecycle.ContainerStatus) bool { return c.Ready && *c.Started }, "http", "https", "tcp", "grpc"))
+			s.await(s.match(func(c api.ContainerStatus) bool { return c.Ready && *c.Started }, "http", "https", "tcp", "grpc"))
 			s.checkRestarts(0, "http", "https", "tcp", "grpc")
 		})
 	}
 }
 
 // match holds when ok does for all of these containers.
-func (s *testPod) match(ok func(lifecycle.ContainerStatus) bool, names ...string) func() error {
+func (s *testPod) match(ok func(api.ContainerStatus) bool, names ...string) func() error {
 	return func() error {
 		s.Helper()
 		for _, name := range names {
@@ -115,18 +114,18 @@ func TestHookHandlers(t *testing.T) {
 	close(created)
 	s.await(s.started("http", "https", "sleep", "after"), s.running("http", "https", "sleep", "after"))
 	s.stop()
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	for _, name := range []string{"http", "https"} {
 		s.check(all.HasNotRestarted("PostStart-"+name), all.HasNotRestarted("PreStop-"+name), all.EndsBeforeSignal("PreStop-"+name, name))
 	}
 	s.check(all.ExitsBefore("PostStart-http", "https"), all.ExitsBefore("PostStart-https", "sleep"))
-	if d := s.event(event.ContainerStarted, "after").Time.Sub(s.event(event.ContainerStarted, "sleep").Time); d < 1900*time.Millisecond {
+	if d := s.event(api.EventContainerStarted, "after").Time.Sub(s.event(api.EventContainerStarted, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the container after a postStart hook of 2 s started after %v", d)
 	}
 	run, err := all.first("sleep")
 	s.check(err)
-	if d := run.terminating.Sub(s.event(event.ContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
+	if d := run.terminating.Sub(s.event(api.EventContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the signal came after %v, before the 2 s of the hook", d)
 	}
 }

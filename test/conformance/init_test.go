@@ -3,6 +3,8 @@
 package conformance
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"bytes"
 	"fmt"
 	"net/http"
@@ -13,9 +15,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestInitContainersRunInOrder: init containers run to completion one after the other, then the regular containers start.
@@ -34,13 +33,13 @@ restartPolicy = "Never"
 [[containers]]
 @app run=0.2s
 `)
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	s.check(all.ExitsBefore("init-1", "init-2"), all.ExitsBefore("init-2", "init-3"), all.ExitsBefore("init-3", "app"))
 	for _, name := range []string{"init-1", "init-2", "init-3", "app"} {
 		s.check(all.HasNotRestarted(name))
 		s.checkRestarts(0, name)
-		s.checkTerminated(name, 0, lifecycle.ReasonCompleted)
+		s.checkTerminated(name, 0, api.ReasonCompleted)
 	}
 }
 
@@ -56,11 +55,11 @@ restartPolicy = "Never"
 [[containers]]
 @app run=0s
 `)
-	s.awaitPhase(lifecycle.PhaseFailed)
+	s.awaitPhase(api.PhaseFailed)
 	all := s.timeline()
-	s.check(all.HasNotRestarted("init"), all.DoesNotStart("later"), all.DoesNotStart("app"), s.waiting("app", lifecycle.ReasonPodInitializing)())
+	s.check(all.HasNotRestarted("init"), all.DoesNotStart("later"), all.DoesNotStart("app"), s.waiting("app", api.ReasonPodInitializing)())
 	s.checkRestarts(0, "init", "app")
-	s.checkTerminated("init", 1, lifecycle.ReasonError)
+	s.checkTerminated("init", 1, api.ReasonError)
 	if c := s.container("app"); c.ContainerID != "" {
 		t.Errorf("a container was created: %s", text(c))
 	}
@@ -81,15 +80,15 @@ restartBackoff = { initialSeconds = 0.3, maxSeconds = 300 }
 @app run=0s
 `)
 			s.await(s.restarted("init", 4))
-			s.check(s.timeline().DoesNotStart("app"), s.waiting("app", lifecycle.ReasonPodInitializing)(), checkBackOff(s, "init", 300*time.Millisecond, 300*time.Second, 2))
-			if p := s.pod(); p.Status.Phase != lifecycle.PhasePending {
+			s.check(s.timeline().DoesNotStart("app"), s.waiting("app", api.ReasonPodInitializing)(), checkBackOff(s, "init", 300*time.Millisecond, 300*time.Second, 2))
+			if p := s.pod(); p.Status.Phase != api.PhasePending {
 				t.Errorf("phase %s, want Pending", p.Status.Phase)
 			}
-			if c := s.condition(lifecycle.PodInitialized); c.Status != "False" || c.Reason != lifecycle.ReasonContainersNotInitialized {
+			if c := s.condition(api.PodInitialized); c.Status != "False" || c.Reason != api.ReasonContainersNotInitialized {
 				t.Errorf("Initialized: %s", text(c))
 			}
 			s.stop()
-			s.awaitPhase(lifecycle.PhaseFailed)
+			s.awaitPhase(api.PhaseFailed)
 			s.check(s.timeline().DoesNotStart("app"))
 		})
 	}
@@ -100,8 +99,8 @@ restartBackoff = { initialSeconds = 0.3, maxSeconds = 300 }
 func checkBackOff(s *testPod, name string, first, limit time.Duration, events int) error {
 	s.Helper()
 	delayAfter := func(run int) time.Duration { return min(first<<max(run-2, 0), limit) } // of the second run and later ones
-	s.await(s.hasEvents(event.ContainerBackOff, name, events), s.ran(name, events+2))
-	for _, e := range s.events(event.ContainerBackOff, name) {
+	s.await(s.hasEvents(api.EventContainerBackOff, name, events), s.ran(name, events+2))
+	for _, e := range s.events(api.EventContainerBackOff, name) {
 		if got := e.Fields["delay"]; e.Attempt < 2 || got != delayAfter(e.Attempt).String() {
 			return fmt.Errorf("%s: delay %[3]s after run %[2]d, want %[4]v, and none after the first run", name, e.Attempt, got, delayAfter(e.Attempt))
 		}
@@ -138,18 +137,18 @@ restartPolicy = "Never"
 [[containers]]
 @app run=0s
 `)
-	s.await(s.waiting("late", lifecycle.ReasonErrImagePull))
-	if p := s.pod(); p.Status.Phase != lifecycle.PhasePending {
+	s.await(s.waiting("late", api.ReasonErrImagePull))
+	if p := s.pod(); p.Status.Phase != api.PhasePending {
 		t.Errorf("phase %s, want Pending", p.Status.Phase)
 	}
-	s.await(s.waiting("late", lifecycle.ReasonImagePullBackOff)) // after the second failed pull, 10 s later
-	failures := s.events(event.ImagePullFailed, "late")
+	s.await(s.waiting("late", api.ReasonImagePullBackOff)) // after the second failed pull, 10 s later
+	failures := s.events(api.EventImagePullFailed, "late")
 	s.check(s.exited("init", 1)(), s.timeline().DoesNotStart("late"), s.timeline().DoesNotStart("app"))
 
 	s.check(renameImage(shared.Archive("actor"), archive, late))
 	fix := shared.runPod(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
-	s.awaitPhase(lifecycle.PhaseSucceeded)
-	came, found := fix.event(event.ImagePresent, "late").Time, s.event(event.ImagePresent, "late").Time
+	s.awaitPhase(api.PhaseSucceeded)
+	came, found := fix.event(api.EventImagePresent, "late").Time, s.event(api.EventImagePresent, "late").Time
 	if early := came.Sub(failures[len(failures)-1].Time) < 4*time.Second; early && found.Sub(came) > 15*time.Second {
 		t.Errorf("the image was found %v after it was imported, want at once: only a pull backs off for 20 s", found.Sub(came))
 	}

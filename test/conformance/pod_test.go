@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -141,7 +139,7 @@ func (s *testPod) pod() api.Pod {
 }
 
 // container returns the status of a container.
-func (s *testPod) container(name string) lifecycle.ContainerStatus {
+func (s *testPod) container(name string) api.ContainerStatus {
 	s.Helper()
 	p := s.pod()
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -154,18 +152,18 @@ func (s *testPod) container(name string) lifecycle.ContainerStatus {
 }
 
 // condition returns a condition of the pod.
-func (s *testPod) condition(kind lifecycle.ConditionType) lifecycle.Condition {
+func (s *testPod) condition(kind api.ConditionType) api.Condition {
 	s.Helper()
 	for _, c := range s.pod().Status.Conditions {
 		if c.Type == kind {
 			return c
 		}
 	}
-	return lifecycle.Condition{Type: kind}
+	return api.Condition{Type: kind}
 }
 
 // events returns the events of a kind for a container, or any container if that is "".
-func (s *testPod) events(kind event.Kind, container string) (all []api.Event) {
+func (s *testPod) events(kind api.EventKind, container string) (all []api.Event) {
 	s.Helper()
 	for e, err := range s.daemon.Client().Events(s.ctx(), &api.EventQuery{UID: s.uid}) {
 		if err != nil {
@@ -179,7 +177,7 @@ func (s *testPod) events(kind event.Kind, container string) (all []api.Event) {
 }
 
 // event waits for the first event of a kind for a container.
-func (s *testPod) event(kind event.Kind, container string) api.Event {
+func (s *testPod) event(kind api.EventKind, container string) api.Event {
 	s.Helper()
 	s.await(s.hasEvents(kind, container, 1))
 	return s.events(kind, container)[0]
@@ -206,7 +204,7 @@ func (s *testPod) awaitStopped() api.Pod {
 }
 
 // awaitPhase waits until the pod has stopped, and fails unless it has that phase.
-func (s *testPod) awaitPhase(phase lifecycle.Phase) api.Pod {
+func (s *testPod) awaitPhase(phase api.Phase) api.Pod {
 	s.Helper()
 	p := s.awaitStopped()
 	if p.Status.Phase != phase {
@@ -283,7 +281,7 @@ func (s *testPod) restarted(name string, times int) func() error {
 }
 
 // hasEvents holds when there are at least so many events of a kind for a container.
-func (s *testPod) hasEvents(kind event.Kind, container string, times int) func() error {
+func (s *testPod) hasEvents(kind api.EventKind, container string, times int) func() error {
 	return func() error {
 		s.Helper()
 		if n := len(s.events(kind, container)); n < times {
@@ -294,7 +292,7 @@ func (s *testPod) hasEvents(kind event.Kind, container string, times int) func()
 }
 
 // waiting holds when a container is waiting for that reason.
-func (s *testPod) waiting(name string, reason lifecycle.Reason) func() error {
+func (s *testPod) waiting(name string, reason api.Reason) func() error {
 	return func() error {
 		s.Helper()
 		if c := s.container(name); c.State.Waiting == nil || c.State.Waiting.Reason != reason {
@@ -305,7 +303,7 @@ func (s *testPod) waiting(name string, reason lifecycle.Reason) func() error {
 }
 
 // hasCondition holds when a condition of the pod has that status.
-func (s *testPod) hasCondition(kind lifecycle.ConditionType, status string) func() error {
+func (s *testPod) hasCondition(kind api.ConditionType, status string) func() error {
 	return func() error {
 		s.Helper()
 		if c := s.condition(kind); c.Status != status {
@@ -326,7 +324,7 @@ func (s *testPod) checkRestarts(want int, names ...string) {
 }
 
 // checkTerminated fails unless a container has terminated with that exit code and reason.
-func (s *testPod) checkTerminated(name string, code int, reason lifecycle.Reason) {
+func (s *testPod) checkTerminated(name string, code int, reason api.Reason) {
 	s.Helper()
 	c := s.container(name)
 	if d := c.State.Terminated; d == nil || d.ExitCode != code || d.Reason != reason {

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 )
 
 // often makes a probe answer soon, and tolerates a loaded host: the timeout is long. Timeouts have tests of their own.
@@ -32,7 +31,7 @@ livenessProbe = { exec = { @Liveness-healthy if=well }, `+often+` }
 	s.checkRestarts(0, "unhealthy", "healthy")
 	s.check(s.timeline().StartsAfter("Liveness-unhealthy", s.container("unhealthy").State.Running.StartedAt.Add(3*time.Second)))
 	s.unlink("health")
-	s.event(event.ContainerLivenessFailed, "unhealthy")
+	s.event(api.EventContainerLivenessFailed, "unhealthy")
 	s.touch("health") // the second run is probed 3 s after its start
 	s.await(s.restarted("unhealthy", 1))
 	before := len(s.timeline().runs("Liveness-unhealthy"))
@@ -58,10 +57,10 @@ restartPolicy = "Never"
 `+kind+`Probe = { exec = { @Probe-app if=well }, `+often+` }
 lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 `)
-			s.awaitPhase(lifecycle.PhaseFailed)
+			s.awaitPhase(api.PhaseFailed)
 			all := s.timeline()
 			s.check(all.HasNotRestarted("app"), all.RunTogether("app", "PreStop-app"), all.EndsBeforeSignal("PreStop-app", "app"), s.exited("app", 1)())
-			s.checkTerminated("app", 3, lifecycle.ReasonError)
+			s.checkTerminated("app", 3, api.ReasonError)
 			s.checkRestarts(0, "app")
 		})
 	}
@@ -80,9 +79,9 @@ func TestReadinessProbe(t *testing.T) {
 @app
 readinessProbe = { exec = { @Readiness-app if=well }, initialDelaySeconds = 3, successThreshold = 2, `+often+` }
 `, "well")
-		s.await(s.hasCondition(lifecycle.PodReady, "True"))
+		s.await(s.hasCondition(api.PodReady, "True"))
 		c := s.container("app")
-		if at := s.condition(lifecycle.PodReady).LastTransitionTime; at.Before(c.State.Running.StartedAt.Add(3 * time.Second)) {
+		if at := s.condition(api.PodReady).LastTransitionTime; at.Before(c.State.Running.StartedAt.Add(3 * time.Second)) {
 			t.Errorf("started %v, ready %v", c.State.Running.StartedAt, at)
 		}
 		s.check(s.exited("Readiness-app", 2)())
@@ -99,7 +98,7 @@ readinessProbe = { exec = { @Readiness-app if=well }, `+often+` }
 		if c := s.container("app"); c.Ready || c.Started == nil || !*c.Started {
 			t.Errorf("container status: %s", text(c))
 		}
-		s.check(s.hasCondition(lifecycle.PodReady, "False")(), s.hasCondition(lifecycle.ContainersReady, "False")())
+		s.check(s.hasCondition(api.PodReady, "False")(), s.hasCondition(api.ContainersReady, "False")())
 		s.checkRestarts(0, "app")
 		s.check(s.timeline().HasNotRestarted("app"))
 	})
@@ -126,7 +125,7 @@ livenessProbe = { exec = { @Liveness-app if=well }, successThreshold = 1, `+ofte
 	s.touch("up")
 	s.await(s.restarted("app", 1), s.ran("app", 2))
 	s.check(s.timeline().ExitsBefore("Startup-app", "Liveness-app"))
-	s.event(event.ContainerLivenessFailed, "app")
+	s.event(api.EventContainerLivenessFailed, "app")
 }
 
 // TestExecProbeTimeout: a probe command that exceeds its timeout fails. One that exits gives its result, whatever processes it leaves
@@ -150,11 +149,11 @@ readinessProbe = { exec = { @Readiness-unready run=1h }, `+short+` }
 @leaves
 livenessProbe = { exec = { @Liveness-leaves run=0s leave=1h exit=1 }, `+often+` }
 `)
-	s.await(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.hasEvents(event.ProbeFailed, "unready", 3))
+	s.await(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.hasEvents(api.EventProbeFailed, "unready", 3))
 	if c := s.container("unready"); c.Ready || c.RestartCount != 0 {
 		t.Errorf("container status: %s", text(c))
 	}
-	if e := s.event(event.ProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
+	if e := s.event(api.EventProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
 		t.Errorf("probe event %q", e.Message)
 	}
 }
@@ -199,8 +198,8 @@ terminationGracePeriodSeconds = 500
 `+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, `+often+` }
 `)
 			s.await(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
-			kinds := map[string]event.Kind{"liveness": event.ContainerLivenessFailed, "startup": event.ContainerStartupFailed}
-			stopped, killed := s.event(kinds[kind], "app"), s.event(event.ContainerKilled, "app")
+			kinds := map[string]api.EventKind{"liveness": api.EventContainerLivenessFailed, "startup": api.EventContainerStartupFailed}
+			stopped, killed := s.event(kinds[kind], "app"), s.event(api.EventContainerKilled, "app")
 			if grace := killed.Time.Sub(stopped.Time); grace < 2900*time.Millisecond {
 				t.Errorf("killed after %v, before its grace period of 3 s", grace)
 			}

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 )
 
 // TestCrashLoopBackOff: a container that always fails restarts immediately, and then after delays that double. Meanwhile it is waiting
@@ -23,10 +22,10 @@ restartBackoff = { initialSeconds = 1, maxSeconds = 300 }
 @app exit=1 run=0s
 `)
 	s.check(checkBackOff(s, "app", time.Second, 300*time.Second, 3))
-	var c lifecycle.ContainerStatus
+	var c api.ContainerStatus
 	s.await(func() error { // the delay after the fifth run is 8 s, and those after it are longer
 		c = s.container("app")
-		if c.State.Waiting == nil || c.State.Waiting.Reason != lifecycle.ReasonCrashLoopBackOff || c.RestartCount < 4 {
+		if c.State.Waiting == nil || c.State.Waiting.Reason != api.ReasonCrashLoopBackOff || c.RestartCount < 4 {
 			return fmt.Errorf("not in CrashLoopBackOff: %s", text(c))
 		}
 		return nil
@@ -35,10 +34,10 @@ restartBackoff = { initialSeconds = 1, maxSeconds = 300 }
 	if got := c.State.Waiting.Message; got != want {
 		t.Errorf("waiting message %q, want %q", got, want)
 	}
-	if d := c.LastState.Terminated; d == nil || d.ExitCode != 1 || d.Reason != lifecycle.ReasonError {
+	if d := c.LastState.Terminated; d == nil || d.ExitCode != 1 || d.Reason != api.ReasonError {
 		t.Errorf("last state: %s", text(c.LastState))
 	}
-	if p := s.pod(); p.Status.Phase != lifecycle.PhaseRunning {
+	if p := s.pod(); p.Status.Phase != api.PhaseRunning {
 		t.Errorf("phase %s, want Running", p.Status.Phase)
 	}
 }
@@ -53,7 +52,7 @@ restartBackoff = { initialSeconds = 0.2, maxSeconds = 1 }
 `)
 	s.check(checkBackOff(s, "app", 200*time.Millisecond, time.Second, 1))
 	s.await(s.ran("app", 8), func() error {
-		events := s.events(event.ContainerBackOff, "app")
+		events := s.events(api.EventContainerBackOff, "app")
 		if n := len(events); n == 0 || events[n-1].Attempt < 7 {
 			return errors.New("no back-off event after the seventh run or a later one")
 		}
@@ -87,12 +86,12 @@ restartPolicy = "OnFailure"
 [[containers]]
 @pods exit=42 run=0s
 `)
-		s.awaitPhase(lifecycle.PhaseFailed)
+		s.awaitPhase(api.PhaseFailed)
 		s.checkRestarts(2, "in", "own")
 		s.checkRestarts(1, "not-in")
 		s.checkRestarts(0, "pods")
-		s.checkTerminated("in", 1, lifecycle.ReasonError)
-		s.checkTerminated("pods", 42, lifecycle.ReasonError)
+		s.checkTerminated("in", 1, api.ReasonError)
+		s.checkTerminated("pods", 42, api.ReasonError)
 	})
 	t.Run("Always", func(t *testing.T) {
 		t.Parallel()
@@ -107,7 +106,7 @@ restartPolicy = "Never"
 `)
 		s.await(s.restarted("pods", 3), s.exited("own", 1))
 		s.checkRestarts(0, "own")
-		s.checkTerminated("own", 1, lifecycle.ReasonError)
+		s.checkTerminated("own", 1, api.ReasonError)
 	})
 }
 
@@ -136,7 +135,7 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 `)
 	s.await(s.exited("source", 2), s.ran("app", 2))
 	s.touch("over")
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	for _, name := range []string{"init", "sidecar", "app", "source"} {
 		s.checkRestarts(1, name)
@@ -145,10 +144,10 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 		}
 	}
 	s.check(all.DoesNotStart("PreStop-app"))
-	if n := len(s.events(event.SandboxReady, "")); n != 1 {
+	if n := len(s.events(api.EventSandboxReady, "")); n != 1 {
 		t.Errorf("%d sandboxes, want 1", n)
 	}
-	if by := s.event(event.PodRestarting, "").Fields["container"]; by != "source" {
+	if by := s.event(api.EventPodRestarting, "").Fields["container"]; by != "source" {
 		t.Errorf("restart requested by %s, want source", by)
 	}
 }
@@ -167,9 +166,9 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 `)
 	s.await(s.started("sidecar", "app"))
 	s.touch("over")
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	s.checkRestarts(0, "sidecar", "app")
-	s.checkTerminated("sidecar", 42, lifecycle.ReasonError)
+	s.checkTerminated("sidecar", 42, api.ReasonError)
 }
 
 // TestActiveDeadline: a pod that exceeds activeDeadlineSeconds fails, with its hooks and grace period.
@@ -184,17 +183,17 @@ terminationGracePeriodSeconds = 60
 @app term=0.5s
 lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 `)
-	p := s.awaitPhase(lifecycle.PhaseFailed)
-	if p.Status.Reason != lifecycle.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
+	p := s.awaitPhase(api.PhaseFailed)
+	if p.Status.Reason != api.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
 		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
 	}
-	if active := s.event(event.PodDeadlineExceeded, "").Time.Sub(s.event(event.PodAccepted, "").Time); active < 19900*time.Millisecond {
+	if active := s.event(api.EventPodDeadlineExceeded, "").Time.Sub(s.event(api.EventPodAccepted, "").Time); active < 19900*time.Millisecond {
 		t.Errorf("stopped after %v, want 20 s", active)
 	}
 	if len(s.timeline().runs("app")) > 0 { // on a slow host the deadline may pass before the container starts
 		s.check(s.timeline().EndsBeforeSignal("PreStop-app", "app"), s.exited("app", 1)())
 	}
-	if killed := s.events(event.ContainerKilled, ""); len(killed) > 0 {
+	if killed := s.events(api.EventContainerKilled, ""); len(killed) > 0 {
 		t.Errorf("killed: %+v", killed)
 	}
 }
@@ -209,7 +208,7 @@ func TestConditions(t *testing.T) {
 @app
 readinessProbe = { exec = { @Readiness-app if=ready }, periodSeconds = 0.3, timeoutSeconds = 60 }
 `)
-	order := []lifecycle.ConditionType{lifecycle.PodReadyToStartContainers, lifecycle.PodInitialized, lifecycle.ContainersReady, lifecycle.PodReady}
+	order := []api.ConditionType{api.PodReadyToStartContainers, api.PodInitialized, api.ContainersReady, api.PodReady}
 	firstAre := func(n int) func() error {
 		return func() (err error) {
 			for i, kind := range order {

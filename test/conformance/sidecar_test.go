@@ -3,10 +3,10 @@
 package conformance
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"fmt"
 	"testing"
-
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestSidecarStartupProbeGatesNextContainer: the container after a sidecar waits for the sidecar's startup probe.
@@ -52,12 +52,12 @@ restartPolicy = "Always"
 `)
 	s.await(s.started("sidecar-1", "sidecar-2", "sidecar-3", "app"))
 	s.stop()
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	s.check(all.ExitsBeforeSignal("app", "sidecar-3"), all.ExitsBeforeSignal("sidecar-3", "sidecar-2"), all.ExitsBeforeSignal("sidecar-2", "sidecar-1"))
 	for _, name := range []string{"sidecar-1", "sidecar-2", "sidecar-3", "app"} {
 		s.check(all.HasNotRestarted(name))
-		s.checkTerminated(name, 0, lifecycle.ReasonCompleted)
+		s.checkTerminated(name, 0, api.ReasonCompleted)
 	}
 }
 
@@ -82,7 +82,7 @@ lifecycle.preStop.exec = { @PreStop-app until=go }
 	s.stop()
 	s.await(s.started("PreStop-sidecar-1", "PreStop-sidecar-2", "PreStop-app")) // all three run at the same time
 	s.touch("go")
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	s.check(all.RunTogether("PreStop-sidecar-1", "PreStop-app"), all.RunTogether("PreStop-sidecar-2", "PreStop-app"))
 	s.check(all.EndsBeforeSignal("PreStop-app", "app"), all.ExitsBeforeSignal("app", "sidecar-2"), all.ExitsBeforeSignal("sidecar-2", "sidecar-1"))
@@ -104,7 +104,7 @@ restartPolicy = "Always"
 `)
 			s.await(s.started("sidecar", "app"))
 			s.touch("done")
-			s.awaitPhase(lifecycle.PhaseSucceeded)
+			s.awaitPhase(api.PhaseSucceeded)
 			s.check(s.timeline().ExitsBeforeSignal("app", "sidecar"), s.timeline().HasNotRestarted("sidecar"), s.timeline().HasNotRestarted("app"))
 			s.checkRestarts(0, "sidecar", "app")
 		})
@@ -136,7 +136,7 @@ restartPolicy = "Always"
 			before := len(s.timeline().runs("sidecar"))
 			s.await(s.ran("sidecar", before+2))
 			s.touch("done")
-			s.awaitPhase(lifecycle.PhaseSucceeded)
+			s.awaitPhase(api.PhaseSucceeded)
 			s.check(s.timeline().HasNotRestarted("app"), s.timeline().HasNotRestarted("init"), s.timeline().ExitsBefore("init", "app"))
 		})
 	}
@@ -165,7 +165,7 @@ lifecycle.preStop.exec = { @PreStop-sidecar run=0.2s }
 	before := s.container("sidecar").RestartCount
 	s.await(s.restarted("sidecar", before+1)) // while the regular container runs
 	s.touch("done")
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	s.check(all.HasNotRestarted("init"), all.HasNotRestarted("app"), all.RunTogether("sidecar", "PreStop-sidecar"), all.EndsBeforeSignal("PreStop-sidecar", "sidecar"))
 	s.checkRestarts(0, "init", "app")

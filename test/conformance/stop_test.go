@@ -3,14 +3,13 @@
 package conformance
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestPostStartHookGatesNextContainer: a postStart hook runs beside its container, after the init containers. The next container waits
@@ -29,7 +28,7 @@ lifecycle.postStart.exec = { @PostStart-first delay=1s until=go }
 @second
 `)
 	s.await(s.started("PostStart-first", "first"))
-	s.check(s.waiting("first", lifecycle.ReasonPodInitializing)(), s.timeline().DoesNotStart("second"))
+	s.check(s.waiting("first", api.ReasonPodInitializing)(), s.timeline().DoesNotStart("second"))
 	s.touch("go")
 	s.await(s.ran("second", 1))
 	all := s.timeline()
@@ -67,14 +66,14 @@ lifecycle.preStop.sleep = { seconds = 2 }
 	})
 	s.await(s.started("exec", "http", "https", "sleep"), s.running("exec", "http", "https", "sleep"))
 	s.stop()
-	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	for _, name := range []string{"exec", "http", "https"} {
 		s.check(all.HasNotRestarted("PreStop-"+name), all.RunTogether("PreStop-"+name, name), all.EndsBeforeSignal("PreStop-"+name, name))
 	}
 	slept, err := all.first("sleep")
 	s.check(err)
-	if d := slept.terminating.Sub(s.event(event.ContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
+	if d := slept.terminating.Sub(s.event(api.EventContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the signal came after %v, before the 2 s of the hook", d)
 	}
 }
@@ -93,9 +92,9 @@ lifecycle.preStop.exec = { @PreStop-app run=1h }
 `)
 	s.await(s.started("app"))
 	s.stop()
-	s.awaitPhase(lifecycle.PhaseFailed)
-	s.checkTerminated("app", 137, lifecycle.ReasonError)
-	stopped, killed := s.event(event.PodStopping, ""), s.event(event.ContainerKilled, "app")
+	s.awaitPhase(api.PhaseFailed)
+	s.checkTerminated("app", 137, api.ReasonError)
+	stopped, killed := s.event(api.EventPodStopping, ""), s.event(api.EventContainerKilled, "app")
 	if d := killed.Time.Sub(stopped.Time); d < 3900*time.Millisecond || d > deadline/2 {
 		t.Errorf("killed after %v, want a grace period of 2 s and 2 s after the signal", d)
 	}
@@ -120,10 +119,10 @@ terminationGracePeriodSeconds = 10
 `)
 	s.await(s.started("ignores", "slow"))
 	s.stop()
-	s.awaitPhase(lifecycle.PhaseFailed)
-	s.checkTerminated("ignores", 137, lifecycle.ReasonError)
-	s.checkTerminated("slow", 7, lifecycle.ReasonError)
-	if d := s.event(event.ContainerKilled, "ignores").Time.Sub(s.event(event.PodStopping, "").Time); d < 9900*time.Millisecond || d > deadline/2 {
+	s.awaitPhase(api.PhaseFailed)
+	s.checkTerminated("ignores", 137, api.ReasonError)
+	s.checkTerminated("slow", 7, api.ReasonError)
+	if d := s.event(api.EventContainerKilled, "ignores").Time.Sub(s.event(api.EventPodStopping, "").Time); d < 9900*time.Millisecond || d > deadline/2 {
 		t.Errorf("killed after %v, want 10 s", d)
 	}
 }
@@ -143,8 +142,8 @@ terminationGracePeriodSeconds = 1
 `)
 			s.await(s.started("app"))
 			s.stop()
-			s.awaitPhase(lifecycle.PhaseFailed)
-			s.checkTerminated("app", 137, lifecycle.ReasonError)
+			s.awaitPhase(api.PhaseFailed)
+			s.checkTerminated("app", 137, api.ReasonError)
 			s.check(s.timeline().HasNotRestarted("app"))
 		})
 	}
@@ -156,12 +155,12 @@ name = "app"
 imagePullPolicy = "Never"
 image = "localhost/podstead/none:1"
 `)
-		s.await(s.waiting("app", lifecycle.ReasonErrImageNeverPull))
-		if p := s.pod(); p.Status.Phase != lifecycle.PhasePending {
+		s.await(s.waiting("app", api.ReasonErrImageNeverPull))
+		if p := s.pod(); p.Status.Phase != api.PhasePending {
 			t.Errorf("phase %s, want Pending", p.Status.Phase)
 		}
 		s.stop()
-		s.awaitPhase(lifecycle.PhaseFailed)
+		s.awaitPhase(api.PhaseFailed)
 		s.check(s.timeline().DoesNotStart("app"))
 	})
 }

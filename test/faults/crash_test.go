@@ -3,9 +3,9 @@
 package faults
 
 import (
-	"time"
+	"github.com/podstead/podstead/api"
 
-	"github.com/podstead/podstead/supervisor/event"
+	"time"
 )
 
 // late is the tolerance for restarts. A start takes 0.1 s, and much longer on a loaded host.
@@ -15,12 +15,12 @@ const late = 30 * time.Second
 func checkGaps(f *fixture, r *run, want ...time.Duration) {
 	f.Helper()
 	for i, due := range want {
-		exit, start := r.nth(event.ContainerFailed, i), r.nth(event.ContainerStarted, i+1)
+		exit, start := r.nth(api.EventContainerFailed, i), r.nth(api.EventContainerStarted, i+1)
 		if gap := start.Time.Sub(exit.Time); gap < due || gap > due+late {
 			f.Errorf("restart %d came %v after the exit, want %v", i+1, gap, due)
 		}
 	}
-	r.nth(event.ContainerBackOff, len(want)-1)
+	r.nth(api.EventContainerBackOff, len(want)-1)
 	stopped := time.Now()
 	r.interrupt()
 	r.exitCode()

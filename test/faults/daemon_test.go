@@ -12,8 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -43,7 +42,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	checkNumbers(t, r.lines("counter"))
-	for _, e := range r.events(event.ContainerStarted) {
+	for _, e := range r.events(api.EventContainerStarted) {
 		if e.Attempt != 1 {
 			t.Errorf("the container restarted: %+v", e)
 		}
@@ -77,7 +76,7 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 	f.Await(func() error {
 		p := f.get("exits")
 		ended := p.Status.ContainerStatuses[0].State.Terminated
-		if p.Status.Phase != lifecycle.PhaseFailed || ended == nil || ended.ExitCode != 7 {
+		if p.Status.Phase != api.PhaseFailed || ended == nil || ended.ExitCode != 7 {
 			return fmt.Errorf("phase %s, state %+v, want Failed with exit code 7", p.Status.Phase, p.Status.ContainerStatuses[0].State)
 		}
 		return nil

@@ -14,8 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -42,10 +40,10 @@ func TestVolumeDeviceFails(t *testing.T) {
 	f.running("dead")
 	was := slices.Concat(f.running("works"), f.running("other"))
 	f.failDevice(dead)
-	p := f.Until("dead", "failed", func(p *api.Pod) bool { return p.Status.Phase == lifecycle.PhaseFailed })
+	p := f.Until("dead", "failed", func(p *api.Pod) bool { return p.Status.Phase == api.PhaseFailed })
 	want := fmt.Sprintf("The device of volume %q failed: %s: input/output error. ", "data", dead)
-	if p.Status.Reason != lifecycle.ReasonEvicted || p.Status.Message != want {
-		t.Errorf("reason %s, message %q, want %s, %q", p.Status.Reason, p.Status.Message, lifecycle.ReasonEvicted, want)
+	if p.Status.Reason != api.ReasonEvicted || p.Status.Message != want {
+		t.Errorf("reason %s, message %q, want %s, %q", p.Status.Reason, p.Status.Message, api.ReasonEvicted, want)
 	}
 	out, _ := f.Podstead(f.Ctx(), "why", "dead") // its exit code says that the pod is not healthy
 	if !strings.Contains(out, "device of volume") {
@@ -79,8 +77,8 @@ func TestStateDeviceFails(t *testing.T) {
 	f.failDevice(f.StateDir())
 	f.Check(unix.Kill(f.process("sleep"), unix.SIGKILL))
 	f.Until("exits", "failed, with a state that is not saved", func(p *api.Pod) bool {
-		return p.Status.Phase == lifecycle.PhaseFailed && slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool {
-			return c.Type == supervisor.StateNotDurable && strings.Contains(c.Message, "input/output error")
+		return p.Status.Phase == api.PhaseFailed && slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
+			return c.Type == api.StateNotDurable && strings.Contains(c.Message, "input/output error")
 		})
 	})
 	f.checkReported("exits", "input/output error")

@@ -14,9 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestDiskFull: state that cannot be written is reported, does not prevent a pod from stopping, and is written when there is space
@@ -31,11 +28,11 @@ func TestDiskFull(t *testing.T) {
 	if err := unix.Kill(f.process("trap"), unix.SIGUSR1); err != nil { // an exit changes the state
 		t.Fatal(err)
 	}
-	r.event(event.StateNotDurable)
-	r.event(event.ContainerFailed)
+	r.event(api.EventStateNotDurable)
+	r.event(api.EventContainerFailed)
 	release()
 	r.line("c", 2) // it restarted
-	r.event(event.StateDurable)
+	r.event(api.EventStateDurable)
 	fill(0)
 	r.interrupt()
 	if code := r.exitCode(); code != 0 {
@@ -94,7 +91,7 @@ func TestDiskFullForImage(t *testing.T) {
 	f.MustRun("get")
 	fill(512 << 10)
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
-	failed := r.event(event.ImagePullFailed)
+	failed := r.event(api.EventImagePullFailed)
 	if !strings.Contains(failed.Message, "no space left on device") && !strings.Contains(failed.Message, "half of the free disk space") {
 		t.Errorf("event %q, want the cause", failed.Message)
 	}
@@ -122,21 +119,21 @@ func TestDiskFrozen(t *testing.T) {
 		f.Check(unix.Kill(f.process(process), unix.SIGUSR1))
 	}
 	for _, r := range []*run{once, again} {
-		r.event(event.ContainerFailed)
-		r.event(event.StateNotDurable)
+		r.event(api.EventContainerFailed)
+		r.event(api.EventStateNotDurable)
 	}
 	p := f.get("once")
-	if s := p.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 4 || p.Status.Phase != lifecycle.PhaseFailed {
+	if s := p.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 4 || p.Status.Phase != api.PhaseFailed {
 		t.Errorf("status on the frozen disk: phase %s, %+v; want Failed with exit code 4", p.Status.Phase, p.Status.ContainerStatuses)
 	}
-	if !slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == supervisor.StateNotDurable && c.Status == "True" }) {
-		t.Errorf("conditions on the frozen disk: %+v, want %s", p.Status.Conditions, supervisor.StateNotDurable)
+	if !slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.StateNotDurable && c.Status == "True" }) {
+		t.Errorf("conditions on the frozen disk: %+v, want %s", p.Status.Conditions, api.StateNotDurable)
 	}
 	if n := len(again.lines("c")); n != 1 {
 		t.Errorf("%d starts while the disk was frozen, want 1", n)
 	}
 	thaw()
-	again.event(event.StateDurable)
+	again.event(api.EventStateDurable)
 	again.line("c", 2)
 	again.interrupt()
 	if code := again.exitCode(); code != 0 {

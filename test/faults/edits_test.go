@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -65,7 +65,7 @@ func (e *edits) settled(pod string) {
 	e.Await(func() error {
 		r, err := e.Client().Rollout(e.Ctx(), pod)
 		if err == nil {
-			if g := r.Find(r.Running); g == nil || g.Outcome != generation.Ready {
+			if g := r.Find(r.Running); g == nil || g.Outcome != api.GenerationReady {
 				err = fmt.Errorf("generations of %s: %+v", pod, r)
 			}
 		}

@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"context"
 	"fmt"
 	"net"
@@ -17,8 +19,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // probeKinds are the fields of a container that contain probes.
@@ -134,7 +134,7 @@ func TestFieldsProbeHandlers(t *testing.T) {
 		r.until("the command of "+name, func() bool { return slices.Contains(r.lines(name), kind) })
 	}
 	f.awaitReady("hosted", "grpc-liveness grpc-readiness grpc-startup")
-	if failed := r.events(event.ProbeFailed); len(failed) > 0 {
+	if failed := r.events(api.EventProbeFailed); len(failed) > 0 {
 		t.Errorf("a probe failed: %+v", failed)
 	}
 	r.interrupt()
@@ -182,14 +182,14 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
 	began := time.Now()
 	r := f.start(f.PodFile("numbers", text))
-	for kind, ended := range map[string]event.Kind{"fails-liveness": event.ContainerLivenessFailed, "fails-startup": event.ContainerStartupFailed} {
+	for kind, ended := range map[string]api.EventKind{"fails-liveness": api.EventContainerLivenessFailed, "fails-startup": api.EventContainerStartupFailed} {
 		r.until("a restart of "+kind, func() bool { return r.starts(kind) >= 2 }) // long before the end of the pod's own grace period
 		failures := 0
 		for _, i := range r.all() {
 			if i.Kind == ended && i.Container == kind {
 				break
 			}
-			if i.Kind == event.ProbeFailed && i.Container == kind {
+			if i.Kind == api.EventProbeFailed && i.Container == kind {
 				failures++
 			}
 		}
@@ -209,7 +209,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		return nil
 	})
 	for _, i := range r.all() {
-		if strings.HasPrefix(i.Container, "slow-") && i.Kind == event.ProbeFailed {
+		if strings.HasPrefix(i.Container, "slow-") && i.Kind == api.EventProbeFailed {
 			t.Errorf("probe of %s failed before its timeout: %s", i.Container, i.Message)
 		}
 	}
@@ -282,7 +282,7 @@ func TestFieldsHooks(t *testing.T) {
 	f.awaitCalls(&c, "http /postStart us")
 	started := func(name string) time.Time {
 		r.until("the start of "+name, func() bool { return r.starts(name) > 0 })
-		all := r.events(event.ContainerStarted)
+		all := r.events(api.EventContainerStarted)
 		return all[slices.IndexFunc(all, func(i item) bool { return i.Container == name })].Time
 	}
 	if waited := started("runs").Sub(started("sleeps")); waited < 1400*time.Millisecond {
@@ -293,7 +293,7 @@ func TestFieldsHooks(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	f.awaitCalls(&c, "http /preStop us")
-	stopped := r.event(event.PodStopping).Time
+	stopped := r.event(api.EventPodStopping).Time
 	for _, i := range r.all() {
 		if i.Container == "sleeps" && i.Line == "term" && i.Time.Sub(stopped) < 1400*time.Millisecond {
 			t.Errorf("the signal came %v after the stop, the preStop hook takes 1.5 s", i.Time.Sub(stopped))

@@ -3,13 +3,13 @@
 package faults
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestFieldsRules: a container's rules take precedence over its restart policy, and that over the pod's.
@@ -83,8 +83,8 @@ func TestFieldsSidecar(t *testing.T) {
 func TestFieldsDeadline(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("p", "activeDeadlineSeconds = 1.5\nterminationGracePeriodSeconds = 2\n"+container("c", idle)))
-	r.event(event.PodDeadlineExceeded)
-	r.event(event.PodFailed)
+	r.event(api.EventPodDeadlineExceeded)
+	r.event(api.EventPodFailed)
 	if code := r.exitCode(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}

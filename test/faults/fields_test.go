@@ -12,8 +12,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // The tests of fields cover those that the supervisor handles. What is visible inside a container is tested in package runtime. Their
@@ -37,7 +35,7 @@ func TestFieldsInit(t *testing.T) {
 	if diff := cmp.Diff([]string{"one", "two"}, r.lines("app")); diff != "" {
 		t.Errorf("output of the init containers (-want +got):\n%s", diff)
 	}
-	if pod := r.event(event.PodSucceeded).Pod; pod != "ordered" {
+	if pod := r.event(api.EventPodSucceeded).Pod; pod != "ordered" {
 		t.Errorf("pod %q succeeded", pod)
 	}
 }
@@ -79,14 +77,14 @@ func TestFieldsRestartPolicy(t *testing.T) {
 
 // starts returns how often a container was started.
 func (r *run) starts(container string) int {
-	running := r.events(event.ContainerStarted)
+	running := r.events(api.EventContainerStarted)
 	return len(slices.DeleteFunc(running, func(i item) bool { return i.Container != container }))
 }
 
 // delays returns the back-off delays of a container's restarts.
 func (r *run) delays(container string) []string {
 	var delays []string
-	for _, i := range r.events(event.ContainerBackOff) {
+	for _, i := range r.events(api.EventContainerBackOff) {
 		if i.Container == container {
 			delays = append(delays, i.Fields["delay"])
 		}
@@ -167,7 +165,7 @@ func TestFieldsReadinessGates(t *testing.T) {
 	expect := func(want string) {
 		f.Await(func() error {
 			for _, c := range f.get("gated").Status.Conditions {
-				if c.Type == lifecycle.PodReady && c.Status+" "+string(c.Reason) == want {
+				if c.Type == api.PodReady && c.Status+" "+string(c.Reason) == want {
 					return nil
 				}
 			}
@@ -179,13 +177,13 @@ func TestFieldsReadinessGates(t *testing.T) {
 			f.Fatal(err)
 		}
 	}
-	expect("False " + string(lifecycle.ReasonReadinessGatesNotReady))
+	expect("False " + string(api.ReasonReadinessGatesNotReady))
 	set("True")
 	expect("True ")
 	f.MustKillDaemon()
 	expect("True ")
 	set("False")
-	expect("False " + string(lifecycle.ReasonReadinessGatesNotReady))
+	expect("False " + string(api.ReasonReadinessGatesNotReady))
 	r.interrupt()
 	if code := r.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)

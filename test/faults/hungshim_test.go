@@ -15,7 +15,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -63,7 +62,7 @@ func (f *fixture) freeze(name string) (pid int) {
 // responds reports whether a pod lacks the condition of a shim that does not respond.
 func responds(p *api.Pod) bool {
 	for _, c := range p.Status.Conditions {
-		if c.Type == supervisor.ShimUnresponsive && c.Status == "True" {
+		if c.Type == api.ShimUnresponsive && c.Status == "True" {
 			return false
 		}
 	}

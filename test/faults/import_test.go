@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestSlowImportIsReported imports an archive to a disk that hangs. The event, podstead why and podstead get report the import.
@@ -41,9 +40,9 @@ func TestSlowImportIsReported(t *testing.T) {
 		added <- err
 	}()
 	importing := fmt.Sprintf("Importing image archive %q", archive)
-	e := r.event(event.ImageImporting)
+	e := r.event(api.EventImageImporting)
 	for e.Container != "debug" { // on a loaded host the first import takes long enough to be reported, too
-		e = r.event(event.ImageImporting)
+		e = r.event(api.EventImageImporting)
 	}
 	if e.Message != importing {
 		t.Errorf("event %+v, want %q", e, importing)
@@ -56,7 +55,7 @@ func TestSlowImportIsReported(t *testing.T) {
 	}
 	thaw()
 	f.Check(<-added)
-	r.event(event.ImageNeverPull)
+	r.event(api.EventImageNeverPull)
 	f.Await(func() error {
 		if p := f.get("p"); len(p.Status.Pulling) > 0 {
 			return fmt.Errorf("progress after the import: %+v", p.Status.Pulling)

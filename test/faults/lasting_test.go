@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -34,7 +34,7 @@ func TestLostStateFiles(t *testing.T) {
 	d.Check(os.WriteFile(filepath.Join(states, "garbled.json"), []byte(`{"version":1,`), 0o600))
 	d.Check(os.Rename(d.path, d.path+".away"))
 	d.until(want)
-	d.untilEvents("", string(event.PodsDirLost))
+	d.untilEvents("", string(api.EventPodsDirLost))
 	d.MustKillDaemon() // what is orphaned is still known after that
 	d.until(want)
 	d.Check(os.Remove(filepath.Join(d.path+".away", "gone.toml")))
@@ -87,7 +87,7 @@ func TestEmptyAtBoot(t *testing.T) {
 	}
 	d.Check(os.Remove(d.path))
 	d.Check(os.Rename(d.path+".away", d.path))
-	d.untilEvents("", string(event.PodsDirFound))
+	d.untilEvents("", string(api.EventPodsDirFound))
 	d.until(want)
 }
 

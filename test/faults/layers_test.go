@@ -12,8 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestNoLayersLeft: a disk that is full while containers fail and restart all the time, and while their pods are deleted, has no layers without
@@ -33,7 +31,7 @@ func TestNoLayersLeft(t *testing.T) {
 	fill(12 << 10) // enough for a part of the work
 	for _, name := range pods {
 		f.Until(name, "affected", func(p *api.Pod) bool {
-			return slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == supervisor.StateNotDurable && c.Status == "True" })
+			return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.StateNotDurable && c.Status == "True" })
 		})
 	}
 	f.MustRun("delete", "--all", "--force")

@@ -17,8 +17,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/spec/change/changetest"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // batch is the number of pods that change at the same time.
@@ -32,7 +30,7 @@ type planned struct {
 	after     string
 	was, is   api.Pod
 	plan      api.Applied
-	events    []event.Event // since the second definition was applied
+	events    []api.Event // since the second definition was applied
 }
 
 // TestPlanIsApplied: for every field of a pod file, apply does what plan has said, and nothing else. What it has done is taken from
@@ -125,10 +123,10 @@ func (f *fixture) settled(p *planned, after uint64) (err error) {
 			continue
 		}
 		p.events = append(p.events, e)
-		if slices.Contains([]event.Kind{event.ContainerChanged, event.ContainerDropped}, e.Kind) {
+		if slices.Contains([]api.EventKind{api.EventContainerChanged, api.EventContainerDropped}, e.Kind) {
 			stopping[e.Container] = true
 		}
-		if slices.Contains([]event.Kind{event.ContainerSucceeded, event.ContainerFailed}, e.Kind) {
+		if slices.Contains([]api.EventKind{api.EventContainerSucceeded, api.EventContainerFailed}, e.Kind) {
 			delete(stopping, e.Container)
 		}
 	}
@@ -150,8 +148,8 @@ func (f *fixture) lastEvent() (last uint64) {
 
 // allRun reports whether all containers of a pod run that are not init containers, and no init container is still to run.
 func allRun(p *api.Pod) bool {
-	notRunning := func(c lifecycle.ContainerStatus) bool { return c.State.Running == nil }
-	waits := func(c lifecycle.ContainerStatus) bool { return c.State.Waiting != nil }
+	notRunning := func(c api.ContainerStatus) bool { return c.State.Running == nil }
+	waits := func(c api.ContainerStatus) bool { return c.State.Waiting != nil }
 	return p.Metadata.DeletionTimestamp == nil && len(p.Status.ContainerStatuses) == len(p.Spec.Containers) &&
 		!slices.ContainsFunc(p.Status.ContainerStatuses, notRunning) && !slices.ContainsFunc(p.Status.InitContainerStatuses, waits)
 }
@@ -197,15 +195,15 @@ func (p *planned) happened() (e changetest.Effects, fields string) {
 	e.Containers = map[string]string{}
 	for i := range p.events {
 		switch x := &p.events[i]; {
-		case slices.Contains([]event.Kind{event.PodRemoved, event.SandboxChanged, event.SandboxReady}, x.Kind):
+		case slices.Contains([]api.EventKind{api.EventPodRemoved, api.EventSandboxChanged, api.EventSandboxReady}, x.Kind):
 			e.Replaced = true
-		case x.Kind == event.DefinitionChanged:
+		case x.Kind == api.EventDefinitionChanged:
 			fields = x.Fields["changes"]
-		case x.Kind == event.ContainerDropped:
+		case x.Kind == api.EventContainerDropped:
 			e.Containers[x.Container] = "stopped"
-		case x.Kind == event.ContainerChanged:
+		case x.Kind == api.EventContainerChanged:
 			e.Containers[x.Container] = "restarted"
-		case x.Kind == event.ContainerStarted && e.Containers[x.Container] == "":
+		case x.Kind == api.EventContainerStarted && e.Containers[x.Container] == "":
 			e.Containers[x.Container] = "started"
 		}
 	}
@@ -249,7 +247,7 @@ func ids(p *api.Pod) map[string]string {
 
 // isCompleted reports whether a container has completed.
 func isCompleted(p *api.Pod, container string) bool {
-	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c lifecycle.ContainerStatus) bool {
+	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c api.ContainerStatus) bool {
 		return c.Name == container && c.State.Terminated != nil
 	})
 }

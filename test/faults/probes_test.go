@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"errors"
 	"fmt"
 	"net"
@@ -19,8 +21,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // idle is a script that does nothing until SIGTERM.
@@ -117,7 +117,7 @@ func TestProbeKinds(t *testing.T) {
 		"connect: connection refused",
 	} {
 		r.until(want, func() bool {
-			return slices.ContainsFunc(r.events(event.ProbeFailed), func(i item) bool { return strings.Contains(i.Message, want) })
+			return slices.ContainsFunc(r.events(api.EventProbeFailed), func(i item) bool { return strings.Contains(i.Message, want) })
 		})
 	}
 	r.interrupt()
@@ -134,15 +134,15 @@ func TestLivenessRestarts(t *testing.T) {
 livenessProbe = { exec = { command = ["sh", "-c", "if [ -e /tmp/unhealthy ]; then echo unhealthy; exit 3; fi"] }, periodSeconds = 0.3, failureThreshold = 2, timeoutSeconds = 20 }
 lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd/1"] } } }
 `))
-	r.nth(event.ContainerStarted, 1)
+	r.nth(api.EventContainerStarted, 1)
 	r.line("c", 4)
 	if diff := cmp.Diff([]string{"up", "hook", "term", "up"}, r.lines("c")[:4]); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	if failed := r.event(event.ProbeFailed); failed.Message != "Liveness probe failed: unhealthy" {
+	if failed := r.event(api.EventProbeFailed); failed.Message != "Liveness probe failed: unhealthy" {
 		t.Errorf("probe event %q", failed.Message)
 	}
-	r.event(event.ContainerLivenessFailed)
+	r.event(api.EventContainerLivenessFailed)
 	r.interrupt()
 	r.exitCode()
 }
@@ -169,7 +169,7 @@ lifecycle.preStop = { exec = { command = ["sh", "-c", "echo pre >/proc/1/fd/1; e
 	if diff := cmp.Diff([]string{"up", "post", "pre", "term"}, r.lines("a")); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	if failed := r.event(event.PreStopFailed); failed.Message != "PreStopHook failed" {
+	if failed := r.event(api.EventPreStopFailed); failed.Message != "PreStopHook failed" {
 		t.Errorf("hook event %q", failed.Message)
 	}
 }
@@ -214,7 +214,7 @@ func TestHostileProbes(t *testing.T) {
 		watched("c", probe("yes"))+
 		watched("d", probe("trap '' TERM INT; while :; do sleep 7103; done"))+
 		watched("e", probe("(sleep 7104 &); yes & exit 1"))))
-	r.nth(event.ProbeFailed, 20)
+	r.nth(api.EventProbeFailed, 20)
 	f.awaitReady("hostile", "b")
 	left, err := f.processes("sleep 71")
 	if err != nil {

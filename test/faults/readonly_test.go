@@ -15,9 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // crashing is a script whose process exits with code 1 on SIGUSR1.
@@ -140,7 +137,7 @@ func TestRunOnReadOnlyDisk(t *testing.T) {
 			if got := r.exitCode(); got != 1 {
 				t.Errorf("exit code %d, want 1", got)
 			}
-			r.event(event.StateNotDurable)
+			r.event(api.EventStateNotDurable)
 			if out := r.errors(); !strings.Contains(out, `delete pod "p": its containers are stopped, but it could not be removed: `) || !strings.Contains(out, "hint: repair the disk: ") {
 				t.Errorf("podstead run printed no error with what is left:\n%s", out)
 			}
@@ -191,7 +188,7 @@ func (f *fixture) gatedPod(name string) (gate func(open bool)) {
 // unsaved returns why the state of a pod is not saved; empty: it is.
 func unsaved(p *api.Pod) string {
 	for _, c := range p.Status.Conditions {
-		if c.Type == supervisor.StateNotDurable && c.Status == "True" {
+		if c.Type == api.StateNotDurable && c.Status == "True" {
 			return c.Message
 		}
 	}
@@ -202,7 +199,7 @@ func unsaved(p *api.Pod) string {
 func (f *fixture) checkReported(name, cause string) {
 	f.Helper()
 	if p := f.get(name); !strings.Contains(unsaved(&p), cause) {
-		f.Errorf("conditions %+v, want %s with %q", p.Status.Conditions, supervisor.StateNotDurable, cause)
+		f.Errorf("conditions %+v, want %s with %q", p.Status.Conditions, api.StateNotDurable, cause)
 	}
 	if out, _ := f.Podstead(f.Ctx(), "why", name); !strings.Contains(out, "Its state could not be saved") || !strings.Contains(out, cause) {
 		f.Errorf("podstead why does not report the state that is not saved:\n%s", out)
@@ -220,7 +217,7 @@ func (f *fixture) stopNotDurable(name string) {
 		!strings.Contains(out, "its state could not be saved; if the daemon restarts, the pod may start again: ") {
 		f.Errorf("podstead stop: %v, want a warning:\n%s", err, out)
 	}
-	if p := f.get(name); p.Status.Phase != lifecycle.PhaseSucceeded && p.Status.Phase != lifecycle.PhaseFailed {
+	if p := f.get(name); p.Status.Phase != api.PhaseSucceeded && p.Status.Phase != api.PhaseFailed {
 		f.Errorf("phase of the stopped pod: %s", p.Status.Phase)
 	}
 }

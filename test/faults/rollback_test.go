@@ -12,9 +12,6 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -94,7 +91,7 @@ func (d *podsDir) releaseReady(name string, number int, refused string) api.Pod 
 }
 
 // happened returns the events of a pod of a kind.
-func (d *podsDir) happened(name string, kind event.Kind) (found []event.Event, err error) {
+func (d *podsDir) happened(name string, kind api.EventKind) (found []api.Event, err error) {
 	for e, err := range d.Client().Events(d.Ctx(), &api.EventQuery{Pod: name}) {
 		if err != nil {
 			return nil, err
@@ -108,7 +105,7 @@ func (d *podsDir) happened(name string, kind event.Kind) (found []event.Event, e
 }
 
 // awaitEvent waits until a pod has an event.
-func (d *podsDir) awaitEvent(name string, kind event.Kind) {
+func (d *podsDir) awaitEvent(name string, kind api.EventKind) {
 	d.Helper()
 	d.Await(func() error {
 		found, err := d.happened(name, kind)
@@ -135,7 +132,7 @@ func (d *podsDir) logged(name, line string) {
 func (d *podsDir) rolledBack(name string, before *api.Pod, replaced bool, why string) {
 	d.Helper()
 	p := d.releaseReady(name, 1, podfiles.ReasonRolledBack)
-	d.awaitEvent(name, event.RollbackCompleted)
+	d.awaitEvent(name, api.EventRollbackCompleted)
 	if got, want := p.Status.ContainerStatuses[0].ImageID, before.Status.ContainerStatuses[0].ImageID; got != want || got == "" {
 		d.Errorf("%s runs the image %q, want %q", name, got, want)
 	}
@@ -148,10 +145,10 @@ func (d *podsDir) rolledBack(name string, before *api.Pod, replaced bool, why st
 	}
 	r, err := d.Client().Rollout(d.Ctx(), name)
 	d.Check(err)
-	if failed := r.RolledBack(); r.Running != 1 || failed == nil || failed.Generation != 2 || !strings.Contains(failed.Message, why) || r.Generations[0].Outcome != generation.Ready {
+	if failed := r.RolledBack(); r.Running != 1 || failed == nil || failed.Generation != 2 || !strings.Contains(failed.Message, why) || r.Generations[0].Outcome != api.GenerationReady {
 		d.Errorf("%s: generations %+v, want generation 2 rolled back because of %q", name, r, why)
 	}
-	for _, kind := range []event.Kind{event.RollbackStarted, event.RollbackCompleted} {
+	for _, kind := range []api.EventKind{api.EventRollbackStarted, api.EventRollbackCompleted} {
 		if found, err := d.happened(name, kind); err != nil || len(found) != 1 {
 			d.Errorf("%s: events %s: %+v, %v, want one", name, kind, found, err)
 		}
@@ -201,7 +198,7 @@ func TestRollback(t *testing.T) {
 	d.Until("unready-replace", "replaced", func(p *api.Pod) bool { d.Saw(p.Metadata.UID); return p.Metadata.Labels["release"] == "2" })
 	d.MustKillDaemon()
 	d.MustRun("get")
-	d.awaitEvent("unready-replace", event.RollbackStarted)
+	d.awaitEvent("unready-replace", api.EventRollbackStarted)
 	d.MustKillDaemon()
 	each(func(kind, effect, name string) {
 		was := before[name]
@@ -237,7 +234,7 @@ func TestRollbackWithoutRegistry(t *testing.T) {
 			d.write("web", d.rolling("web", release{number: 2, within: 10, image: registry.image(), more: always, pod: more, probe: "false"}))
 			d.Until("web", "with the other image", func(p *api.Pod) bool {
 				d.Saw(p.Metadata.UID)
-				return p.Metadata.Labels["release"] == "2" && slices.ContainsFunc(p.Status.ContainerStatuses, func(c lifecycle.ContainerStatus) bool {
+				return p.Metadata.Labels["release"] == "2" && slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool {
 					return c.State.Running != nil && c.ImageID != was.Status.ContainerStatuses[0].ImageID
 				})
 			})

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -57,7 +56,7 @@ type item struct {
 	Seq       uint64            `json:"seq"`
 	Pod       string            `json:"pod"`
 	UID       string            `json:"uid"`
-	Kind      event.Kind        `json:"kind"`
+	Kind      api.EventKind     `json:"kind"`
 	Container string            `json:"container"`
 	Attempt   int               `json:"attempt"`
 	Line      string            `json:"line"`
@@ -141,7 +140,7 @@ func (r *run) lines(container string) []string {
 }
 
 // events returns the events of a kind.
-func (r *run) events(kind event.Kind) []item {
+func (r *run) events(kind api.EventKind) []item {
 	var events []item
 	for _, i := range r.all() {
 		if i.Kind == kind {
@@ -152,13 +151,13 @@ func (r *run) events(kind event.Kind) []item {
 }
 
 // event waits for the first event of a kind.
-func (r *run) event(kind event.Kind) item {
+func (r *run) event(kind api.EventKind) item {
 	r.f.Helper()
 	return r.nth(kind, 0)
 }
 
 // nth waits for the event of a kind that follows n others.
-func (r *run) nth(kind event.Kind, n int) item {
+func (r *run) nth(kind api.EventKind, n int) item {
 	r.f.Helper()
 	r.until(fmt.Sprintf("event %s after %d others", kind, n), func() bool { return len(r.events(kind)) > n })
 	return r.events(kind)[n]

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // flaky answers probes. Two of five responses to each path are failures, and it counts them.
@@ -119,7 +118,7 @@ func checkEventsOnce(t *testing.T, r *run, answers *flaky) {
 			t.Fatalf("event %d, %s, follows event %d", i.Seq, i.Kind, seq)
 		}
 		seq = i.Seq
-		if i.Kind != event.ProbeFailed {
+		if i.Kind != api.EventProbeFailed {
 			continue
 		}
 		failures[i.Container]++

@@ -17,8 +17,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -149,7 +147,7 @@ func (s *storm) checkRest(want map[string]string, broken map[string]bool) {
 	s.Helper()
 	for name := range want {
 		s.Until(name, fmt.Sprintf("ready, its file is broken: %t", broken[name]), func(p *api.Pod) bool {
-			refused := slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == api.FileAccepted })
+			refused := slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.FileAccepted })
 			return refused == broken[name] && podReady(p)
 		})
 	}
@@ -182,9 +180,9 @@ func (s *storm) checkEvents(name string) {
 			s.Errorf("event %d of pod %s after event %d", e.Seq, name, last)
 		}
 		last = e.Seq
-		if e.Kind == event.RollbackCompleted && !rollback {
+		if e.Kind == api.EventRollbackCompleted && !rollback {
 			s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
 		}
-		rollback = (rollback || e.Kind == event.RollbackStarted) && e.Kind != event.RollbackCompleted
+		rollback = (rollback || e.Kind == api.EventRollbackStarted) && e.Kind != api.EventRollbackCompleted
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // nextHead is internal/format/head.go of a later version. That version adds a field to each file. Earlier versions read its files if
@@ -101,18 +100,18 @@ func (f *fixture) kept() map[string]any {
 }
 
 // history returns the events in the journal of the pods that must not restart, by their numbers.
-func (f *fixture) history() map[uint64]event.Kind {
+func (f *fixture) history() map[uint64]api.EventKind {
 	f.Helper()
-	events, inJournal := map[uint64]event.Kind{}, map[event.Kind]bool{}
+	events, inJournal := map[uint64]api.EventKind{}, map[api.EventKind]bool{}
 	for _, e := range event.Entries() {
-		inJournal[e.Kind] = e.Kept
+		inJournal[api.EventKind(e.Kind)] = e.Kept
 	}
 	for name := range states {
 		if name == "looping" {
 			continue
 		}
 		for line := range strings.Lines(f.MustRun("events", name, "-o", "json")) {
-			var e event.Event
+			var e api.Event
 			f.Check(json.Unmarshal([]byte(line), &e))
 			if inJournal[e.Kind] {
 				events[e.Seq] = e.Kind
@@ -156,7 +155,7 @@ func (f *fixture) awaitFiles(version int, paths ...string) {
 }
 
 // checkNothingLost compares processes, pods and events with what they were.
-func (f *fixture) checkNothingLost(was map[string]any, events map[uint64]event.Kind) {
+func (f *fixture) checkNothingLost(was map[string]any, events map[uint64]api.EventKind) {
 	f.Helper()
 	if diff := cmp.Diff(was, f.kept()); diff != "" {
 		f.Errorf("the pods changed (-before +after):\n%s", diff)
@@ -168,7 +167,7 @@ func (f *fixture) checkNothingLost(was map[string]any, events map[uint64]event.K
 		}
 	}
 	for seq, kind := range now {
-		if _, before := events[seq]; !before && kind != event.PodRecovered {
+		if _, before := events[seq]; !before && kind != api.EventPodRecovered {
 			f.Errorf("event %d, %s, after the change of the version", seq, kind)
 		}
 	}
@@ -226,7 +225,7 @@ func TestIncompatibleUpgrade(t *testing.T) {
 	f.Program = current
 	f.MustRun("get")
 	for name := range states {
-		f.Until(name, "NewerState", func(p *api.Pod) bool { return p.Status.Reason == lifecycle.ReasonNewerState })
+		f.Until(name, "NewerState", func(p *api.Pod) bool { return p.Status.Reason == api.ReasonNewerState })
 	}
 	f.Await(func() error { // a shell that starts a program has two processes for a moment
 		if diff := cmp.Diff(was["processes"], f.kept()["processes"]); diff != "" {
@@ -234,7 +233,7 @@ func TestIncompatibleUpgrade(t *testing.T) {
 		}
 		return nil
 	})
-	if text := f.MustRun("events", "probed", "-o", "json"); !strings.Contains(text, string(event.StateUnsupported)) {
+	if text := f.MustRun("events", "probed", "-o", "json"); !strings.Contains(text, string(api.EventStateUnsupported)) {
 		t.Errorf("events:\n%s", text)
 	}
 	if out, _ := f.Podstead(f.Ctx(), "doctor"); !strings.Contains(out, "written by a later version") {
@@ -290,7 +289,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if lines := strings.Count(string(text), "kept"); err != nil || lines != 2 {
 		t.Errorf("persistent volume: %q, %v; want a line of each start", text, err)
 	}
-	if p := f.get("done"); p.Status.Phase != lifecycle.PhaseSucceeded {
+	if p := f.get("done"); p.Status.Phase != api.PhaseSucceeded {
 		t.Errorf("completed pod: %s", p.Status.Phase)
 	}
 	if out := f.MustRun("get", "stopped"); !strings.Contains(out, "Stopped") {

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -25,7 +24,7 @@ const forever = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
 func (f *fixture) waitsFor(name, message string) {
 	f.Helper()
 	f.Until(name, message, func(p *api.Pod) bool {
-		return p.Status.Phase == lifecycle.PhasePending && p.Status.Reason == lifecycle.ReasonWaitingFor && p.Status.Message == message
+		return p.Status.Phase == api.PhasePending && p.Status.Reason == api.ReasonWaitingFor && p.Status.Message == message
 	})
 }
 
@@ -50,7 +49,7 @@ func (f *fixture) awaitSaved(name, condition string) {
 }
 
 func podReady(p *api.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == lifecycle.PodReady && c.Status == "True" })
+	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.PodReady && c.Status == "True" })
 }
 
 // TestFieldsWaitFor: a pod waits for a path, a mount, another pod and a host name before it starts, over a restart of the daemon. A condition
@@ -90,7 +89,7 @@ func TestFieldsWaitFor(t *testing.T) {
 	f.Check(os.WriteFile(filepath.Join(state, "ready"), nil, 0o600))
 	f.Until("web", "ready", podReady)
 	var met []string
-	for _, e := range r.events(event.ConditionMet) {
+	for _, e := range r.events(api.EventConditionMet) {
 		met = append(met, e.Fields["condition"])
 	}
 	if want := []string{"dns:localhost", "path:" + path, "mount:" + mount, "pod:db:ready"}; !slices.Equal(slices.Sorted(slices.Values(met)), slices.Sorted(slices.Values(want))) {
@@ -113,7 +112,7 @@ func TestWaitForSucceededPod(t *testing.T) {
 	if code := r.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if met, started := r.event(event.ConditionMet), r.events(event.ContainerStarted); met.Pod != "app" || len(started) != 2 || started[1].Pod != "app" || started[1].Seq < met.Seq {
+	if met, started := r.event(api.EventConditionMet), r.events(api.EventContainerStarted); met.Pod != "app" || len(started) != 2 || started[1].Pod != "app" || started[1].Seq < met.Seq {
 		t.Errorf("condition met: %+v, containers started: %+v", met, started)
 	}
 	r = f.start(f.PodFile("waiting", "waitFor = [\"pod:app:ready\", \"path:/no/such/path\"]\n"+container("c", forever)))
@@ -124,7 +123,7 @@ func TestWaitForSucceededPod(t *testing.T) {
 	}
 	f.MustRun("delete", "waiting")
 	r.exitCode()
-	for _, e := range r.events(event.PodWaiting) {
+	for _, e := range r.events(api.EventPodWaiting) {
 		if e.Fields["conditions"] != "pod:app:ready, path:/no/such/path" {
 			t.Errorf("event %+v", e)
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestEphemeralContainer: an ephemeral container shares the pod's namespaces and volumes, does not restart, keeps running while the
@@ -74,7 +73,7 @@ func TestWhyAfterKills(t *testing.T) {
 		container("app", "trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done")+
 		container("crash", "sleep 1; exit 3")))
 	r.line("app", 1)
-	r.nth(event.ContainerFailed, 1)
+	r.nth(api.EventContainerFailed, 1)
 	before := f.MustRun("why", "web")
 	if !strings.Contains(before, "exited with code 3") {
 		t.Errorf("the explanation is\n%s", before)
@@ -95,7 +94,7 @@ func TestWhyAfterKills(t *testing.T) {
 		if e.Cause > 0 && !known[e.Cause] {
 			t.Errorf("the cause of %+v is not known", e)
 		}
-		if known[e.Seq] = true; e.Kind == event.PodRecovered && e.Cause == 0 {
+		if known[e.Seq] = true; e.Kind == api.EventPodRecovered && e.Cause == 0 {
 			t.Errorf("%+v has no cause", e)
 		}
 	}

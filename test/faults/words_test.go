@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // wordsOf are what a pod shows of itself: the STATUS column, the states of its containers, and its explanation.
@@ -116,7 +115,7 @@ func TestWords(t *testing.T) {
 		},
 	}
 	for _, p := range pods {
-		f.start("--rm=false", f.PodFile(p.name, p.text)).event(event.PodAccepted)
+		f.start("--rm=false", f.PodFile(p.name, p.text)).event(api.EventPodAccepted)
 	}
 	for _, p := range pods {
 		f.Await(func() error { return f.words(p.name).lacks(p.want) })

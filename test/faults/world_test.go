@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -27,10 +27,10 @@ func TestShimKilled(t *testing.T) {
 	if got := r.lines("prepare"); !slices.Equal(got, []string{"prepared", "prepared"}) {
 		t.Errorf("output of the init container: %q, want two runs", got)
 	}
-	if lost := r.event(event.ContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
+	if lost := r.event(api.EventContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
 		t.Errorf("event of the lost container: %+v", lost)
 	}
-	r.event(event.SandboxChanged)
+	r.event(api.EventSandboxChanged)
 	r.interrupt()
 	if code := r.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -48,7 +48,7 @@ func TestContainerIgnoresStop(t *testing.T) {
 	if code := r.exitCode(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	stopped, killed, dead := r.event(event.PodStopping), r.event(event.ContainerKilled), r.event(event.ContainerFailed)
+	stopped, killed, dead := r.event(api.EventPodStopping), r.event(api.EventContainerKilled), r.event(api.EventContainerFailed)
 	if grace := killed.Time.Sub(stopped.Time); grace < 1900*time.Millisecond {
 		t.Errorf("killed after %v, the grace period is 2 s", grace)
 	}

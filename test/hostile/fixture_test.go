@@ -19,7 +19,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -124,7 +123,7 @@ func (f *fixture) create(name, text string) {
 func ended(p *api.Pod) bool { return p.Status.AtRest && p.Status.Phase.Terminal() }
 
 func isReady(p *api.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
 		return c.Type == "Ready" && c.Status == "True"
 	})
 }

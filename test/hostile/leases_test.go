@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // leaseTime returns how long a container can delay another process that opens a file.
@@ -37,13 +36,13 @@ func (f *fixture) undelayed(what string, operation func()) {
 }
 
 // statusOf returns the status of a container, which is empty before the container has one.
-func statusOf(p *api.Pod, container string) lifecycle.ContainerStatus {
+func statusOf(p *api.Pod, container string) api.ContainerStatus {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.Name == container {
 			return c
 		}
 	}
-	return lifecycle.ContainerStatus{}
+	return api.ContainerStatus{}
 }
 
 // TestLeasesOnPodFiles: containers hold write leases on every file that the daemon writes or reads for them. Other pods start, the same

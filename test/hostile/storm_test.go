@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -102,7 +101,7 @@ func (f *fixture) cycle(n int) time.Duration {
 	f.Until(name, "ready", isReady)
 	took := time.Since(start)
 	f.Until(name, "restarted", func(p *api.Pod) bool {
-		return slices.ContainsFunc(p.Status.ContainerStatuses, func(c lifecycle.ContainerStatus) bool { return c.RestartCount > 0 && c.Ready })
+		return slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return c.RestartCount > 0 && c.Ready })
 	})
 	f.MustRun("delete", name)
 	return took

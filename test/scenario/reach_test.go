@@ -18,11 +18,11 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/netns"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-type containerStatus = lifecycle.ContainerStatus
+type containerStatus = api.ContainerStatus
 
 // space is the path of a network namespace. The empty one is that of the test, which is the host for the pods.
 type space string

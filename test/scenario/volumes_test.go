@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // follower is a script that reads two keys of each volume, which always change together, from one version of the volume. It prints each
@@ -135,10 +134,10 @@ hostPath = { path = %q }
 }
 
 // waits returns a condition: the only container is waiting with this reason and a message that contains text.
-func waits(reason lifecycle.Reason, text string) func(*api.Pod) bool {
+func waits(reason api.Reason, text string) func(*api.Pod) bool {
 	return func(p *api.Pod) bool {
 		w := p.Status.ContainerStatuses[0].State.Waiting
-		return p.Status.Phase == lifecycle.PhasePending && w != nil && w.Reason == reason && strings.Contains(w.Message, text)
+		return p.Status.Phase == api.PhasePending && w != nil && w.Reason == reason && strings.Contains(w.Message, text)
 	}
 }
 
@@ -146,26 +145,26 @@ func waits(reason lifecycle.Reason, text string) func(*api.Pod) bool {
 func TestPodsWaitForTheirConfig(t *testing.T) {
 	for _, test := range []struct {
 		name, pod string
-		reason    lifecycle.Reason
+		reason    api.Reason
 		message   string
 		event     string
 		file      string
 	}{
 		{
 			"volume-map", "volumeMounts = { v = \"/v\" }\n[[volumes]]\nname = \"v\"\nconfigMap = { name = \"late\" }\n",
-			lifecycle.ReasonContainerCreating, `configmap "late" not found`, "FailedMount", "etc/configmaps/late/key",
+			api.ReasonContainerCreating, `configmap "late" not found`, "FailedMount", "etc/configmaps/late/key",
 		},
 		{
 			"volume-secret", "volumeMounts = { v = \"/v\" }\n[[volumes]]\nname = \"v\"\nsecret = { secretName = \"late\" }\n",
-			lifecycle.ReasonContainerCreating, `secret "late" not found`, "FailedMount", "etc/secrets/late/key",
+			api.ReasonContainerCreating, `secret "late" not found`, "FailedMount", "etc/secrets/late/key",
 		},
 		{
 			"env-key", "env.KEY.configMapKeyRef = { name = \"partly\", key = \"key\" }\n",
-			lifecycle.ReasonCreateConfigError, "couldn't find key key in ConfigMap default/partly", "Failed", "etc/configmaps/partly/key",
+			api.ReasonCreateConfigError, "couldn't find key key in ConfigMap default/partly", "Failed", "etc/configmaps/partly/key",
 		},
 		{
 			"env-from", "envFrom = [{ secretRef = { name = \"nowhere\" } }]\n",
-			lifecycle.ReasonCreateConfigError, `secret "nowhere" not found`, "Failed", "etc/secrets/nowhere/key",
+			api.ReasonCreateConfigError, `secret "nowhere" not found`, "Failed", "etc/secrets/nowhere/key",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -196,12 +195,12 @@ func TestSizeLimits(t *testing.T) {
 	if text := f.logs("bounded"); !strings.Contains(text, "No space left on device") {
 		t.Errorf("the container got no error:\n%s", text)
 	}
-	p := f.Until("greedy", "evicted", func(p *api.Pod) bool { return p.Status.Phase == lifecycle.PhaseFailed && p.Status.AtRest })
+	p := f.Until("greedy", "evicted", func(p *api.Pod) bool { return p.Status.Phase == api.PhaseFailed && p.Status.AtRest })
 	if p.Status.Reason != "Evicted" || !strings.Contains(p.Status.Message, `EmptyDir volume "scratch" exceeds the limit "1Mi"`) {
 		t.Errorf("reason %s: %s", p.Status.Reason, p.Status.Message)
 	}
 	f.event("greedy", "Evicted", `EmptyDir volume "scratch" exceeds the limit "1Mi"`)
-	if b := f.running("bounded"); b.Status.Phase != lifecycle.PhaseRunning {
+	if b := f.running("bounded"); b.Status.Phase != api.PhaseRunning {
 		t.Errorf("phase of the other pod: %s", b.Status.Phase)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // lib is shared by the scripts of containers. They record that they started, and wait for files, in a directory that a boot clears.
@@ -238,7 +237,7 @@ func (g guest) store(t *testing.T) []string {
 func checkInit(t *testing.T, pods map[string]api.Pod) {
 	t.Helper()
 	status := pods["order"].Status
-	if status.Phase != lifecycle.PhasePending {
+	if status.Phase != api.PhasePending {
 		t.Errorf("phase %s while an init container runs, want Pending", status.Phase)
 	}
 	var conditions []string
@@ -265,7 +264,7 @@ func checkInit(t *testing.T, pods map[string]api.Pod) {
 }
 
 // stateOf returns the state of a container in a few words.
-func stateOf(c lifecycle.ContainerStatus) string {
+func stateOf(c api.ContainerStatus) string {
 	switch {
 	case c.State.Running != nil:
 		return "running"
@@ -279,7 +278,7 @@ func stateOf(c lifecycle.ContainerStatus) string {
 	return "nothing"
 }
 
-func endOf(s lifecycle.State) string {
+func endOf(s api.ContainerState) string {
 	if s.Terminated == nil {
 		return "none"
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Machine is a host that tests can turn off.
@@ -175,7 +174,7 @@ func (h *Host) Look() map[string]Seen {
 	pods := map[string]Seen{}
 	for _, pod := range list.Items {
 		seen := Seen{UID: pod.Metadata.UID}
-		if i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c lifecycle.ContainerStatus) bool { return c.State.Running != nil }); i >= 0 {
+		if i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return c.State.Running != nil }); i >= 0 {
 			c := pod.Status.ContainerStatuses[i]
 			seen.ID, seen.Started, seen.Restarts = c.ContainerID, c.State.Running.StartedAt, c.RestartCount
 		}

@@ -1,6 +1,8 @@
 package installed
 
 import (
+	"github.com/podstead/podstead/api"
+
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // stormPods is the number of pods that change. Three more never change.
@@ -273,7 +273,7 @@ func (s *storm) rollbacks() map[string]int {
 	s.Helper()
 	started := map[string]int{}
 	for _, e := range s.events() {
-		if e.Kind == event.RollbackStarted {
+		if e.Kind == api.EventRollbackStarted {
 			started[e.Pod]++
 		}
 	}

@@ -15,8 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // observed is what a host runs.
@@ -134,7 +132,7 @@ func (o observed) checkPod(name string, p stormPod) error {
 	default:
 		release, refused := pod.Metadata.Labels["release"], condition(pod, api.FileAccepted) == "False"
 		if !at.IsZero() || release != strconv.Itoa(p.runs) || !slices.Equal(processes, []int{p.runs}) ||
-			condition(pod, lifecycle.PodReady) != "True" || p.broken && !refused || !p.broken && refused && p.runs == p.file {
+			condition(pod, api.PodReady) != "True" || p.broken && !refused || !p.broken && refused && p.runs == p.file {
 			return fmt.Errorf("%s stopped at %v, has definition %q, processes of definitions %v, file refused: %t, conditions %+v, want %+v",
 				name, at, release, processes, refused, pod.Status.Conditions, p)
 		}
@@ -142,7 +140,7 @@ func (o observed) checkPod(name string, p stormPod) error {
 	return nil
 }
 
-func condition(pod api.Pod, kind lifecycle.ConditionType) string {
+func condition(pod api.Pod, kind api.ConditionType) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
 			return c.Status
@@ -157,11 +155,11 @@ func (o observed) checkFixed(name string) error {
 	good := false
 	switch status := pod.Status; name {
 	case "job":
-		good = status.Phase == lifecycle.PhaseSucceeded
+		good = status.Phase == api.PhaseSucceeded
 	case "crash":
 		good = len(status.ContainerStatuses) == 1 && status.ContainerStatuses[0].RestartCount == 2 && status.ContainerStatuses[0].State.Waiting != nil
 	case "waits":
-		good = status.Phase == lifecycle.PhasePending && pod.Metadata.UID != ""
+		good = status.Phase == api.PhasePending && pod.Metadata.UID != ""
 	}
 	if !good {
 		return fmt.Errorf("pod %s: %+v", name, pod.Status)
@@ -259,10 +257,10 @@ func (s *storm) checksums() string {
 }
 
 // events returns all events.
-func (s *storm) events() (events []event.Event) {
+func (s *storm) events() (events []api.Event) {
 	s.Helper()
 	for line := range strings.Lines(s.Sh("podstead events -o json")) {
-		var e event.Event
+		var e api.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			s.Fatalf("%v\n%s", err, line)
 		}
@@ -272,9 +270,9 @@ func (s *storm) events() (events []event.Event) {
 }
 
 // damages are the kinds of events that a power cut must not lead to.
-var damages = []event.Kind{
-	event.StateLost, event.StateUnsupported, event.OrphanFound, event.EngineDamaged, event.InternalError, event.PodQuarantined, event.StateNotDurable,
-	event.JournalNotDurable, event.FileInvalid, event.PodsDirLost, event.PodEvicted,
+var damages = []api.EventKind{
+	api.EventStateLost, api.EventStateUnsupported, api.EventOrphanFound, api.EventEngineDamaged, api.EventInternalError, api.EventPodQuarantined, api.EventStateNotDurable,
+	api.EventJournalNotDurable, api.EventFileInvalid, api.EventPodsDirLost, api.EventPodEvicted,
 }
 
 // checkEvents checks the order of the events, and that nothing was damaged. The last events before a cut may be lost.

@@ -249,10 +249,10 @@ func stopSupervisor(ctx context.Context, s *supervisor.Supervisor) error {
 }
 
 // hostIPs returns the addresses of the host for the status of pods.
-func hostIPs() []lifecycle.PodIP {
-	var all []lifecycle.PodIP
+func hostIPs() []api.PodIP {
+	var all []api.PodIP
 	for _, ip := range podnet.HostIPs() {
-		all = append(all, lifecycle.PodIP{IP: ip})
+		all = append(all, api.PodIP{IP: ip})
 	}
 	return all
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/stats"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // testTimeout is far longer than anything takes here, even on a loaded host.
@@ -277,7 +276,7 @@ func TestStopWaitsForClientsOfDeletedPods(t *testing.T) {
 	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if pod, err := h.client.PodWithUID(t.Context(), "web", uid); err != nil || pod.Status.Phase != lifecycle.PhaseFailed {
+	if pod, err := h.client.PodWithUID(t.Context(), "web", uid); err != nil || pod.Status.Phase != api.PhaseFailed {
 		t.Errorf("pod %+v, %v, want its final state", pod.Status, err)
 	}
 	if err := h.client.EndSession(t.Context(), "s"); err != nil {

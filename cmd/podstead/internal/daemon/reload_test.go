@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // service receives what a daemon notifies systemd of.
@@ -66,7 +65,7 @@ func TestReload(t *testing.T) {
 	reload, ready, result := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
 		result <- daemon.Run(ctx, daemon.Options{
-			Config: c, Start: h.start, Version: api.Version{Policy: &policy}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Config: c, Start: h.start, Version: api.Version{Policy: api.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 			Reload: reload, Load: load,
 		})
 	}()
@@ -89,7 +88,7 @@ func TestReload(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e.Kind == event.ConfigReloaded || e.Kind == event.ConfigRestartRequired || e.Kind == event.ConfigInvalid {
+			if e.Kind == api.EventConfigReloaded || e.Kind == api.EventConfigRestartRequired || e.Kind == api.EventConfigInvalid {
 				messages = append(messages, e.Message)
 			}
 		}
@@ -111,7 +110,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("events %q, want %q at the end", got, step.want)
 		}
 		v, err := h.client.Version(t.Context())
-		if err != nil || v.Policy == nil || string(v.Policy.PodSecurity) != step.level {
+		if err != nil || v.Policy == nil || v.Policy.PodSecurity != step.level {
 			t.Errorf("policy %+v, %v, want %s", v.Policy, err, step.level)
 		}
 	}

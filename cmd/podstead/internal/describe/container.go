@@ -11,12 +11,10 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // containers adds the containers of a role.
-func (p *page) containers(title string, list []spec.Container, status []lifecycle.ContainerStatus, in *Input) {
+func (p *page) containers(title string, list []spec.Container, status []api.ContainerStatus, in *Input) {
 	if len(list) == 0 {
 		return
 	}
@@ -25,7 +23,7 @@ func (p *page) containers(title string, list []spec.Container, status []lifecycl
 		for i := range list {
 			p.head(list[i].Name)
 			p.indented(func() {
-				at := slices.IndexFunc(status, func(s lifecycle.ContainerStatus) bool { return s.Name == list[i].Name })
+				at := slices.IndexFunc(status, func(s api.ContainerStatus) bool { return s.Name == list[i].Name })
 				if at >= 0 {
 					p.status(&status[at])
 				} else {
@@ -40,7 +38,7 @@ func (p *page) containers(title string, list []spec.Container, status []lifecycl
 }
 
 // status adds what is known of the runs of a container.
-func (p *page) status(s *lifecycle.ContainerStatus) {
+func (p *page) status(s *api.ContainerStatus) {
 	p.state("State", s.State)
 	p.state("Last state", s.LastState)
 	p.add("Ready", strconv.FormatBool(s.Ready))
@@ -51,7 +49,7 @@ func (p *page) status(s *lifecycle.ContainerStatus) {
 }
 
 // state adds a state of a container, with its exit code and its times.
-func (p *page) state(name string, s lifecycle.State) {
+func (p *page) state(name string, s api.ContainerState) {
 	switch {
 	case s.Waiting != nil:
 		p.add(name, strings.TrimSuffix("Waiting: "+string(s.Waiting.Reason), ": "))
@@ -181,7 +179,7 @@ func (p *page) probes(c *spec.Container, events []api.Event) {
 }
 
 // answers are the events with an answer of a probe.
-var answers = []event.Kind{event.ProbeFailed, event.ProbeErrored, event.ProbeWarned}
+var answers = []api.EventKind{api.EventProbeFailed, api.EventProbeErrored, api.EventProbeWarned}
 
 func probeText(p *spec.Probe) string {
 	var text string

@@ -13,7 +13,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // maxEvents is the number of events on a page, the newest ones.
@@ -163,7 +162,7 @@ func pairs(m map[string]string) []string {
 	return list
 }
 
-func addresses(ips []lifecycle.PodIP) string {
+func addresses(ips []api.PodIP) string {
 	var list []string
 	for _, ip := range ips {
 		list = append(list, ip.IP)
@@ -172,7 +171,7 @@ func addresses(ips []lifecycle.PodIP) string {
 }
 
 // conditions adds a table of the conditions.
-func (p *page) conditions(list []lifecycle.Condition) {
+func (p *page) conditions(list []api.Condition) {
 	if len(list) == 0 {
 		return
 	}

@@ -15,8 +15,6 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/describe"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/explain"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 var update = flag.Bool("update", false, "write the pages of testdata")
@@ -114,36 +112,37 @@ valueFrom = { secretKeyRef = { name = "shop", key = "password" } }
 name = "POD"
 valueFrom = { fieldRef = { fieldPath = "metadata.name" } }
 `)
-	p.Status.Status = lifecycle.Status{
-		Phase: lifecycle.PhaseRunning, QOSClass: "Burstable", PodIPs: []lifecycle.PodIP{{IP: "10.88.0.7"}},
-		Conditions: []lifecycle.Condition{
-			{Type: lifecycle.PodInitialized, Status: "True", LastTransitionTime: ago(50 * time.Minute)},
-			{Type: lifecycle.PodReady, Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [app]", LastTransitionTime: ago(time.Minute)},
+	p.Status = api.PodStatus{
+		Phase: api.PhaseRunning, QOSClass: "Burstable", PodIPs: []api.PodIP{{IP: "10.88.0.7"}},
+		Conditions: []api.Condition{
+			{Type: api.PodInitialized, Status: "True", LastTransitionTime: ago(50 * time.Minute)},
+			{Type: api.PodReady, Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [app]", LastTransitionTime: ago(time.Minute)},
 		},
-		InitContainerStatuses: []lifecycle.ContainerStatus{{
+		InitContainerStatuses: []api.ContainerStatus{{
 			Name: "prepare", Image: "docker.io/library/busybox:1", ImageID: "sha256:11", Ready: true,
-			State: lifecycle.State{Terminated: &lifecycle.Terminated{Reason: "Completed", StartedAt: ago(time.Hour), FinishedAt: ago(50 * time.Minute)}},
+			State: api.ContainerState{Terminated: &api.Terminated{Reason: "Completed", StartedAt: ago(time.Hour), FinishedAt: ago(50 * time.Minute)}},
 		}},
-		ContainerStatuses: []lifecycle.ContainerStatus{{
+		ContainerStatuses: []api.ContainerStatus{{
 			Name: "app", Image: "docker.io/library/shop:1", ImageID: "sha256:22", ContainerID: "containerd://33", RestartCount: 4,
-			State:     lifecycle.State{Waiting: &lifecycle.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container"}},
-			LastState: lifecycle.State{Terminated: &lifecycle.Terminated{ExitCode: 137, Reason: "Error", Message: "panic: no disk\n", StartedAt: ago(2 * time.Minute), FinishedAt: ago(time.Minute)}},
+			State:     api.ContainerState{Waiting: &api.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container"}},
+			LastState: api.ContainerState{Terminated: &api.Terminated{ExitCode: 137, Reason: "Error", Message: "panic: no disk\n", StartedAt: ago(2 * time.Minute), FinishedAt: ago(time.Minute)}},
 		}},
 	}
 	p.Status.Owner, p.Status.File = "daemon", "/etc/podstead/pods.d/web.toml"
-	in := &describe.Input{Pod: p, Why: &explain.Explanation{Text: "web is in CrashLoopBackOff: app exited with code 137"}}
+	in := &describe.Input{Pod: p, Why: &api.Explanation{Text: "web is in CrashLoopBackOff: app exited with code 137"}}
 	in.Stats = crashingStats()
 	for i := range 19 {
 		in.Events = append(in.Events, api.Event{Time: ago(time.Hour - time.Duration(i)*time.Minute), Level: "Normal", Reason: "Started", Pod: "web", Container: "app", Message: "Container started"})
 	}
-	probe := func(d time.Duration, kind event.Kind, fields event.Fields) {
-		e := event.New(kind, ago(d), "web", fields)
-		e.Container = "app"
-		in.Events = append(in.Events, e)
+	probe := func(d time.Duration, kind api.EventKind, fields event.Fields) {
+		e := event.New(event.Kind(kind), ago(d), "web", fields)
+		in.Events = append(in.Events, api.Event{
+			Time: e.Time, Level: api.EventLevel(e.Level), Kind: kind, Reason: e.Reason, Pod: e.Pod, Container: "app", Fields: fields, Message: e.Message,
+		})
 	}
-	probe(3*time.Minute, event.ProbeFailed, event.Fields{"probe": "Liveness", "output": "exit code 1"})
-	probe(2*time.Minute, event.ProbeFailed, event.Fields{"probe": "Liveness", "output": "exit code 2\x1b[2J"})
-	probe(time.Minute, event.ProbeErrored, event.Fields{"probe": "Readiness", "error": "timeout"})
+	probe(3*time.Minute, api.EventProbeFailed, event.Fields{"probe": "Liveness", "output": "exit code 1"})
+	probe(2*time.Minute, api.EventProbeFailed, event.Fields{"probe": "Liveness", "output": "exit code 2\x1b[2J"})
+	probe(time.Minute, api.EventProbeErrored, event.Fields{"probe": "Readiness", "error": "timeout"})
 	return in
 }
 
@@ -170,8 +169,7 @@ func refused() *describe.Input {
 	return &describe.Input{Pod: api.Pod{
 		Metadata: api.Metadata{Name: "broken"},
 		Status: api.PodStatus{
-			File:   "/etc/podstead/pods.d/broken.toml",
-			Status: lifecycle.Status{Reason: "InvalidFile", Message: "/etc/podstead/pods.d/broken.toml:1:1: image: required"},
+			File: "/etc/podstead/pods.d/broken.toml", Reason: "InvalidFile", Message: "/etc/podstead/pods.d/broken.toml:1:1: image: required",
 		},
 	}}
 }

@@ -16,10 +16,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/admission"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 const (
@@ -68,7 +64,8 @@ func userNamespaces(proc string) result {
 
 // admissionPolicy reports what pods are allowed to use, and whether the daemon runs with another configuration.
 func admissionPolicy(ctx context.Context, c *config.Config, client *api.Client) result {
-	p := c.Policy.Admission()
+	configured := c.Policy.Admission()
+	p := *api.PolicyOf(&configured)
 	for _, dir := range p.HostPaths {
 		if !isDir(dir) {
 			return result{Warn, fmt.Sprintf("hostPaths contains %s, which is not a directory", dir), "create it with mkdir " + dir}
@@ -87,13 +84,13 @@ func admissionPolicy(ctx context.Context, c *config.Config, client *api.Client) 
 }
 
 // samePolicy treats nil and empty lists as equal: JSON does not keep the difference.
-func samePolicy(a, b admission.Policy) bool {
+func samePolicy(a, b api.Policy) bool {
 	return a.PodSecurity == b.PodSecurity && slices.Equal(a.HostPaths, b.HostPaths) && slices.Equal(a.UnsafeSysctls, b.UnsafeSysctls) &&
 		a.IgnoreRequests == b.IgnoreRequests &&
 		maps.EqualFunc(a.SystemReserved, b.SystemReserved, func(a, b spec.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
-func describePolicy(p admission.Policy) string {
+func describePolicy(p api.Policy) string {
 	paths := "none"
 	switch {
 	case slices.Contains(p.HostPaths, "/"):
@@ -131,9 +128,9 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 			return ok("unknown, the daemon is not running")
 		case err != nil:
 			return result{Warn, "list events: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
-		case e.Kind == event.PodRejected:
+		case e.Kind == api.EventPodRejected:
 			newest[e.Pod] = e
-		case e.Kind == event.PodAccepted:
+		case e.Kind == api.EventPodAccepted:
 			delete(newest, e.Pod)
 		}
 	}
@@ -156,7 +153,7 @@ func quarantinedPods(ctx context.Context, client *api.Client) result {
 	}
 	var details, names []string
 	for i := range list.Items {
-		if p := &list.Items[i]; p.Status.Reason == lifecycle.ReasonQuarantined {
+		if p := &list.Items[i]; p.Status.Reason == api.ReasonQuarantined {
 			details = append(details, p.Metadata.Name+": "+p.Status.Message)
 			names = append(names, p.Metadata.Name)
 		}
@@ -181,7 +178,7 @@ func unsavedPods(ctx context.Context, client *api.Client) result {
 	var details []string
 	for i := range list.Items {
 		for _, c := range list.Items[i].Status.Conditions {
-			if c.Type == supervisor.StateNotDurable {
+			if c.Type == api.StateNotDurable {
 				details = append(details, list.Items[i].Metadata.Name+": "+c.Message)
 			}
 		}

@@ -12,8 +12,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
 
@@ -107,8 +105,8 @@ func lostDirectory(dir string, missing bool, pods []string) result {
 
 // isRolledBack reports whether a pod runs an earlier definition than its file has.
 func isRolledBack(p api.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool {
-		return c.Type == api.FileAccepted && c.Status == "False" && c.Reason == podfiles.ReasonRolledBack
+	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
+		return c.Type == api.FileAccepted && c.Status == "False" && c.Reason == api.ReasonRolledBack
 	})
 }
 
@@ -116,11 +114,11 @@ func isRolledBack(p api.Pod) bool {
 func refusedFiles(pods []api.Pod) (problems []string) {
 	for i := range pods {
 		p := &pods[i]
-		if p.Metadata.UID == "" && p.Status.Reason != podfiles.ReasonInvalidFile {
+		if p.Metadata.UID == "" && p.Status.Reason != api.ReasonInvalidFile {
 			problems = append(problems, p.Metadata.Name+": "+p.Status.Message)
 		}
 		for _, c := range p.Status.Conditions {
-			if c.Type == api.FileAccepted && c.Status == "False" && c.Reason != podfiles.ReasonInvalidFile {
+			if c.Type == api.FileAccepted && c.Status == "False" && c.Reason != api.ReasonInvalidFile {
 				problems = append(problems, p.Metadata.Name+": "+c.Message)
 			}
 		}

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -83,7 +81,7 @@ func daemonWith(t *testing.T, pods ...api.Pod) *api.Client {
 }
 
 // podOf returns a pod that follows a file; "": none.
-func podOf(name, uid, file string, conditions ...lifecycle.Condition) api.Pod {
+func podOf(name, uid, file string, conditions ...api.Condition) api.Pod {
 	p := api.Pod{Kind: "Pod", APIVersion: "v1", Metadata: api.Metadata{Name: name, UID: uid, Namespace: "default"}}
 	p.Status.File, p.Status.Conditions = file, conditions
 	return p
@@ -97,11 +95,11 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := filepath.Join(empty, "gone")
-	refused := func(reason lifecycle.Reason, message string) lifecycle.Condition {
-		return lifecycle.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: message}
+	refused := func(reason api.Reason, message string) api.Condition {
+		return api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: message}
 	}
 	without := podOf("new", "", "")
-	without.Status.Phase, without.Status.Reason, without.Status.Message = lifecycle.PhaseFailed, podfiles.ReasonRejected, "runs as root"
+	without.Status.Phase, without.Status.Reason, without.Status.Message = api.PhaseFailed, podfiles.ReasonRejected, "runs as root"
 	deleted := podOf("web", "u", filepath.Join(gone, "web.toml"))
 	deleted.Metadata.DeletionTimestamp = &time.Time{}
 	running := podOf("web", "u", path)
@@ -114,7 +112,7 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		{"file runs", full, []api.Pod{running}, OK, full + ", pod files: 1"},
 		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
 		{"update waits", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))}, Warn, "web: waits for image"},
-		{"rolled back", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRolledBack, "generation 2 was rolled back"))}, Warn, "web: generation 2 was rolled back"},
+		{"rolled back", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRolledBack, "generation 2 was rolled back"))}, Warn, "web: generation 2 was rolled back"},
 		{"new pod rejected", full, []api.Pod{running, without}, Warn, "new: runs as root"},
 		{"directory missing", gone, []api.Pod{podOf("web", "u", filepath.Join(gone, "web.toml"))}, Warn, gone + " does not exist, its pods are kept: web"},
 		{"directory empty", empty, []api.Pod{podOf("web", "u", filepath.Join(empty, "web.toml"))}, Warn, empty + " has no pod files, its pods are kept: web"},
@@ -134,7 +132,7 @@ func TestUnsavedPods(t *testing.T) {
 	if r := unsavedPods(t.Context(), daemonWith(t, podOf("web", "u", ""))); r.grade != OK {
 		t.Errorf("%+v", r)
 	}
-	full := lifecycle.Condition{Type: supervisor.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "no space left on device"}
+	full := api.Condition{Type: api.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "no space left on device"}
 	r := unsavedPods(t.Context(), daemonWith(t, podOf("web", "u", ""), podOf("db", "v", "", full)))
 	if r.grade != Warn || r.detail != "db: no space left on device" || r.hint == "" {
 		t.Errorf("%+v", r)
@@ -144,7 +142,7 @@ func TestUnsavedPods(t *testing.T) {
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()
-	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), lifecycle.Condition{Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack})
+	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), api.Condition{Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack})
 	if err := os.WriteFile(pod.Status.File, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,19 +9,17 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/admission"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 func TestRequestsResult(t *testing.T) {
 	allocatable := spec.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8142548Ki")}
-	pod := func(phase lifecycle.Phase, cpu string) api.Pod {
+	pod := func(phase api.Phase, cpu string) api.Pod {
 		p := api.Pod{}
 		p.Status.Phase = phase
 		p.Spec.Containers = []spec.Container{{Resources: spec.Resources{Requests: spec.ResourceList{"cpu": resource.MustParse(cpu)}}}}
 		return p
 	}
-	pods := []api.Pod{pod(lifecycle.PhaseRunning, "250m"), pod(lifecycle.PhaseSucceeded, "4"), pod(lifecycle.PhasePending, "1")}
+	pods := []api.Pod{pod(api.PhaseRunning, "250m"), pod(api.PhaseSucceeded, "4"), pod(api.PhasePending, "1")}
 	for _, test := range []struct {
 		name  string
 		pods  []api.Pod
@@ -31,7 +29,7 @@ func TestRequestsResult(t *testing.T) {
 	}{
 		{"no daemon", nil, false, OK, "cpu 2 allocatable; memory 7951Mi allocatable"},
 		{"pods that have not terminated", pods, true, OK, "cpu 2 allocatable, 1250m requested; memory 7951Mi allocatable, 0 requested"},
-		{"host that has become too small", append(pods, pod(lifecycle.PhaseRunning, "1")), true, Warn, "cpu 2 allocatable, 2250m requested; memory 7951Mi allocatable, 0 requested"},
+		{"host that has become too small", append(pods, pod(api.PhaseRunning, "1")), true, Warn, "cpu 2 allocatable, 2250m requested; memory 7951Mi allocatable, 0 requested"},
 	} {
 		r := requestsResult(allocatable, test.pods, test.known)
 		if r.grade != test.grade || r.detail != test.want || (r.grade == Warn) != strings.Contains(r.hint, "delete pods that request cpu") {
@@ -40,8 +38,9 @@ func TestRequestsResult(t *testing.T) {
 	}
 }
 
-func admissionOf(reserved ...string) admission.Policy {
-	return config.Policy{SystemReserved: reserved}.Admission()
+func admissionOf(reserved ...string) api.Policy {
+	policy := config.Policy{SystemReserved: reserved}.Admission()
+	return *api.PolicyOf(&policy)
 }
 
 func TestPoliciesWithReservedResources(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/runtime/fakeruntime"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestRunReturnsOnFailedDisk stops a run while neither states can be saved nor sandboxes removed. It must return with the error of the
@@ -53,7 +53,7 @@ func TestRunReturnsOnFailedDisk(t *testing.T) {
 			if errors.Is(err, foreground.ErrStopped) != (tt.want != nil) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
-			if !s.hasEvent(event.StateNotDurable)() || len(s.terminated) != 1 {
+			if !s.hasEvent(api.EventStateNotDurable)() || len(s.terminated) != 1 {
 				t.Errorf("%d pods terminated, events %+v", len(s.terminated), s.events)
 			}
 			broken.Store(false)

@@ -15,7 +15,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/runtime/fakeruntime"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestRunWaitsForNextDaemon stops the daemon on request while its pod runs. The run must not start a daemon.
@@ -79,19 +78,19 @@ func (c eventsOf) Events(_ context.Context, q *api.EventQuery) iter.Seq2[api.Eve
 
 // TestRunHintsAtFailedPulls checks that there is one hint for each image that cannot be pulled, after its second failure.
 func TestRunHintsAtFailedPulls(t *testing.T) {
-	failed := func(kind event.Kind, image, message string) api.Event {
+	failed := func(kind api.EventKind, image, message string) api.Event {
 		return api.Event{Kind: kind, Fields: map[string]string{"image": image, "error": message}}
 	}
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	client := api.NewClient(h.socket, "podstead run")
 	defer client.Close()
 	err := await(t, h.start(foreground.Options{Printer: s, Daemon: eventsOf{client, []api.Event{
-		failed(event.ImagePullFailed, "nginxx", "not found"),
-		failed(event.ImagePullFailed, "nginxx", "not found"),
-		failed(event.ImagePullFailed, "nginxx", "not found"),
-		failed(event.ImagePullFailed, "once", "connection refused"),
-		failed(event.ImageNeverPull, "db:2", "not present (imageArchives contain db:1)"),
-		failed(event.ImageNeverPull, "db:2", "not present (imageArchives contain db:1)"),
+		failed(api.EventImagePullFailed, "nginxx", "not found"),
+		failed(api.EventImagePullFailed, "nginxx", "not found"),
+		failed(api.EventImagePullFailed, "nginxx", "not found"),
+		failed(api.EventImagePullFailed, "once", "connection refused"),
+		failed(api.EventImageNeverPull, "db:2", "not present (imageArchives contain db:1)"),
+		failed(api.EventImageNeverPull, "db:2", "not present (imageArchives contain db:1)"),
 	}}}, file("a", "exit 0")))
 	if err != nil {
 		t.Error(err)

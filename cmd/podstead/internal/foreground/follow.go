@@ -11,8 +11,6 @@ import (
 	"sync"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Streams are the streams of the API that a run prints.
@@ -73,11 +71,11 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 		r.Printer.Terminated(p)
 	}
 	switch {
-	case phase == lifecycle.PhaseSucceeded:
+	case phase == api.PhaseSucceeded:
 		return nil
 	case r.stopped.Load():
 		return fmt.Errorf("pod %q: %w", m.Name, ErrStopped)
-	case phase == lifecycle.PhaseFailed:
+	case phase == api.PhaseFailed:
 		return fmt.Errorf("pod %q %w", m.Name, ErrFailed)
 	}
 	return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
@@ -86,8 +84,8 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 // podEvents is the position in the events of a pod.
 type podEvents struct {
 	query api.EventQuery
-	phase lifecycle.Phase // the terminal phase that was emitted; empty: none yet
-	pulls map[string]int  // failed pulls, by image
+	phase api.Phase      // the terminal phase that was emitted; empty: none yet
+	pulls map[string]int // failed pulls, by image
 }
 
 // hintAfter is the number of failed pulls after which a run prints a hint. The first failure may be temporary.
@@ -137,14 +135,14 @@ func (r *run) printEvents(ctx context.Context, at *podEvents) error {
 		}
 		at.query.Advance(e)
 		switch e.Kind { //nolint:exhaustive // other events are not a result
-		case event.PodSucceeded:
-			at.phase = lifecycle.PhaseSucceeded
-		case event.PodFailed:
-			at.phase = lifecycle.PhaseFailed
+		case api.EventPodSucceeded:
+			at.phase = api.PhaseSucceeded
+		case api.EventPodFailed:
+			at.phase = api.PhaseFailed
 		}
 		r.Printer.Event(e)
 		switch e.Kind { //nolint:exhaustive // other events need no hint
-		case event.ImagePullFailed, event.ImageNeverPull, event.ImageInspectFailed:
+		case api.EventImagePullFailed, api.EventImageNeverPull, api.EventImageInspectFailed:
 			r.pullFailed(at, &e)
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -166,7 +165,7 @@ func (s *recorder) await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-func (s *recorder) hasEvent(kind event.Kind) func() bool {
+func (s *recorder) hasEvent(kind api.EventKind) func() bool {
 	return func() bool { return slices.ContainsFunc(s.events, func(e api.Event) bool { return e.Kind == kind }) }
 }
 
@@ -223,7 +222,7 @@ func TestRunPrintsAndDeletesPods(t *testing.T) {
 	if diff := cmp.Diff([]string{"a/c one"}, s.lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if len(s.terminated) != 2 || !s.hasEvent(event.PodFailed)() || !s.hasEvent(event.PodSucceeded)() {
+	if len(s.terminated) != 2 || !s.hasEvent(api.EventPodFailed)() || !s.hasEvent(api.EventPodSucceeded)() {
 		t.Errorf("%d pods terminated, events %+v", len(s.terminated), s.events)
 	}
 	if pods := h.pods(); len(pods) > 0 {
@@ -236,7 +235,7 @@ func TestRunWithKeep(t *testing.T) {
 	if err := await(t, h.start(foreground.Options{Printer: newRecorder(), Keep: true}, file("a", "exit 0"))); err != nil {
 		t.Error(err)
 	}
-	if pods := h.pods(); len(pods) != 1 || pods[0].Status.Phase != lifecycle.PhaseSucceeded {
+	if pods := h.pods(); len(pods) != 1 || pods[0].Status.Phase != api.PhaseSucceeded {
 		t.Errorf("pods %+v, want one that succeeded", pods)
 	}
 }
@@ -276,9 +275,9 @@ func TestSecondStopKillsPods(t *testing.T) {
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
-	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(api.EventContainerStarted))
 	stops <- struct{}{}
-	s.await(t, "the graceful stop", s.hasEvent(event.ContainerStopping))
+	s.await(t, "the graceful stop", s.hasEvent(api.EventContainerStopping))
 	select {
 	case err := <-result:
 		t.Fatalf("the run returned after one stop, although the container ignores SIGTERM: %v", err)
@@ -287,7 +286,7 @@ func TestSecondStopKillsPods(t *testing.T) {
 	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) {
 		t.Errorf("error %v", err)
 	}
-	if !s.hasEvent(event.ContainerKilled)() {
+	if !s.hasEvent(api.EventContainerKilled)() {
 		t.Errorf("no container was killed: %+v", s.events)
 	}
 }
@@ -302,7 +301,7 @@ func TestThirdStopInterruptsRun(t *testing.T) {
 	s := newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "sleep 1000"))
-	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(api.EventContainerStarted))
 	for range 3 {
 		stops <- struct{}{}
 	}
@@ -373,7 +372,7 @@ func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
 	if err := await(t, result); err != nil {
 		t.Errorf("error %v, want nil: the pod has succeeded", err)
 	}
-	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded, event.PodSucceeded} {
+	for _, kind := range []api.EventKind{api.EventPodStopping, api.EventContainerSucceeded, api.EventPodSucceeded} {
 		if !s.hasEvent(kind)() {
 			t.Errorf("no event %s: %+v", kind, s.events)
 		}
@@ -384,7 +383,7 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 	h := newHost(t, fakeruntime.Options{})
 	first := newRecorder()
 	kept := h.start(foreground.Options{Printer: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
-	first.await(t, "the first pod", first.hasEvent(event.ContainerStarted))
+	first.await(t, "the first pod", first.hasEvent(api.EventContainerStarted))
 
 	client := api.NewClient(h.socket, "podstead run")
 	defer client.Close()
@@ -411,7 +410,7 @@ func TestStopOfFailingPodIsNoFailure(t *testing.T) {
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap 'exit 7' TERM; sleep 1000"))
-	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(api.EventContainerStarted))
 	stops <- struct{}{}
 	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) || errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v, want %v", err, foreground.ErrStopped)

@@ -9,7 +9,6 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -30,7 +29,7 @@ func TestRunShowsProgress(t *testing.T) {
 		}
 	}})
 	s := newRecorder()
-	want := lifecycle.Progress{Archive: "/shop.tar", Done: 1, Total: 2}
+	want := api.Progress{Archive: "/shop.tar", Done: 1, Total: 2}
 	var shown, lost, again bool // guarded by the mutex of s
 	progress := func(p *api.Pod) {
 		s.add(func() {
@@ -40,7 +39,7 @@ func TestRunShowsProgress(t *testing.T) {
 		})
 	}
 	result := h.start(foreground.Options{Printer: s, Progress: progress}, file("a", "exit 0"))
-	s.await(t, "the event", s.hasEvent(event.ImageImporting))
+	s.await(t, "the event", s.hasEvent(api.EventImageImporting))
 	s.await(t, "the progress", func() bool { return shown })
 	h.stop()
 	s.await(t, "the progress after a restart", func() bool { return again })

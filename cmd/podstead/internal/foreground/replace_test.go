@@ -10,8 +10,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/runtime/fakeruntime"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // awaitRunning waits until a pod is running.
@@ -23,7 +21,7 @@ func awaitRunning(t *testing.T, client *api.Client, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := &c.Object; p.Metadata.Name == name && p.Status.Phase == lifecycle.PhaseRunning {
+		if p := &c.Object; p.Metadata.Name == name && p.Status.Phase == api.PhaseRunning {
 			return
 		}
 	}
@@ -52,12 +50,12 @@ func TestStopWhileWaitingForDeletionCounts(t *testing.T) {
 	s.await(t, "the wait", func() bool { return len(s.notices) > 0 })
 	awaitRunning(t, client, "a")
 	stops <- struct{}{}
-	s.await(t, "the graceful stop", s.hasEvent(event.ContainerStopping))
+	s.await(t, "the graceful stop", s.hasEvent(api.EventContainerStopping))
 	stops <- struct{}{}
 	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) || !strings.Contains(err.Error(), "/pods/old.toml") {
 		t.Errorf("error %v, want %v for old.toml", err, foreground.ErrStopped)
 	}
-	if !s.hasEvent(event.ContainerKilled)() {
+	if !s.hasEvent(api.EventContainerKilled)() {
 		t.Errorf("no container was killed: %+v", s.events)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Goal is a pod that must become ready.
@@ -77,12 +75,12 @@ func (g *Goal) judge(p *api.Pod) (bool, error) {
 		return false, fmt.Errorf("the pod is stopped: start it with podstead start %s", g.Pod)
 	case !reached, p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
 		return false, nil
-	case p.Status.Phase == lifecycle.PhaseFailed && (g.restarted(p) || g.changed(p)):
+	case p.Status.Phase == api.PhaseFailed && (g.restarted(p) || g.changed(p)):
 		return false, errors.New("the pod failed")
 	case !g.restarted(p):
 		return false, nil
 	}
-	return p.Status.Phase == lifecycle.PhaseSucceeded || condition(p, lifecycle.PodReady).Status == "True", nil
+	return p.Status.Phase == api.PhaseSucceeded || condition(p, api.PodReady).Status == "True", nil
 }
 
 // restarted reports whether the containers of the goal have started since the request.
@@ -103,7 +101,7 @@ func (g *Goal) restarted(p *api.Pod) bool {
 // changed reports whether the pod has changed since the request: it was not failed before, or has other runs. A pod can fail before the
 // containers of the goal start, as when an init container fails.
 func (g *Goal) changed(p *api.Pod) bool {
-	return g.Before == nil || g.Before.Metadata.UID != p.Metadata.UID || g.Before.Status.Phase != lifecycle.PhaseFailed ||
+	return g.Before == nil || g.Before.Metadata.UID != p.Metadata.UID || g.Before.Status.Phase != api.PhaseFailed ||
 		!slices.Equal(runs(g.Before), runs(p))
 }
 
@@ -124,8 +122,8 @@ func runs(p *api.Pod) []run {
 
 // containerID returns the ID of the newest run of a container.
 func containerID(p *api.Pod, name string) (id string, exists bool) {
-	for _, list := range [][]lifecycle.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		if i := slices.IndexFunc(list, func(c lifecycle.ContainerStatus) bool { return c.Name == name }); i >= 0 {
+	for _, list := range [][]api.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		if i := slices.IndexFunc(list, func(c api.ContainerStatus) bool { return c.Name == name }); i >= 0 {
 			return list[i].ContainerID, true
 		}
 	}
@@ -133,13 +131,13 @@ func containerID(p *api.Pod, name string) (id string, exists bool) {
 }
 
 // condition returns the condition of a type, or the zero condition.
-func condition(p *api.Pod, t lifecycle.ConditionType) lifecycle.Condition {
+func condition(p *api.Pod, t api.ConditionType) api.Condition {
 	for _, c := range p.Status.Conditions {
 		if c.Type == t {
 			return c
 		}
 	}
-	return lifecycle.Condition{}
+	return api.Condition{}
 }
 
 // Stopped waits until no container of the pods runs, or they are deleted. The pods are given as UID to name. The function stopped is called
@@ -147,7 +145,7 @@ func condition(p *api.Pod, t lifecycle.ConditionType) lifecycle.Condition {
 // containers are awaited.
 func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func(name, unsaved string)) error {
 	return await(ctx, d, pods, stopped, func(p *api.Pod) (string, bool) {
-		unsaved := condition(p, supervisor.StateNotDurable)
+		unsaved := condition(p, api.StateNotDurable)
 		return unsaved.Message, p.Status.AtRest || unsaved.Status == "True" && p.Status.Phase.Terminal()
 	})
 }
@@ -162,7 +160,7 @@ func (e *RemainsError) Error() string {
 
 // Remains returns why a pod whose containers are stopped cannot be removed; ok is false if it may still be removed by itself.
 func Remains(p *api.Pod) (remains string, ok bool) {
-	failed, unsaved := condition(p, supervisor.RemovalFailed), condition(p, supervisor.StateNotDurable)
+	failed, unsaved := condition(p, api.RemovalFailed), condition(p, api.StateNotDurable)
 	return failed.Message, failed.Status == "True" && unsaved.Status == "True" && p.Status.Phase.Terminal()
 }
 

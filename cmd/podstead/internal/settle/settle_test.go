@@ -14,8 +14,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // watch yields changes, and then waits until the context ends.
@@ -39,11 +37,11 @@ func (w watch) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
 func pod(uid, hash string, containers ...string) api.PodChange {
 	c := api.PodChange{Type: api.Modified}
 	p := &c.Object
-	p.Metadata.Name, p.Metadata.UID, p.Spec.Hash, p.Status.Phase = "web", uid, hash, lifecycle.PhaseRunning
-	p.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+	p.Metadata.Name, p.Metadata.UID, p.Spec.Hash, p.Status.Phase = "web", uid, hash, api.PhaseRunning
+	p.Status.Conditions = []api.Condition{{Type: api.PodReady, Status: "True"}}
 	for _, text := range containers {
 		name, id, _ := strings.Cut(text, "=")
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, lifecycle.ContainerStatus{Name: name, ContainerID: id})
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, api.ContainerStatus{Name: name, ContainerID: id})
 	}
 	return c
 }
@@ -57,15 +55,15 @@ func with(c api.PodChange, changes ...func(*api.Pod)) api.PodChange {
 
 func initRun(id string) func(*api.Pod) {
 	return func(p *api.Pod) {
-		p.Status.InitContainerStatuses = []lifecycle.ContainerStatus{{Name: "init", ContainerID: id}}
+		p.Status.InitContainerStatuses = []api.ContainerStatus{{Name: "init", ContainerID: id}}
 	}
 }
 
 func notReady(p *api.Pod) { p.Status.Conditions[0].Status = "False" }
-func failed(p *api.Pod)   { p.Status.Phase = lifecycle.PhaseFailed; notReady(p) }
-func refused(reason lifecycle.Reason) func(*api.Pod) {
+func failed(p *api.Pod)   { p.Status.Phase = api.PhaseFailed; notReady(p) }
+func refused(reason api.Reason) func(*api.Pod) {
 	return func(p *api.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, lifecycle.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
+		p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
 	}
 }
 
@@ -83,7 +81,7 @@ func TestReady(t *testing.T) {
 		"pod becomes ready": {settle.Goal{}, watch{
 			with(pod("1", "old"), notReady), with(pod("1", "old"), func(p *api.Pod) { p.Status.Conditions = nil }), pod("1", "old"),
 		}, 3, ""},
-		"pod succeeds": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) { notReady(p); p.Status.Phase = lifecycle.PhaseSucceeded })}, 1, ""},
+		"pod succeeds": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) { notReady(p); p.Status.Phase = api.PhaseSucceeded })}, 1, ""},
 		"pod fails":    {settle.Goal{}, watch{with(pod("1", "old"), failed)}, 1, "the pod failed"},
 		"old definition fails, new one is ready": {
 			settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
@@ -97,7 +95,7 @@ func TestReady(t *testing.T) {
 		}, 2, ""},
 		"pod was stopped after it had succeeded": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) {
 			notReady(p)
-			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, lifecycle.PhaseSucceeded
+			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, api.PhaseSucceeded
 		})}, 1, ""},
 		"file is invalid":         {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
 		"file is rolled back":     {settle.Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
@@ -296,28 +294,28 @@ func TestStoppedAndDeleted(t *testing.T) {
 
 // TestNotDurable: a pod whose state cannot be saved is stopped when its containers have exited, and is not awaited when it cannot be removed.
 func TestNotDurable(t *testing.T) {
-	change := func(phase lifecycle.Phase, atRest bool, conditions ...lifecycle.ConditionType) api.PodChange {
+	change := func(phase api.Phase, atRest bool, conditions ...api.ConditionType) api.PodChange {
 		return with(pod("1", ""), func(p *api.Pod) {
 			p.Metadata.DeletionTimestamp = new(time.Time)
 			p.Status.Phase, p.Status.AtRest, p.Status.Conditions = phase, atRest, nil
 			for _, c := range conditions {
-				p.Status.Conditions = append(p.Status.Conditions, lifecycle.Condition{Type: c, Status: "True", Message: string(c)})
+				p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: c, Status: "True", Message: string(c)})
 			}
 		})
 	}
-	none, unsaved, kept := lifecycle.ConditionType(""), supervisor.StateNotDurable, supervisor.RemovalFailed
+	none, unsaved, kept := api.ConditionType(""), api.StateNotDurable, api.RemovalFailed
 	for name, tt := range map[string]struct {
 		change           api.PodChange
 		stopped, deleted []string
 	}{
-		"runs":                      {change(lifecycle.PhaseRunning, false, unsaved), nil, nil},
-		"exited":                    {change(lifecycle.PhaseFailed, false, none), nil, nil},
-		"exited, not saved":         {change(lifecycle.PhaseFailed, false, unsaved), []string{"one: StateNotDurable"}, nil},
-		"not removed":               {change(lifecycle.PhaseFailed, false, kept), nil, nil},
-		"not removed, not saved":    {change(lifecycle.PhaseSucceeded, false, unsaved, kept), []string{"one: StateNotDurable"}, []string{"one: RemovalFailed"}},
-		"at rest, not saved":        {change(lifecycle.PhaseSucceeded, true, unsaved), []string{"one: StateNotDurable"}, nil},
-		"at rest":                   {change(lifecycle.PhaseSucceeded, true), []string{"one: "}, nil},
-		"runs, sandbox not removed": {change(lifecycle.PhaseRunning, false, unsaved, kept), nil, nil},
+		"runs":                      {change(api.PhaseRunning, false, unsaved), nil, nil},
+		"exited":                    {change(api.PhaseFailed, false, none), nil, nil},
+		"exited, not saved":         {change(api.PhaseFailed, false, unsaved), []string{"one: StateNotDurable"}, nil},
+		"not removed":               {change(api.PhaseFailed, false, kept), nil, nil},
+		"not removed, not saved":    {change(api.PhaseSucceeded, false, unsaved, kept), []string{"one: StateNotDurable"}, []string{"one: RemovalFailed"}},
+		"at rest, not saved":        {change(api.PhaseSucceeded, true, unsaved), []string{"one: StateNotDurable"}, nil},
+		"at rest":                   {change(api.PhaseSucceeded, true), []string{"one: "}, nil},
+		"runs, sandbox not removed": {change(api.PhaseRunning, false, unsaved, kept), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, wait := range []struct {

@@ -69,7 +69,7 @@ func Table(w io.Writer, pods []api.PodStats, o Options) error {
 	for _, r := range rows {
 		table = append(table, r.cells)
 	}
-	return view.Columns(w, table)
+	return view.Screen{W: w}.Table(table)
 }
 
 func podRow(p *api.PodStats) row {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // columns are the columns that depend on the containers of a pod (kubectl: printPod). Init containers count up to the first one that has
@@ -33,7 +32,7 @@ func columnsOf(p *api.Pod) columns {
 	}
 	init := columns{}
 	initializing := c.addInit(p, &init)
-	initialized := conditionTrue(p, lifecycle.PodInitialized)
+	initialized := conditionTrue(p, api.PodInitialized)
 	if initializing && !initialized {
 		c.restarts, c.last = init.restarts, init.last
 	} else {
@@ -53,7 +52,7 @@ func columnsOf(p *api.Pod) columns {
 		c.status = "Terminating"
 	case !p.Status.StoppedAt.IsZero():
 		c.status = "Stopped"
-	case p.Status.Reason == lifecycle.ReasonWaitingFor:
+	case p.Status.Reason == api.ReasonWaitingFor:
 		c.status = "Waiting"
 	}
 	return c
@@ -76,7 +75,7 @@ func (c *columns) addInit(p *api.Pod, init *columns) bool {
 		case t != nil:
 			c.status = "Init:" + terminatedStatus(t)
 			return true
-		case w != nil && w.Reason != "" && w.Reason != lifecycle.ReasonPodInitializing:
+		case w != nil && w.Reason != "" && w.Reason != api.ReasonPodInitializing:
 			c.status = "Init:" + string(w.Reason)
 			return true
 		default:
@@ -88,7 +87,7 @@ func (c *columns) addInit(p *api.Pod, init *columns) bool {
 }
 
 // addRestarts adds the restarts of a container.
-func (c *columns) addRestarts(s *lifecycle.ContainerStatus) {
+func (c *columns) addRestarts(s *api.ContainerStatus) {
 	c.restarts += s.RestartCount
 	if t := s.LastState.Terminated; t != nil && t.FinishedAt.After(c.last) {
 		c.last = t.FinishedAt
@@ -118,8 +117,8 @@ func wideStatus(p *api.Pod, now time.Time) string {
 
 // reinitializing reports whether the init containers run again, and all app containers show the state of their previous run.
 func reinitializing(p *api.Pod) bool {
-	return p.Status.Phase == lifecycle.PhasePending &&
-		!slices.ContainsFunc(p.Status.ContainerStatuses, func(c lifecycle.ContainerStatus) bool { return c.State.Terminated == nil })
+	return p.Status.Phase == api.PhasePending &&
+		!slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return c.State.Terminated == nil })
 }
 
 // isSidecar reports whether the init container at an index is a sidecar.
@@ -146,9 +145,9 @@ func appStatus(p *api.Pod, reason string) string {
 		}
 	}
 	switch {
-	case reason != string(lifecycle.ReasonCompleted):
+	case reason != string(api.ReasonCompleted):
 		return reason
-	case running && conditionTrue(p, lifecycle.PodReady):
+	case running && conditionTrue(p, api.PodReady):
 		return "Running"
 	case failed != "":
 		return failed
@@ -159,12 +158,12 @@ func appStatus(p *api.Pod, reason string) string {
 }
 
 // terminatedStatus returns the reason of a terminated container, or its exit code.
-func terminatedStatus(t *lifecycle.Terminated) string {
+func terminatedStatus(t *api.Terminated) string {
 	return cmp.Or(string(t.Reason), "ExitCode:"+strconv.Itoa(t.ExitCode))
 }
 
 // conditionTrue reports whether the status of a condition is "True".
-func conditionTrue(p *api.Pod, t lifecycle.ConditionType) bool {
+func conditionTrue(p *api.Pod, t api.ConditionType) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == t {
 			return c.Status == "True"

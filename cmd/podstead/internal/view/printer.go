@@ -11,7 +11,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // Event returns an event as a line of text.
@@ -24,7 +23,7 @@ func Event(e *api.Event) string {
 	if object != "" {
 		line += " " + object
 	}
-	if e.Level == event.Warning {
+	if e.Level == api.EventWarning {
 		line += " warning:"
 	}
 	return plain.Text(line + " " + e.Message)
@@ -114,7 +113,7 @@ func (t *Text) Line(pod string, l api.Line) {
 
 // Event prints an event, except ContainerCreated and ImageError, which repeat what the next or the previous event reports.
 func (t *Text) Event(e api.Event) {
-	if e.Kind != event.ContainerCreated && e.Kind != event.ImageError {
+	if e.Kind != api.EventContainerCreated && e.Kind != api.EventImageError {
 		t.printErr(Event(&e))
 	}
 }
@@ -178,8 +177,8 @@ func (j *JSON) Line(pod string, l api.Line) {
 // Event prints an event. The key "type" is taken, so the type of the event has the key "level".
 func (j *JSON) Event(e api.Event) {
 	j.print(struct {
-		Type  string      `json:"type"`
-		Level event.Level `json:"level"`
+		Type  string         `json:"type"`
+		Level api.EventLevel `json:"level"`
 		api.Event
 	}{"event", e.Level, e})
 }

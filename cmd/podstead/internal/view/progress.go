@@ -9,7 +9,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/supervisor/explain"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // clearLine moves the cursor of a terminal to the first column, and erases the line (ECMA-48: EL).
@@ -46,7 +45,7 @@ func fetching(p *api.Pod) []string {
 	return slices.Sorted(maps.Keys(texts))
 }
 
-func fetchingText(p *api.Pod, container string, progress lifecycle.Progress) string {
+func fetchingText(p *api.Pod, container string, progress api.Progress) string {
 	text := fmt.Sprintf("Importing image archive %q", progress.Archive)
 	if progress.Archive == "" {
 		image := ""

@@ -8,12 +8,10 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // fetching returns a pod with the progress of its containers.
-func fetching(name string, pulling map[string]lifecycle.Progress) *api.Pod {
+func fetching(name string, pulling map[string]api.Progress) *api.Pod {
 	p := pod(name, "app", "side")
 	p.Metadata.UID = name
 	for i := range p.Spec.Containers {
@@ -30,7 +28,7 @@ func TestProgressOnTerminal(t *testing.T) {
 	width := 80
 	text := view.Text{Out: &out, Err: &out, Width: func() int { return width }}
 	text.Pods([]api.Pod{pod("web", "app", "side")})
-	archive := lifecycle.Progress{Archive: "/srv/shop.tar", Done: 20 << 20, Total: 80 << 20}
+	archive := api.Progress{Archive: "/srv/shop.tar", Done: 20 << 20, Total: 80 << 20}
 	const importing, pulling = `Importing image archive "/srv/shop.tar": 20Mi of 80Mi (25%)`, `Pulling image "img:side"`
 	for _, step := range []struct {
 		name string
@@ -39,12 +37,12 @@ func TestProgressOnTerminal(t *testing.T) {
 	}{
 		{"nothing to show", func() { text.Progress(fetching("web", nil)) }, ""},
 		{"two containers wait for an archive", func() {
-			text.Progress(fetching("web", map[string]lifecycle.Progress{"app": archive, "side": archive}))
+			text.Progress(fetching("web", map[string]api.Progress{"app": archive, "side": archive}))
 		}, importing},
-		{"same progress", func() { text.Progress(fetching("other", map[string]lifecycle.Progress{"app": archive})) }, ""},
+		{"same progress", func() { text.Progress(fetching("other", map[string]api.Progress{"app": archive})) }, ""},
 		{"line of a container", func() { text.Line("web", api.Line{Container: "app", Line: "up"}) }, erase + "app  | up\n" + importing},
-		{"event", func() { text.Event(api.Event{Kind: event.PodFailed, Pod: "web", Message: "Pod failed"}) }, erase + "Pod failed\n" + importing},
-		{"pull beside it", func() { text.Progress(fetching("other", map[string]lifecycle.Progress{"side": {}})) }, erase + importing + " and 1 more"},
+		{"event", func() { text.Event(api.Event{Kind: api.EventPodFailed, Pod: "web", Message: "Pod failed"}) }, erase + "Pod failed\n" + importing},
+		{"pull beside it", func() { text.Progress(fetching("other", map[string]api.Progress{"side": {}})) }, erase + importing + " and 1 more"},
 		{"pull only", func() { text.Progress(fetching("web", nil)) }, erase + pulling},
 		{"narrow terminal", func() { width = 11; text.Hint("a") }, erase + "hint: a\n" + pulling[:10]},
 		{"end", func() { text.Progress(nil) }, erase},
@@ -65,7 +63,7 @@ func TestProgressOnTerminal(t *testing.T) {
 func TestNoProgressWithoutTerminal(t *testing.T) {
 	var out strings.Builder
 	text := view.Text{Out: &out, Err: &out}
-	text.Progress(fetching("web", map[string]lifecycle.Progress{"app": {}}))
+	text.Progress(fetching("web", map[string]api.Progress{"app": {}}))
 	text.Notice("a")
 	if out.String() != "podstead: a\n" {
 		t.Errorf("output %q", out.String())

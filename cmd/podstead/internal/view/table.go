@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -25,7 +24,7 @@ type TableOptions struct {
 }
 
 // Table prints pods as a table.
-func Table(w io.Writer, pods []api.Pod, o TableOptions, now time.Time) error {
+func Table(s Screen, pods []api.Pod, o TableOptions, now time.Time) error {
 	rows := make([][]string, 0, len(pods)+1)
 	if !o.NoHeader {
 		rows = append(rows, o.header())
@@ -33,7 +32,7 @@ func Table(w io.Writer, pods []api.Pod, o TableOptions, now time.Time) error {
 	for i := range pods {
 		rows = append(rows, o.row(&pods[i], now))
 	}
-	return Columns(w, rows)
+	return s.Table(rows)
 }
 
 func (o TableOptions) header() []string {
@@ -68,17 +67,6 @@ func (o TableOptions) row(p *api.Pod, now time.Time) []string {
 		columns = slices.Insert(columns, 0, p.Metadata.Namespace)
 	}
 	return columns
-}
-
-// Columns prints rows with aligned columns.
-func Columns(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	for _, row := range rows {
-		if _, err := fmt.Fprintln(t, strings.Join(escaped(row), "\t")); err != nil {
-			return err
-		}
-	}
-	return t.Flush()
 }
 
 // escaped returns cells with hidden characters escaped.

@@ -10,68 +10,66 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func waiting(reason lifecycle.Reason) lifecycle.ContainerStatus {
-	return lifecycle.ContainerStatus{State: lifecycle.State{Waiting: &lifecycle.Waiting{Reason: reason}}}
+func waiting(reason api.Reason) api.ContainerStatus {
+	return api.ContainerStatus{State: api.ContainerState{Waiting: &api.Waiting{Reason: reason}}}
 }
 
-func terminated(code int, reason lifecycle.Reason) lifecycle.ContainerStatus {
-	return lifecycle.ContainerStatus{State: lifecycle.State{Terminated: &lifecycle.Terminated{ExitCode: code, Reason: reason}}}
+func terminated(code int, reason api.Reason) api.ContainerStatus {
+	return api.ContainerStatus{State: api.ContainerState{Terminated: &api.Terminated{ExitCode: code, Reason: reason}}}
 }
 
-func running(ready bool) lifecycle.ContainerStatus {
-	return lifecycle.ContainerStatus{State: lifecycle.State{Running: &lifecycle.Running{}}, Ready: ready}
+func running(ready bool) api.ContainerStatus {
+	return api.ContainerStatus{State: api.ContainerState{Running: &api.Running{}}, Ready: ready}
 }
 
-type statuses = []lifecycle.ContainerStatus
+type statuses = []api.ContainerStatus
 
 // TestStatus compares the column with kubectl's printPod.
 func TestStatus(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		name      string
-		phase     lifecycle.Phase
+		phase     api.Phase
 		init, app statuses
 		ready     bool
 		deleted   bool
 		want      string
 	}{
-		{"no reason", lifecycle.PhasePending, nil, statuses{waiting("")}, false, false, "Pending"},
-		{"container is created", lifecycle.PhasePending, nil, statuses{waiting("ContainerCreating")}, false, false, "ContainerCreating"},
+		{"no reason", api.PhasePending, nil, statuses{waiting("")}, false, false, "Pending"},
+		{"container is created", api.PhasePending, nil, statuses{waiting("ContainerCreating")}, false, false, "ContainerCreating"},
 		{
-			"first init container runs", lifecycle.PhasePending,
+			"first init container runs", api.PhasePending,
 			statuses{running(false), waiting("PodInitializing")},
 			statuses{waiting("PodInitializing")},
 			false, false, "Init:0/2",
 		},
 		{
-			"second init container waits", lifecycle.PhasePending,
+			"second init container waits", api.PhasePending,
 			statuses{terminated(0, "Completed"), waiting("PodInitializing")},
 			statuses{waiting("PodInitializing")},
 			false, false, "Init:1/2",
 		},
-		{"init container failed", lifecycle.PhaseFailed, statuses{terminated(1, "Error")}, statuses{waiting("PodInitializing")}, false, false, "Init:Error"},
-		{"init container failed without a reason", lifecycle.PhasePending, statuses{terminated(3, "")}, nil, false, false, "Init:ExitCode:3"},
-		{"init container in back-off", lifecycle.PhasePending, statuses{waiting("CrashLoopBackOff")}, nil, false, false, "Init:CrashLoopBackOff"},
-		{"all containers run", lifecycle.PhaseRunning, statuses{terminated(0, "Completed")}, statuses{running(true), running(true)}, true, false, "Running"},
-		{"one container in back-off, another runs", lifecycle.PhaseRunning, nil, statuses{running(true), waiting("CrashLoopBackOff")}, false, false, "CrashLoopBackOff"},
-		{"first of two reasons", lifecycle.PhaseRunning, nil, statuses{waiting("ErrImagePull"), terminated(1, "Error")}, false, false, "ErrImagePull"},
-		{"one container completed, another runs, pod is ready", lifecycle.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, true, false, "Running"},
-		{"one container completed, another runs, pod is not ready", lifecycle.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, false, false, "NotReady"},
-		{"one container completed, another failed", lifecycle.PhaseFailed, nil, statuses{terminated(0, "Completed"), terminated(5, "Error")}, false, false, "Error"},
-		{"one container completed, another failed, a third runs", lifecycle.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true), terminated(5, "")}, false, false, "ExitCode:5"},
-		{"completed", lifecycle.PhaseSucceeded, nil, statuses{terminated(0, "Completed")}, false, false, "Completed"},
-		{"failed without a reason", lifecycle.PhaseFailed, nil, statuses{terminated(7, "")}, false, false, "ExitCode:7"},
-		{"pod is terminating", lifecycle.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
-		{"deleted pod has terminated", lifecycle.PhaseFailed, nil, statuses{terminated(137, "Error")}, false, true, "Error"},
+		{"init container failed", api.PhaseFailed, statuses{terminated(1, "Error")}, statuses{waiting("PodInitializing")}, false, false, "Init:Error"},
+		{"init container failed without a reason", api.PhasePending, statuses{terminated(3, "")}, nil, false, false, "Init:ExitCode:3"},
+		{"init container in back-off", api.PhasePending, statuses{waiting("CrashLoopBackOff")}, nil, false, false, "Init:CrashLoopBackOff"},
+		{"all containers run", api.PhaseRunning, statuses{terminated(0, "Completed")}, statuses{running(true), running(true)}, true, false, "Running"},
+		{"one container in back-off, another runs", api.PhaseRunning, nil, statuses{running(true), waiting("CrashLoopBackOff")}, false, false, "CrashLoopBackOff"},
+		{"first of two reasons", api.PhaseRunning, nil, statuses{waiting("ErrImagePull"), terminated(1, "Error")}, false, false, "ErrImagePull"},
+		{"one container completed, another runs, pod is ready", api.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, true, false, "Running"},
+		{"one container completed, another runs, pod is not ready", api.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, false, false, "NotReady"},
+		{"one container completed, another failed", api.PhaseFailed, nil, statuses{terminated(0, "Completed"), terminated(5, "Error")}, false, false, "Error"},
+		{"one container completed, another failed, a third runs", api.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true), terminated(5, "")}, false, false, "ExitCode:5"},
+		{"completed", api.PhaseSucceeded, nil, statuses{terminated(0, "Completed")}, false, false, "Completed"},
+		{"failed without a reason", api.PhaseFailed, nil, statuses{terminated(7, "")}, false, false, "ExitCode:7"},
+		{"pod is terminating", api.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
+		{"deleted pod has terminated", api.PhaseFailed, nil, statuses{terminated(137, "Error")}, false, true, "Error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{Phase: c.phase, InitContainerStatuses: c.init, ContainerStatuses: c.app}}}
+			p := api.Pod{Status: api.PodStatus{Phase: c.phase, InitContainerStatuses: c.init, ContainerStatuses: c.app}}
 			if c.ready {
-				p.Status.Conditions = []lifecycle.Condition{{Type: "Ready", Status: "True"}}
+				p.Status.Conditions = []api.Condition{{Type: "Ready", Status: "True"}}
 			}
 			if c.deleted {
 				p.Metadata.DeletionTimestamp = &now
@@ -95,9 +93,9 @@ func TestStatusOfWaitingPod(t *testing.T) {
 		{statuses{waiting("PodInitializing")}, nil, "Waiting"},
 		{nil, &now, "Terminating"},
 	} {
-		p := api.Pod{Metadata: api.Metadata{DeletionTimestamp: c.deleted}, Status: api.PodStatus{Status: lifecycle.Status{
-			Phase: lifecycle.PhasePending, Reason: lifecycle.ReasonWaitingFor, InitContainerStatuses: c.init, ContainerStatuses: statuses{waiting("ContainerCreating")},
-		}}}
+		p := api.Pod{Metadata: api.Metadata{DeletionTimestamp: c.deleted}, Status: api.PodStatus{
+			Phase: api.PhasePending, Reason: api.ReasonWaitingFor, InitContainerStatuses: c.init, ContainerStatuses: statuses{waiting("ContainerCreating")},
+		}}
 		if got := view.Status(&p); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
@@ -107,14 +105,14 @@ func TestStatusOfWaitingPod(t *testing.T) {
 // TestSidecars checks the columns of a pod with a sidecar, which counts like an app container.
 func TestSidecars(t *testing.T) {
 	yes, no := true, false
-	side := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
+	side := func(s api.ContainerStatus, started *bool, restarts int) api.ContainerStatus {
 		s.Started, s.RestartCount = started, restarts
 		return s
 	}
 	crashed := side(waiting("CrashLoopBackOff"), &no, 3)
 	for _, c := range []struct {
 		name        string
-		side, setup lifecycle.ContainerStatus
+		side, setup api.ContainerStatus
 		initialized string
 		want        string
 	}{
@@ -128,11 +126,11 @@ func TestSidecars(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var p api.Pod
 			p.Spec.InitContainers = []spec.Container{{Name: "side", RestartPolicy: spec.RestartAlways}, {Name: "setup"}}
-			p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhasePending, statuses{c.side, c.setup}
+			p.Status.Phase, p.Status.InitContainerStatuses = api.PhasePending, statuses{c.side, c.setup}
 			p.Status.ContainerStatuses = statuses{waiting("PodInitializing")}
-			p.Status.Conditions = []lifecycle.Condition{{Type: "Initialized", Status: c.initialized}}
+			p.Status.Conditions = []api.Condition{{Type: "Initialized", Status: c.initialized}}
 			if c.initialized == "True" {
-				p.Status.Phase, p.Status.ContainerStatuses = lifecycle.PhaseRunning, statuses{running(true)}
+				p.Status.Phase, p.Status.ContainerStatuses = api.PhaseRunning, statuses{running(true)}
 			}
 			got := strings.Join([]string{view.Status(&p), view.Ready(&p), view.Restarts(&p, time.Now())}, " ")
 			if got != c.want {
@@ -146,14 +144,14 @@ func TestSidecars(t *testing.T) {
 // sidecar, not started.
 func TestColumnsOfInitContainers(t *testing.T) {
 	yes, no := true, false
-	restarted := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
+	restarted := func(s api.ContainerStatus, started *bool, restarts int) api.ContainerStatus {
 		s.Started, s.RestartCount = started, restarts
 		return s
 	}
 	for _, c := range []struct {
 		name        string
 		init        statuses // a sidecar, an init container, a sidecar
-		app         lifecycle.ContainerStatus
+		app         api.ContainerStatus
 		initialized string
 		want        string
 	}{
@@ -191,8 +189,8 @@ func TestColumnsOfInitContainers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var p api.Pod
 			p.Spec.InitContainers = []spec.Container{{Name: "a", RestartPolicy: spec.RestartAlways}, {Name: "b"}, {Name: "c", RestartPolicy: spec.RestartAlways}}
-			p.Status.Phase, p.Status.InitContainerStatuses, p.Status.ContainerStatuses = lifecycle.PhaseRunning, c.init, statuses{c.app}
-			p.Status.Conditions = []lifecycle.Condition{{Type: "Initialized", Status: c.initialized}}
+			p.Status.Phase, p.Status.InitContainerStatuses, p.Status.ContainerStatuses = api.PhaseRunning, c.init, statuses{c.app}
+			p.Status.Conditions = []api.Condition{{Type: "Initialized", Status: c.initialized}}
 			got := strings.Join([]string{view.Status(&p), view.Ready(&p), view.Restarts(&p, time.Now())}, " ")
 			if got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
@@ -204,7 +202,7 @@ func TestColumnsOfInitContainers(t *testing.T) {
 // TestStatusAfterReboot checks that the init containers determine the status when they run again in a new pod sandbox.
 func TestStatusAfterReboot(t *testing.T) {
 	var p api.Pod
-	p.Status.Phase, p.Status.Conditions = lifecycle.PhasePending, []lifecycle.Condition{{Type: "Initialized", Status: "True"}}
+	p.Status.Phase, p.Status.Conditions = api.PhasePending, []api.Condition{{Type: "Initialized", Status: "True"}}
 	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = statuses{running(false)}, statuses{terminated(255, "Unknown")}
 	if got, want := view.Status(&p), "Init:0/1"; got != want {
 		t.Errorf("init container runs again: %q, want %q", got, want)
@@ -214,7 +212,7 @@ func TestStatusAfterReboot(t *testing.T) {
 		t.Errorf("app container waits with a reason: %q, want %q", got, want)
 	}
 	p.Status.ContainerStatuses = statuses{terminated(255, "Unknown")}
-	p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhaseRunning, statuses{terminated(0, "Completed")}
+	p.Status.Phase, p.Status.InitContainerStatuses = api.PhaseRunning, statuses{terminated(0, "Completed")}
 	if got, want := view.Status(&p), "Unknown"; got != want {
 		t.Errorf("init container completed: %q, want %q", got, want)
 	}
@@ -224,8 +222,8 @@ func TestRestarts(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	restarted := running(true)
 	restarted.RestartCount = 2
-	restarted.LastState.Terminated = &lifecycle.Terminated{FinishedAt: now.Add(-90 * time.Second)}
-	p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{ContainerStatuses: statuses{restarted, running(true)}}}}
+	restarted.LastState.Terminated = &api.Terminated{FinishedAt: now.Add(-90 * time.Second)}
+	p := api.Pod{Status: api.PodStatus{ContainerStatuses: statuses{restarted, running(true)}}}
 	if got, want := view.Restarts(&p, now), "2 (90s ago)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -260,12 +258,12 @@ func TestTable(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := api.Pod{
 		Metadata: api.Metadata{Name: "web", UID: "u-1", CreationTimestamp: now.Add(-time.Hour)},
-		Status: api.PodStatus{Owner: "podstead run", Status: lifecycle.Status{
-			Phase: lifecycle.PhaseRunning, PodIP: "10.0.0.7", ContainerStatuses: statuses{running(true), running(false)},
-		}},
+		Status: api.PodStatus{
+			Owner: "podstead run", Phase: api.PhaseRunning, PodIP: "10.0.0.7", ContainerStatuses: statuses{running(true), running(false)},
+		},
 	}
 	var b strings.Builder
-	if err := view.Table(&b, []api.Pod{p}, view.TableOptions{Wide: true}, now); err != nil {
+	if err := view.Table(view.Screen{W: &b}, []api.Pod{p}, view.TableOptions{Wide: true}, now); err != nil {
 		t.Fatal(err)
 	}
 	want := "" +
@@ -291,9 +289,9 @@ func TestTextPrefixesLines(t *testing.T) {
 	text.Line("a", api.Line{Container: "x", Line: "one"})
 	text.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
 	text.Line("a", api.Line{Container: "debug", Line: "added"})
-	text.Event(api.Event{Pod: "a", Container: "x", Kind: event.ContainerCreated, Message: "Container created"})
-	text.Event(api.Event{Pod: "a", Container: "x", Kind: event.ImageError, Message: "Error: ErrImagePull"})
-	text.Event(api.Event{Pod: "a", Container: "x", Level: event.Warning, Message: "a \x1b[2J message"})
+	text.Event(api.Event{Pod: "a", Container: "x", Kind: api.EventContainerCreated, Message: "Container created"})
+	text.Event(api.Event{Pod: "a", Container: "x", Kind: api.EventImageError, Message: "Error: ErrImagePull"})
+	text.Event(api.Event{Pod: "a", Container: "x", Level: api.EventWarning, Message: "a \x1b[2J message"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/query"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Kind is what pods wait for.
@@ -28,8 +27,8 @@ type Condition struct {
 }
 
 // Phases are the phases that a condition can have.
-var Phases = []lifecycle.Phase{
-	lifecycle.PhasePending, lifecycle.PhaseRunning, lifecycle.PhaseSucceeded, lifecycle.PhaseFailed, lifecycle.PhaseUnknown,
+var Phases = []api.Phase{
+	api.PhasePending, api.PhaseRunning, api.PhaseSucceeded, api.PhaseFailed, api.PhaseUnknown,
 }
 
 // ParseCondition parses a condition in the forms of kubectl: condition=NAME[=VALUE], jsonpath=EXPRESSION[=VALUE], create and delete. It also
@@ -70,20 +69,20 @@ func parseStatus(text string) (func(*api.Pod) (bool, error), error) {
 		return nil, errUnknownForm
 	}
 	return func(p *api.Pod) (bool, error) {
-		i := slices.IndexFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return strings.EqualFold(string(c.Type), name) })
+		i := slices.IndexFunc(p.Status.Conditions, func(c api.Condition) bool { return strings.EqualFold(string(c.Type), name) })
 		return i >= 0 && strings.EqualFold(p.Status.Conditions[i].Status, value), nil
 	}, nil
 }
 
 func parsePhase(text string) (func(*api.Pod) (bool, error), error) {
-	i := slices.IndexFunc(Phases, func(p lifecycle.Phase) bool { return strings.EqualFold(string(p), text) })
+	i := slices.IndexFunc(Phases, func(p api.Phase) bool { return strings.EqualFold(string(p), text) })
 	if i < 0 {
 		return nil, fmt.Errorf("the phase must be one of %s", joined(Phases))
 	}
 	return func(p *api.Pod) (bool, error) { return p.Status.Phase == Phases[i], nil }, nil
 }
 
-func joined(phases []lifecycle.Phase) string {
+func joined(phases []api.Phase) string {
 	list := make([]string, len(phases))
 	for i, p := range phases {
 		list[i] = string(p)

@@ -7,7 +7,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // web returns a pod that runs and is not ready.
@@ -15,9 +14,9 @@ func web(changes ...func(*api.Pod)) api.Pod {
 	var p api.Pod
 	p.Metadata.Name, p.Metadata.UID = "web", "1"
 	p.Spec.Containers = []spec.Container{{Name: "app", Image: "a:1"}, {Name: "proxy", Image: "b:2"}}
-	p.Status.Phase = lifecycle.PhaseRunning
-	p.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "False"}, {Type: "example.org/door", Status: "Unknown"}}
-	p.Status.ContainerStatuses = []lifecycle.ContainerStatus{{Name: "app", RestartCount: 3}, {Name: "proxy"}}
+	p.Status.Phase = api.PhaseRunning
+	p.Status.Conditions = []api.Condition{{Type: api.PodReady, Status: "False"}, {Type: "example.org/door", Status: "Unknown"}}
+	p.Status.ContainerStatuses = []api.ContainerStatus{{Name: "app", RestartCount: 3}, {Name: "proxy"}}
 	for _, change := range changes {
 		change(&p)
 	}

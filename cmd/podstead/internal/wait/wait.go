@@ -10,7 +10,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Wait is a wait for pods.
@@ -124,7 +123,7 @@ func (r *run) list(present map[string]bool) {
 // see evaluates the state of a pod.
 func (r *run) see(p *api.Pod) {
 	name := p.Metadata.Name
-	file := p.Metadata.UID == "" && p.Status.Phase == lifecycle.PhaseFailed // of the pods directory, which is refused: no pod exists
+	file := p.Metadata.UID == "" && p.Status.Phase == api.PhaseFailed // of the pods directory, which is refused: no pod exists
 	if file && r.For.Kind != State {
 		return
 	}

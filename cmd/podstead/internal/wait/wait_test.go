@@ -14,8 +14,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
-	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // daemon yields the changes of each watch. It ends all but the last as a daemon that exits. The last one continues without changes.
@@ -54,16 +52,16 @@ func changes(text string) []api.PodChange {
 		c.Object.Metadata.Name, c.Object.Metadata.UID, _ = strings.Cut(pod, ".")
 		c.Object.Metadata.Labels = map[string]string{"app": c.Object.Metadata.Name}
 		status := &c.Object.Status
-		switch status.Phase = lifecycle.PhaseRunning; state {
+		switch status.Phase = api.PhaseRunning; state {
 		case "Refused":
-			status.Phase = lifecycle.PhaseFailed
+			status.Phase = api.PhaseFailed
 		case "Remains":
-			status.Phase = lifecycle.PhaseFailed
-			status.Conditions = []lifecycle.Condition{
-				{Type: supervisor.RemovalFailed, Status: "True", Message: "input/output error"}, {Type: supervisor.StateNotDurable, Status: "True"},
+			status.Phase = api.PhaseFailed
+			status.Conditions = []api.Condition{
+				{Type: api.RemovalFailed, Status: "True", Message: "input/output error"}, {Type: api.StateNotDurable, Status: "True"},
 			}
 		default:
-			status.Conditions = []lifecycle.Condition{{Type: lifecycle.ConditionType(state), Status: "True"}}
+			status.Conditions = []api.Condition{{Type: api.ConditionType(state), Status: "True"}}
 		}
 		list = append(list, c)
 	}

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"maps"
+
+	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// The types of the API are converted field by field from those of the supervisor, so that a change of these cannot change the API.
+// TestConversions requires that no field of a converted value is lost.
+
+// convert converts a list. As in JSON, nil stays nil, and an empty list stays empty.
+func convert[From, To any](list []From, one func(*From) To) []To {
+	if list == nil {
+		return nil
+	}
+	out := make([]To, len(list))
+	for i := range list {
+		out[i] = one(&list[i])
+	}
+	return out
+}
+
+// statusOf converts a status, without the fields that only the API has.
+func statusOf(s *lifecycle.Status) PodStatus {
+	return PodStatus{
+		Phase: Phase(s.Phase), Reason: Reason(s.Reason), Message: s.Message, Conditions: convert(s.Conditions, conditionOf),
+		PodIP: s.PodIP, PodIPs: convert(s.PodIPs, podIPOf), StartTime: s.StartTime,
+		InitContainerStatuses:      convert(s.InitContainerStatuses, containerStatusOf),
+		ContainerStatuses:          convert(s.ContainerStatuses, containerStatusOf),
+		EphemeralContainerStatuses: convert(s.EphemeralContainerStatuses, containerStatusOf),
+		QOSClass:                   s.QOSClass,
+	}
+}
+
+func conditionOf(c *lifecycle.Condition) Condition {
+	return Condition{
+		Type: ConditionType(c.Type), Status: c.Status, Reason: Reason(c.Reason), Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+	}
+}
+
+func podIPOf(ip *lifecycle.PodIP) PodIP { return PodIP{IP: ip.IP} }
+
+func containerStatusOf(s *lifecycle.ContainerStatus) ContainerStatus {
+	return ContainerStatus{
+		Name: s.Name, State: stateOf(&s.State), LastState: stateOf(&s.LastState), Ready: s.Ready, RestartCount: s.RestartCount,
+		Image: s.Image, ImageID: s.ImageID, ContainerID: s.ContainerID, Started: s.Started,
+	}
+}
+
+func stateOf(s *lifecycle.State) (state ContainerState) {
+	if w := s.Waiting; w != nil {
+		state.Waiting = &Waiting{Reason: Reason(w.Reason), Message: w.Message}
+	}
+	if r := s.Running; r != nil {
+		state.Running = &Running{StartedAt: r.StartedAt}
+	}
+	if t := s.Terminated; t != nil {
+		state.Terminated = &Terminated{
+			ExitCode: t.ExitCode, Reason: Reason(t.Reason), Message: t.Message, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt,
+			ContainerID: t.ContainerID,
+		}
+	}
+	return state
+}
+
+// pullingOf converts the progress of pulls, by container.
+func pullingOf(pulls map[string]lifecycle.Progress) map[string]Progress {
+	if pulls == nil {
+		return nil
+	}
+	out := make(map[string]Progress, len(pulls))
+	for container, p := range pulls {
+		out[container] = *progressOf(&p)
+	}
+	return out
+}
+
+func refusalOf(r *lifecycle.Refusal) Refusal {
+	return Refusal{Reason: Reason(r.Reason), Field: r.Field, Message: r.Message, Hint: r.Hint}
+}
+
+// PolicyOf converts the configuration of admission, for the daemon. The protected directories are not part of the API.
+func PolicyOf(p *admission.Policy) *Policy {
+	return &Policy{
+		PodSecurity: string(p.PodSecurity), HostPaths: p.HostPaths, UnsafeSysctls: p.UnsafeSysctls, IgnoreRequests: p.IgnoreRequests,
+		SystemReserved: maps.Clone(p.SystemReserved),
+	}
+}
+
+// eventOf converts an event. The clock readings for the correction of its time are not part of the API.
+func eventOf(e *event.Event) Event {
+	return Event{
+		Seq: e.Seq, Cause: e.Cause, Time: e.Time, Level: EventLevel(e.Level), Kind: EventKind(e.Kind), Reason: e.Reason, Pod: e.Pod, UID: e.UID,
+		Container: e.Container, Attempt: e.Attempt, Fields: e.Fields, Message: e.Message,
+	}
+}

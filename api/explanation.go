@@ -1,0 +1,215 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/explain"
+)
+
+// Explanation is why a pod is in its state.
+type Explanation struct {
+	Pod string `json:"pod"`
+	UID string `json:"uid,omitempty"`
+	// Text names the pod, its state, the root cause and what happens next, in one line.
+	Text  string   `json:"text"`
+	State PodState `json:"state"`
+	// Healthy says that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
+	// restarted within the last hour, except by request.
+	Healthy    bool                 `json:"healthy"`
+	Restarts   int                  `json:"restarts"`             // of all containers
+	Cause      *Cause               `json:"cause,omitempty"`      // the root cause
+	StopBy     string               `json:"stopBy,omitempty"`     // who requested the stop of the pod
+	Next       time.Time            `json:"next,omitzero"`        // the next restart or attempt of the container in which the cause lies
+	Containers []ExplainedContainer `json:"containers,omitempty"` // init containers first; all of them
+	// Timeline are the events of the pod as a whole.
+	Timeline []TimelineEntry `json:"timeline,omitempty"`
+
+	// File is why the pod does not have the definition of its file in the pods directory; empty: it has, or there is no file.
+	File string `json:"file,omitempty"`
+	// NotDurable is why the newest state of the pod is not saved; empty: it is.
+	NotDurable string `json:"notDurable,omitempty"`
+}
+
+// PodState is the state of a pod in an explanation.
+type PodState string
+
+// The states of pods.
+const (
+	PodStateReady     PodState = "Ready"
+	PodStateNotReady  PodState = "NotReady"
+	PodStateSucceeded PodState = "Succeeded"
+	PodStateFailed    PodState = "Failed"
+	PodStateStopping  PodState = "Stopping"
+	PodStateStopped   PodState = "Stopped" // by request, before its containers completed
+	PodStateRejected  PodState = "Rejected"
+	PodStateDeleted   PodState = "Deleted"
+	PodStateUnknown   PodState = "Unknown" // the container engine is unavailable, the shim does not respond, or the pod is not supervised
+)
+
+// ExplainedContainer is the explanation of one container.
+type ExplainedContainer struct {
+	Name string        `json:"name"`
+	Role ContainerRole `json:"role"`
+	// Text is the state in one line, without the container's name and the cause.
+	Text  string                  `json:"text"`
+	State ExplainedContainerState `json:"state"`
+	// Reason is that of the status, such as CrashLoopBackOff or OOMKilled.
+	Reason Reason `json:"reason,omitempty"`
+	Ready  bool   `json:"ready"`
+	// Cause is why the container does not run or is not ready; of a running one, why it was restarted.
+	Cause       *Cause         `json:"cause,omitempty"`
+	Stage       StopStage      `json:"stage,omitempty"` // of a stop
+	StageSince  time.Time      `json:"stageSince,omitzero"`
+	Restarts    int            `json:"restarts"` // over the life of the pod
+	WillRestart bool           `json:"willRestart"`
+	Next        time.Time      `json:"next,omitzero"` // the next restart or attempt; missing: none, in progress or not known
+	LastExit    *ContainerExit `json:"lastExit,omitempty"`
+	Evidence    *Evidence      `json:"evidence,omitempty"` // of the last exit, if that was a failure
+	Runs        []ExplainedRun `json:"runs,omitempty"`     // the newest, oldest first
+}
+
+// ExplainedContainerState is the state of a container in an explanation.
+type ExplainedContainerState string
+
+// The states of containers.
+const (
+	ContainerWaiting    ExplainedContainerState = "Waiting"    // for the cause, or for its next start
+	ContainerStarting   ExplainedContainerState = "Starting"   // its creation or its postStart hook is in progress
+	ContainerRunning    ExplainedContainerState = "Running"    // ready or not
+	ContainerStopping   ExplainedContainerState = "Stopping"   // at the stage that "stage" names
+	ContainerRestarting ExplainedContainerState = "Restarting" // exited, and the restart is in progress
+	ContainerCompleted  ExplainedContainerState = "Completed"  // exited with code 0
+	ContainerFailed     ExplainedContainerState = "Failed"     // exited with another code, and is not restarted
+	ContainerStopped    ExplainedContainerState = "Stopped"    // exited with another code because the pod stopped it
+	ContainerNotStarted ExplainedContainerState = "NotStarted" // it has never run and never will
+	ContainerDeleted    ExplainedContainerState = "Deleted"    // the pod was deleted
+	ContainerUnknown    ExplainedContainerState = "Unknown"
+)
+
+// ContainerRole is the part that a container has in its pod.
+type ContainerRole string
+
+// The roles of containers.
+const (
+	RoleApp       ContainerRole = "container"
+	RoleInit      ContainerRole = "init container"
+	RoleSidecar   ContainerRole = "sidecar"
+	RoleEphemeral ContainerRole = "ephemeral container"
+)
+
+// StopStage is how far the stop of a container has come.
+type StopStage string
+
+// The stages of a stop, in their order.
+const (
+	StageWaiting    StopStage = "WaitingForOthers" // containers that stop before it
+	StagePreStop    StopStage = "PreStopHook"
+	StageSignalSent StopStage = "StopSignalSent"
+	StageKilled     StopStage = "Killed" // SIGKILL was sent
+)
+
+// Cause is why a container or a pod is in its state. Fields that its kind does not have are missing.
+type Cause struct {
+	Kind CauseKind `json:"kind"`
+	// Text is the cause as a clause, for a person.
+	Text      string        `json:"text"`
+	Container string        `json:"container,omitempty"` // in which the cause lies; empty: the pod
+	Role      ContainerRole `json:"role,omitempty"`      // of Container
+	Time      time.Time     `json:"time,omitzero"`
+
+	Reason  Reason `json:"reason,omitempty"` // the kubelet's, such as ErrImagePull
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	Image   string `json:"image,omitempty"`
+	// Progress is that of an image pull, or of the import of an image archive.
+	Progress *Progress `json:"progress,omitempty"`
+	// The architectures of the image and of the host, which cannot execute the container's program.
+	ImageArchitecture string `json:"imageArchitecture,omitempty"`
+	HostArchitecture  string `json:"hostArchitecture,omitempty"`
+
+	Failures    int            `json:"failures,omitempty"` // of the probe, in a row
+	Output      string         `json:"output,omitempty"`   // the last one of the probe
+	Exit        *ContainerExit `json:"exit,omitempty"`
+	Grace       string         `json:"grace,omitempty"` // the grace period, such as 30s
+	By          string         `json:"by,omitempty"`    // who requested it
+	ByContainer string         `json:"byContainer,omitempty"`
+	ByRole      ContainerRole  `json:"byRole,omitempty"`
+	// Earlier is why the container had not run by then.
+	Earlier *Cause `json:"earlier,omitempty"`
+}
+
+// ContainerExit is how a run exited.
+type ContainerExit struct {
+	Code   int    `json:"code"`
+	Signal string `json:"signal,omitempty"` // that a code of 128 plus its number stands for, such as SIGKILL
+	Reason Reason `json:"reason,omitempty"`
+	// Meaning explains a well-known code.
+	Meaning    string    `json:"meaning,omitempty"`
+	StartedAt  time.Time `json:"startedAt,omitzero"` // missing: not known, or never started
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	// GraceExceeded says that the container did not stop within its grace period and was sent SIGKILL.
+	GraceExceeded bool `json:"graceExceeded,omitempty"`
+}
+
+// Evidence is what a failed run has left. Fields that are not known are missing.
+type Evidence struct {
+	// Run is the restart count of the run, as "podstead logs" and the log files number runs.
+	Run int `json:"run"`
+	// Log are the last lines of its log. Values of secrets are replaced.
+	Log                []string `json:"log,omitempty"`
+	TerminationMessage string   `json:"terminationMessage,omitempty"`
+	Probe              string   `json:"probe,omitempty"` // that failed: liveness or startup
+	ProbeOutput        string   `json:"probeOutput,omitempty"`
+	MemoryLimit        int64    `json:"memoryLimitBytes,omitempty"` // of an OOM-killed run
+	MemoryPeak         int64    `json:"memoryPeakBytes,omitempty"`  // of an OOM-killed run
+}
+
+// TimelineEntry is one event of a timeline.
+type TimelineEntry struct {
+	Time    time.Time `json:"time"` // of the last one, if Count is greater than 1
+	Message string    `json:"message"`
+	Kind    EventKind `json:"kind"`
+	Reason  string    `json:"reason"`
+	Seq     uint64    `json:"seq"`
+	Cause   uint64    `json:"cause,omitempty"` // the sequence number of the event that caused this one
+	Count   int       `json:"count"`           // equal events in a row
+}
+
+// ExplainedRun is how one run of a container ended, or why a start was delayed, and what followed.
+type ExplainedRun struct {
+	Cause     *Cause          `json:"cause,omitempty"`
+	Exit      *ContainerExit  `json:"exit,omitempty"` // missing: it has not exited, or never started
+	Restarted bool            `json:"restarted"`      // the container was started after this
+	Timeline  []TimelineEntry `json:"timeline"`
+}
+
+// Render sets the texts of the explanation as of a time, in the time zone of that time. The daemon has set them in its own.
+func (e *Explanation) Render(now time.Time) {
+	if internal, err := e.internal(); err == nil {
+		internal.Render(now)
+		*e = explanationOf(internal)
+	}
+}
+
+// Report returns the explanation as text for a person, after [Explanation.Render]: the root cause, the containers that are worth showing
+// with the evidence of their last failure, and one timeline of the pod. Its times are in the time zone of now. Texts of containers are in
+// it as they are, control characters included.
+func (e *Explanation) Report(now time.Time) string {
+	internal, err := e.internal()
+	if err != nil {
+		return e.Text + "\n"
+	}
+	return internal.Report(now)
+}
+
+// internal returns the explanation as the type that can write texts. The JSON is the common form of both. A command does this once per
+// pod. An explanation with a time that JSON cannot have is an error.
+func (e *Explanation) internal() (*explain.Explanation, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	var internal explain.Explanation
+	return &internal, json.Unmarshal(text, &internal)
+}
