@@ -79,7 +79,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 		d.secrets = configsource.Source{Dir: filepath.Join(d.dir, "config")}
 	}
 	server := api.NewServer(t.Context(), api.Options{
-		Supervisor: d.supervisor, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
+		Supervisor: d.supervisor, Sessions: d.fake, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
 		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})

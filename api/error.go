@@ -19,7 +19,7 @@ type Error struct {
 	// the pod is rejected, 503 the daemon is stopping or, with a reason, cannot serve the request now.
 	Status  int    `json:"status"`
 	Message string `json:"error"`
-	// Reason is [ReasonUnresponsive], [ReasonFileNotFound] or empty.
+	// Reason is [ReasonUnresponsive], [ReasonFileNotFound], one of a session such as [ReasonNotRunning], or empty.
 	Reason   string    `json:"reason,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
@@ -48,7 +48,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Is reports whether the target is [ErrUnavailable] and the daemon is stopping.
 func (e *Error) Is(target error) bool {
-	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && e.Reason == ""
+	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && (e.Reason == "" || e.Reason == ReasonDaemonStopped)
 }
 
 func failure(status int, format string, args ...any) *Error {

@@ -59,6 +59,8 @@ type Options struct {
 	// Stats measures what pods use; nil: nothing is measured.
 	Stats   StatsSource
 	Version Version
+	// Sessions runs commands in containers for clients; nil: requests for sessions fail.
+	Sessions Sessions
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
@@ -79,6 +81,7 @@ type Server struct {
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
 	forwards    *semaphore.Weighted // connections to ports of pods
+	sessions    *semaphore.Weighted // connections with streams, at most [MaxSessions]
 	cancel      context.CancelFunc  // ends all streams
 
 	mu       sync.Mutex
@@ -109,7 +112,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{
 		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
-		forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
+		forwards: semaphore.NewWeighted(maxForwards), sessions: semaphore.NewWeighted(MaxSessions), changed: make(chan struct{}),
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
@@ -147,6 +150,9 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods/{name}/files", s.readFiles)
 	mux.HandleFunc("PUT /v1/pods/{name}/files", s.writeFiles)
 	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
+	if o.Sessions != nil {
+		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
+	}
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))
@@ -171,14 +177,24 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close closes the listener, interrupts all streams, and waits until requests in progress complete or ctx ends.
+// Close closes the listener, interrupts all streams and sessions, and waits until requests in progress complete or ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return s.http.Close()
 	}
-	return err
+	for { // Shutdown does not wait for the connections of sessions
+		busy, changed := s.Busy()
+		if !busy {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // Busy reports whether a request is in progress. The channel is closed when the next request starts or completes.

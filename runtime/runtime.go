@@ -25,6 +25,7 @@ import (
 
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/container"
@@ -307,6 +308,11 @@ func (r *Runtime) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
 	return r.execs.Exec(ctx, uid, ref, command, timeout, max)
+}
+
+// Session runs a command in a container for a client, see [exec.Runner.Session].
+func (r *Runtime) Session(ctx context.Context, uid string, ref lifecycle.Ref, c session.Command) (code int, err error) {
+	return r.execs.Session(ctx, uid, ref, c)
 }
 
 // Volumes returns the names of the persistent volumes, sorted.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podstead/podstead/internal/session"
 )
 
 const (
@@ -58,12 +60,13 @@ const (
 
 // limits are the timeouts of a connection.
 type limits struct {
-	write time.Duration // for one message
-	ping  time.Duration // between two pings
-	lost  time.Duration // without any message from the peer, which includes answers to pings
+	write  time.Duration // for one message
+	ping   time.Duration // between an answer and the next ping
+	answer time.Duration // for the answer to a ping, after which there is another one
+	lost   time.Duration // without any message or answer from the peer
 }
 
-var defaultLimits = limits{write: 30 * time.Second, ping: 10 * time.Second, lost: 30 * time.Second}
+var defaultLimits = limits{write: 30 * time.Second, ping: 10 * time.Second, answer: 10 * time.Second, lost: 30 * time.Second}
 
 // ErrLost is wrapped by all errors of a connection that ended without a status.
 var ErrLost = errors.New("connection lost")
@@ -72,9 +75,7 @@ var ErrLost = errors.New("connection lost")
 var errClosed = fmt.Errorf("%w: closed on this side", ErrLost)
 
 // Size is the size of a terminal in characters.
-type Size struct {
-	Width, Height uint16
-}
+type Size = session.Size
 
 // protocolError is a message that the protocol does not permit.
 type protocolError string
@@ -145,5 +146,5 @@ func (c *Conn) receiveWindow(b []byte) error {
 
 // permit permits the peer to send n more bytes.
 func (c *Conn) permit(id ID, n int) error {
-	return c.send(binary.BigEndian.AppendUint32([]byte{byte(windowID), byte(id)}, uint32(n))) //nolint:gosec // at most Window
+	return c.send(binary.BigEndian.AppendUint32([]byte{byte(windowID), byte(id)}, uint32(n)))
 }

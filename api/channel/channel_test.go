@@ -24,7 +24,7 @@ import (
 const testTimeout = time.Minute
 
 // patient are limits that no test reaches.
-var patient = limits{write: testTimeout, ping: testTimeout, lost: testTimeout}
+var patient = limits{write: testTimeout, ping: testTimeout, answer: testTimeout, lost: testTimeout}
 
 // modes are the subprotocols that a client can offer.
 var modes = map[string][]string{"with flow control": {FlowSubprotocol, Subprotocol}, "Kubernetes": {Subprotocol}}
@@ -248,10 +248,8 @@ func (r *Reader) buffered() int {
 func TestLostPeerWithFullChannel(t *testing.T) {
 	for name, subprotocols := range modes {
 		t.Run(name, func(t *testing.T) {
-			l := limits{write: testTimeout, ping: time.Millisecond, lost: testTimeout}
-			if subprotocols[0] == Subprotocol {
-				l.lost = 50 * time.Millisecond // for the answer to a ping, which nobody reads
-			}
+			// Without flow control nobody reads the answer to a ping. The next ping cannot be sent.
+			l := limits{write: testTimeout, ping: time.Millisecond, answer: time.Second, lost: testTimeout}
 			server, client := newServer(t, l).connect(t, l, subprotocols)
 			go func() { _, _ = client.Writer(Stdin).Write(make([]byte, 8*Window)) }()
 			for end := time.Now().Add(testTimeout); server.Reader(Stdin).buffered() < Window; <-time.After(time.Millisecond) {
@@ -295,8 +293,8 @@ func TestPeerThatStopsReading(t *testing.T) {
 		bytes int
 		want  string
 	}{
-		{"while data is sent", limits{write: 50 * time.Millisecond, ping: testTimeout, lost: testTimeout}, 64 << 20, "received nothing for 50ms"},
-		{"while nothing is sent", limits{write: testTimeout, ping: 10 * time.Millisecond, lost: 50 * time.Millisecond}, 0, "did not respond for 50ms"},
+		{"while data is sent", limits{write: 50 * time.Millisecond, ping: testTimeout, answer: testTimeout, lost: testTimeout}, 64 << 20, "received nothing for 50ms"},
+		{"while nothing is sent", limits{write: testTimeout, ping: 10 * time.Millisecond, answer: 50 * time.Millisecond, lost: 50 * time.Millisecond}, 0, "did not respond for 50ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server, _ := newServer(t, tt.l).raw(t, modes["Kubernetes"])
@@ -314,7 +312,7 @@ func TestPeerThatStopsReading(t *testing.T) {
 
 // A client that answers pings is not lost, however long nobody reads its output.
 func TestOutputThatIsNotRead(t *testing.T) {
-	l := limits{write: testTimeout, ping: time.Millisecond, lost: 10 * time.Second}
+	l := limits{write: testTimeout, ping: time.Millisecond, answer: testTimeout, lost: testTimeout}
 	server, client := newServer(t, l).connect(t, l, modes["with flow control"])
 	go func() { _, _ = server.Writer(Stdout).Write(make([]byte, Window+1)) }()
 	server.Writer(Stdout).awaitFull(t)

@@ -243,7 +243,7 @@ func (c *Conn) ping() {
 		if c.writes.Load() > 0 {
 			continue // the ping would wait for the message, which has its own timeout
 		}
-		ctx, cancel := c.timeout(c.limits.lost)
+		ctx, cancel := c.timeout(c.limits.answer)
 		err := c.ws.Ping(ctx)
 		cancel()
 		switch {

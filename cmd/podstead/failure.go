@@ -129,7 +129,7 @@ func explain(err error) *failure {
 		f.status = statusUnavailable
 	case errors.Is(err, foreground.ErrFailed):
 		f.status = statusFailed
-	case errors.Is(err, foreground.ErrStopped), errors.Is(err, errChanges):
+	case errors.Is(err, foreground.ErrStopped), errors.Is(err, errChanges), errors.Is(err, errExited):
 		f.err = nil // the user has requested it
 	}
 	return f

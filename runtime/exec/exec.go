@@ -1,4 +1,4 @@
-// Package exec runs commands in containers, for exec probes and lifecycle hooks.
+// Package exec runs commands in containers, for exec probes, lifecycle hooks and sessions of clients.
 //
 // A command is marked by a variable in its environment, so that all processes that it has started can be found and killed, also by
 // the next daemon.
@@ -86,18 +86,24 @@ func (r *Runner) Exec(
 	if !r.begin(func() { r.run(enginecall.Context(ctx), q, done) }) {
 		return 0, nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
 	}
+	a := await(ctx, done)
+	return a.code, a.output, a.err
+}
+
+// await waits for the result of a command. If ctx ends, it waits no longer than [cancelTimeout].
+func await(ctx context.Context, done <-chan result) result {
 	select {
 	case a := <-done:
-		return a.code, a.output, a.err
+		return a
 	case <-ctx.Done():
 	}
 	late := time.NewTimer(cancelTimeout)
 	defer late.Stop()
 	select {
 	case a := <-done:
-		return a.code, a.output, a.err
+		return a
 	case <-late.C:
-		return 0, nil, context.Cause(ctx)
+		return result{err: context.Cause(ctx)}
 	}
 }
 
@@ -226,7 +232,7 @@ func (r *Runner) Close() {
 }
 
 // KillLeft kills the commands that an earlier daemon has left when it was killed. The processes of a command with a timeout are all killed,
-// those of a command without one only if its first process is running.
+// those of another command only if its first process is running.
 func (r *Runner) KillLeft(ctx context.Context) error {
 	err := os.RemoveAll(r.config.Dir)
 	list, listErr := r.config.Client.Containers(ctx, fmt.Sprintf("labels.%q", record.LabelUID))

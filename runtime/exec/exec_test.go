@@ -83,11 +83,11 @@ func startSleep(t *testing.T, mark string) int {
 
 func TestMarksLeft(t *testing.T) {
 	var pids []int
-	for _, m := range []string{"0123abcd-1-probe", "0123abcd-1-probe", "89abcdef-2-probe", "0123abcd-3-hook", "x-y-probe", "probe", ""} {
+	for _, m := range []string{"0123abcd-1-probe", "0123abcd-1-probe", "89abcdef-2-probe", "0123abcd-3-hook", "0123abcd-4-session", "0123abcd-5-other", "x-y-probe", "probe", ""} {
 		pids = append(pids, startSleep(t, m))
 	}
 	got, err := marks{instance: "89abcdef"}.left(fakeCgroup(t, pids...))
-	want := []mark{{instance: "0123abcd", number: 1, limited: true}} // the hook's process does not lead a session: the hook left it
+	want := []mark{{instance: "0123abcd", number: 1, kind: probe}} // the others do not lead a session: their commands left them
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mark{})); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

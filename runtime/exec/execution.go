@@ -11,10 +11,12 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/errdefs"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // execution is a command that was started.
@@ -39,9 +41,29 @@ func (r *Runner) awaitShim(ctx context.Context, c client.Container) error {
 	return r.config.AwaitResponse(ctx, info.SandboxID)
 }
 
-// start starts a command. It is not interrupted when ctx ends: a process that is started in part cannot be found.
-func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error) {
-	c, err := r.config.Client.LoadContainer(ctx, record.ContainerID(q.uid, q.ref))
+// start starts a command whose output is kept.
+func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
+	stdout, stderr := newCapture(q.max), newCapture(q.max)
+	streams := cio.NewCreator(cio.WithStreams(nil, stdout, stderr), cio.WithFIFODir(r.config.Dir))
+	k := hook
+	if q.timeout > 0 {
+		k = probe
+	}
+	edit := func(p *specs.Process) { p.Args, p.Terminal = q.command, false }
+	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), edit, streams)
+	if err != nil {
+		return nil, err
+	}
+	x.stdout, x.stderr = stdout, stderr
+	return x, nil
+}
+
+// launch starts a process that has what the container's first process has, but for what edit changes. It is not interrupted when ctx ends: a
+// process that is started in part cannot be found.
+func (r *Runner) launch(
+	ctx context.Context, uid string, ref lifecycle.Ref, mark mark, edit func(*specs.Process), streams cio.Creator,
+) (_ *execution, err error) {
+	c, err := r.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +84,11 @@ func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error)
 	if err != nil {
 		return nil, err
 	}
-	mark := r.marks.next(q.timeout > 0)
 	p := *s.Process
-	p.Args, p.Terminal = q.command, false
 	p.Env = append(slices.Clone(env), proctree.MarkVariable+"="+mark.String())
+	edit(&p)
 
-	x := &execution{log: r.config.Log, stdout: newCapture(q.max), stderr: newCapture(q.max)}
-	streams := cio.NewCreator(cio.WithStreams(nil, x.stdout, x.stderr), cio.WithFIFODir(r.config.Dir))
+	x := &execution{log: r.config.Log}
 	if x.process, err = task.Exec(ctx, mark.String(), &p, streams); err != nil {
 		return nil, err
 	}
@@ -87,7 +107,7 @@ func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error)
 		stopWaiting()
 		return nil, err
 	}
-	x.tree = proctree.Tree{Cgroup: r.config.Cgroups.ProcessDir(q.uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid())}
+	x.tree = proctree.Tree{Cgroup: r.config.Cgroups.ProcessDir(uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid())}
 	closed := make(chan struct{})
 	x.outputClosed = closed
 	go func() {

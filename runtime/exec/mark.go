@@ -19,8 +19,8 @@ type marks struct {
 
 func newMarks() marks { return marks{instance: uuid.NewString()[:8], number: new(atomic.Uint64)} }
 
-func (m marks) next(limited bool) mark {
-	return mark{instance: m.instance, number: m.number.Add(1), limited: limited}
+func (m marks) next(k kind) mark {
+	return mark{instance: m.instance, number: m.number.Add(1), kind: k}
 }
 
 // left lists the commands in a cgroup that an earlier daemon has started and that must be killed. The first process of a command leads a
@@ -33,26 +33,32 @@ func (m marks) left(cgroup string) ([]mark, error) {
 	var list []mark
 	for _, p := range processes {
 		found, ok := parseMark(p.Mark)
-		if ok && found.instance != m.instance && (found.limited || p.Session == p.PID) && !slices.Contains(list, found) {
+		if ok && found.instance != m.instance && (found.kind == probe || p.Session == p.PID) && !slices.Contains(list, found) {
 			list = append(list, found)
 		}
 	}
 	return list, nil
 }
 
+// kind is what a command is run for.
+type kind string
+
+// The kinds.
+const (
+	probe    kind = "probe" // has a timeout, which also applies to the processes that it leaves
+	hook     kind = "hook"
+	attached kind = "session" // of a client
+)
+
 // mark identifies a command in the environment of its processes, see [proctree.MarkVariable].
 type mark struct {
 	instance string
 	number   uint64
-	limited  bool // the command has a timeout, which also applies to the processes that it leaves
+	kind     kind
 }
 
 func (m mark) String() string {
-	kind := "hook"
-	if m.limited {
-		kind = "probe"
-	}
-	return m.instance + "-" + strconv.FormatUint(m.number, 10) + "-" + kind
+	return m.instance + "-" + strconv.FormatUint(m.number, 10) + "-" + string(m.kind)
 }
 
 func (m mark) is(text string) bool { return text == m.String() }
@@ -60,10 +66,10 @@ func (m mark) is(text string) bool { return text == m.String() }
 // parseMark is the reverse of [mark.String].
 func parseMark(text string) (mark, bool) {
 	parts := strings.Split(text, "-")
-	if len(parts) != 3 {
+	if len(parts) != 3 || !slices.Contains([]kind{probe, hook, attached}, kind(parts[2])) {
 		return mark{}, false
 	}
 	number, err := strconv.ParseUint(parts[1], 10, 64)
-	m := mark{instance: parts[0], number: number, limited: parts[2] == "probe"}
+	m := mark{instance: parts[0], number: number, kind: kind(parts[2])}
 	return m, err == nil && m.String() == text
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -27,6 +28,8 @@ type Options struct {
 	Program func(pod *spec.Pod, a lifecycle.StartContainer) (Program, bool)
 	// Exec returns the behavior of a command run in a container. If it is nil or returns false, [Read] determines it.
 	Exec func(ref lifecycle.Ref, command []string) (Program, bool)
+	// Session runs the command of a client. If it is nil, no command is found.
+	Session func(ctx context.Context, ref lifecycle.Ref, c session.Command) (code int, err error)
 	// Before is called at the start of every call, without a lock held. If it returns an error, the call fails with it and has no
 	// effect. The call takes as long as Before, and hangs if Before waits for ctx.
 	Before func(ctx context.Context, c Call) error

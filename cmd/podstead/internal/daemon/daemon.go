@@ -63,6 +63,7 @@ type Runtime interface {
 	// for the next pod.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
+	api.Sessions
 	rollout.Images
 	// Stats measures pods, in the order of the targets.
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
@@ -266,7 +267,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets: o.values(), Stats: podStats{rt}, ContainerFiles: rt, Ports: rt,
+		Secrets: o.values(), Sessions: rt, Stats: podStats{rt}, ContainerFiles: rt, Ports: rt,
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)

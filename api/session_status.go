@@ -1,0 +1,98 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podstead/podstead/internal/session"
+)
+
+// Reasons of an [Error] of a session.
+const (
+	// ReasonTooManySessions is the reason for [MaxSessions] sessions. The request can be repeated when one has ended.
+	ReasonTooManySessions = "TooManySessions"
+	// ReasonNotRunning is the reason for a container that is not running.
+	ReasonNotRunning = "ContainerNotRunning"
+	// ReasonDaemonStopped is the reason of a session that ended because the daemon stopped.
+	ReasonDaemonStopped = "DaemonStopped"
+)
+
+// The reasons and causes in a status. The first two are those of Kubernetes (remotecommand.NonZeroExitCodeReason and ExitCodeCauseType).
+const (
+	reasonExitCode = metav1.StatusReason("NonZeroExitCode")
+	causeExitCode  = metav1.CauseType("ExitCode")
+	causeStart     = metav1.CauseType("StartError") // the command could not be executed
+	causeHint      = metav1.CauseType("Hint")
+)
+
+// CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not executable.
+type CommandError struct {
+	Code    int
+	Message string
+}
+
+// Error returns the message of the OCI runtime.
+func (e *CommandError) Error() string { return e.Message }
+
+// sessionStatus returns the status of a session that has ended.
+func sessionStatus(code int, err error) metav1.Status {
+	start, failed := errors.AsType[*session.StartError](err)
+	switch {
+	case failed:
+		s := exitStatus(start.Code, start.Message)
+		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: causeStart})
+		return s
+	case err != nil:
+		e := asError(err)
+		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(e.Status), Reason: metav1.StatusReason(e.Reason), Message: e.Message}
+		if e.Hint != "" {
+			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeHint, Message: e.Hint}}}
+		}
+		return s
+	case code != 0:
+		return exitStatus(code, fmt.Sprintf("command terminated with non-zero exit code: %d", code))
+	}
+	return metav1.Status{Status: metav1.StatusSuccess}
+}
+
+func exitStatus(code int, message string) metav1.Status {
+	return metav1.Status{
+		Status: metav1.StatusFailure, Reason: reasonExitCode, Message: message,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeExitCode, Message: strconv.Itoa(code)}}},
+	}
+}
+
+// stoppedStatus is the status of a session that ends because the daemon stops.
+func stoppedStatus() metav1.Status {
+	return sessionStatus(0, &Error{
+		Status: http.StatusServiceUnavailable, Reason: ReasonDaemonStopped, Message: "the daemon stopped, the session was ended",
+	})
+}
+
+// readStatus is the reverse of [statusOf].
+func readStatus(s *metav1.Status) (code int, err error) {
+	if s.Status == metav1.StatusSuccess {
+		return 0, nil
+	}
+	causes := map[metav1.CauseType]string{}
+	if s.Details != nil {
+		for _, c := range s.Details.Causes {
+			causes[c.Type] = c.Message
+		}
+	}
+	if s.Reason == reasonExitCode {
+		code, err := strconv.Atoi(causes[causeExitCode])
+		if err != nil {
+			return 0, fmt.Errorf("read status of the session: exit code %q", causes[causeExitCode])
+		}
+		if _, failed := causes[causeStart]; failed {
+			return code, &CommandError{Code: code, Message: s.Message}
+		}
+		return code, nil
+	}
+	return 0, &Error{Status: int(s.Code), Reason: string(s.Reason), Message: s.Message, Hint: causes[causeHint]}
+}
