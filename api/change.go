@@ -21,6 +21,8 @@ type EphemeralRequest struct {
 	// File is the name of the file in problems. Text is TOML, with the keys of a container at the top level.
 	File string `json:"file"`
 	Text string `json:"text"`
+	// ImageArchives are image archives for the container, beside those of the pod. The paths are absolute. Only root can name files.
+	ImageArchives []string `json:"imageArchives,omitempty"`
 	// UID, if set, restricts the request to the pod with this UID.
 	UID string `json:"-"`
 }
@@ -66,6 +68,10 @@ func (s *Server) addEphemeral(r *http.Request) (any, error) {
 	if c == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the ephemeral container is invalid", Problems: problems(found)}
 	}
+	if err := checkArchives(r, q.ImageArchives); err != nil {
+		return nil, err
+	}
+	c.ImageArchives = q.ImageArchives
 	if err := s.o.Supervisor.AddEphemeral(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, c, requester(r)); err != nil {
 		return nil, err
 	}
@@ -73,6 +79,22 @@ func (s *Server) addEphemeral(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return Created{Pod: podOf(&snapshot, s.o.HostIPs()), Warnings: problems(found.Warnings())}, nil
+}
+
+// checkArchives checks the image archives of an ephemeral container. The daemon reads them later, as root.
+func checkArchives(r *http.Request, archives []string) error {
+	for i, path := range archives {
+		if !filepath.IsAbs(path) {
+			return failure(http.StatusBadRequest, "imageArchives[%d]: %q: must be an absolute path", i, path)
+		}
+	}
+	p := peerOf(r.Context())
+	if len(archives) == 0 || p.isTrusted() {
+		return nil
+	}
+	e := failure(http.StatusForbidden, "only root can add an image archive, uid %d cannot", p.uid)
+	e.Hint = "run the command as root, or use an image of the pod or of a registry"
+	return e
 }
 
 func (s *Server) setCondition(r *http.Request) (any, error) {

@@ -31,6 +31,7 @@ type testDaemon struct {
 	stats             api.StatsSource
 	files             *fakefiles.Set
 	restarts          *restarts
+	streams           *streams
 	closeServer       func()
 }
 
@@ -62,6 +63,7 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 	if err := d.supervisor.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	d.streams = newStreams(t)
 	d.files, d.restarts = fakefiles.New("/pods.d", d.supervisor), &restarts{}
 	d.serve(t, "first")
 	t.Cleanup(func() {
@@ -79,7 +81,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 		d.secrets = configsource.Source{Dir: filepath.Join(d.dir, "config")}
 	}
 	server := api.NewServer(t.Context(), api.Options{
-		Supervisor: d.supervisor, Sessions: d.fake, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
+		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
 		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})

@@ -52,6 +52,8 @@ type Options struct {
 	ContainerFiles ContainerFiles
 	// Ports connects to ports of pods; nil: not possible.
 	Ports PodPorts
+	// Attacher attaches clients to containers; nil: not possible.
+	Attacher Attacher
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
@@ -152,6 +154,9 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
 	if o.Sessions != nil {
 		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
+	}
+	if o.Attacher != nil {
+		mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
 	}
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)

@@ -17,6 +17,9 @@ const (
 	ReasonTooManySessions = "TooManySessions"
 	// ReasonNotRunning is the reason for a container that is not running.
 	ReasonNotRunning = "ContainerNotRunning"
+	// ReasonDisconnected is the reason of a session that ended because the client did not read the output of a container in time, or the
+	// container was deleted before it started.
+	ReasonDisconnected = "Disconnected"
 	// ReasonDaemonStopped is the reason of a session that ended because the daemon stopped.
 	ReasonDaemonStopped = "DaemonStopped"
 )

@@ -32,7 +32,7 @@ func (r *Runtime) PullImage(
 		return none, imageFailure(ctx, err)
 	}
 	report := func(p image.Progress) { progress(lifecycle.Progress{Done: p.Bytes, Total: p.TotalBytes}) }
-	scope := r.images.In(pod.ImageArchives...)
+	scope := r.images.In(pod.ArchivesOf(c)...)
 	img, err := scope.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)
 	if err != nil {
 		return none, withArchives(pullFailure(ctx, err), held)
@@ -77,16 +77,17 @@ func shadows(ctx context.Context, scope image.Scope, images []used, previous lif
 	return list, nil
 }
 
-// importArchives imports the archives of a pod, unless they were imported before and the images of the container are still present. An
+// importArchives imports the archives of a container, unless they were imported before and the images of the container are still present. An
 // archive may be moved or replaced while its pod runs. It returns the references of the imported images.
 func (r *Runtime) importArchives(
 	ctx context.Context, pod *spec.Pod, c *spec.Container, a lifecycle.PullImage, progress func(lifecycle.Progress),
 ) (references []string, err error) {
-	if len(pod.ImageArchives) == 0 {
+	archives := pod.ArchivesOf(c)
+	if len(archives) == 0 {
 		return nil, nil
 	}
 	if a.Imported {
-		scope := r.images.In(pod.ImageArchives...)
+		scope := r.images.In(archives...)
 		_, present, err := scope.FindAgain(ctx, c.Image, spec.PullNever, previous(a.Image))
 		for _, v := range imagevolume.Of(pod, c) {
 			if present && err == nil {
@@ -97,7 +98,7 @@ func (r *Runtime) importArchives(
 			return nil, err
 		}
 	}
-	for _, archive := range pod.ImageArchives {
+	for _, archive := range archives {
 		imported, err := r.images.ImportFile(ctx, archive, func(p image.Progress) {
 			progress(lifecycle.Progress{Archive: archive, Done: p.Bytes, Total: p.TotalBytes})
 		})
@@ -120,7 +121,7 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	if err != nil {
 		return none, fmt.Errorf("find image: %w", err)
 	}
-	scope := r.images.In(pod.ImageArchives...)
+	scope := r.images.In(pod.ArchivesOf(c)...)
 	img, present, err := scope.FindAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image))
 	images := []used{{c.Image, img}}
 	for _, v := range imagevolume.Of(pod, c) {

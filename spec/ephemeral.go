@@ -18,13 +18,14 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	if syntax != nil {
 		return nil, syntax.problems().in(file)
 	}
-	problems := append(expandContainer(root), targetContainer(root, pod)...)
+	target, problems := targetContainer(root, pod)
+	problems = append(expandContainer(root), problems...)
 	d := &decoder{at: map[any]*node{}, subject: "a container"}
 	extended := *pod
 	extended.EphemeralContainers = make([]Container, 1)
 	c := &extended.EphemeralContainers[0]
 	d.decode(root, reflect.ValueOf(c).Elem())
-	c.Hash = hash(root)
+	c.Hash, c.TargetContainerName = hash(root), target
 	(&defaulter{pod: &extended}).container(c)
 	v := &validator{decoder: d, pod: &extended, root: root, hasEnvFiles: true}
 	v.collect()
@@ -36,32 +37,29 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	return c, problems
 }
 
-// targetContainer checks targetContainerName and removes it from the table. The field
-// asks for the process namespace of another container. It has no effect if the
-// containers share one, and is an error otherwise.
-func targetContainer(root *node, pod *Pod) Problems {
+// targetContainer checks targetContainerName and removes it from the table. The field asks for the process namespace of another container.
+// The result is empty if the containers share one.
+func targetContainer(root *node, pod *Pod) (target string, problems Problems) {
 	const key = "targetContainerName"
 	n := root.child(key)
 	if n == nil {
-		return nil
+		return "", nil
 	}
 	delete(root.index, key)
 	root.items = slices.DeleteFunc(root.items, func(c *node) bool { return c == n })
-	problem := func(message, hint string) Problems {
-		return Problems{{Line: n.at.line, Column: n.at.column, Path: n.path(), Message: message, Hint: hint}}
+	problem := func(message string) Problems {
+		return Problems{{Line: n.at.line, Column: n.at.column, Path: n.path(), Message: message}}
 	}
 	switch name, isString := n.value.(string); {
 	case !isString:
-		return problem("must be a string, found "+n.describe(), "")
-	case name == "":
-		return nil
+		return "", problem("must be a string, found " + n.describe())
+	case name == "" || pod.Container(name) != nil && (pod.ShareProcessNamespace || pod.HostPID):
+		return "", nil
 	case pod.Container(name) == nil:
-		return problem("Not found: "+quote(name), "")
-	case pod.ShareProcessNamespace || pod.HostPID:
-		return nil
+		return "", problem("Not found: " + quote(name))
+	default:
+		return name, nil
 	}
-	return problem("not supported: containers have separate process namespaces",
-		"set shareProcessNamespace = true in the pod, so that its containers see each other's processes")
 }
 
 // ephemeral checks an ephemeral container. It runs once, at any phase of the

@@ -20,16 +20,12 @@ image = "a:1"
 		name, text string
 		want       []string // problems; nil if the file is valid
 	}{
-		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\n"},
+		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\nstdin = true\nstdinOnce = true\ntty = true\n"},
 		{"empty file", "", []string{"d.toml:1:1: name: Required value", "d.toml:1:1: image: Required value"}},
 		{"unknown field", "name = \"d\"\nimage = \"b\"\nimages = \"c\"\n", []string{"d.toml:3:1: images: unknown field"}},
 		{"invalid TOML", "name =\n", []string{"d.toml:1:7: invalid TOML: unexpected character U+000A at start of value"}},
 		{"invalid name", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
 		{"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`}},
-		{"field not supported yet", "name = \"d\"\nimage = \"b\"\ntty = true\n", []string{"d.toml:3:1: tty: not supported yet"}},
-		{"target without a shared namespace", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"app\"\n", []string{
-			"d.toml:3:23: targetContainerName: not supported: containers have separate process namespaces",
-		}},
 		{"unknown target", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"nope\"\n", []string{`d.toml:3:23: targetContainerName: Not found: "nope"`}},
 		{
 			"fields of app containers", "name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = { seconds = 1 } } }\n" +
@@ -53,7 +49,8 @@ image = "a:1"
 			switch {
 			case (c != nil) != (test.want == nil):
 				t.Errorf("container %+v", c)
-			case c != nil && (c.Env[0].Name != "A" || c.VolumeMounts[0].MountPath != "/data" || c.Hash == "" || c.TerminationMessagePath == ""):
+			case c != nil && (c.Env[0].Name != "A" || c.VolumeMounts[0].MountPath != "/data" || c.Hash == "" || c.TerminationMessagePath == "" ||
+				!c.Stdin || !c.StdinOnce || !c.TTY):
 				t.Errorf("container %+v", c)
 			}
 		})
@@ -66,19 +63,21 @@ image = "a:1"
 	}
 }
 
-// TestTargetContainer expects that a target is accepted where its processes are visible anyway.
+// TestTargetContainer expects that a target remains only where its processes are not visible anyway.
 func TestTargetContainer(t *testing.T) {
 	for _, test := range []struct {
 		pod, target string
 		accepted    bool
+		want        string
 	}{
-		{"", `targetContainerName = ""`, true},
-		{"", `targetContainerName = "app"`, false},
-		{"shareProcessNamespace = true", `targetContainerName = "app"`, true},
-		{"shareProcessNamespace = true", `targetContainerName = "init"`, true},
-		{"shareProcessNamespace = true", `targetContainerName = "nope"`, false},
-		{"shareProcessNamespace = true", `targetContainerName = 1`, false},
-		{"hostPID = true", `targetContainerName = "app"`, true},
+		{"", `targetContainerName = ""`, true, ""},
+		{"", `targetContainerName = "app"`, true, "app"},
+		{"", `targetContainerName = "nope"`, false, ""},
+		{"shareProcessNamespace = true", `targetContainerName = "app"`, true, ""},
+		{"shareProcessNamespace = true", `targetContainerName = "init"`, true, ""},
+		{"shareProcessNamespace = true", `targetContainerName = "nope"`, false, ""},
+		{"shareProcessNamespace = true", `targetContainerName = 1`, false, ""},
+		{"hostPID = true", `targetContainerName = "app"`, true, ""},
 	} {
 		pod, problems := Parse("/pods/web.toml", []byte(test.pod+"\n[[initContainers]]\nname = \"init\"\nimage = \"a:1\"\n[[containers]]\nname = \"app\"\nimage = \"a:1\"\n"))
 		if pod == nil {
@@ -87,6 +86,9 @@ func TestTargetContainer(t *testing.T) {
 		c, problems := ParseEphemeral("d.toml", []byte("name = \"d\"\nimage = \"b:1\"\n"+test.target+"\n"), pod)
 		if (c != nil) != test.accepted || test.accepted && len(problems) > 0 {
 			t.Errorf("%q, %s: %v, want accepted: %v", test.pod, test.target, problems, test.accepted)
+		}
+		if c != nil && c.TargetContainerName != test.want {
+			t.Errorf("%q, %s: target %q, want %q", test.pod, test.target, c.TargetContainerName, test.want)
 		}
 	}
 }

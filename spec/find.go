@@ -1,6 +1,9 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Container returns the init, app or ephemeral container with a name, or nil. The result points into the pod.
 func (p *Pod) Container(name string) *Container {
@@ -11,6 +14,9 @@ func (p *Pod) Container(name string) *Container {
 	}
 	return nil
 }
+
+// ArchivesOf returns the archives that can contain the image of a container.
+func (p *Pod) ArchivesOf(c *Container) []string { return slices.Concat(p.ImageArchives, c.ImageArchives) }
 
 // PortNumber resolves the port of a probe or a hook of the container to a number from 1 to 65535.
 func (c *Container) PortNumber(p Port) (int, error) {

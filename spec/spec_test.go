@@ -236,7 +236,7 @@ func TestHash(t *testing.T) {
 // it is rejected.
 func TestUnsupported(t *testing.T) {
 	listed := map[string]bool{}
-	for _, name := range []string{"everything.toml", "interactive.toml"} {
+	for _, name := range []string{"everything.toml"} {
 		file := filepath.Join("testdata", "good", name)
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -289,7 +289,7 @@ func TestValuesWithoutEffect(t *testing.T) {
 	if pod, problems := Parse("web.toml", []byte(file)); pod == nil {
 		t.Error(problems)
 	}
-	for _, file := range []string{"runtimeClassName = \"kata\"\n" + podTail, podTail + "stdin = true\n"} {
+	for _, file := range []string{"runtimeClassName = \"kata\"\n" + podTail, "imagePullSecrets = [\"a\"]\n" + podTail} {
 		if pod, _ := Parse("web.toml", []byte(file)); pod != nil {
 			t.Errorf("accepted:\n%s", file)
 		}

@@ -137,12 +137,19 @@ type Container struct {
 	// Source of the termination message. Default: `File`.
 	TerminationMessagePolicy TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
 
-	// Keep standard input open.
+	// Keep standard input open. Without it, reads return EOF. Clients send input with `podstead attach -i`. The process gets no EOF when
+	// they disconnect.
 	Stdin bool `json:"stdin,omitempty"`
-	// Close standard input after the first attach.
+	// Close standard input when the first client that attached to it has disconnected. It stays closed until the container restarts. It has no
+	// effect without `stdin`, and on a terminal.
 	StdinOnce bool `json:"stdinOnce,omitempty"`
-	// Allocate a terminal.
+	// Allocate a terminal. It has one output stream: standard error is logged as standard output.
 	TTY bool `json:"tty,omitempty"`
+
+	// TargetContainerName is the container whose process namespace an ephemeral container joins. Empty if the containers share one.
+	TargetContainerName string `json:"targetContainerName,omitempty" podfile:"-"`
+	// ImageArchives are archives for an ephemeral container, beside those of the pod. The paths are absolute.
+	ImageArchives []string `json:"imageArchives,omitempty" podfile:"-"`
 
 	// Hash is "v1:" and a digest of the table of this container.
 	Hash string `json:"specHash,omitempty" podfile:"-"`

@@ -8,18 +8,6 @@ import "strings"
 var notSupportedYet = []string{
 	"imagePullSecrets=[]",
 	"runtimeClassName",
-
-	"containers[].stdin=false",
-	"containers[].stdinOnce=false",
-	"containers[].tty=false",
-}
-
-const attachHint = "remove the field: attach is not supported"
-
-var unsupportedHints = map[string]string{
-	"containers[].stdin":     attachHint,
-	"containers[].stdinOnce": attachHint,
-	"containers[].tty":       attachHint,
 }
 
 // unsupported reports every field of notSupportedYet that a file sets.
@@ -39,7 +27,7 @@ func unsupportedBelow(root *node, at string) Problems {
 			var b strings.Builder
 			canonical(&b, n)
 			if b.String() != value {
-				problems = append(problems, problemAt(n, "not supported yet", unsupportedHints[path]))
+				problems = append(problems, problemAt(n, "not supported yet", ""))
 			}
 			return
 		}

@@ -79,7 +79,7 @@ started this way exits when it is idle.`,
 	why := a.whyCommand()
 	why.Args = maxOnePod
 	addGroup(root, "Commands that change pods:",
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.execCommand(), a.cpCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
+		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
 		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
 	addGroup(root, "Commands that show pods:",
 		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand(), a.portForwardCommand())

@@ -68,7 +68,7 @@ func newPageHost(t *testing.T) *transcript.Shell {
 		"PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/r", "PODSTEAD_LOG_DIR="+dir+"/log", "PODSTEAD_CONFIG_DIR="+dir+"/etc",
 		"PODSTEAD_CONFIG="+dir+"/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/certs.d")
 	shell := &transcript.Shell{
-		Dir: work, Env: env, Timeout: time.Minute,
+		Dir: work, Env: env, Timeout: 40 * time.Second,
 		Replace: strings.NewReplacer(work, "", dir+"/etc", "/etc/podstead", dir+"/lib", "/var/lib/podstead", dir+"/r/", "/run/podstead/", dir+"/log", "/var/log/podstead"),
 	}
 	t.Cleanup(func() { // before the directory is removed

@@ -30,6 +30,7 @@ import (
 	"github.com/podstead/podstead/runtime/profile"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/secrets"
+	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -178,7 +179,10 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
-		task, err = c.NewTask(ctx, engine.LogTo(labels[record.LabelLog], s.config.Log), userns.TaskOpts(ids)...)
+		task, err = c.NewTask(ctx, engine.Streams{
+			Log: labels[record.LabelLog], LogOptions: s.config.Log,
+			Stdin: shim.Stdin(labels[record.LabelStdin]), Terminal: labels[record.LabelTerminal] != "",
+		}.Creator(), userns.TaskOpts(ids)...)
 	}
 	// An earlier daemon may not have removed these.
 	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID()), s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID()))
@@ -193,6 +197,17 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 		return nil
 	}
 	return task.Start(ctx)
+}
+
+// stdinOf returns what the shim does with the standard input of a container.
+func stdinOf(c *spec.Container) shim.Stdin {
+	switch {
+	case c.Stdin && c.StdinOnce:
+		return shim.OnceStdin
+	case c.Stdin:
+		return shim.OpenStdin
+	}
+	return shim.NoStdin
 }
 
 // undo removes a container whose process could not be started. It returns cause, with the errors of the removal.

@@ -86,7 +86,7 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	if err != nil {
 		return nil, err
 	}
-	scope := s.config.Images.In(pod.ImageArchives...)
+	scope := s.config.Images.In(pod.ArchivesOf(c)...)
 	img, err := scope.EnsureAgain(ctx, c.Image, spec.PullNever, image.Previous{ConfigDigest: a.ImageID}, nil)
 	if err == nil && a.ImageID != "" && img.ConfigDigest != a.ImageID {
 		err = fmt.Errorf("image %q: %s was removed", c.Image, a.ImageID) // since the pull; the next attempt pulls again
@@ -121,6 +121,10 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelImageArch] = n.architecture
 	maps.Copy(labels, image.KeepLabels(n.image))
 	labels[record.LabelStopSignal] = n.config.StopSignal
+	labels[record.LabelStdin] = string(stdinOf(n.container))
+	if n.container.TTY {
+		labels[record.LabelTerminal] = "true"
+	}
 	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
 	return n.sandbox.NewContainer(ctx, n.id,

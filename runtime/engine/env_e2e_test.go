@@ -177,7 +177,7 @@ func (w *env) runContainer(ctx context.Context, s *Sandbox, id, script string, o
 		return nil, err
 	}
 	c := &container{record: record}
-	if c.Task, err = record.NewTask(ctx, LogTo(w.logOf(id), crilog.Options{})); err != nil {
+	if c.Task, err = record.NewTask(ctx, Streams{Log: w.logOf(id)}.Creator()); err != nil {
 		return nil, errors.Join(err, record.Delete(ctx))
 	}
 	if c.exit, err = c.Wait(ctx); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/sandbox"
-	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
@@ -17,7 +16,6 @@ import (
 	"github.com/containerd/typeurl/v2"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
 )
@@ -301,6 +299,3 @@ func (s *Sandbox) Wait(ctx context.Context) error {
 
 // Shutdown calls [Engine.RemoveSandbox] for this sandbox.
 func (s *Sandbox) Shutdown(ctx context.Context) error { return s.e.RemoveSandbox(ctx, s.id) }
-
-// LogTo makes the shim write the output of a new task to a log file; see [client.Container.NewTask] and package crilog.
-func LogTo(path string, o crilog.Options) cio.Creator { return cio.LogURI(shim.LogURI(path, o)) }

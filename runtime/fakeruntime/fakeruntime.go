@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -47,6 +48,8 @@ type Options struct {
 	Images []string
 	// Shadowed are names of images that differ in archives of pods from the images of these names that are present.
 	Shadowed []string
+	// Attach opens the sessions of [Runtime.Attach]. Nil means that no container serves clients.
+	Attach func(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error)
 	// LogDir is the directory for logs of containers, <LogDir>/<pod>_<uid>/<container>/<restarts>.log in CRI format. Empty means
 	// no logs.
 	LogDir string

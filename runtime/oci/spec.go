@@ -62,6 +62,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	if p.Args, p.Env = Process(&in); len(p.Args) == 0 {
 		return nil, ErrNoCommand
 	}
+	p.Terminal = in.Container.TTY
 	switch {
 	case in.Container.WorkingDir != "":
 		p.Cwd = in.Container.WorkingDir
@@ -84,5 +85,9 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 
 // Process returns the arguments and the environment of a container, the parts that depend on its variables.
 func Process(in *Input) (args, env []string) {
-	return arguments(in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
+	image := in.Image.Env
+	if in.Container.TTY {
+		image = append([]string{"TERM=xterm"}, image...) // as the CRI plugin of containerd does
+	}
+	return arguments(in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, image, in.Variables)
 }

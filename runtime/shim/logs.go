@@ -17,15 +17,26 @@ import (
 	"github.com/containerd/log"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
 )
 
 // logScheme marks an output that the shim writes to a log file.
 const logScheme = "podstead-log"
 
+// Stdin is what the shim does with the standard input of a container.
+type Stdin string
+
+// The kinds of standard input.
+const (
+	NoStdin   Stdin = ""     // the process reads EOF
+	OpenStdin Stdin = "open" // stays open over clients
+	OnceStdin Stdin = "once" // is closed when the input of the first client has ended, unless it is a terminal
+)
+
 // LogURI returns the standard output of a container whose log the shim writes to path, an absolute path, in the format of package
-// crilog. It stands for both streams.
-func LogURI(path string, o crilog.Options) *url.URL {
+// crilog. It stands for all streams.
+func LogURI(path string, in Stdin, o crilog.Options) *url.URL {
 	u := &url.URL{Scheme: logScheme, Path: path}
 	q := url.Values{}
 	if o.MaxBytes > 0 {
@@ -34,42 +45,56 @@ func LogURI(path string, o crilog.Options) *url.URL {
 	if o.Keep > 0 {
 		q.Set("keep", strconv.Itoa(o.Keep))
 	}
+	if in != NoStdin {
+		q.Set("stdin", string(in))
+	}
 	u.RawQuery = q.Encode()
 	return u
 }
 
 // parseLogURI is the reverse of [LogURI]. It returns false for an output with another scheme.
-func parseLogURI(s string) (path string, o crilog.Options, ok bool, err error) {
+func parseLogURI(s string) (path string, in Stdin, o crilog.Options, ok bool, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != logScheme {
-		return "", o, false, nil // containerd validates other schemes
+		return "", "", o, false, nil // containerd validates other schemes
 	}
 	q := u.Query()
 	if v := q.Get("max"); v != "" {
 		if o.MaxBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return "", o, true, fmt.Errorf("log max: %w", err)
+			return "", "", o, true, fmt.Errorf("log max: %w", err)
 		}
 	}
 	if v := q.Get("keep"); v != "" {
 		if o.Keep, err = strconv.Atoi(v); err != nil {
-			return "", o, true, fmt.Errorf("log keep: %w", err)
+			return "", "", o, true, fmt.Errorf("log keep: %w", err)
 		}
 	}
-	return u.Path, o, true, nil
+	if in = Stdin(q.Get("stdin")); in != NoStdin && in != OpenStdin && in != OnceStdin {
+		return "", "", o, true, fmt.Errorf("unknown standard input %q", in)
+	}
+	return u.Path, in, o, true, nil
 }
 
-// logs copies the output of one container to its log file. Nil is a container without a log file.
+// logs copies the output of one container to its log file and to the clients that are attached to it. Nil is a container without a log file.
 type logs struct {
-	writer *crilog.Writer
-	pumps  sync.WaitGroup
+	writer   *crilog.Writer
+	pumps    sync.WaitGroup
+	stdin    *attach.Stdin
+	attached *attach.Container
 	// held keeps the FIFOs open for writing until the container has opened them. A FIFO without a writer is at EOF.
 	held []*os.File
 }
 
-// openLogs opens the log file of a container that is about to be created. It replaces the URI in the request by the FIFOs that
-// the OCI runtime's side copies the container's pipes to.
-func openLogs(ctx context.Context, r *api.CreateTaskRequest) (_ *logs, err error) {
-	path, o, ours, err := parseLogURI(r.Stdout)
+// streamControl changes the streams of a running container.
+type streamControl struct {
+	resize     func(attach.Size) error
+	closeStdin func() error
+}
+
+// openLogs opens the log file and the standard input of a container that is about to be created. It replaces the URI in the request by the
+// FIFOs that the OCI runtime's side copies the container's pipes to and from.
+func openLogs(ctx context.Context, r *api.CreateTaskRequest, control streamControl) (_ *logs, err error) {
+	path, in, o, ours, err := parseLogURI(r.Stdout)
 	if !ours {
 		return nil, nil
 	}
@@ -91,6 +116,15 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest) (_ *logs, err error
 			l.drain(drainTimeout)
 		}
 	}()
+	if in != NoStdin {
+		// Closing the standard input of a terminal would close the terminal.
+		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), in == OnceStdin && !r.Terminal, control.closeStdin)
+		if err != nil {
+			return nil, err
+		}
+		r.Stdin = l.stdin.Path()
+	}
+	l.attached = attach.NewContainer(attach.Options{Stdin: l.stdin, Terminal: r.Terminal, Resize: control.resize})
 	if r.Stdout, err = l.pump(ctx, r.Bundle, crilog.Stdout); err != nil {
 		return nil, err
 	}
@@ -116,9 +150,10 @@ func (l *logs) pump(ctx context.Context, bundle string, s crilog.Stream) (string
 		return "", errors.Join(err, r.Close())
 	}
 	l.held = append(l.held, w)
+	output := l.attached.Copy(r, string(s))
 	l.pumps.Go(func() {
 		defer r.Close()
-		if err := l.writer.Copy(r, s); err != nil {
+		if err := l.writer.Copy(output, s); err != nil {
 			log.G(ctx).WithError(err).WithField("fifo", path).Error("read container output")
 		}
 	})
@@ -134,9 +169,10 @@ func (l *logs) created() {
 		_ = w.Close()
 	}
 	l.held = nil
+	l.stdin.Created()
 }
 
-// drain waits until all output of a deleted container is in its log, for at most the timeout.
+// drain waits until all output of a deleted container is in its log, for at most the timeout. Then it disconnects clients.
 func (l *logs) drain(timeout time.Duration) {
 	if l == nil {
 		return
@@ -153,4 +189,5 @@ func (l *logs) drain(timeout time.Duration) {
 	case <-done:
 	case <-t.C:
 	}
+	l.attached.Close()
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/attach"
 )
 
 const (
@@ -79,8 +81,15 @@ func (s *server) run(ctx context.Context) error {
 		return err
 	}
 	tasks.register(rpc)
-	served := make(chan error, 1)
+	// The working directory is the bundle.
+	clients, err := attach.Listen(attach.Socket)
+	if err != nil {
+		return fmt.Errorf("serve attach clients: %w", err)
+	}
+	defer clients.Close()
+	served := make(chan error, 2)
 	go func() { served <- rpc.Serve(ctx, listener) }()
+	go func() { served <- tasks.attached.Serve(clients) }()
 
 	err = s.loop(ctx, tasks, children, signals, served, end)
 	return errors.Join(err, s.close(ctx, rpc, publisher))

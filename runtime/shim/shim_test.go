@@ -57,21 +57,23 @@ func TestParseServer(t *testing.T) {
 func TestLogURI(t *testing.T) {
 	const path = "/var/log/podstead/a pod?_100%/app/0.log"
 	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}} {
-		gotPath, got, ours, err := parseLogURI(LogURI(path, o).String())
-		if err != nil || !ours || gotPath != path {
-			t.Errorf("got %q, %v, %v", gotPath, ours, err)
-		}
-		if diff := cmp.Diff(o, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
+		for _, in := range []Stdin{NoStdin, OpenStdin, OnceStdin} {
+			gotPath, gotStdin, got, ours, err := parseLogURI(LogURI(path, in, o).String())
+			if err != nil || !ours || gotPath != path || gotStdin != in {
+				t.Errorf("got %q, %q, %v, %v", gotPath, gotStdin, ours, err)
+			}
+			if diff := cmp.Diff(o, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
 		}
 	}
 	for _, other := range []string{"", "/run/fifo/x", "file:///a", "binary:///b?c=d", "a%zz"} {
-		if _, _, ours, err := parseLogURI(other); ours || err != nil {
+		if _, _, _, ours, err := parseLogURI(other); ours || err != nil {
 			t.Errorf("%q: got %v, %v", other, ours, err)
 		}
 	}
-	for _, bad := range []string{"podstead-log:///a?max=x", "podstead-log:///a?keep=1.5"} {
-		if _, _, ours, err := parseLogURI(bad); !ours || err == nil {
+	for _, bad := range []string{"podstead-log:///a?max=x", "podstead-log:///a?keep=1.5", "podstead-log:///a?stdin=twice"} {
+		if _, _, _, ours, err := parseLogURI(bad); !ours || err == nil {
 			t.Errorf("%q: got %v, %v", bad, ours, err)
 		}
 	}

@@ -22,12 +22,16 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 const (
 	// drainTimeout bounds how long the deletion of a container waits for the rest of its log. Writes to a failing disk can hang.
 	drainTimeout = 5 * time.Second
+
+	// streamTimeout bounds changes of a container's streams, which do not wait for anything.
+	streamTimeout = 10 * time.Second
 
 	// runtimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container.
 	runtimeTimeout = 2 * time.Minute
@@ -40,7 +44,8 @@ type tasks struct {
 	end     shutdown.Service
 	started time.Time
 
-	oom oomLedger
+	oom      oomLedger
+	attached *attach.Server
 
 	mu          sync.Mutex
 	containers  map[string]*container
@@ -60,7 +65,7 @@ type container struct {
 
 // newTasks returns a service that still needs its TTRPCTaskService, whose events must be published through watch.
 func newTasks(end shutdown.Service) *tasks {
-	t := &tasks{end: end, started: time.Now(), containers: map[string]*container{}}
+	t := &tasks{end: end, started: time.Now(), containers: map[string]*container{}, attached: attach.NewServer()}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -83,7 +88,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err := completeProcess(r.Bundle); err != nil {
 		return nil, err
 	}
-	l, err := openLogs(ctx, r)
+	l, err := openLogs(ctx, r, t.control(ctx, r.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +97,9 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	t.mu.Lock()
 	t.containers[r.ID] = c
 	t.mu.Unlock()
+	if l != nil {
+		t.attached.Add(r.ID, l.attached)
+	}
 
 	resp, err := t.create(ctx, r)
 	l.created()
@@ -150,6 +158,7 @@ func (t *tasks) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.containers, id)
+	t.attached.Remove(id)
 }
 
 // Start starts a container or an exec.
@@ -207,6 +216,7 @@ func (w watchingPublisher) Publish(ctx context.Context, topic string, e events.E
 	exit, isExit := e.(*eventsapi.TaskExit)
 	isExit = isExit && exit.ID == exit.ContainerID
 	if isExit {
+		w.tasks.attached.Exited(exit.ContainerID, exit.ExitStatus)
 		w.tasks.recordOOM(ctx, exit.ContainerID, exit.ExitStatus)
 	}
 	if oom, is := e.(*eventsapi.TaskOOM); is {
@@ -272,15 +282,49 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	c := t.settled(ctx, r.ID)
 	if r.ExecID == "" && t.exited(ctx, r.ID) {
 		t.killOrphans(ctx, r.ID) // the inner service waits for the output, which they keep open
+		t.closeStdin(ctx, r.ID)
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err
 	}
 	warnAboutRoot(ctx, r.ID, rootmount.Remove(c.bundle))
-	t.forget(r.ID)
+	t.attached.Exited(r.ID, resp.ExitStatus) // the event may be late
 	c.logs.drain(drainTimeout)
+	t.forget(r.ID)
 	return resp, nil
+}
+
+// control returns the functions by which clients change the streams of a container.
+func (t *tasks) control(ctx context.Context, id string) streamControl {
+	ctx = context.WithoutCancel(ctx)
+	return streamControl{
+		resize: func(size attach.Size) error {
+			ctx, cancel := context.WithTimeout(ctx, streamTimeout)
+			defer cancel()
+			_, err := t.TTRPCTaskService.ResizePty(ctx, &api.ResizePtyRequest{ID: id, Width: uint32(size.Width), Height: uint32(size.Height)})
+			return err
+		},
+		closeStdin: func() error {
+			ctx, cancel := context.WithTimeout(ctx, streamTimeout)
+			defer cancel()
+			_, err := t.TTRPCTaskService.CloseIO(ctx, &api.CloseIORequest{ID: id, Stdin: true})
+			return err
+		},
+	}
+}
+
+// closeStdin closes the standard input of an exited container. The inner service leaves that of a terminal open.
+func (t *tasks) closeStdin(ctx context.Context, id string) {
+	t.mu.Lock()
+	c := t.containers[id]
+	t.mu.Unlock()
+	if c == nil || c.logs == nil || c.logs.stdin == nil {
+		return
+	}
+	if err := t.control(ctx, id).closeStdin(); err != nil {
+		log.G(ctx).WithError(err).WithField("container", id).Warn("close standard input of an exited container")
+	}
 }
 
 // Pids lists a container's processes. For an exited container that is not deleted it lists the first process, as a zombie would

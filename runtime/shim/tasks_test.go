@@ -151,7 +151,7 @@ func TestDeleteCompletesLogAndClosesPipes(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	runc.output = "some line\n"
 	path := filepath.Join(t.TempDir(), "app/0.log")
-	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir(), Stdout: LogURI(path, crilog.Options{}).String()})
+	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir(), Stdout: LogURI(path, NoStdin, crilog.Options{}).String()})
 	runc.exitAll(t)
 	if _, err := svc.Delete(t.Context(), &api.DeleteRequest{ID: "a"}); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestCreateFails(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	runc.createErr = errgrpc.ToGRPC(errdefs.ErrInvalidArgument)
 	for name, uri := range map[string]string{
-		"in runc":       LogURI(filepath.Join(t.TempDir(), "0.log"), crilog.Options{}).String(),
+		"in runc":       LogURI(filepath.Join(t.TempDir(), "0.log"), NoStdin, crilog.Options{}).String(),
 		"relative path": "podstead-log:0.log",
 		"bad option":    "podstead-log:///a?max=x",
 	} {

@@ -69,6 +69,7 @@ type Runtime interface {
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	api.ContainerFiles
 	api.PodPorts
+	api.Attacher
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
 	// Close stops the engine. Containers keep running.
@@ -267,7 +268,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets: o.values(), Sessions: rt, Stats: podStats{rt}, ContainerFiles: rt, Ports: rt,
+		Secrets: o.values(), Sessions: rt, Attacher: rt, Stats: podStats{rt}, ContainerFiles: rt, Ports: rt,
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)

@@ -1,0 +1,27 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Attach opens a session with the standard streams of a running container. The request needs no ID of the container. The error is an
+// [*attach.Error] if the container is not running or the request cannot be fulfilled, and [attach.ErrNoServer] if its shim serves no clients.
+func (r *Runtime) Attach(ctx context.Context, uid string, ref lifecycle.Ref, request attach.Request) (*attach.Session, error) {
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	request.Container = record.ContainerID(uid, ref)
+	c, err := r.client.LoadContainer(ctx, request.Container)
+	if err != nil {
+		return nil, enginecall.Failure(ctx, lifecycle.FailureNotFound, "", err)
+	}
+	info, err := record.Info(ctx, c)
+	if err != nil {
+		return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
+	}
+	return r.engine.Attach(ctx, info.SandboxID, request)
+}

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/containerd/containerd/v2/pkg/cio"
+
+	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/shim"
+)
+
+// Streams are the standard streams of a new task.
+type Streams struct {
+	// Log is the path of the log file to which the shim writes the output, see package crilog.
+	Log        string
+	LogOptions crilog.Options
+	Stdin      shim.Stdin
+	Terminal   bool
+}
+
+// Creator makes the shim provide the streams; see [client.Container.NewTask].
+func (s Streams) Creator() cio.Creator {
+	uri := shim.LogURI(s.Log, s.Stdin, s.LogOptions).String()
+	return func(string) (cio.IO, error) {
+		// The shim replaces the URI by FIFOs.
+		return shimStreams(cio.Config{Terminal: s.Terminal, Stdout: uri, Stderr: uri}), nil
+	}
+}
+
+// shimStreams are streams that end in the shim.
+type shimStreams cio.Config
+
+func (s shimStreams) Config() cio.Config { return cio.Config(s) }
+func (shimStreams) Cancel()              {}
+func (shimStreams) Wait()                {}
+func (shimStreams) Close() error         { return nil }
+
+// Attach opens a session with a container of a sandbox, see [attach.Open].
+func (e *Engine) Attach(ctx context.Context, sandboxID string, r attach.Request) (*attach.Session, error) {
+	return attach.Open(ctx, filepath.Join(e.opt.State, sandboxPlugin, Namespace, sandboxID), r)
+}
