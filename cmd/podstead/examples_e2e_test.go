@@ -50,6 +50,14 @@ var exampleRuns = map[string]exampleRun{
 	"podstead volume rm pgdata uploads":                                          {before: "podstead delete db --force"},
 	"podstead wait -l app=shop --for=delete":                                     {before: "podstead delete -l app=shop --wait=false"},
 	"podstead wait --all --for=condition=Ready --timeout 0":                      {before: "podstead delete --field-selector status.phase=Succeeded && podstead delete -l '!app'"},
+	"podstead cp -c db shop:/var/lib/db/dump.sql .":                              {before: "podstead apply shop.toml --wait"},
+	"podstead port-forward web 8080:80":                                          {until: "Forwarding from"},
+	"podstead port-forward pod/web :80 9090":                                     {until: "Forwarding from"},
+	"podstead port-forward web 8080:80 --address 0.0.0.0":                        {until: "Forwarding from"},
+	"podstead top pod web --containers --watch --interval 5s":                    {until: "web"},
+	"podstead attach web":                                                        {until: "tick"},
+	"podstead attach -it console":                                                {before: "podstead apply console.toml --wait"},
+	"podstead rm web":                                                            {before: "podstead stop web"},
 	"podstead daemon --engine-cgroup-driver systemd":                             {before: "podstead daemon stop", until: "daemon started|systemd"},
 	"podstead daemon --policy-pod-security baseline":                             {before: "podstead daemon stop", until: "daemon started"},
 }
@@ -118,13 +126,26 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 	container := func(name, script string) string {
 		return "[[containers]]\nname = \"" + name + "\"\nimage = \"busybox:1.36\"\ncommand = [\"sh\", \"-c\", \"" + script + "\"]\n" + bounded
 	}
-	const runs = "trap 'exit 0' TERM; echo app started; while :; do sleep 0.2; done"
+	const runs = "trap 'exit 0' TERM; echo app started; while :; do echo tick; sleep 0.5; done"
+	if err := os.Symlink("images/busybox.tar", filepath.Join(shell.Dir, "busybox.tar")); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"web.toml": "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\nreadinessGates = [{ conditionType = \"example.org/door\" }]" + restricted +
-			container("app", "EDITION=1; "+runs) + container("proxy", runs),
+			"volumes = [{ name = \"www\", emptyDir = {} }, { name = \"conf\", emptyDir = {} }, { name = \"log\", emptyDir = {} }]\n" +
+			container("app", "EDITION=1; echo healthy >/www/healthz; echo line >/var/log/nginx/access.log; httpd -p 8080 -h /www; "+runs) +
+			"volumeMounts = [{ name = \"www\", mountPath = \"/www\" }, { name = \"conf\", mountPath = \"/etc/nginx/conf.d\" }, " +
+			"{ name = \"log\", mountPath = \"/var/log/nginx\" }]\n" + container("proxy", runs),
 		"db.toml": "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\n" +
 			"volumes = [{ name = \"data\", persistentVolumeClaim = { claimName = \"pgdata\" } }, { name = \"up\", persistentVolumeClaim = { claimName = \"uploads\" } }]\n" +
-			container("app", runs) + "volumeMounts = [{ name = \"data\", mountPath = \"/data\" }, { name = \"up\", mountPath = \"/up\" }]\n",
+			container("app", runs) + "volumeMounts = [{ name = \"data\", mountPath = \"/data\" }, { name = \"up\", mountPath = \"/up\" }]\n" +
+			container("import", "cat; exit 0") + "stdin = true\nstdinOnce = true\n",
+		"shop.toml": "terminationGracePeriodSeconds = 1\nvolumes = [{ name = \"db\", emptyDir = {} }]\n" + container("web", runs) +
+			container("db", "echo dump >/var/lib/db/dump.sql; "+runs) + "volumeMounts = [{ name = \"db\", mountPath = \"/var/lib/db\" }]\n",
+		"console.toml":    "terminationGracePeriodSeconds = 1\n" + container("app", "exec sh") + "stdin = true\ntty = true\n",
+		"site.conf":       "listen 8080\n",
+		"data":            "data\n",
+		"data.sql":        "create\n",
 		"job.toml":        "restartPolicy = \"Never\"\n" + container("app", "echo done"),
 		"batch.toml":      "restartPolicy = \"Never\"\n" + container("app", "echo done"),
 		"pods/cache.toml": "terminationGracePeriodSeconds = 1\n" + container("app", runs),

@@ -111,6 +111,15 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestTerminal checks that a command with -it has a terminal, on which exit is entered.
+func TestTerminal(t *testing.T) {
+	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 20 * time.Second}
+	r, err := shell.Exec(t.Context(), `sh -c 'read line; test -t 0 && test -t 1 && echo "read $line"; exit 3' -it x`, func(string) bool { return false })
+	if err != nil || r.Code != 3 || !strings.Contains(r.Stdout, "read exit") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestTimeout checks that a command that does not exit is killed with its children.
 func TestTimeout(t *testing.T) {
 	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 200 * time.Millisecond}
