@@ -117,6 +117,20 @@ func NewServer(ctx context.Context, o Options) *Server {
 		forwards: semaphore.NewWeighted(maxForwards), sessions: semaphore.NewWeighted(MaxSessions), changed: make(chan struct{}),
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.http = &http.Server{
+		Handler:           s.count(s.routes()),
+		ReadHeaderTimeout: readTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withPeer,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	return s
+}
+
+// routes returns the handler of all endpoints.
+func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
 		"GET /v1/health":                           func(*http.Request) (any, error) { return struct{}{}, nil },
@@ -152,25 +166,16 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods/{name}/files", s.readFiles)
 	mux.HandleFunc("PUT /v1/pods/{name}/files", s.writeFiles)
 	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
-	if o.Sessions != nil {
+	if s.o.Sessions != nil {
 		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
 	}
-	if o.Attacher != nil {
+	if s.o.Attacher != nil {
 		mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
 	}
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))
-	s.http = &http.Server{
-		Handler:           s.count(mux),
-		ReadHeaderTimeout: readTimeout,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       withPeer,
-		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
-	}
-	return s
+	return mux
 }
 
 // Serve serves requests until [Server.Close], and closes the listener.
