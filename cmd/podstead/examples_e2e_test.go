@@ -58,8 +58,8 @@ var exampleRuns = map[string]exampleRun{
 	"podstead attach web":                                                        {until: "tick"},
 	"podstead attach -it console":                                                {before: "podstead apply console.toml --wait"},
 	"podstead rm web":                                                            {before: "podstead stop web"},
-	"podstead daemon --engine-cgroup-driver systemd":                             {before: "podstead daemon stop", until: "daemon started|systemd"},
-	"podstead daemon --policy-pod-security baseline":                             {before: "podstead daemon stop", until: "daemon started"},
+	"podstead daemon --engine-cgroup-driver systemd":                             {before: "podstead daemon stop", until: "daemon ready"},
+	"podstead daemon --policy-pod-security baseline":                             {before: "podstead daemon stop", until: "daemon ready"},
 }
 
 // TestHelpExamples runs every line of the examples in the help of every command on real containers.
@@ -152,8 +152,12 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 		"manifest.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  restartPolicy: Never\n  containers:\n" +
 			"  - {name: app, image: 'busybox:1.36', command: ['true']}\n",
 		"prepare.sh": `set -e
-podstead apply web.toml db.toml batch.toml >/dev/null
-podstead start web db >/dev/null
+tries=0 # pods of the line before may still be deleted
+until podstead apply web.toml db.toml batch.toml >/dev/null 2>prepare.err && podstead start web db >/dev/null 2>prepare.err; do
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || { cat prepare.err >&2; exit 1; }
+	sleep 0.2
+done
 podstead condition set web example.org/door=True >/dev/null
 podstead wait web db --for=condition=Ready --timeout 60s >/dev/null
 `,
