@@ -137,12 +137,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods", s.pods)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
-	if o.Sessions != nil {
-		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
-	}
-	if o.Attacher != nil {
-		mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
-	}
+	s.handleSessions(mux)
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))
@@ -156,6 +151,16 @@ func NewServer(ctx context.Context, o Options) *Server {
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	return s
+}
+
+// handleSessions adds the endpoints of sessions that the daemon supports.
+func (s *Server) handleSessions(mux *http.ServeMux) {
+	if s.o.Sessions != nil {
+		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
+	}
+	if s.o.Attacher != nil {
+		mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
+	}
 }
 
 // Serve serves requests until [Server.Close], and closes the listener.
