@@ -166,16 +166,21 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /v1/pods/{name}/files", s.readFiles)
 	mux.HandleFunc("PUT /v1/pods/{name}/files", s.writeFiles)
 	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
+	s.handleSessions(mux)
+	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
+		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
+	}))
+	return mux
+}
+
+// handleSessions adds the endpoints of sessions that the daemon supports.
+func (s *Server) handleSessions(mux *http.ServeMux) {
 	if s.o.Sessions != nil {
 		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
 	}
 	if s.o.Attacher != nil {
 		mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
 	}
-	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
-		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
-	}))
-	return mux
 }
 
 // Serve serves requests until [Server.Close], and closes the listener.

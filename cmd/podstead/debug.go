@@ -54,6 +54,7 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
 	cmd.Flags().StringVarP(&f.container.Name, "name", "c", "", "`name` of the new container (default debugger- and five random characters)")
 	cmd.Flags().StringArrayVar(&f.container.Env, "env", nil, "environment `variable` NAME=VALUE; repeatable")
+	cmd.Flags().StringVar(&f.container.Profile, "profile", debug.Profiles[0], "security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
 	cmd.Flags().BoolVar(&f.attach, "attach", true, "attach to the container; --attach=false returns when it runs")
 	cmd.Flags().StringVar(&f.copyTo, "copy-to", "", "")
 	_ = cmd.Flags().MarkHidden("copy-to")

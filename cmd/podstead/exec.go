@@ -143,6 +143,7 @@ func (a *app) sessionEnd(f *streamFlags, code int, err error) error {
 	switch {
 	case errors.Is(err, terminal.ErrDetached):
 		if !f.quiet {
+			fmt.Fprintln(a.err) // the cursor is in a line of the session
 			a.note("detached, the command was killed")
 		}
 		return nil

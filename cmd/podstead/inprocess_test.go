@@ -63,7 +63,7 @@ func newHostOf(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	}
 	h.files = fakefiles.New("/etc/podstead/pods.d", h.pods)
 	v.Instance = "one"
-	h.options = api.Options{Supervisor: h.pods, Sessions: h.engine, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v}
+	h.options = api.Options{Supervisor: h.pods, Sessions: h.engine, Attacher: h.engine, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v}
 	h.serve(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

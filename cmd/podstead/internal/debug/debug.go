@@ -29,8 +29,29 @@ type Container struct {
 	Target  string // the container whose processes it sees; empty: none
 	Command []string
 	Env     []string // NAME=VALUE
+	Profile string   // one of [Profiles]; empty: the first
 	Stdin   bool
 	TTY     bool
+}
+
+// Profiles are the names of security settings, as those of kubectl debug. The first one permits to look into the processes of the target,
+// which may have another user. The second has the default settings. The last satisfies the Pod Security Standard of its name.
+var Profiles = []string{"general", "baseline", "restricted"}
+
+// security returns the security context of the container, empty for the default.
+func (c *Container) security() (string, error) {
+	switch {
+	case c.Profile == "" || c.Profile == "general":
+		if c.Target == "" {
+			return "", nil
+		}
+		return `{ capabilities = { add = ["SYS_PTRACE"] } }`, nil
+	case c.Profile == "baseline":
+		return "", nil
+	case c.Profile == "restricted":
+		return `{ runAsNonRoot = true, runAsUser = 65534, allowPrivilegeEscalation = false, capabilities = { drop = ["ALL"] }, seccompProfile = { type = "RuntimeDefault" } }`, nil
+	}
+	return "", fmt.Errorf("--profile %q: must be one of %s", c.Profile, strings.Join(Profiles, ", "))
 }
 
 // Request returns the request that adds the container, and its name.
@@ -62,6 +83,13 @@ func (c *Container) Request() (q api.EphemeralRequest, name string, err error) {
 			return q, "", fmt.Errorf("--env %q: must be NAME=VALUE", assignment)
 		}
 		fmt.Fprintf(&b, "env.%s = %s\n", quote(variable), quote(value))
+	}
+	security, err := c.security()
+	if err != nil {
+		return q, "", err
+	}
+	if security != "" {
+		fmt.Fprintf(&b, "securityContext = %s\n", security)
 	}
 	q = api.EphemeralRequest{File: name, Text: b.String()}
 	if c.Archive != "" {
