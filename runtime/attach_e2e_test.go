@@ -86,7 +86,7 @@ func (p *pod) finish(ref lifecycle.Ref) {
 // fields: containers[].{stdin,stdinOnce}
 func TestFieldsStdin(t *testing.T) {
 	m := newTestHost(t)
-	t.Run("open", func(t *testing.T) {
+	t.Run("stays open over clients", func(t *testing.T) {
 		p := newPod(m, &spec.Pod{})
 		c := sh(`printf 'ready> '; while read line; do echo "got $line"; [ "$line" = end ] && exit 5; done; exit 6`)
 		c.Stdin = true
@@ -116,7 +116,7 @@ func TestFieldsStdin(t *testing.T) {
 		}
 		p.finish(ref)
 	})
-	t.Run("once", func(t *testing.T) {
+	t.Run("closed after the first client", func(t *testing.T) {
 		p := newPod(m, &spec.Pod{})
 		c := sh("sha256sum; exit 3")
 		c.Stdin, c.StdinOnce = true, true
@@ -144,7 +144,7 @@ func TestFieldsStdin(t *testing.T) {
 		}
 		p.finish(ref)
 	})
-	t.Run("none", func(t *testing.T) {
+	t.Run("no standard input", func(t *testing.T) {
 		p := newPod(m, &spec.Pod{})
 		ref, err := p.start(sh("cat; sleep 10000"))
 		if err != nil {

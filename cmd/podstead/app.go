@@ -77,6 +77,7 @@ started this way exits when it is idle.`,
 			flags.Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
 		}
 	}
+	addNamespaceFlag(root)
 	why := a.whyCommand()
 	why.Args = maxOnePod
 	addGroup(root, "Commands that change pods:",

@@ -108,6 +108,7 @@ type selection struct {
 	files    []string // define more names
 	labels   string
 	selector labels.Selector
+	fields   fieldSelection
 }
 
 func (s *selection) flags(cmd *cobra.Command) {
@@ -157,13 +158,13 @@ func (a *app) podNames(paths []string) ([]string, error) {
 
 // read reads the names in the forms of kubectl: NAME, pod NAME, pod/NAME.
 func (s *selection) read(cmd *cobra.Command, args []string) error {
-	resources := []string{"pod", "pods", "po"}
-	if len(args) > 0 && slices.Contains(resources, args[0]) {
-		args = args[1:]
+	args, err := resourcesOf(cmd, args)
+	if err != nil {
+		return err
 	}
 	for _, arg := range args {
 		resource, name, found := strings.Cut(arg, "/")
-		if found && !slices.Contains(resources, resource) {
+		if found && !slices.Contains(podResources, resource) {
 			return usage(cmd, "%q: resource type %q is not supported: must be pod", arg, resource)
 		}
 		if !found {
@@ -171,15 +172,10 @@ func (s *selection) read(cmd *cobra.Command, args []string) error {
 		}
 		s.names = append(s.names, name)
 	}
-	selector, err := labels.Parse(s.labels)
-	if err != nil {
-		return usage(cmd, "--selector %q: %w", s.labels, err)
+	if err := errors.Join(s.parseLabels(cmd), s.fields.parse(cmd)); err != nil {
+		return err
 	}
-	s.selector = selector
-	if s.labels != "" && len(s.names) > 0 {
-		return usage(cmd, "pod names cannot be combined with --selector")
-	}
-	return nil
+	return s.checkCombination(cmd)
 }
 
 // require reads the names, and requires names, labels or --all.
@@ -196,24 +192,26 @@ func (s *selection) require(cmd *cobra.Command, args []string, all bool) error {
 	return nil
 }
 
-// all reports whether neither names nor labels restrict the selection.
-func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" }
+// all reports whether neither names nor labels nor fields restrict the selection.
+func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" && s.fields.text == "" }
 
 func (s *selection) has(p *api.Pod) bool {
-	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) && s.selector.Matches(labels.Set(p.Metadata.Labels))
+	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) && s.selector.Matches(labels.Set(p.Metadata.Labels)) && s.fields.has(p)
 }
 
 // of returns the selected pods. The error lists the names that do not exist; it does not affect the pods that do.
 func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
 	selected = slices.DeleteFunc(slices.Clone(list), func(p api.Pod) bool { return !s.has(&p) })
 	var missing []error
+	var hints []string
 	for _, name := range s.names {
 		if !slices.ContainsFunc(list, func(p api.Pod) bool { return p.Metadata.Name == name }) {
 			missing = append(missing, fmt.Errorf("no such pod %q", name))
+			hints = append(hints, hintResource(name)...)
 		}
 	}
 	if len(missing) > 0 {
-		return selected, &failure{status: statusNotFound, err: errors.Join(missing...)}
+		return selected, &failure{status: statusNotFound, err: errors.Join(missing...), hints: hints}
 	}
 	return selected, nil
 }

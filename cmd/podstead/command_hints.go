@@ -21,6 +21,7 @@ var commandHints = []commandHint{
 	{[]string{"show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
 	{[]string{"load", "import", "pull"}, "podstead apply pulls images before a pod starts; set imageArchives in the pod file to import archives"},
 	{[]string{"images"}, "list the images of containers with podstead ps -a"},
+	{[]string{"stats"}, "show what pods use with podstead top pods, or containers with podstead top containers"},
 	{[]string{"diff"}, "show what would change with podstead plan FILE"},
 	{[]string{"info", "check"}, "check the host with podstead doctor, and pod files with podstead validate"},
 }

@@ -17,9 +17,9 @@ import (
 // deleteFlags are the flags of delete.
 type deleteFlags struct {
 	selection
-	all, force, wait bool
-	stopped          bool // only pods that do not run
-	grace            int
+	all, force, now, wait bool
+	stopped               bool // only pods that do not run
+	grace                 int
 }
 
 func (a *app) deleteCommand() *cobra.Command {
@@ -47,8 +47,10 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 	cmd.Flags().SortFlags = false
 	f.filesFlag(cmd)
 	f.flags(cmd)
+	f.fieldFlags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
 	graceFlag(cmd, &f.grace)
+	cmd.Flags().BoolVar(&f.now, "now", false, "stop containers within 1 second, as --grace-period 1")
 	cmd.Flags().BoolVar(&f.force, "force", false, "kill containers immediately, without a grace period")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until the pods are deleted")
 	return cmd
@@ -61,9 +63,9 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	if err := f.require(cmd, args, f.all); err != nil {
 		return err
 	}
-	grace := gracePeriod(f.grace)
-	if f.force {
-		grace = new(time.Duration)
+	grace, err := f.gracePeriod(cmd)
+	if err != nil {
+		return err
 	}
 	w, pods, missing, err := a.selectPods(cmd, &f.selection)
 	if err != nil {
@@ -75,6 +77,24 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 		missing = errors.Join(running, missing)
 	}
 	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)
+}
+
+// gracePeriod returns the grace period of the flags, nil for the one of the pod.
+func (f *deleteFlags) gracePeriod(cmd *cobra.Command) (*time.Duration, error) {
+	set := cmd.Flags().Changed("grace-period")
+	switch {
+	case f.now && set:
+		return nil, usage(cmd, "--now and --grace-period cannot be combined")
+	case f.now && f.force:
+		return nil, usage(cmd, "--now and --force cannot be combined")
+	case f.force && f.grace > 0:
+		return nil, usage(cmd, "--force and a --grace-period greater than 0 cannot be combined")
+	case f.force:
+		return new(time.Duration), nil
+	case f.now:
+		return gracePeriod(1), nil
+	}
+	return gracePeriod(f.grace), nil
 }
 
 // remove deletes pods and their files and, if wait is set, waits until they are deleted. It prints each. A pod that cannot be

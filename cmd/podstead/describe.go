@@ -44,6 +44,7 @@ The page is for people. Scripts use podstead get -o json, why -o json, events -o
 	cmd.Flags().SortFlags = false
 	s.filesFlag(cmd)
 	s.flags(cmd)
+	s.namespacesFlag(cmd)
 	return cmd
 }
 

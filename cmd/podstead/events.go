@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
@@ -15,10 +16,13 @@ import (
 // eventsFlags are the flags of events.
 type eventsFlags struct {
 	selection
-	follow    bool
-	since     time.Duration
-	sinceTime string
-	format    string
+	follow        bool
+	since         time.Duration
+	sinceTime     string
+	format        string
+	object        string // of --for
+	types         []string
+	fieldSelector fields.Selector // of get events --field-selector; nil: every event
 }
 
 func (a *app) eventsCommand() *cobra.Command {
@@ -37,16 +41,15 @@ number of the event that caused it. With --selector, the events of pods that wer
   # List the events since a time of the pods with a label
   podstead events -l app=shop --since-time 2026-01-02T15:04:05Z
 
+  # List the warnings of a pod
+  podstead events --for pod/web --types Warning
+
   # Wait for new events and print them as JSON
   podstead events --follow -o json`,
 		Args:              maxOnePod,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, err := f.query(cmd, args, time.Now())
-			if err != nil {
-				return err
-			}
-			return a.events(cmd, q, f.format)
+			return a.queryEvents(cmd, args, &f)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -54,8 +57,21 @@ number of the event that caused it. With --selector, the events of pods that wer
 	cmd.Flags().DurationVar(&f.since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
 	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show events since this `time` in RFC 3339, such as 2026-01-02T15:04:05Z (default all)")
 	f.flags(cmd)
+	f.habitFlags(cmd)
 	formats(cmd, &f.format, "json")
 	return cmd
+}
+
+func (a *app) queryEvents(cmd *cobra.Command, args []string, f *eventsFlags) error {
+	args, err := f.checkHabits(cmd, args)
+	if err != nil {
+		return err
+	}
+	q, err := f.query(cmd, args, time.Now())
+	if err != nil {
+		return err
+	}
+	return a.events(cmd, q, f)
 }
 
 // query returns the query of the flags.
@@ -84,7 +100,7 @@ func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*
 	return q, nil
 }
 
-func (a *app) events(cmd *cobra.Command, q *api.EventQuery, format string) error {
+func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) error {
 	client, err := a.client(cmd)
 	if err != nil {
 		return err
@@ -93,8 +109,11 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, format string) error
 		if err != nil {
 			return err
 		}
+		if !f.has(&e) {
+			continue
+		}
 		line := view.Event(&e)
-		if format == "json" {
+		if f.format == "json" {
 			text, err := json.Marshal(e)
 			if err != nil {
 				return err

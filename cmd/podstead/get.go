@@ -37,9 +37,14 @@ name is given, otherwise a PodList.
 
 The format jsonpath=TEMPLATE prints text in which expressions in braces are replaced by values of this object. The format
 custom-columns=NAME:PATH,... prints a table with these columns. Expressions are those of kubectl. Control characters in
-values are escaped, except line breaks and tabs in the format jsonpath.`,
+values are escaped, except line breaks and tabs in the format jsonpath.
+
+As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists events, as podstead events does.`,
 		Example: `  # List all pods
   podstead get
+
+  # List the pods that are running
+  podstead get --field-selector status.phase=Running
 
   # Print a pod as JSON
   podstead get web -o json
@@ -56,25 +61,12 @@ values are escaped, except line breaks and tabs in the format jsonpath.`,
   # List the pods with their labels, the newest pod last
   podstead get --show-labels --sort-by .metadata.creationTimestamp`,
 		ValidArgsFunction: a.completePods,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.addFiles(cmd, &f.selection); err != nil {
-				return err
-			}
-			if err := f.read(cmd, args); err != nil {
-				return err
-			}
-			if err := f.parse(cmd); err != nil {
-				return err
-			}
-			if f.watch {
-				return a.watch(cmd, &f)
-			}
-			return a.get(cmd, &f)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.getResources(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	f.filesFlag(cmd)
 	f.flags(cmd)
+	f.fieldFlags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
@@ -84,6 +76,27 @@ values are escaped, except line breaks and tabs in the format jsonpath.`,
 	cmd.Flags().BoolVar(&f.table.Labels, "show-labels", false, "show labels as the last column of the table")
 	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
 	return cmd
+}
+
+// getResources lists pods, or events.
+func (a *app) getResources(cmd *cobra.Command, args []string, f *getFlags) error {
+	if isEvents(args) {
+		return a.getEvents(cmd, args, f)
+	}
+	if err := a.addFiles(cmd, &f.selection); err != nil {
+		return err
+	}
+	if err := f.read(cmd, args); err != nil {
+		return err
+	}
+	f.table.Namespace = f.fields.allNamespaces
+	if err := f.parse(cmd); err != nil {
+		return err
+	}
+	if f.watch {
+		return a.watch(cmd, f)
+	}
+	return a.get(cmd, f)
 }
 
 // sortPaths are the completions of --sort-by.

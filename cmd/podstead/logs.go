@@ -20,6 +20,9 @@ import (
 // timestampFormat is the format of --timestamps, with a fixed number of digits as in the kubelet (RFC3339NanoFixed).
 const timestampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
+// selectorTail is the default of --tail with --selector, as in kubectl.
+const selectorTail = 10
+
 // logsFlags are the flags of logs.
 type logsFlags struct {
 	pods          selection
@@ -44,7 +47,8 @@ several containers are shown, each line is prefixed with the name of its contain
 there are several pods. Without --follow, the logs are shown one pod and one container after the other.
 
 With --follow, the logs of all containers are shown as they are written, over restarts of containers and of the
-daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container.`,
+daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container. With
+--selector, the last 10 lines of each container are shown, as by kubectl, unless --tail is given.`,
 		Example: `  # Show the logs of all containers of a pod
   podstead logs web
 
@@ -69,7 +73,7 @@ daemon, until none of them runs again or the pods are deleted. --tail and --sinc
 	f.pods.flags(cmd)
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until none of the containers runs again")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
-	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs of each container (default all)")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs of each container (default all, 10 with --selector)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
 	cmd.Flags().DurationVar(&f.since, "since", 0, "show lines newer than this `duration`, such as 10m (default all)")
 	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show lines since this `time`, such as 2026-01-02T15:04:05Z (default all)")
@@ -136,6 +140,9 @@ func (f *logsFlags) query(cmd *cobra.Command) (api.OutputQuery, error) {
 	}
 	if f.previous {
 		q.Runs = api.PreviousRun
+	}
+	if f.pods.labels != "" && !set("tail") {
+		f.tail = selectorTail
 	}
 	if f.tail >= 0 {
 		q.Tail = &f.tail

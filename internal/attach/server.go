@@ -84,7 +84,7 @@ func (s *Server) Serve(l *net.UnixListener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
-			time.Sleep(requestTimeout) // the connection stays in the backlog
+			<-time.After(requestTimeout) // the connection stays in the backlog
 			continue
 		case err != nil:
 			return fmt.Errorf("accept attach connection: %w", err)

@@ -85,15 +85,9 @@ type logs struct {
 	held []*os.File
 }
 
-// streamControl changes the streams of a running container.
-type streamControl struct {
-	resize     func(attach.Size) error
-	closeStdin func() error
-}
-
 // openLogs opens the log file and the standard input of a container that is about to be created. It replaces the URI in the request by the
 // FIFOs that the OCI runtime's side copies the container's pipes to and from.
-func openLogs(ctx context.Context, r *api.CreateTaskRequest, control streamControl) (_ *logs, err error) {
+func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs, err error) {
 	path, in, o, ours, err := parseLogURI(r.Stdout)
 	if !ours {
 		return nil, nil
@@ -118,13 +112,15 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, control streamContr
 	}()
 	if in != NoStdin {
 		// Closing the standard input of a terminal would close the terminal.
-		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), in == OnceStdin && !r.Terminal, control.closeStdin)
+		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), in == OnceStdin && !r.Terminal, func() error { return t.closeIO(ctx, r.ID) })
 		if err != nil {
 			return nil, err
 		}
 		r.Stdin = l.stdin.Path()
 	}
-	l.attached = attach.NewContainer(attach.Options{Stdin: l.stdin, Terminal: r.Terminal, Resize: control.resize})
+	l.attached = attach.NewContainer(attach.Options{
+		Stdin: l.stdin, Terminal: r.Terminal, Resize: func(s attach.Size) error { return t.resize(ctx, r.ID, s) },
+	})
 	if r.Stdout, err = l.pump(ctx, r.Bundle, crilog.Stdout); err != nil {
 		return nil, err
 	}

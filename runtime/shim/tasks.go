@@ -30,9 +30,6 @@ const (
 	// drainTimeout bounds how long the deletion of a container waits for the rest of its log. Writes to a failing disk can hang.
 	drainTimeout = 5 * time.Second
 
-	// streamTimeout bounds changes of a container's streams, which do not wait for anything.
-	streamTimeout = 10 * time.Second
-
 	// runtimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container.
 	runtimeTimeout = 2 * time.Minute
 )
@@ -88,7 +85,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err := completeProcess(r.Bundle); err != nil {
 		return nil, err
 	}
-	l, err := openLogs(ctx, r, t.control(ctx, r.ID))
+	l, err := openLogs(ctx, r, t)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +279,9 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	c := t.settled(ctx, r.ID)
 	if r.ExecID == "" && t.exited(ctx, r.ID) {
 		t.killOrphans(ctx, r.ID) // the inner service waits for the output, which they keep open
-		t.closeStdin(ctx, r.ID)
+		if c != nil && c.logs != nil && c.logs.stdin != nil {
+			_ = t.closeIO(ctx, r.ID) // the inner service would leave that of a terminal open
+		}
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
 	if err != nil || r.ExecID != "" || c == nil {
@@ -295,36 +294,18 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	return resp, nil
 }
 
-// control returns the functions by which clients change the streams of a container.
-func (t *tasks) control(ctx context.Context, id string) streamControl {
-	ctx = context.WithoutCancel(ctx)
-	return streamControl{
-		resize: func(size attach.Size) error {
-			ctx, cancel := context.WithTimeout(ctx, streamTimeout)
-			defer cancel()
-			_, err := t.TTRPCTaskService.ResizePty(ctx, &api.ResizePtyRequest{ID: id, Width: uint32(size.Width), Height: uint32(size.Height)})
-			return err
-		},
-		closeStdin: func() error {
-			ctx, cancel := context.WithTimeout(ctx, streamTimeout)
-			defer cancel()
-			_, err := t.TTRPCTaskService.CloseIO(ctx, &api.CloseIORequest{ID: id, Stdin: true})
-			return err
-		},
-	}
+func (t *tasks) resize(ctx context.Context, id string, size attach.Size) error {
+	ctx, cancel := uninterrupted(ctx)
+	defer cancel()
+	_, err := t.ResizePty(ctx, &api.ResizePtyRequest{ID: id, Width: uint32(size.Width), Height: uint32(size.Height)})
+	return err
 }
 
-// closeStdin closes the standard input of an exited container. The inner service leaves that of a terminal open.
-func (t *tasks) closeStdin(ctx context.Context, id string) {
-	t.mu.Lock()
-	c := t.containers[id]
-	t.mu.Unlock()
-	if c == nil || c.logs == nil || c.logs.stdin == nil {
-		return
-	}
-	if err := t.control(ctx, id).closeStdin(); err != nil {
-		log.G(ctx).WithError(err).WithField("container", id).Warn("close standard input of an exited container")
-	}
+func (t *tasks) closeIO(ctx context.Context, id string) error {
+	ctx, cancel := uninterrupted(ctx)
+	defer cancel()
+	_, err := t.CloseIO(ctx, &api.CloseIORequest{ID: id, Stdin: true})
+	return err
 }
 
 // Pids lists a container's processes. For an exited container that is not deleted it lists the first process, as a zombie would

@@ -18,7 +18,8 @@ import (
 // attachPod starts a pod with one container that runs a script, with more lines in its definition.
 func (f *fixture) attachPod(script, more string) *run {
 	f.Helper()
-	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 1\nrestartPolicy = \"Never\"\n"+container("c", script)+more))
+	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 1\nrestartPolicy = \"Never\"\n"+container("c", "echo up; "+script)+more))
+	r.line("c", 1)
 	f.awaitReady("web", "c")
 	return r
 }
@@ -46,9 +47,11 @@ func TestAttachTerminal(t *testing.T) {
 	f.awaitSleeping("7301", 1)
 	x.types("\x03") // Ctrl-C
 	f.awaitSleeping("7301", 0)
-	x.types("cat\n")
-	x.types("typed\n\x04") // Ctrl-D ends cat
+	x.types("echo st''arted; cat\n")
+	x.shows("started")
+	x.types("typed\n")
 	x.shows("typed\r\ntyped")
+	x.types("\x04") // Ctrl-D ends cat
 	x.types("\x10\x11")
 	x.shows(`podstead: detached, container "c" of pod "web" keeps running`)
 	if code := x.exitCode(); code != 0 {
@@ -120,8 +123,9 @@ func (f *fixture) attached() (n int) {
 // TestDebug: a debug container sees the processes and the files of a container whose image has no shell.
 func TestDebug(t *testing.T) {
 	f := newFixture(t)
-	file := f.PodFile("web", "terminationGracePeriodSeconds = 1\n"+container("c", "exec sleep 7401")+container("other", "exec sleep 7402"))
+	file := f.PodFile("web", "terminationGracePeriodSeconds = 1\n"+container("c", "echo up; exec sleep 7401")+container("other", "exec sleep 7402"))
 	r := f.start(file)
+	r.line("c", 1)
 	f.awaitReady("web", "c other")
 	debug := func(stdin string, args ...string) result {
 		t.Helper()

@@ -21,7 +21,7 @@ type Place struct {
 // containerName is the pattern of a name of a container (RFC 1123 label).
 var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// Parse reads a place: POD:PATH, POD:CONTAINER:PATH with an absolute path, "-", or a path of the host. A path of the host with a colon must
+// Parse reads a place: POD:PATH, default/POD:PATH as in kubectl, POD:CONTAINER:PATH with an absolute path, "-", or a path of the host. A path of the host with a colon must
 // start with "/" or ".", or have a "/" before the colon.
 func Parse(arg string) (Place, error) {
 	if arg == "-" {
@@ -31,7 +31,7 @@ func Parse(arg string) (Place, error) {
 		return Place{}, errors.New("a path must not be empty")
 	}
 	name := arg
-	for _, resource := range []string{"pod/", "pods/", "po/"} {
+	for _, resource := range []string{"pod/", "pods/", "po/", "default/"} {
 		name = strings.TrimPrefix(name, resource)
 	}
 	pod, path, found := strings.Cut(name, ":")

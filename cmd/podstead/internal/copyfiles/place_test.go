@@ -10,6 +10,7 @@ func TestParse(t *testing.T) {
 		{"-", Place{Stream: true}},
 		{"web:/etc", Place{Pod: "web", Path: "/etc"}},
 		{"pod/web:/etc", Place{Pod: "web", Path: "/etc"}},
+		{"default/web:/etc", Place{Pod: "web", Path: "/etc"}},
 		{"web:relative", Place{Pod: "web", Path: "relative"}},
 		{"web:app:/etc", Place{Pod: "web", Container: "app", Path: "/etc"}},
 		{"web:a:b", Place{Pod: "web", Path: "a:b"}},

@@ -16,9 +16,11 @@ import (
 
 // TableOptions are the options of a table of pods.
 type TableOptions struct {
-	Wide     bool // more columns
-	Labels   bool // a column with the labels
-	NoHeader bool
+	Wide   bool // more columns
+	Labels bool // a column with the labels
+	// Namespace adds the namespace as the first column.
+	Namespace bool
+	NoHeader  bool
 }
 
 // Table prints pods as a table.
@@ -41,6 +43,9 @@ func (o TableOptions) header() []string {
 	if o.Labels {
 		columns = append(columns, "LABELS")
 	}
+	if o.Namespace {
+		columns = slices.Insert(columns, 0, "NAMESPACE")
+	}
 	return columns
 }
 
@@ -57,6 +62,9 @@ func (o TableOptions) row(p *api.Pod, now time.Time) []string {
 	}
 	if o.Labels {
 		columns = append(columns, labelsOf(p))
+	}
+	if o.Namespace {
+		columns = slices.Insert(columns, 0, p.Metadata.Namespace)
 	}
 	return columns
 }
@@ -105,8 +113,12 @@ func (t *Watch) Print(p *api.Pod, now time.Time) error {
 		return nil
 	}
 	t.printed[key] = text
+	widths := []int{24, 7, 24, 16, 8, 18, 38, 24}
+	if t.Options.Namespace {
+		widths = slices.Insert(widths, 0, 10)
+	}
 	for _, cells := range rows {
-		if err := printPadded(t.W, cells, []int{24, 7, 24, 16, 8, 18, 38, 24}); err != nil {
+		if err := printPadded(t.W, cells, widths); err != nil {
 			return err
 		}
 	}

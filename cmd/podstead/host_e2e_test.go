@@ -1,0 +1,209 @@
+//go:build e2e
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/test/ocitar"
+	"github.com/podstead/podstead/test/transcript"
+)
+
+// pageImage is the image of the pages. A registry of the test serves busybox of the host under this name.
+const pageImage = "docker.io/library/busybox:1.36"
+
+// newPageHost returns a shell on a host on which the service runs, with a registry that has [pageImage]. The program is also called kubectl there.
+func newPageHost(t *testing.T) *transcript.Shell {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("containers need root")
+	}
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo := filepath.Dir(bin)
+	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	work := filepath.Join(dir, "work")
+	for _, err := range []error{
+		os.Chmod(dir, 0o755), os.Mkdir(work, 0o755), os.Mkdir(filepath.Join(dir, "bin"), 0o755),
+		os.Symlink(filepath.Join(bin, "podstead"), filepath.Join(dir, "bin/kubectl")),
+		os.WriteFile(filepath.Join(dir, "podstead.toml"), nil, 0o644),
+		os.Symlink(filepath.Join(repo, "examples"), filepath.Join(work, "examples")),
+		os.Symlink(filepath.Join(repo, "examples/images"), filepath.Join(work, "images")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := append(os.Environ(),
+		"PATH="+filepath.Join(dir, "bin")+":"+bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "TESTDIR="+dir,
+		"PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/r", "PODSTEAD_LOG_DIR="+dir+"/log", "PODSTEAD_CONFIG_DIR="+dir+"/etc",
+		"PODSTEAD_CONFIG="+dir+"/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/certs.d")
+	shell := &transcript.Shell{
+		Dir: work, Env: env, Timeout: 40 * time.Second,
+		Replace: strings.NewReplacer(work, "", dir+"/etc", "/etc/podstead", dir+"/lib", "/var/lib/podstead", dir+"/r/", "/run/podstead/", dir+"/log", "/var/log/podstead"),
+	}
+	t.Cleanup(func() { // before the directory is removed
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		stop := exec.CommandContext(ctx, "podstead", "daemon", "stop", "--pods")
+		stop.Path, stop.Env = filepath.Join(bin, "podstead"), env
+		if out, err := stop.CombinedOutput(); err != nil {
+			t.Logf("stop the daemon: %v: %s", err, out)
+		}
+	})
+	pageRegistry(t, filepath.Join(dir, "certs.d"))
+	startService(t, filepath.Join(bin, "podstead"), dir, env)
+	return shell
+}
+
+// startService starts the daemon as a service does, and waits until it is ready.
+func startService(t *testing.T, program, dir string, env []string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(dir, "daemon.out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "daemon")
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("end of the log of the daemon:\n%s", text[max(0, len(text)-4000):])
+		}
+		_ = log.Close()
+	})
+	tick, deadline := time.NewTicker(50*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "r/podstead.sock")); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case err := <-exited:
+			text, _ := os.ReadFile(log.Name())
+			t.Fatalf("the daemon exited: %v\n%s", err, text)
+		case <-deadline:
+			t.Fatal("the daemon is not ready after a minute")
+		}
+	}
+}
+
+// pageRegistry serves [pageImage], and makes it the mirror of docker.io.
+func pageRegistry(t *testing.T, certs string) {
+	t.Helper()
+	program, err := exec.LookPath("busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.Command(program, "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer := ocitar.Layer{
+		{Path: "bin", Mode: os.ModeDir | 0o755}, {Path: "etc", Mode: os.ModeDir | 0o755}, {Path: "tmp", Mode: os.ModeDir | 0o777},
+		{Path: "bin/busybox", Mode: 0o755, Data: data},
+	}
+	for _, applet := range strings.Fields(string(list)) {
+		if applet != "busybox" {
+			layer = append(layer, ocitar.File{Path: "bin/" + applet, Link: "busybox"})
+		}
+	}
+	image := ocitar.Image{Name: pageImage, Layers: []ocitar.Layer{layer}}
+	image.Config.Env, image.Config.Cmd = []string{"PATH=/bin"}, []string{"sh"}
+	var archive bytes.Buffer
+	if err := ocitar.WriteOCI(&archive, image); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for r := tar.NewReader(&archive); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(files["index.json"], &index); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last := path.Base(r.URL.Path)
+		if !strings.Contains(last, ":") { // a tag
+			last = index.Manifests[0].Digest.String()
+		}
+		if last == index.Manifests[0].Digest.String() {
+			w.Header().Set("Content-Type", index.Manifests[0].MediaType)
+		}
+		data, found := files["blobs/"+strings.Replace(last, ":", "/", 1)]
+		if !found && r.URL.Path != "/v2/" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Docker-Content-Digest", last)
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(data)
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := filepath.Join(certs, "docker.io")
+	hosts := fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", server.URL, server.URL)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(hosts), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustRun executes a line that must succeed and returns its standard output.
+func mustRun(t *testing.T, shell *transcript.Shell, line string) string {
+	t.Helper()
+	r, err := shell.Exec(t.Context(), line, func(string) bool { return false })
+	if err != nil || r.Code != 0 {
+		t.Fatalf("%s: exit code %d, %v\nstdout:\n%s\nstderr:\n%s", line, r.Code, err, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}

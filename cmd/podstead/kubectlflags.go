@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/podstead/podstead/api"
+)
+
+// namespace is the namespace of all pods, see [api.Metadata].
+const namespace = "default"
+
+// namespaceFlag is the value of --namespace. Commands of scripts for kubectl set it, so the only namespace is accepted.
+type namespaceFlag struct{}
+
+// String returns nothing: the flag has no default in the help.
+func (namespaceFlag) String() string { return "" }
+
+// Set rejects all other namespaces. A pod of the host must not be taken for a pod of another namespace.
+func (namespaceFlag) Set(text string) error {
+	if text != namespace {
+		return errNamespace
+	}
+	return nil
+}
+
+// Type is the placeholder for the value in the help.
+func (namespaceFlag) Type() string { return "name" }
+
+var errNamespace = errors.New("no such namespace: all pods of a host are in the namespace default")
+
+// addNamespaceFlag adds --namespace to the root command, so that it can precede the command as in kubectl.
+func addNamespaceFlag(root *cobra.Command) {
+	root.PersistentFlags().VarP(namespaceFlag{}, "namespace", "n", "namespace of the pods; a host has only the namespace default")
+	_ = root.RegisterFlagCompletionFunc("namespace", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{namespace}, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// fieldSelection is the part of a [selection] by fields and namespaces.
+type fieldSelection struct {
+	text          string
+	selector      fields.Selector // nil: every pod
+	allNamespaces bool
+}
+
+// selectableFields are the fields of --field-selector. Kubernetes supports them and some that have no meaning on a single host.
+var selectableFields = map[string]func(p *api.Pod) string{
+	"metadata.name":      func(p *api.Pod) string { return p.Metadata.Name },
+	"metadata.namespace": func(p *api.Pod) string { return p.Metadata.Namespace },
+	"spec.restartPolicy": func(p *api.Pod) string { return string(p.Spec.RestartPolicy) },
+	"status.phase":       func(p *api.Pod) string { return string(p.Status.Phase) },
+	"status.podIP":       func(p *api.Pod) string { return p.Status.PodIP },
+}
+
+// fieldFlags adds the flags --field-selector and --all-namespaces.
+func (s *selection) fieldFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.fields.text, "field-selector", "",
+		"`fields` that pods must have, such as status.phase=Running: "+strings.Join(fieldNames(), ", ")+", with =, == or !=")
+	_ = cmd.RegisterFlagCompletionFunc("field-selector", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		var values []string
+		for _, name := range fieldNames() {
+			values = append(values, name+"=")
+		}
+		return startingWith(prefix, values...)
+	})
+	s.namespacesFlag(cmd)
+}
+
+// namespacesFlag adds the flag --all-namespaces.
+func (s *selection) namespacesFlag(cmd *cobra.Command) {
+	help := "the pods of all namespaces, which are those of the namespace default"
+	if cmd.Name() == "get" {
+		help = "add the column NAMESPACE; cannot be combined with names"
+	}
+	cmd.Flags().BoolVarP(&s.fields.allNamespaces, "all-namespaces", "A", false, help)
+}
+
+func fieldNames() []string {
+	var names []string
+	for name := range selectableFields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// parse parses --field-selector.
+func (s *fieldSelection) parse(cmd *cobra.Command) error {
+	s.selector = nil
+	if s.text == "" {
+		return nil
+	}
+	selector, err := fields.ParseSelector(s.text)
+	if err != nil {
+		return usage(cmd, "--field-selector %q: %w", s.text, err)
+	}
+	for _, r := range selector.Requirements() {
+		if selectableFields[r.Field] == nil {
+			return usage(cmd, "--field-selector %q: field %q is not supported: must be one of %s", s.text, r.Field, strings.Join(fieldNames(), ", "))
+		}
+	}
+	s.selector = selector
+	return nil
+}
+
+func (s *fieldSelection) has(p *api.Pod) bool {
+	if s.selector == nil {
+		return true
+	}
+	set := fields.Set{}
+	for name, value := range selectableFields {
+		set[name] = value(p)
+	}
+	return s.selector.Matches(set)
+}
+
+// checkCombination rejects names with flags that select pods.
+func (s *selection) checkCombination(cmd *cobra.Command) error {
+	for _, c := range []struct {
+		set  bool
+		flag string
+	}{{s.labels != "", "--selector"}, {s.fields.text != "", "--field-selector"}, {s.fields.allNamespaces, "--all-namespaces"}} {
+		if c.set && len(s.names) > 0 {
+			return usage(cmd, "pod names cannot be combined with %s", c.flag)
+		}
+	}
+	return nil
+}
+
+// resourcesOf returns the resource types in the first argument, which are comma-separated as in kubectl, and the other arguments. It returns
+// none if the first argument is a name.
+func resourcesOf(cmd *cobra.Command, args []string) (names []string, err error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	types := strings.Split(args[0], ",")
+	if len(types) == 1 && !slices.Contains(podResources, types[0]) {
+		return args, nil
+	}
+	for _, r := range types {
+		if !slices.Contains(podResources, r) {
+			return nil, usage(cmd, "%q: resource type %q is not supported: must be pod", args[0], r)
+		}
+	}
+	return args[1:], nil
+}
+
+// podResources are the names of the resource type of pods.
+var podResources = []string{"pod", "pods", "po"}
+
+// parseLabels parses --selector.
+func (s *selection) parseLabels(cmd *cobra.Command) error {
+	selector, err := labels.Parse(s.labels)
+	if err != nil {
+		return usage(cmd, "--selector %q: %w", s.labels, err)
+	}
+	s.selector = selector
+	return nil
+}
+
+// hintResource adds a hint to the error of a pod that does not exist, if its name is a resource type of Kubernetes.
+func hintResource(name string) []string {
+	switch name {
+	case "deployments", "deployment", "deploy", "services", "service", "svc", "nodes", "node", "no", "namespaces", "ns", "all",
+		"configmaps", "cm", "secrets", "jobs", "cronjobs", "daemonsets", "ds", "statefulsets", "sts", "replicasets", "rs", "ingress", "ing":
+		return []string{fmt.Sprintf("%q is read as the name of a pod: a host has only pods and events", name)}
+	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv":
+		return []string{"list persistent volumes with podstead volume ls"}
+	}
+	return nil
+}
