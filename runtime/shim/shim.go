@@ -1,9 +1,10 @@
 // Package shim is the process between the engine and a pod's containers. It is containerd's shim for runc, built from
-// containerd's packages, with three differences.
+// containerd's packages, with four differences.
 //
 //   - It implements the sandbox API and is itself the sandbox. All containers of a pod share one shim, which lives as long as the
 //     pod, with or without containers. There is a pause process only if the containers share a PID namespace (see package pause).
 //   - It writes the log files of containers (see [LogURI]), so logging continues while the daemon is not running.
+//   - It serves clients that attach to containers (see package attach), independently of the daemon.
 //   - It keeps an exited container until the container is deleted, so a restarted daemon can read its exit code.
 //
 // The package owns the shim process. It has no notion of pods. The engine's process uses only its constants and [Retire],
