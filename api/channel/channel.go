@@ -145,5 +145,5 @@ func (c *Conn) receiveWindow(b []byte) error {
 
 // permit permits the peer to send n more bytes.
 func (c *Conn) permit(id ID, n int) error {
-	return c.send(binary.BigEndian.AppendUint32([]byte{byte(windowID), byte(id)}, uint32(n))) //nolint:gosec // at most Window
+	return c.send(binary.BigEndian.AppendUint32([]byte{byte(windowID), byte(id)}, uint32(n)))
 }
