@@ -16,11 +16,11 @@ var ErrUnavailable = errors.New("daemon unavailable")
 
 // Error is the response to a request that failed.
 type Error struct {
-	// Status is the HTTP status code: 400 the request or the pod file is invalid, 404 no such pod or container, 409 the name is taken or
-	// the pod is rejected, 503 the daemon is stopping or, with a reason, cannot serve the request now.
+	// Status is the HTTP status code: 400 the request or the pod file is invalid, 404 no such pod, container or image, 409 the name is taken,
+	// the pod is rejected or the image is in use, 502 an image cannot be pulled or imported, 503 the daemon is stopping or, with a reason, cannot serve the request now.
 	Status  int    `json:"status"`
 	Message string `json:"error"`
-	// Reason is [ReasonUnresponsive] or empty.
+	// Reason is [ReasonUnresponsive], the reason why an image was not pulled, such as ErrImagePull, or empty.
 	Reason   string    `json:"reason,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`

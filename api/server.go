@@ -57,7 +57,9 @@ type Options struct {
 	HostIPs func() []lifecycle.PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
 	StopDaemon func(by string)
-	Log        *slog.Logger // nil: discarded
+	// Images manages the images of the host; nil: the endpoints for images fail with status 501.
+	Images Images
+	Log    *slog.Logger // nil: discarded
 }
 
 // Restarter starts and restarts pods. [*supervisor.Supervisor] implements it.
@@ -130,6 +132,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	} {
 		mux.HandleFunc(pattern, s.handle(call))
 	}
+	s.imageRoutes(mux)
 	mux.HandleFunc("GET /v1/pods", s.pods)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)

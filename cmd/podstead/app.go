@@ -83,11 +83,12 @@ started this way exits when it is idle.`,
 	addGroup(root, "Commands that show pods:",
 		a.getCommand(), a.describeCommand(), why, a.logsCommand(), a.eventsCommand(), a.waitCommand())
 	const host = "Commands for the host:"
-	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.volumeCommand(), a.versionCommand())
+	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.imageCommand(), a.volumeCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
 	addGroup(root, "Commands of docker, podman and docker compose:",
-		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand())
+		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(),
+		a.imagesCommand(), a.pullCommand(), a.loadCommand())
 	root.AddCommand(hintCommands()...)
 	return root
 }

@@ -18,9 +18,11 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/images"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
+	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
@@ -123,7 +125,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, s, files, newReloader(&o, loaded, s)), unfollow())
+	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, s)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -253,7 +255,7 @@ func hostIPs() []lifecycle.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
+func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
 	var reloading sync.WaitGroup
 	defer reloading.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -263,6 +265,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *po
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets:    o.values(),
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
+		Images:     imagesOf(rt, s, files),
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
@@ -297,6 +300,17 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *po
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
+}
+
+// imageRuntime is a [Runtime] that manages images. The one in memory, for tests, does not.
+type imageRuntime interface{ Images() *runtime.Images }
+
+// imagesOf returns the images of the host; nil: the runtime does not manage them.
+func imagesOf(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) api.Images {
+	if r, ok := rt.(imageRuntime); ok {
+		return images.New(r.Images(), s, files)
+	}
+	return nil
 }
 
 // awaitClients waits until the clients of deleted pods have the final states, if no pods are left. Otherwise the clients wait for the next
