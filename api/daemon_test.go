@@ -31,6 +31,7 @@ type testDaemon struct {
 	secrets           api.SecretSource
 	files             *fakefiles.Set
 	restarts          *restarts
+	images            api.Images
 	closeServer       func()
 }
 
@@ -80,7 +81,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Images: d.images,
 		HostIPs: func() []lifecycle.PodIP { return []lifecycle.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)
