@@ -19,7 +19,7 @@ func newImageHost(t *testing.T) (*testHost, *fakeimages.Images) {
 	created := time.Now().Add(-2 * time.Hour)
 	images.Add(api.Image{
 		Name: "docker.io/library/nginx:1", Digest: "sha256:0123456789abcdef0123", ID: "sha256:abc", Platform: "linux/amd64", Size: 70 << 20,
-		CreatedAt: created, Pods: []string{"shop", "web"}, Generations: []string{"web"}, Requested: api.ImagePulled,
+		CreatedAt: created, Pods: []string{"shop", "web"}, Generations: []string{"old", "web"}, Requested: api.ImagePulled,
 	})
 	images.Add(api.Image{Name: "localhost/spare:1", Digest: "sha256:fedcba9876543210", Size: 3 << 20, CreatedAt: created, Damaged: true})
 	h.closeServer()
@@ -31,7 +31,7 @@ func newImageHost(t *testing.T) (*testHost, *fakeimages.Images) {
 func TestImageList(t *testing.T) {
 	h, _ := newImageHost(t)
 	const header = "NAME                        DIGEST         PLATFORM      SIZE        AGE    USED BY    KEPT\n"
-	const rows = "docker.io/library/nginx:1   0123456789ab   linux/amd64   70Mi        120m   shop,web   in use, for rollback of web, pulled by hand\n" +
+	const rows = "docker.io/library/nginx:1   0123456789ab   linux/amd64   70Mi        120m   shop,web   in use, for rollback of old, pulled by hand\n" +
 		"localhost/spare:1           fedcba987654   <unknown>     <unknown>   120m   <none>     <none>\n"
 	h.want(t, "image ls", header+rows)
 	h.want(t, "image list --no-headers", rows)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,9 @@ func keptFor(img *api.Image) string {
 	if len(img.Pods) > 0 {
 		why = append(why, "in use")
 	}
-	if len(img.Generations) > 0 {
-		why = append(why, "for rollback of "+strings.Join(img.Generations, ","))
+	earlier := slices.DeleteFunc(slices.Clone(img.Generations), func(pod string) bool { return slices.Contains(img.Pods, pod) })
+	if len(earlier) > 0 {
+		why = append(why, "for rollback of "+strings.Join(earlier, ","))
 	}
 	if img.Requested != "" {
 		why = append(why, img.Requested+" by hand")
