@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -151,11 +152,8 @@ func (s *Server) pullImage(w http.ResponseWriter, r *http.Request) error {
 	if err := json.Unmarshal(body, &q); err != nil {
 		return failure(http.StatusBadRequest, "read request: %v", err)
 	}
-	switch q.Policy {
-	case "":
-		q.Policy = spec.PullAlways
-	case spec.PullAlways, spec.PullIfNotPresent:
-	default:
+	q.Policy = cmp.Or(q.Policy, spec.PullAlways)
+	if q.Policy != spec.PullAlways && q.Policy != spec.PullIfNotPresent {
 		return failure(http.StatusBadRequest, "policy %q: must be Always or IfNotPresent", q.Policy)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
