@@ -35,6 +35,7 @@ type testDaemon struct {
 	streams           *streams
 	containerFiles    api.ContainerFiles
 	ports             api.PodPorts
+	images            api.Images
 	closeServer       func()
 	server            *api.Server
 	log               *slog.Logger // nil: discarded
@@ -87,7 +88,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log, Socket: d.socket,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, Images: d.images, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log, Socket: d.socket,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

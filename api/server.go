@@ -74,7 +74,9 @@ type Options struct {
 	HostIPs func() []PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
 	StopDaemon func(by string)
-	Log        *slog.Logger // nil: discarded
+	// Images manages the images of the host; nil: the endpoints for images fail with status 501.
+	Images Images
+	Log    *slog.Logger // nil: discarded
 }
 
 // Restarter starts and restarts pods. [*supervisor.Supervisor] implements it.

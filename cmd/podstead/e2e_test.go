@@ -32,7 +32,7 @@ func TestE2EScripts(t *testing.T) {
 		}
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/e2e", UpdateScripts: *update, RequireExplicitExec: true,
+		Dir: "testdata/e2e", UpdateScripts: *update, RequireExplicitExec: true, Cmds: imageCommands,
 		Setup: func(env *testscript.Env) error {
 			if err := setupScript(env); err != nil {
 				return err

@@ -101,5 +101,8 @@ func (s *Store) lacksLayers(ctx context.Context, rec images.Image) bool {
 	return !ok || err != nil
 }
 
-// Owns reports whether a lease was created by this package, for content that is not yet part of an image or that [Store.Keep] keeps.
-func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" || l.Labels[labelKept] != "" }
+// Owns reports whether a lease was created by this package and outlives the daemon: for content that is not yet part of an image, for what
+// [Store.Keep] keeps, or for an image that a person requested.
+func Owns(l leases.Lease) bool {
+	return l.Labels[labelLease] != "" || l.Labels[labelKept] != "" || l.Labels[labelByHand] != ""
+}

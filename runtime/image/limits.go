@@ -59,7 +59,8 @@ func (b bounded) ReaderAt(ctx context.Context, d ocispec.Descriptor) (content.Re
 	if err != nil || images.IsLayerType(d.MediaType) {
 		return ra, err
 	}
-	if err := checkDocument(d.Digest.String(), ra.Size(), content.NewReader(ra)); err != nil {
+	// content.NewReader would move the position at which a caller of it begins.
+	if err := checkDocument(d.Digest.String(), ra.Size(), io.NewSectionReader(ra, 0, ra.Size())); err != nil {
 		return nil, errors.Join(err, ra.Close())
 	}
 	return ra, nil

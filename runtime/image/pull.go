@@ -20,6 +20,8 @@ const (
 	labelLease = "podstead.io/image-work"
 	// partialTTL is how long the content of a failed pull is kept.
 	partialTTL = 7 * 24 * time.Hour
+	// exportTTL is how long content is kept for an export whose daemon was killed.
+	exportTTL = 24 * time.Hour
 	// cleanupTimeout bounds cleanup after a context was cancelled.
 	cleanupTimeout = 10 * time.Second
 )

@@ -13,6 +13,8 @@
 //     the creation fails with "not found", and the next attempt pulls again.
 //   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.
 //   - [Store.Keep] holds images in a lease for each pod, without names and without containers.
+//   - Nothing removes a record but [Scope.Remove] and [Store.Forget], and an unpacking that refuses the image. Leases without content note
+//     which images a person has pulled or imported, so that [Entry] can tell.
 package image
 
 import (
@@ -171,11 +173,16 @@ func (s *Store) Handle(img Image) containerd.Image {
 // describe reads the properties of an image. If content is missing or unreadable it returns an error, and the fields that need no
 // content are still set.
 func (s *Store) describe(ctx context.Context, rec images.Image) (Image, error) {
+	return s.describeFor(ctx, rec, s.platform)
+}
+
+// describeFor is describe for a platform.
+func (s *Store) describeFor(ctx context.Context, rec images.Image, platform platforms.MatchComparer) (Image, error) {
 	_, archived := rec.Labels[labelArchive]
 	img := Image{Name: imageName(rec.Name), Target: rec.Target, FromArchive: archived, CreatedAt: rec.CreatedAt}
 
 	cs := s.client.ContentStore()
-	manifest, err := images.Manifest(ctx, cs, rec.Target, s.platform)
+	manifest, err := images.Manifest(ctx, cs, rec.Target, platform)
 	if err != nil {
 		return img, fmt.Errorf("read manifest: %w", err)
 	}

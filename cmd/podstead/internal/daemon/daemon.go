@@ -18,9 +18,11 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/images"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
+	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
@@ -274,6 +276,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 		Socket:     o.Config.Socket,
+		Images:     imagesOf(rt, s, files),
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
@@ -315,6 +318,17 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
+}
+
+// imageRuntime is a [Runtime] that manages images. The one in memory, for tests, does not.
+type imageRuntime interface{ Images() *runtime.Images }
+
+// imagesOf returns the images of the host; nil: the runtime does not manage them.
+func imagesOf(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) api.Images {
+	if r, ok := rt.(imageRuntime); ok {
+		return images.New(r.Images(), s, files)
+	}
+	return nil
 }
 
 // awaitClients waits until the clients of deleted pods have the final states, if no pods are left. Otherwise the clients wait for the next

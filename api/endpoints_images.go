@@ -1,0 +1,67 @@
+package api
+
+var (
+	imageName     = Parameter{Name: "name", Type: Text, Description: "Name of the image. Required."}
+	imagePlatform = Parameter{Name: "platform", Type: Text, Description: "Platform, such as linux/arm64. Default: any."}
+)
+
+func imageEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/images",
+			Summary:  "List the images of the host with what uses them, sorted by name",
+			Response: ImageList{}, Reasons: []ErrorReason{ReasonNotImplemented},
+			call: imageCall((*Server).images),
+		},
+		{
+			Method: "GET", Path: "/v1/images/inspect",
+			Summary: "Get an image with its configuration, layers and history",
+			Query:   []Parameter{imageName, imagePlatform}, Response: ImageDetail{}, Reasons: []ErrorReason{ReasonNotFound, ReasonNotImplemented},
+			call: imageCall((*Server).inspectImage),
+		},
+		{
+			Method: "POST", Path: "/v1/images/pull",
+			Summary: "Pull an image",
+			Details: "The stream has the progress, and then the image or the error. The pull ends with the connection.",
+			Request: PullRequest{}, Stream: PullUpdate{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonConflict, ReasonNotImplemented},
+			serve: imageStream((*Server).pullImage),
+		},
+		{
+			Method: "POST", Path: "/v1/images/import",
+			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
+			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
+			Body:    tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
+			serve: imageStream((*Server).importImages),
+		},
+		{
+			Method: "GET", Path: "/v1/images/export",
+			Summary: "Export images as an archive in the OCI layout, which is also in the Docker layout",
+			Details: "After an error in the archive, the connection is closed.",
+			Query: []Parameter{
+				{Name: "name", Type: Text, Repeated: true, Description: "Name of an image. At least one is required."}, imagePlatform,
+			},
+			Content: tarType, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotImplemented},
+			serve: imageStream((*Server).exportImages),
+		},
+		{
+			Method: "DELETE", Path: "/v1/images",
+			Summary: "Remove a name of an image",
+			Details: "An image that a pod or a generation uses is not removed.",
+			Query: []Parameter{
+				imageName, imagePlatform, {Name: "force", Type: Boolean, Description: "Remove the name unless a pod that uses it is running."},
+			},
+			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotImplemented},
+			call: imageCall((*Server).removeImage),
+		},
+		{
+			Method: "POST", Path: "/v1/images/prune",
+			Summary: "Remove the images that nothing uses",
+			Query: []Parameter{
+				{Name: "all", Type: Boolean, Description: "Remove also images that a person has requested."},
+				{Name: "dryRun", Type: Boolean, Description: "Remove nothing."},
+			},
+			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotImplemented},
+			call: imageCall((*Server).pruneImages),
+		},
+	}
+}

@@ -1,0 +1,267 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Image is a name of an image of this host, with what uses it.
+type Image struct {
+	// Name is the full name: docker.io/library/busybox:1.36.
+	Name string `json:"name"`
+	// Digest is that of the manifest or index that the name refers to.
+	Digest string `json:"digest"`
+	// ID is the digest of the image's configuration, as imageID in the status of containers. It is empty if content is missing.
+	ID string `json:"id,omitempty"`
+	// Platform is such as linux/amd64. It is empty if content is missing.
+	Platform string `json:"platform,omitempty"`
+	// Size is the size of the compressed content in bytes.
+	Size int64 `json:"size"`
+	// CreatedAt is the time when the name was created on this host.
+	CreatedAt time.Time `json:"createdAt"`
+	// Pods are the pods whose definition names the image, sorted. They may not be running.
+	Pods []string `json:"pods,omitempty"`
+	// Running are those of them that are not at rest.
+	Running []string `json:"running,omitempty"`
+	// Generations are the pods of which a generation that is kept for a rollback ran the image.
+	Generations []string `json:"generations,omitempty"`
+	// Requested is [ImagePulled] or [ImageImported] if a person has requested the image. Otherwise it is empty.
+	Requested string `json:"requested,omitempty"`
+	// Archive is true if the image is from the imageArchives of a pod. Only pods that list the archive see the name.
+	Archive bool `json:"archive,omitempty"`
+	// Foreign is true if the image is for another platform than that of the host. Pods do not see the name.
+	Foreign bool `json:"foreign,omitempty"`
+	// Damaged is true if content is missing.
+	Damaged bool `json:"damaged,omitempty"`
+}
+
+// How a person has requested an [Image].
+const (
+	ImagePulled   = "pulled"
+	ImageImported = "imported"
+)
+
+// Used reports whether the image is named by a pod or kept for a rollback.
+func (i *Image) Used() bool { return len(i.Pods) > 0 || len(i.Generations) > 0 }
+
+// ImageList is a list of images.
+type ImageList struct {
+	Items []Image `json:"items"`
+}
+
+// ImageDetail is an image with its configuration.
+type ImageDetail struct {
+	Image
+	// Platforms are those that the image has in its registry, as far as its index says.
+	Platforms []string          `json:"platforms"`
+	Author    string            `json:"author,omitempty"`
+	Created   *time.Time        `json:"created,omitempty"` // when the image was built
+	Labels    map[string]string `json:"labels,omitempty"`
+	Config    ImageConfig       `json:"config"`
+	Layers    []ImageLayer      `json:"layers"`
+	History   []ImageHistory    `json:"history,omitempty"`
+}
+
+// ImageConfig is what an image sets for its containers.
+type ImageConfig struct {
+	User         string   `json:"user,omitempty"`
+	Env          []string `json:"env,omitempty"`
+	Entrypoint   []string `json:"entrypoint,omitempty"`
+	Cmd          []string `json:"cmd,omitempty"`
+	WorkingDir   string   `json:"workingDir,omitempty"`
+	ExposedPorts []string `json:"exposedPorts,omitempty"`
+	Volumes      []string `json:"volumes,omitempty"`
+	StopSignal   string   `json:"stopSignal,omitempty"`
+}
+
+// ImageLayer is a compressed layer of an image.
+type ImageLayer struct {
+	Digest    string `json:"digest"`
+	MediaType string `json:"mediaType"`
+	Size      int64  `json:"size"`
+}
+
+// ImageHistory is a step of the build of an image, the oldest first.
+type ImageHistory struct {
+	Created   *time.Time `json:"created,omitempty"`
+	CreatedBy string     `json:"createdBy,omitempty"`
+	Comment   string     `json:"comment,omitempty"`
+	// Size is that of the compressed layer that the step added; 0: none.
+	Size int64 `json:"size"`
+}
+
+// PullRequest requests the pull of an image.
+type PullRequest struct {
+	Name string `json:"name"`
+	// Platform is such as linux/arm64; empty: that of the host.
+	Platform string `json:"platform,omitempty"`
+	// Policy is Always or IfNotPresent; empty: Always.
+	Policy spec.PullPolicy `json:"policy,omitempty"`
+}
+
+// PullProgress is the progress of a pull. It is zero until the registry has sent the manifest.
+type PullProgress struct {
+	Done        int64 `json:"done"` // bytes
+	Total       int64 `json:"total"`
+	Layers      int   `json:"layers"` // complete ones
+	TotalLayers int   `json:"totalLayers"`
+}
+
+// PullUpdate is a value of the stream of a pull: a progress, an image or an error. The last one has the image or the error.
+type PullUpdate struct {
+	Progress *PullProgress `json:"progress,omitempty"`
+	Image    *Image        `json:"image,omitempty"`
+	// Pulled is true with an image for which a registry was contacted.
+	Pulled bool   `json:"pulled,omitempty"`
+	Error  *Error `json:"error,omitempty"`
+}
+
+// RemovedImages are the names of images that were removed.
+type RemovedImages struct {
+	Items []Image `json:"items"`
+	// Freed is the size in bytes of the content and the unpacked layers that were deleted from disk. Other names, containers and generations
+	// can keep what an image shares with them.
+	Freed int64 `json:"freed"`
+}
+
+// imageQuery is the query of requests about images.
+func imageQuery(platform string, names ...string) url.Values {
+	v := url.Values{"name": names}
+	if platform != "" {
+		v.Set("platform", platform)
+	}
+	return v
+}
+
+// Images lists the images of the host, sorted by name.
+func (c *Client) Images(ctx context.Context) (list ImageList, err error) {
+	return list, c.call(ctx, http.MethodGet, "/v1/images", nil, nil, &list)
+}
+
+// InspectImage returns an image with its configuration; the platform is such as linux/arm64, or empty for any.
+func (c *Client) InspectImage(ctx context.Context, name, platform string) (d ImageDetail, err error) {
+	return d, c.call(ctx, http.MethodGet, "/v1/images/inspect", imageQuery(platform, name), nil, &d)
+}
+
+// RemoveImage removes a name of an image. An image that a pod or a generation uses is not removed; with force, only if a pod runs that uses it.
+func (c *Client) RemoveImage(ctx context.Context, name, platform string, force bool) (removed RemovedImages, err error) {
+	v := imageQuery(platform, name)
+	v.Set("force", strconv.FormatBool(force))
+	return removed, c.call(ctx, http.MethodDelete, "/v1/images", v, nil, &removed)
+}
+
+// PruneImages removes the images that nothing uses. Those that a person has requested are removed only with all. With dryRun, nothing is
+// removed.
+func (c *Client) PruneImages(ctx context.Context, all, dryRun bool) (removed RemovedImages, err error) {
+	v := url.Values{"all": {strconv.FormatBool(all)}, "dryRun": {strconv.FormatBool(dryRun)}}
+	return removed, c.call(ctx, http.MethodPost, "/v1/images/prune", v, nil, &removed)
+}
+
+// PullImage pulls an image, and yields its progress and then the image. The pull ends with the context.
+func (c *Client) PullImage(ctx context.Context, q PullRequest) iter.Seq2[PullUpdate, error] {
+	return func(yield func(PullUpdate, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		r, err := c.do(ctx, http.MethodPost, "/v1/images/pull", nil, q)
+		if err != nil {
+			yield(PullUpdate{}, c.unavailable(ctx, err))
+			return
+		}
+		defer r.Body.Close()
+		if r.StatusCode >= 300 {
+			yield(PullUpdate{}, readError(r))
+			return
+		}
+		for lines := json.NewDecoder(r.Body); ; {
+			var u PullUpdate
+			if err := lines.Decode(&u); err != nil {
+				yield(PullUpdate{}, c.unavailable(ctx, err))
+				return
+			}
+			if u.Error != nil {
+				yield(PullUpdate{}, u.Error)
+				return
+			}
+			if !yield(u, nil) || u.Image != nil {
+				return
+			}
+		}
+	}
+}
+
+// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed.
+func (c *Client) ImportImages(ctx context.Context, archive io.Reader) (list ImageList, err error) {
+	body := &failingReader{r: archive}
+	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import"}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), body)
+	if err != nil {
+		return list, err
+	}
+	q.Header.Set("User-Agent", c.agent)
+	q.Header.Set("Content-Type", "application/x-tar")
+	r, err := c.http.Do(q)
+	if err != nil {
+		if failed := body.failed(); failed != nil {
+			return list, failed
+		}
+		return list, c.unavailable(ctx, err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode >= 300 {
+		return list, readError(r)
+	}
+	return list, c.unavailable(ctx, json.NewDecoder(r.Body).Decode(&list))
+}
+
+// ExportImages writes an archive of images in the OCI layout, which is also in the Docker layout. After an error the archive is incomplete.
+func (c *Client) ExportImages(ctx context.Context, w io.Writer, platform string, names ...string) error {
+	r, err := c.do(ctx, http.MethodGet, "/v1/images/export", imageQuery(platform, names...), nil)
+	if err != nil {
+		return c.unavailable(ctx, err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode >= 300 {
+		return readError(r)
+	}
+	body := &failingReader{r: r.Body}
+	_, err = io.Copy(w, body)
+	if failed := body.failed(); failed != nil {
+		return c.unavailable(ctx, failed)
+	}
+	if err != nil {
+		return fmt.Errorf("write archive: %w", err)
+	}
+	return nil
+}
+
+// failingReader keeps the error of a reader, so that it can be told from that of the other side.
+type failingReader struct {
+	r   io.Reader
+	err atomic.Pointer[error]
+}
+
+func (f *failingReader) Read(b []byte) (int, error) {
+	n, err := f.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err.Store(&err)
+	}
+	return n, err
+}
+
+func (f *failingReader) failed() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

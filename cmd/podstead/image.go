@@ -1,0 +1,313 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+)
+
+func (a *app) imageCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Manage images",
+		Long: `List, pull, import, export and remove the images of this host. Pods pull their images themselves: these commands are for images
+that must be present before, for hosts without a registry, and for the disk.`,
+		Example: `  # List the images, with the pods that use them
+  podstead image ls
+
+  # Pull an image before a pod needs it
+  podstead image pull docker.io/library/nginx:1.27
+
+  # Remove the images that nothing uses
+  podstead image prune`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(a.imageListCommand(), a.imagePullCommand(), a.imageImportCommand(), a.imageExportCommand(), a.imageRemoveCommand(),
+		a.imagePruneCommand(), a.imageInspectCommand(), a.imageHistoryCommand())
+	return cmd
+}
+
+// imageListFlags are the flags of image ls.
+type imageListFlags struct {
+	format string
+	quiet  bool
+	table  view.TableOptions
+}
+
+func (a *app) imageListCommand() *cobra.Command {
+	cmd := a.listImagesCommand("ls", "podstead image ls")
+	cmd.Aliases = []string{"list"}
+	return cmd
+}
+
+// imagesCommand is the command of docker and podman.
+func (a *app) imagesCommand() *cobra.Command { return a.listImagesCommand("images", "podstead images") }
+
+func (a *app) listImagesCommand(use, path string) *cobra.Command {
+	var f imageListFlags
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List images",
+		Long: `List the names of the images of this host, with the pods that use them. SIZE is that of the compressed layers. KEPT is why
+podstead image prune keeps an image: a pod or a pod file uses it, an earlier generation of a pod that is kept for a rollback ran it, or it
+was pulled or imported by hand.`,
+		Example: fmt.Sprintf(`  # List the images
+  %[1]s
+
+  # Print the names only
+  %[1]s -q
+
+  # Print the images as JSON
+  %[1]s -o json`, path),
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.listImages(cmd, &f) },
+	}
+	cmd.Flags().SortFlags = false
+	formats(cmd, &f.format, "wide", "json", "yaml", "name")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only names")
+	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
+	return cmd
+}
+
+func (a *app) listImages(cmd *cobra.Command, f *imageListFlags) error {
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := client.Images(cmd.Context())
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.format == "json", f.format == "yaml":
+		return a.encode(f.format, list)
+	case f.quiet, f.format == "name":
+		for _, name := range imageNames(list.Items) {
+			fmt.Fprintln(a.out, name)
+		}
+		return nil
+	case len(list.Items) == 0:
+		a.note("no images")
+		return nil
+	}
+	f.table.Wide = f.format == "wide"
+	return a.screen().Table(view.ImageTable(list.Items, f.table, time.Now()))
+}
+
+// imageNames returns the names of images without duplicates, which differ in their platforms or archives.
+func imageNames(list []api.Image) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (a *app) imageRemoveCommand() *cobra.Command {
+	var platform string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "rm IMAGE...",
+		Short: "Remove images that no pod uses",
+		Long: `Remove the names of images, and delete what no other name, container or generation needs from the disk. An image is not removed
+while a pod or a pod file uses it, or while it is kept for a rollback. With --force, it is removed unless a pod runs that uses it; what a
+rollback needs remains on the disk without a name. A pod that starts later pulls its image again.`,
+		Example: `  # Remove an image
+  podstead image rm docker.io/library/nginx:1.27
+
+  # Remove an image that was pulled for another platform
+  podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64`,
+		Args:              minOneArgument("an image"),
+		ValidArgsFunction: a.completeImages,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.client(cmd)
+			if err != nil {
+				return err
+			}
+			var freed int64
+			var errs []error
+			for _, name := range args {
+				removed, err := client.RemoveImage(cmd.Context(), name, platform, force)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				freed += removed.Freed
+				a.printRemoved(removed.Items, "removed")
+			}
+			if len(errs) < len(args) {
+				fmt.Fprintf(a.out, "%s freed\n", view.Size(freed))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "remove the name also if pods that do not run or a rollback need the image")
+	platformFlag(cmd, &platform, "remove only the image for this `platform`, such as linux/arm64 (default all)")
+	return cmd
+}
+
+func (a *app) printRemoved(list []api.Image, what string) {
+	for i := range list {
+		name := "image/" + list[i].Name
+		if list[i].Foreign {
+			name += " (" + list[i].Platform + ")"
+		}
+		fmt.Fprintf(a.out, "%s %s\n", name, what)
+	}
+}
+
+// platformFlag adds the flag --platform.
+func platformFlag(cmd *cobra.Command, platform *string, help string) {
+	cmd.Flags().StringVar(platform, "platform", "", help)
+	_ = cmd.RegisterFlagCompletionFunc("platform", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return startingWith(prefix, "linux/amd64", "linux/arm64", "linux/arm/v7", "linux/riscv64")
+	})
+}
+
+func (a *app) imagePruneCommand() *cobra.Command {
+	var all, dryRun bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove images that nothing uses",
+		Long: `Remove the images that no pod, no file of the pods directory and no generation that is kept for a rollback uses, and print how much
+disk space that has freed. Images that were pulled or imported by hand are kept, unless --all is given.`,
+		Example: `  # List what would be removed
+  podstead image prune --dry-run
+
+  # Remove what nothing uses, also images that were pulled or imported by hand
+  podstead image prune --all`,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.client(cmd)
+			if err != nil {
+				return err
+			}
+			removed, err := client.PruneImages(cmd.Context(), all, dryRun)
+			if err != nil {
+				return err
+			}
+			if len(removed.Items) == 0 {
+				a.note("no unused images")
+			}
+			if dryRun {
+				a.printRemoved(removed.Items, "removed (dry run)")
+				return nil
+			}
+			a.printRemoved(removed.Items, "removed")
+			if len(removed.Items) > 0 || removed.Freed > 0 {
+				fmt.Fprintf(a.out, "%s freed\n", view.Size(removed.Freed))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "remove also images that were pulled or imported by hand")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
+	return cmd
+}
+
+func (a *app) imageInspectCommand() *cobra.Command {
+	var platform string
+	cmd := &cobra.Command{
+		Use:   "inspect IMAGE...",
+		Short: "Print images as JSON",
+		Long: `Print images as a JSON array, with their configuration, layers, labels and history, the platforms that their index lists, and the
+pods that use them.`,
+		Example: `  # Print an image
+  podstead image inspect docker.io/library/nginx:1.27
+
+  # Print the command of an image
+  podstead image inspect docker.io/library/nginx:1.27 | jq '.[0].config.cmd'`,
+		Args:              minOneArgument("an image"),
+		ValidArgsFunction: a.completeImages,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.client(cmd)
+			if err != nil {
+				return err
+			}
+			list := []api.ImageDetail{}
+			var errs []error
+			for _, name := range args {
+				d, err := client.InspectImage(cmd.Context(), name, platform)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				list = append(list, d)
+			}
+			return errors.Join(append([]error{a.encode("json", list)}, errs...)...)
+		},
+	}
+	platformFlag(cmd, &platform, "print the image for this `platform`, such as linux/arm64 (default that of the host if it is present)")
+	return cmd
+}
+
+func (a *app) imageHistoryCommand() *cobra.Command {
+	var platform string
+	cmd := &cobra.Command{
+		Use:   "history IMAGE",
+		Short: "List the build steps of an image",
+		Long:  "List the steps of the build of an image, the newest first, with the sizes of the compressed layers that they added.",
+		Example: `  # List the steps of the build of an image
+  podstead image history docker.io/library/nginx:1.27
+
+  # List those of the image for another platform
+  podstead image history docker.io/library/nginx:1.27 --platform linux/arm64`,
+		Args:              oneImage,
+		ValidArgsFunction: a.completeImages,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.client(cmd)
+			if err != nil {
+				return err
+			}
+			d, err := client.InspectImage(cmd.Context(), args[0], platform)
+			if err != nil {
+				return err
+			}
+			return a.screen().Table(view.HistoryTable(d.History, time.Now()))
+		},
+	}
+	platformFlag(cmd, &platform, "list those of the image for this `platform`, such as linux/arm64 (default that of the host if it is present)")
+	return cmd
+}
+
+// oneImage requires exactly one argument.
+func oneImage(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(cmd, "%s requires one image, got %d", commandName(cmd), len(args))
+	}
+	return nil
+}
+
+// completeImages completes names of images if the daemon is running.
+func (a *app) completeImages(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	list, err := s.Client.Images(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := slices.DeleteFunc(imageNames(list.Items), func(name string) bool {
+		return !strings.HasPrefix(name, prefix) || slices.Contains(args, name)
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,109 @@
+package imagefile
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(t.Context(), dir); !errors.Is(err, ErrNoLayout) {
+		t.Errorf("error %v", err)
+	}
+	write(t, filepath.Join(dir, "oci-layout"), "{}")
+	write(t, filepath.Join(dir, "blobs/sha256/abc"), "blob")
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), dir)
+	if err != nil || a.Size != 6 {
+		t.Fatalf("size %d, %v", a.Size, err)
+	}
+	got := map[string]string{}
+	for r := tar.NewReader(a); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[h.Name] = string(data)
+	}
+	if len(got) != 2 || got["oci-layout"] != "{}" || got["blobs/sha256/abc"] != "blob" {
+		t.Errorf("files %q", got)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	// A reader that gives up ends the writer.
+	if a, err = Open(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.tar")
+	if _, err := Open(t.Context(), path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	write(t, path, "text")
+	a, err := Open(t.Context(), path)
+	if err != nil || a.Size != 4 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	defer a.Close()
+	if data, err := io.ReadAll(a); string(data) != "text" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.tar")
+	text := func(s string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
+	}
+	if err := Write(path, text("one")); err != nil {
+		t.Fatal(err)
+	}
+	lost := errors.New("connection lost")
+	err := Write(path, func(w io.Writer) error { return errors.Join(text("half")(w), lost) })
+	if !errors.Is(err, lost) {
+		t.Errorf("error %v", err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || string(data) != "one" {
+		t.Errorf("file %q, %v: want the old one", data, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+	if err := Write("/dev/null", text("device")); err != nil {
+		t.Error(err)
+	}
+	if err := Write(filepath.Join(dir, "none", "out.tar"), text("x")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,311 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+)
+
+// fakeStore is a [Store] in memory.
+type fakeStore struct {
+	entries []image.Entry
+	pull    error
+	onList  func()
+}
+
+func (s *fakeStore) Catalog(context.Context) ([]image.Entry, error) {
+	if s.onList != nil {
+		s.onList()
+	}
+	return slices.Clone(s.entries), nil
+}
+
+func (s *fakeStore) Detail(_ context.Context, record string) (image.Detail, error) {
+	for _, e := range s.entries {
+		if e.Record == record {
+			return image.Detail{
+				Entry:  e,
+				Config: ocispec.Image{History: []ocispec.History{{CreatedBy: "ADD"}, {CreatedBy: "CMD", EmptyLayer: true}}},
+				Layers: []ocispec.Descriptor{{Size: 5}, {Size: 7}},
+			}, nil
+		}
+	}
+	return image.Detail{}, errors.New("not found")
+}
+
+func (*fakeStore) Platform(text string) (string, error) {
+	if text == "bad" {
+		return "", errors.New("platform is invalid")
+	}
+	return text, nil
+}
+
+func (s *fakeStore) Pull(
+	_ context.Context, ref, _ string, _ spec.PullPolicy, progress func(image.Progress),
+) (string, image.Image, error) {
+	progress(image.Progress{Bytes: 1, TotalBytes: 2, TotalLayers: 1})
+	if s.pull != nil {
+		return "", image.Image{}, s.pull
+	}
+	e := entry(ref)
+	s.entries = append(s.entries, e)
+	return ref, image.Image{Name: ref, Pulled: true}, nil
+}
+
+func (s *fakeStore) Import(context.Context, io.Reader) ([]image.Image, error) {
+	if s.pull != nil {
+		return nil, s.pull
+	}
+	s.entries = append(s.entries, entry("docker.io/library/imported:1"))
+	return []image.Image{{Name: "docker.io/library/imported:1"}}, nil
+}
+
+func (*fakeStore) Export(_ context.Context, w io.Writer, records ...string) error {
+	_, err := io.WriteString(w, strings.Join(records, " "))
+	return err
+}
+
+func (s *fakeStore) Forget(_ context.Context, record string) error {
+	s.entries = slices.DeleteFunc(s.entries, func(e image.Entry) bool { return e.Record == record })
+	return nil
+}
+
+func (*fakeStore) Free(_ context.Context, remove func() error) (int64, error) { return 42, remove() }
+
+func entry(name string) image.Entry {
+	return image.Entry{
+		Image:    image.Image{Name: name, ConfigDigest: "sha256:config of " + name, Target: ocispec.Descriptor{Digest: digest.FromString(name)}},
+		Platform: "linux/amd64", Record: name,
+	}
+}
+
+// fakePods is a [Pods] and a [Files].
+type fakePods struct {
+	pods    []supervisor.Snapshot
+	planned []*spec.Pod
+	files   []*spec.Pod
+	err     error
+}
+
+func (p *fakePods) Pods() []supervisor.Snapshot { return p.pods }
+func (p *fakePods) Planned() []*spec.Pod        { return p.planned }
+
+func (p *fakePods) Definitions(context.Context) ([]*spec.Pod, error) { return p.files, p.err }
+
+func pod(name string, images ...string) *spec.Pod {
+	p := &spec.Pod{Name: name}
+	for _, i := range images {
+		p.Containers = append(p.Containers, spec.Container{Image: i})
+	}
+	return p
+}
+
+const nginx, redis = "docker.io/library/nginx:1", "docker.io/library/redis:1"
+
+// newHost returns a host with entries for all names, of which nginx is used by a pod that runs.
+func newHost(names ...string) (*fakeStore, *fakePods, *Images) {
+	s, p := &fakeStore{}, &fakePods{pods: []supervisor.Snapshot{{Pod: pod("web", "nginx:1")}}}
+	for _, name := range names {
+		s.entries = append(s.entries, entry(name))
+	}
+	return s, p, New(s, p, p)
+}
+
+func names(list []api.Image) []string {
+	names := []string{}
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
+}
+
+// wantStatus checks the status and the message of an error.
+func wantStatus(t *testing.T, err error, status int, message string) {
+	t.Helper()
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != status || !strings.Contains(e.Message, message) {
+		t.Errorf("error %#v, want status %d with %q", err, status, message)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	archived := entry("docker.io/library/shop:1")
+	record, err := image.ArchiveRecord("/a.tar", archived.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archived.Record, archived.Scoped = record, true
+	s, p, host := newHost(nginx, redis, "docker.io/library/shop:1", "docker.io/library/volume:1", "docker.io/library/spare:1")
+	foreign := entry(redis)
+	foreign.Foreign, foreign.Record, foreign.Platform = true, "platform/linux-arm64/"+redis, "linux/arm64"
+	s.entries = append(s.entries, archived, foreign)
+	shop := pod("shop", "shop:1")
+	shop.ImageArchives = []string{"/a.tar"}
+	volume := pod("volume", "redis@"+digest.FromString(redis).String())
+	volume.Volumes = []spec.Volume{{Image: &spec.ImageVolume{Reference: "volume:1"}}}
+	p.pods = append(p.pods, supervisor.Snapshot{Pod: shop, AtRest: true})
+	p.planned, p.files = []*spec.Pod{volume}, []*spec.Pod{pod("file", "redis:1")}
+	list, err := host.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for n, img := range list {
+		got[s.entries[n].Record] = strings.Join(img.Pods, ",") + " running " + strings.Join(img.Running, ",")
+	}
+	want := map[string]string{
+		nginx: "web running web", redis: "file,volume running volume", record: "shop running ", "docker.io/library/shop:1": " running ",
+		"docker.io/library/volume:1": "volume running volume", foreign.Record: " running ", "docker.io/library/spare:1": " running ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	s, p, host := newHost(nginx, redis, "docker.io/library/kept:1", "docker.io/library/spare:1")
+	s.entries[2].Kept = []string{"web"}
+	p.files = []*spec.Pod{pod("file", "redis:1"), pod("other", "redis:1")}
+	for _, c := range []struct {
+		name, platform string
+		force          bool
+		status         int
+		message        string
+	}{
+		{"nginx:1", "", false, http.StatusConflict, `remove image "docker.io/library/nginx:1": it is in use by pod "web"`},
+		{"nginx:1", "", true, http.StatusConflict, "in use"},
+		{"redis:1", "", false, http.StatusConflict, `pods file, other, which does not run, uses it`},
+		{"kept:1", "", false, http.StatusConflict, `it is kept for a rollback of pod "web"`},
+		{"none", "", false, http.StatusNotFound, `no such image "none"`},
+		{"spare:1", "linux/arm64", false, http.StatusNotFound, "for platform linux/arm64"},
+		{"spare:1", "bad", false, http.StatusBadRequest, "invalid"},
+		{"UPPER", "", false, http.StatusBadRequest, "UPPER"},
+	} {
+		_, err := host.Remove(t.Context(), c.name, c.platform, c.force)
+		wantStatus(t, err, c.status, c.message)
+	}
+	if len(s.entries) != 4 {
+		t.Fatalf("%d images are left", len(s.entries))
+	}
+	for _, name := range []string{"redis:1", "kept:1"} {
+		if _, err := host.Remove(t.Context(), name, "", true); err != nil {
+			t.Error(err)
+		}
+	}
+	removed, err := host.Remove(t.Context(), "spare:1", "linux/amd64", false)
+	if err != nil || removed.Freed != 42 || !cmp.Equal(names(removed.Items), []string{"docker.io/library/spare:1"}) {
+		t.Errorf("removed %+v, %v", removed, err)
+	}
+	p.err = errors.New("disk does not respond")
+	_, err = host.Remove(t.Context(), "nginx:1", "", false)
+	wantStatus(t, err, http.StatusInternalServerError, "disk does not respond")
+	if list, err := host.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("list without the pods directory: %v, %v", list, err)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	s, p, host := newHost(nginx, redis, "docker.io/library/kept:1", "docker.io/library/hand:1", "docker.io/library/spare:1")
+	s.entries[2].Kept = []string{"web"}
+	s.entries[3].ByHand = true
+	p.files = []*spec.Pod{pod("file", "redis:1")}
+	want := []string{"docker.io/library/spare:1"}
+	removed, err := host.Prune(t.Context(), false, true)
+	if err != nil || !cmp.Equal(names(removed.Items), want) || len(s.entries) != 5 {
+		t.Errorf("dry run: %+v, %v", removed, err)
+	}
+	// A pod that begins to use an image meanwhile keeps it.
+	lists := 0
+	s.onList = func() {
+		if lists++; lists == 1 {
+			p.planned = []*spec.Pod{pod("new", "spare:1")}
+		}
+	}
+	p.planned = nil
+	if removed, err = host.Prune(t.Context(), false, false); err != nil || len(removed.Items) > 0 {
+		t.Errorf("an image that a new pod uses: %+v, %v", removed, err)
+	}
+	s.onList, p.planned = nil, nil
+	if removed, err = host.Prune(t.Context(), false, false); err != nil || !cmp.Equal(names(removed.Items), want) || removed.Freed != 42 {
+		t.Errorf("prune: %+v, %v", removed, err)
+	}
+	removed, err = host.Prune(t.Context(), true, false)
+	if want := []string{"docker.io/library/hand:1"}; err != nil || !cmp.Equal(names(removed.Items), want) {
+		t.Errorf("prune all: %+v, %v", removed, err)
+	}
+	p.err = errors.New("disk does not respond")
+	if _, err := host.Prune(t.Context(), true, false); err == nil {
+		t.Error("pruned without knowing the files")
+	}
+}
+
+func TestPull(t *testing.T) {
+	s, _, host := newHost(nginx)
+	var progress []api.PullProgress
+	report := func(p api.PullProgress) { progress = append(progress, p) }
+	_, _, err := host.Pull(t.Context(), api.PullRequest{Name: "redis"}, report)
+	wantStatus(t, err, http.StatusBadRequest, "the name has no registry")
+	if e, _ := errors.AsType[*api.Error](err); e.Hint != "use a full name, such as docker.io/library/redis:latest" {
+		t.Errorf("hint %q", e.Hint)
+	}
+	for _, q := range []api.PullRequest{{Name: "UPPER"}, {Name: redis, Platform: "bad"}} {
+		_, _, err := host.Pull(t.Context(), q, report)
+		wantStatus(t, err, http.StatusBadRequest, "")
+	}
+	img, pulled, err := host.Pull(t.Context(), api.PullRequest{Name: "nginx:1"}, report) // the name of a local image
+	if err != nil || !pulled || img.Name != nginx || len(progress) != 1 || progress[0].Total != 2 {
+		t.Errorf("pulled %+v %t, %v, %v", img, pulled, progress, err)
+	}
+	for status, cause := range map[int]error{
+		http.StatusBadGateway:          &image.Error{Reason: image.ReasonPull, Message: "long", Err: errors.New("connection refused")},
+		http.StatusServiceUnavailable:  image.ErrClosed,
+		http.StatusInternalServerError: errors.New("something"),
+	} {
+		s.pull = cause
+		_, _, err := host.Pull(t.Context(), api.PullRequest{Name: redis}, report)
+		wantStatus(t, err, status, "")
+		_, err = host.Import(t.Context(), nil)
+		wantStatus(t, err, status, "")
+	}
+	s.pull = context.Canceled
+	if _, _, err := host.Pull(t.Context(), api.PullRequest{Name: redis}, report); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	s.pull = nil
+	list, err := host.Import(t.Context(), nil)
+	if err != nil || !cmp.Equal(names(list), []string{"docker.io/library/imported:1"}) {
+		t.Errorf("imported %v, %v", list, err)
+	}
+}
+
+func TestInspectAndExport(t *testing.T) {
+	_, _, host := newHost(nginx, redis)
+	d, err := host.Inspect(t.Context(), "nginx:1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []api.ImageHistory{{CreatedBy: "ADD", Size: 5}, {CreatedBy: "CMD"}, {Size: 7}}
+	if diff := cmp.Diff(want, d.History); diff != "" || !cmp.Equal(d.Pods, []string{"web"}) {
+		t.Errorf("detail %+v: %s", d, diff)
+	}
+	_, err = host.Inspect(t.Context(), "host:1/none:1", "")
+	wantStatus(t, err, http.StatusNotFound, "no such image")
+	var out strings.Builder
+	if err := host.Export(t.Context(), &out, "", []string{"nginx:1", redis, nginx}); err != nil || out.String() != nginx+" "+redis {
+		t.Errorf("exported %q, %v", out.String(), err)
+	}
+	wantStatus(t, host.Export(t.Context(), &out, "", []string{"none"}), http.StatusNotFound, "no such image")
+}

@@ -1,0 +1,131 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/image"
+)
+
+// Remove implements [api.Images]. All images that the name means are removed, or none.
+func (i *Images) Remove(ctx context.Context, name, platform string, force bool) (api.RemovedImages, error) {
+	var removed api.RemovedImages
+	var err error
+	removed.Freed, err = i.store.Free(ctx, func() error {
+		list, err := i.find(ctx, true)
+		if err != nil {
+			return err
+		}
+		chosen, err := i.choose(list, name, platform)
+		if err != nil {
+			return err
+		}
+		for n := range chosen {
+			if err := inUse(&chosen[n].Image, force); err != nil {
+				return err
+			}
+		}
+		for n := range chosen {
+			if err := i.store.Forget(ctx, chosen[n].entry.Record); err != nil && !image.IsNotFound(err) {
+				return err
+			}
+			removed.Items = append(removed.Items, chosen[n].Image)
+		}
+		return nil
+	})
+	if err != nil {
+		return removed, failure("remove image", name, err)
+	}
+	return removed, nil
+}
+
+// inUse returns an error for an image that must not be removed.
+func inUse(img *api.Image, force bool) error {
+	e := &api.Error{Status: http.StatusConflict}
+	switch {
+	case len(img.Running) > 0:
+		e.Message = fmt.Sprintf("remove image %q: it is in use by %s", img.Name, pods(img.Running))
+		e.Hint = "delete the pod with podstead delete " + img.Running[0]
+	case force:
+		return nil
+	case len(img.Pods) > 0:
+		e.Message = fmt.Sprintf("remove image %q: %s, which does not run, uses it", img.Name, pods(img.Pods))
+		e.Hint = "delete the pod with podstead delete " + img.Pods[0] + ", or remove the name of the image with --force"
+	case len(img.Generations) > 0:
+		e.Message = fmt.Sprintf("remove image %q: it is kept for a rollback of %s", img.Name, pods(img.Generations))
+		e.Hint = "remove the name with --force; the content remains until the rollback does not need it"
+	default:
+		return nil
+	}
+	return e
+}
+
+func pods(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("pod %q", names[0])
+	}
+	return "pods " + strings.Join(names, ", ")
+}
+
+// Prune implements [api.Images]. It looks at the pods again before each removal.
+func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages, error) {
+	var removed api.RemovedImages
+	prune := func() error {
+		list, err := i.find(ctx, true)
+		if err != nil {
+			return err
+		}
+		for n := range list {
+			if !prunable(&list[n].Image, all) {
+				continue
+			}
+			gone := dryRun
+			if !dryRun {
+				if gone, err = i.pruneOne(ctx, list[n].entry.Record, all); err != nil {
+					return err
+				}
+			}
+			if gone {
+				removed.Items = append(removed.Items, list[n].Image)
+			}
+		}
+		return nil
+	}
+	var err error
+	if dryRun {
+		err = prune()
+	} else {
+		removed.Freed, err = i.store.Free(ctx, prune)
+	}
+	if err != nil {
+		return removed, failure("prune images", "", err)
+	}
+	return removed, nil
+}
+
+// prunable reports whether nothing uses an image and, without all, no person has requested it.
+func prunable(img *api.Image, all bool) bool {
+	return !img.Used() && (all || img.Requested == "")
+}
+
+// pruneOne removes an image unless a pod has begun to use it.
+func (i *Images) pruneOne(ctx context.Context, record string, all bool) (bool, error) {
+	list, err := i.find(ctx, true)
+	if err != nil {
+		return false, err
+	}
+	for n := range list {
+		if list[n].entry.Record != record || !prunable(&list[n].Image, all) {
+			continue
+		}
+		err := i.store.Forget(ctx, record)
+		if image.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	return false, nil
+}

@@ -1,0 +1,31 @@
+package view
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTransfer checks that progress is one line on a terminal, and that there are only steps elsewhere.
+func TestTransfer(t *testing.T) {
+	var out strings.Builder
+	tr := Transfer{W: &out, Width: func() int { return 30 }}
+	tr.Bytes("Pulling image \"a\x1b:1\"", 0, 0)
+	tr.Bytes("Pulling image \"a\x1b:1\"", 1<<20, 4<<20)
+	tr.Bytes("Pulling image \"a\x1b:1\"", 1<<20, 4<<20) // the same text is not drawn again
+	tr.Step("a step")
+	tr.Bytes("Exporting", 5<<20, 0)
+	tr.Done()
+	tr.Done()
+	want := clearLine + `Pulling image "a\x1b:1"` + clearLine + `Pulling image "a\x1b:1": 1Mi ` + clearLine + "Exporting: 5Mi" + clearLine
+	if out.String() != want {
+		t.Errorf("terminal %q, want %q", out.String(), want)
+	}
+	out.Reset()
+	tr = Transfer{W: &out}
+	tr.Bytes("Pulling", 1, 2)
+	tr.Step("a \x1bstep")
+	tr.Done()
+	if want := "podstead: a \\x1bstep\n"; out.String() != want {
+		t.Errorf("elsewhere %q, want %q", out.String(), want)
+	}
+}

@@ -1,0 +1,183 @@
+package image
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/platforms"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podstead/podstead/spec"
+)
+
+const (
+	// labelByHand marks the leases that record which images a person has pulled or imported. Its value is the name of the image's record. It
+	// is not a label of the record, because a pull for a pod replaces these.
+	labelByHand = "podstead.io/by-hand"
+	// byHandPrefix starts the IDs of these leases.
+	byHandPrefix = "podstead-by-hand-"
+)
+
+func byHandLease(record string) leases.Lease {
+	return leases.Lease{ID: byHandPrefix + digest.FromString(record).Encoded()}
+}
+
+// mark records that a person requested an image. It reports whether that is new.
+func (s *Store) mark(ctx context.Context, record string) (created bool, err error) {
+	_, err = s.client.LeasesService().Create(ctx, leases.WithID(byHandLease(record).ID), leases.WithLabel(labelByHand, record))
+	if err != nil && !errdefs.IsAlreadyExists(err) {
+		return false, fmt.Errorf("mark image: %w", err)
+	}
+	return err == nil, nil
+}
+
+// unmark is the reverse of mark.
+func (s *Store) unmark(ctx context.Context, record string) error {
+	if err := s.client.LeasesService().Delete(ctx, byHandLease(record)); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove mark of image: %w", err)
+	}
+	return nil
+}
+
+// marked returns the records of the images that a person requested. Some may not exist.
+func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
+	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelByHand))
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", err)
+	}
+	records := map[string]bool{}
+	for _, l := range list {
+		records[l.Labels[labelByHand]] = true
+	}
+	return records, nil
+}
+
+// PullByHand is [Scope.Ensure] for a person, without archives. The image is kept until it is removed by name. For a platform other than that
+// of the host, pods do not see the image.
+func (s *Store) PullByHand(
+	ctx context.Context, ref string, platform Platform, policy spec.PullPolicy, progress func(Progress),
+) (img Image, err error) {
+	name, _, err := parse(ref)
+	if err != nil {
+		return Image{}, err
+	}
+	record := platform.Record(name)
+	// It is marked before the pull, so that no prune removes it after that.
+	created, err := s.mark(ctx, record)
+	if err != nil {
+		return Image{}, fail(ctx, ReasonInspect, "pull image", ref, err)
+	}
+	if platform.foreign() {
+		img, err = s.ensureForeign(ctx, ref, name, platform, policy, progress)
+	} else {
+		img, err = s.In().Ensure(ctx, ref, policy, progress)
+	}
+	if err == nil {
+		_, err = s.mark(ctx, record) // again: it may have been removed during the pull
+		return img, err
+	}
+	if created {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		if _, gerr := s.client.ImageService().Get(ctx, record); errdefs.IsNotFound(gerr) {
+			err = errors.Join(err, s.unmark(ctx, record))
+		}
+	}
+	return Image{}, err
+}
+
+// Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They are
+// kept until they are removed by name. An existing name refers to the new image afterwards. The error is an *Error or the error of ctx.
+func (s *Store) Import(ctx context.Context, r io.Reader) ([]Image, error) {
+	list, err := s.importByHand(ctx, r)
+	if err != nil {
+		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
+	}
+	return list, nil
+}
+
+func (s *Store) importByHand(ctx context.Context, r io.Reader) (list []Image, err error) {
+	m := &meter{}
+	release, err := s.imports.hold(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	b, err := s.newBudget(m.add)
+	if err != nil {
+		return nil, err
+	}
+	counted := readerFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		b.mu.Lock()
+		b.compressed += int64(n) // the size of a stream is not known before its end
+		b.mu.Unlock()
+		return n, err
+	})
+	err = s.leased(ctx, workImport+"by hand "+rand.Text(), discard, func(ctx context.Context) error {
+		records, err := s.readArchive(ctx, cancelled(ctx, counted), b)
+		if err != nil {
+			return err
+		}
+		if list, err = s.completeAll(ctx, records); err != nil {
+			return err
+		}
+		return s.nameByHand(ctx, records, list)
+	})
+	return list, b.explain(err)
+}
+
+// nameByHand creates the records of imported images.
+func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image) error {
+	for i, rec := range records {
+		if _, err := s.mark(ctx, rec.Name); err != nil {
+			return err
+		}
+		rec.Labels = map[string]string{labelArchive: "by hand"} // containerd drops labels without a value
+		named, err := s.name(ctx, rec)
+		if err != nil {
+			return fmt.Errorf("image %q: %w", rec.Name, err)
+		}
+		list[i].CreatedAt = named.CreatedAt
+	}
+	return nil
+}
+
+// Platform is the platform of an image; the zero value is that of the host.
+type Platform struct {
+	name    string // empty: that of the host
+	matcher platforms.MatchComparer
+}
+
+// ParsePlatform parses a platform such as linux/arm64; empty: that of the host.
+func (s *Store) ParsePlatform(text string) (Platform, error) {
+	if text == "" {
+		return Platform{}, nil
+	}
+	p, err := platforms.Parse(text)
+	if err != nil {
+		return Platform{}, fmt.Errorf("platform %q: %w", text, err)
+	}
+	if p = platforms.Normalize(p); s.platform.Match(p) {
+		return Platform{}, nil
+	}
+	return Platform{name: platforms.Format(p), matcher: platforms.OnlyStrict(p)}, nil
+}
+
+// PlatformName returns the normalized name of a platform such as linux/arm64; empty: that of the host.
+func (s *Store) PlatformName(text string) (string, error) {
+	p, err := s.ParsePlatform(text)
+	if err == nil && !p.foreign() {
+		return platforms.DefaultString(), nil
+	}
+	return p.name, err
+}
+
+// foreign reports whether the platform is not that of the host.
+func (p Platform) foreign() bool { return p.name != "" }

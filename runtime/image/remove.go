@@ -1,0 +1,144 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/images"
+	imagearchive "github.com/containerd/containerd/v2/core/images/archive"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
+)
+
+// Forget removes the record of an image, and the note that a person requested it. Content that nothing else refers to remains on disk until
+// [Store.Free]. The error for an unknown record is found by [IsNotFound].
+func (s *Store) Forget(ctx context.Context, record string) error {
+	if err := s.unmark(ctx, record); err != nil { // first: after an interruption the image is one that prune removes
+		return err
+	}
+	return s.client.ImageService().Delete(ctx, record)
+}
+
+// Free deletes content that nothing refers to from the disk, and returns its size. It calls remove first.
+func (s *Store) Free(ctx context.Context, remove func() error) (freed int64, err error) {
+	before, err := s.usage(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := remove(); err != nil {
+		return 0, err
+	}
+	if err := s.collect(ctx); err != nil {
+		return 0, err
+	}
+	after, err := s.usage(ctx)
+	if err != nil {
+		return 0, err
+	}
+	maps.DeleteFunc(before, func(key string, _ int64) bool { _, remains := after[key]; return remains })
+	for _, size := range before {
+		freed += size
+	}
+	return freed, nil
+}
+
+// usage returns the sizes of the content and the unpacked layers of images on disk.
+func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	err := s.client.ContentStore().Walk(ctx, func(i content.Info) error {
+		sizes["content "+i.Digest.String()] = i.Size
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("measure content: %w", err)
+	}
+	sn := s.client.SnapshotService(s.opts.Snapshotter)
+	var layers []string
+	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		if i.Kind == snapshots.KindCommitted {
+			layers = append(layers, i.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("measure layers: %w", err)
+	}
+	for _, name := range layers { // not within the walk, which holds a transaction
+		u, err := sn.Usage(ctx, name)
+		if errdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("measure layer %s: %w", name, err)
+		}
+		sizes["layer "+name] = u.Size
+	}
+	return sizes, nil
+}
+
+// configOf returns the digest of the configuration that a manifest refers to; empty: the content is not present, or not a manifest.
+func (s *Store) configOf(ctx context.Context, manifest string) (string, error) {
+	i, err := s.client.ContentStore().Info(ctx, digest.Digest(manifest))
+	if errdefs.IsNotFound(err) {
+		return "", nil
+	}
+	return i.Labels[labelConfig], err
+}
+
+// Export writes an archive in the OCI layout that also has the Docker layout's manifest.json. It has the images of these records, each with
+// the manifest of its platform only. They are not deleted from disk while they are written.
+func (s *Store) Export(ctx context.Context, w io.Writer, records ...string) (err error) {
+	lm := s.client.LeasesService()
+	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
+	if err != nil {
+		return fmt.Errorf("create lease: %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		if derr := lm.Delete(ctx, lease); derr != nil && !errdefs.IsNotFound(derr) && err == nil {
+			err = fmt.Errorf("delete lease: %w", derr)
+		}
+	}()
+	opts := make([]imagearchive.ExportOpt, len(records))
+	for i, record := range records {
+		rec, err := s.client.ImageService().Get(ctx, record)
+		if err != nil {
+			return err
+		}
+		d, err := s.detail(ctx, rec)
+		if err != nil {
+			return err
+		}
+		if d.Damaged {
+			return fmt.Errorf("image %q: %w", d.Name, errDamaged)
+		}
+		if err := lm.AddResource(ctx, lease, leases.Resource{ID: d.manifest.Digest.String(), Type: contentResource}); err != nil {
+			return fmt.Errorf("add content to lease: %w", err)
+		}
+		if err := s.allPresent(ctx, &d); err != nil {
+			return err
+		}
+		opts[i] = imagearchive.WithManifest(d.manifest, d.Name)
+	}
+	return imagearchive.Export(ctx, s.client.ContentStore(), w, opts...)
+}
+
+// allPresent checks that the content of an image is present, before anything is written. An unpacked image does not need its layers.
+func (s *Store) allPresent(ctx context.Context, d *Detail) error {
+	children, err := images.Children(ctx, s.client.ContentStore(), d.manifest)
+	if err != nil {
+		return err
+	}
+	for _, c := range children {
+		if _, err := s.client.ContentStore().Info(ctx, c.Digest); err != nil {
+			return fmt.Errorf("image %q: %w: %w", d.Name, errDamaged, err)
+		}
+	}
+	return nil
+}

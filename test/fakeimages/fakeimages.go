@@ -1,0 +1,135 @@
+// Package fakeimages has the images of a host in memory, for tests of the API and of the commands.
+package fakeimages
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/podstead/podstead/api"
+)
+
+// Images implements [api.Images]. An archive is the name of its image.
+type Images struct {
+	// OnPull is called by Pull; nil: the image is pulled. Its error is that of Pull.
+	OnPull func(ctx context.Context, q api.PullRequest, progress func(api.PullProgress)) error
+	// OnExport is called by Export after the names are written; nil: not called.
+	OnExport func() error
+
+	mu   sync.Mutex
+	list []api.Image
+}
+
+// Add adds an image.
+func (i *Images) Add(img api.Image) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.list = append(i.list, img)
+}
+
+// List returns the images.
+func (i *Images) List(context.Context) ([]api.Image, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.list), nil
+}
+
+func (i *Images) find(name string) (api.Image, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, img := range i.list {
+		if img.Name == name {
+			return img, nil
+		}
+	}
+	return api.Image{}, &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no such image %q", name), Hint: "list images with podstead image ls"}
+}
+
+// Inspect returns an image with two steps in its history.
+func (i *Images) Inspect(_ context.Context, name, _ string) (api.ImageDetail, error) {
+	img, err := i.find(name)
+	return api.ImageDetail{
+		Image: img, Platforms: []string{img.Platform}, Layers: []api.ImageLayer{{Digest: "sha256:1", Size: 1 << 20}},
+		History: []api.ImageHistory{{CreatedBy: "ADD  rootfs\n/", Size: 1 << 20}, {CreatedBy: "CMD sh", Comment: "buildkit"}},
+	}, err
+}
+
+// Pull adds an image.
+func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.PullProgress)) (api.Image, bool, error) {
+	if i.OnPull != nil {
+		if err := i.OnPull(ctx, q, progress); err != nil {
+			return api.Image{}, false, err
+		}
+	}
+	img := api.Image{Name: q.Name, Digest: "sha256:0123456789abcdef", Platform: q.Platform, Requested: api.ImagePulled, Foreign: q.Platform != ""}
+	i.Add(img)
+	return img, q.Policy == "Always", nil
+}
+
+// Import adds the image whose name the archive is.
+func (i *Images) Import(_ context.Context, archive io.Reader) ([]api.Image, error) {
+	name, err := io.ReadAll(archive)
+	if err != nil {
+		return nil, &api.Error{Status: http.StatusBadGateway, Message: "import images: " + err.Error()}
+	}
+	if len(name) > 100 {
+		return nil, &api.Error{Status: http.StatusBadGateway, Message: "import images: not an image archive"}
+	}
+	img := api.Image{Name: string(name), Digest: "sha256:0123456789abcdef", Requested: api.ImageImported}
+	i.Add(img)
+	return []api.Image{img}, nil
+}
+
+// Export writes the names.
+func (i *Images) Export(_ context.Context, w io.Writer, _ string, names []string) error {
+	for _, name := range names {
+		if _, err := i.find(name); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, name); err != nil {
+			return err
+		}
+	}
+	if i.OnExport != nil {
+		return i.OnExport()
+	}
+	return nil
+}
+
+// Remove removes an image that no pod uses.
+func (i *Images) Remove(_ context.Context, name, _ string, force bool) (api.RemovedImages, error) {
+	img, err := i.find(name)
+	if err != nil {
+		return api.RemovedImages{}, err
+	}
+	if len(img.Pods) > 0 && !force {
+		return api.RemovedImages{}, &api.Error{Status: http.StatusConflict, Message: fmt.Sprintf("remove image %q: it is in use by pod %q", name, img.Pods[0])}
+	}
+	return i.remove(func(img *api.Image) bool { return img.Name == name }), nil
+}
+
+// Prune removes the images that nothing uses.
+func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages, error) {
+	unused := func(img *api.Image) bool { return !img.Used() && (all || img.Requested == "") }
+	if !dryRun {
+		return i.remove(unused), nil
+	}
+	list, err := i.List(ctx)
+	return api.RemovedImages{Items: slices.DeleteFunc(list, func(img api.Image) bool { return !unused(&img) })}, err
+}
+
+func (i *Images) remove(which func(img *api.Image) bool) (removed api.RemovedImages) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.list = slices.DeleteFunc(i.list, func(img api.Image) bool {
+		gone := which(&img)
+		if gone {
+			removed.Items, removed.Freed = append(removed.Items, img), removed.Freed+img.Size
+		}
+		return gone
+	})
+	return removed
+}
