@@ -36,7 +36,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	}
 	s.session(w, r, receive, func(ctx context.Context, conn *channel.Conn) (int, error) {
 		defer context.AfterFunc(ctx, func() { _ = opened.Close() })()
-		return serveAttach(conn, opened, q)
+		return serveAttach(conn, opened, q) //nolint:contextcheck // the end of ctx closes the session and the connection
 	})
 }
 

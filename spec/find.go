@@ -16,7 +16,9 @@ func (p *Pod) Container(name string) *Container {
 }
 
 // ArchivesOf returns the archives that can contain the image of a container.
-func (p *Pod) ArchivesOf(c *Container) []string { return slices.Concat(p.ImageArchives, c.ImageArchives) }
+func (p *Pod) ArchivesOf(c *Container) []string {
+	return slices.Concat(p.ImageArchives, c.ImageArchives)
+}
 
 // PortNumber resolves the port of a probe or a hook of the container to a number from 1 to 65535.
 func (c *Container) PortNumber(p Port) (int, error) {

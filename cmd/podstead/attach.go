@@ -72,8 +72,7 @@ func (a *app) attach(cmd *cobra.Command, args []string, f *attachFlags) error {
 		o.Container = c.Name
 		a.checkStreams(c, &f.streams)
 	}
-	_, err = a.attachSession(cmd, client, &f.streams, pod.Metadata.Name, o)
-	return err
+	return a.attachSession(cmd, client, &f.streams, pod.Metadata.Name, o)
 }
 
 // attachable returns the container of a pod to attach to, nil if there is none of this name.
@@ -112,12 +111,11 @@ func (a *app) checkStreams(c *spec.Container, f *streamFlags) {
 	}
 }
 
-// attachSession attaches the streams of this command to a container. It returns true if the container has exited; a code other than 0 is an
-// error with this code.
-func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFlags, pod string, o api.AttachOptions) (exited bool, err error) {
+// attachSession attaches the streams of this command to a container. An exit code other than 0 is an error with this code.
+func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFlags, pod string, o api.AttachOptions) error {
 	keys, err := terminal.ParseKeys(f.detachKeys)
 	if err != nil {
-		return false, usage(cmd, "--detach-keys: %w", err)
+		return usage(cmd, "--detach-keys: %w", err)
 	}
 	raw := f.tty && f.stdin
 	if raw && !terminal.IsTerminal(a.in) {
@@ -139,7 +137,7 @@ func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFla
 		code, err = client.Attach(ctx, pod, o)
 		return err
 	})
-	return err == nil, a.attachEnd(f, pod, o.Container, code, err)
+	return a.attachEnd(f, pod, o.Container, code, err)
 }
 
 // attachEnd returns the error of an attach session that has ended.

@@ -101,7 +101,8 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 	return a.attachDebugger(cmd, client, f, pod, name)
 }
 
-// attachDebugger attaches to an ephemeral container when it has started. The output of one that has exited by then is in its log.
+// attachDebugger attaches to an ephemeral container when it has started. Of one without input, and of one that has exited by then, it prints
+// the log, which has all output: the shim keeps none for clients that attach later.
 func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
 	state, err := debug.Await(cmd.Context(), client, pod.UID, name)
 	if e, ok := errors.AsType[*debug.StartError](err); ok {
@@ -114,18 +115,18 @@ func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFla
 	if err != nil || !f.attach {
 		return err
 	}
-	if state.Running != nil {
+	if state.Running != nil && f.streams.stdin {
 		o := api.AttachOptions{UID: pod.UID, Container: name, FromStart: true}
-		_, err := a.attachSession(cmd, client, &f.streams, pod.Name, o)
+		err := a.attachSession(cmd, client, &f.streams, pod.Name, o)
 		if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonNotRunning {
 			return err
 		}
 	}
-	return a.finishedDebugger(cmd.Context(), client, f, pod, name)
+	return a.followDebugger(cmd.Context(), client, f, pod, name)
 }
 
-// finishedDebugger prints the log of an ephemeral container that has exited, and returns its exit code.
-func (a *app) finishedDebugger(ctx context.Context, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
+// followDebugger prints the log of an ephemeral container until it has exited, and returns its exit code.
+func (a *app) followDebugger(ctx context.Context, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
 	for l, err := range client.Output(ctx, pod.Name, api.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}) {
 		if err != nil {
 			return err

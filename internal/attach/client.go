@@ -159,7 +159,7 @@ func (c *client) readInput() {
 		if err != nil {
 			return
 		}
-		switch k {
+		switch k { //nolint:exhaustive // clients send no others
 		case kindStdin:
 			err = c.writeStdin(payload)
 		case kindStdinClosed:

@@ -64,7 +64,7 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 		Host:        s.config.Host,
 	}
 	if n.container.TargetContainerName != "" {
-		if in.Namespaces.PID, err = s.processNamespace(ctx, n.uid, n.container.TargetContainerName); err != nil {
+		if in.PID, err = s.processNamespace(ctx, n.uid, n.container.TargetContainerName); err != nil {
 			return oci.Input{}, err
 		}
 	}

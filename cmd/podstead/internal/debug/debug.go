@@ -40,15 +40,15 @@ var Profiles = []string{"general", "baseline", "restricted"}
 
 // security returns the security context of the container, empty for the default.
 func (c *Container) security() (string, error) {
-	switch {
-	case c.Profile == "" || c.Profile == "general":
+	switch c.Profile {
+	case "", "general":
 		if c.Target == "" {
 			return "", nil
 		}
 		return `{ capabilities = { add = ["SYS_PTRACE"] } }`, nil
-	case c.Profile == "baseline":
+	case "baseline":
 		return "", nil
-	case c.Profile == "restricted":
+	case "restricted":
 		return `{ runAsNonRoot = true, runAsUser = 65534, allowPrivilegeEscalation = false, capabilities = { drop = ["ALL"] }, seccompProfile = { type = "RuntimeDefault" } }`, nil
 	}
 	return "", fmt.Errorf("--profile %q: must be one of %s", c.Profile, strings.Join(Profiles, ", "))
