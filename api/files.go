@@ -37,7 +37,7 @@ type ContainerFiles interface {
 
 // FileStat describes a file of a container.
 type FileStat struct {
-	// Path is the absolute path, without symbolic links at its end. It can be any bytes.
+	// Path is the absolute path, with the final symbolic links resolved. It can be any bytes.
 	Path []byte `json:"path"`
 	// Type is file, directory or other.
 	Type FileType `json:"type"`

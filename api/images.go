@@ -34,7 +34,7 @@ type Image struct {
 	Pods []string `json:"pods,omitempty"`
 	// Running are those of them that are not at rest.
 	Running []string `json:"running,omitempty"`
-	// Generations are the pods of which a generation that is kept for a rollback ran the image.
+	// Generations are the pods that keep a generation with the image for a rollback.
 	Generations []string `json:"generations,omitempty"`
 	// Requested is [ImagePulled] or [ImageImported] if a person has requested the image. Otherwise it is empty.
 	Requested string `json:"requested,omitempty"`
@@ -63,7 +63,7 @@ type ImageList struct {
 // ImageDetail is an image with its configuration.
 type ImageDetail struct {
 	Image
-	// Platforms are those that the image has in its registry, as far as its index says.
+	// Platforms are those in the index of the image.
 	Platforms []string          `json:"platforms"`
 	Author    string            `json:"author,omitempty"`
 	Created   *time.Time        `json:"created,omitempty"` // when the image was built
