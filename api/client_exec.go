@@ -94,7 +94,7 @@ func (c *Client) session(ctx context.Context, path string, q url.Values, s *Stre
 	select {
 	case err = <-written:
 	case <-copying.Done(): // a stream that failed, or the caller
-		conn.Close() //nolint:contextcheck // it waits for nothing but the connection's goroutines
+		conn.Close()
 		err = <-written
 	}
 	if ctx.Err() != nil {
@@ -123,7 +123,7 @@ func (c *Client) connect(ctx context.Context, path string, q url.Values, receive
 // send copies input and sizes to a connection until the context ends.
 func (s *Streams) send(ctx context.Context, conn *channel.Conn) {
 	if s.Stdin != nil {
-		go func() {
+		go func() { //nolint:contextcheck // a connection has the context of its own life
 			w := conn.Writer(channel.Stdin)
 			if _, err := io.Copy(w, s.Stdin); err == nil {
 				_ = w.Close() // the end of the session reports the loss of the connection
@@ -136,7 +136,7 @@ func (s *Streams) send(ctx context.Context, conn *channel.Conn) {
 			if !ok {
 				return
 			}
-			if conn.Resize(size) != nil {
+			if conn.Resize(size) != nil { //nolint:contextcheck // as above
 				return
 			}
 		case <-ctx.Done():

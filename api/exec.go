@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podstead/podstead/api/channel"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/spec"
@@ -90,19 +92,22 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []chann
 		code, err := run(ctx, conn)
 		done <- result{code, err}
 	}()
+	finish := func(status metav1.Status) { //nolint:contextcheck // a connection has its own timeouts
+		_ = conn.Finish(status) // a client that is lost gets no status
+	}
 	select {
 	case ended := <-done:
+		status := statusOf(ended.code, ended.err)
 		if r.Context().Err() != nil {
-			_ = conn.Finish(stoppedStatus())
-			return
+			status = stoppedStatus()
 		}
-		_ = conn.Finish(statusOf(ended.code, ended.err)) // a client that is lost gets none
+		finish(status)
 	case <-conn.Done():
 		cancel()
 		<-done
 	case <-r.Context().Done(): // output that the client does not receive must not delay the end
 		cancel()
-		_ = conn.Finish(stoppedStatus())
+		finish(stoppedStatus())
 		<-done
 	}
 }

@@ -136,11 +136,13 @@ func TestExecErrors(t *testing.T) {
 		{"unknown pod", "none", api.ExecOptions{Command: []string{"echo"}}, &api.Error{Status: 404, Message: `no such pod "none"`}},
 		{"other UID", "web", api.ExecOptions{Command: []string{"echo"}, UID: "x"}, &api.Error{Status: 404, Message: `no such pod "web"`}},
 		{
-			"unknown container", "web", api.ExecOptions{Command: []string{"echo"}, Container: "x"},
+			"unknown container", "web",
+			api.ExecOptions{Command: []string{"echo"}, Container: "x"},
 			&api.Error{Status: 404, Message: `pod "web" has no container "x"`, Hint: "use one of main, side, init"},
 		},
 		{
-			"terminated container", "web", api.ExecOptions{Command: []string{"echo"}, Container: "init"},
+			"terminated container", "web",
+			api.ExecOptions{Command: []string{"echo"}, Container: "init"},
 			&api.Error{
 				Status: 409, Reason: api.ReasonNotRunning, Message: `container "init" of pod "web" is not running: Completed (exit code 0)`,
 				Hint: "run podstead why web",

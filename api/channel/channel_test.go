@@ -74,7 +74,7 @@ func newServer(t *testing.T, l limits) *server {
 // connect returns both sides of a session.
 func (s *server) connect(t *testing.T, l limits, subprotocols []string) (server, client *Conn) {
 	t.Helper()
-	client, _, err := dial(t.Context(), s.client, "http://podstead/", nil, l, subprotocols, []ID{Stdin, Stdout, Stderr})
+	client, _, err := dial(t.Context(), s.client, "http://podstead/", nil, l, subprotocols, []ID{Stdin, Stdout, Stderr}) //nolint:bodyclose // nil without an error
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (s *server) connect(t *testing.T, l limits, subprotocols []string) (server,
 // raw returns the server's side of a session with a client that only sends what the test sends.
 func (s *server) raw(t *testing.T, subprotocols []string) (*Conn, *websocket.Conn) {
 	t.Helper()
-	ws, _, err := websocket.Dial(t.Context(), "http://podstead/", &websocket.DialOptions{HTTPClient: s.client, Subprotocols: subprotocols})
+	ws, _, err := websocket.Dial(t.Context(), "http://podstead/", &websocket.DialOptions{HTTPClient: s.client, Subprotocols: subprotocols}) //nolint:bodyclose // the package closes it
 	if err != nil {
 		t.Fatal(err)
 	}

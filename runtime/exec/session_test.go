@@ -57,11 +57,15 @@ func TestEditSession(t *testing.T) {
 	}{
 		{"without a terminal", session.Command{Args: args}, nil, specs.Process{Args: args}},
 		{
-			"terminal", session.Command{Args: args, TTY: true, Size: session.Size{Width: 80, Height: 25}}, []string{"A=1"},
+			"terminal",
+			session.Command{Args: args, TTY: true, Size: session.Size{Width: 80, Height: 25}},
+			[]string{"A=1"},
 			specs.Process{Args: args, Terminal: true, ConsoleSize: &specs.Box{Width: 80, Height: 25}, Env: []string{"A=1", "TERM=xterm"}},
 		},
 		{
-			"terminal of the container", session.Command{Args: args, TTY: true}, []string{"TERM=linux"},
+			"terminal of the container",
+			session.Command{Args: args, TTY: true},
+			[]string{"TERM=linux"},
 			specs.Process{Args: args, Terminal: true, Env: []string{"TERM=linux"}},
 		},
 	} {

@@ -97,8 +97,11 @@ func TestExec(t *testing.T) {
 		{"exit code without message", "", []string{"-q", "web", "--", "sh", "-c", "exit 7"}, result{7, "", ""}},
 		{"signal", "", []string{"web", "-q", "--", "sh", "-c", "kill -9 $$"}, result{137, "", ""}},
 		{"without dashes", "", []string{"pod/web", "-c", "other", "id", "-u"}, result{0, "0\n", ""}},
-		{"environment", "", []string{"web", "sh", "-c", "echo $A; pwd; id -u; grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; cmp /proc/self/cgroup /proc/1/cgroup && echo same limits; echo ${TERM-none}"},
-			result{0, "1\n/tmp\n1000\nNoNewPrivs:\t1\nSeccomp:\t2\nsame limits\nnone\n", ""}},
+		{
+			"environment", "",
+			[]string{"web", "sh", "-c", "echo $A; pwd; id -u; grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; cmp /proc/self/cgroup /proc/1/cgroup && echo same limits; echo ${TERM-none}"},
+			result{0, "1\n/tmp\n1000\nNoNewPrivs:\t1\nSeccomp:\t2\nsame limits\nnone\n", ""},
+		},
 		{"input", "some\x00\xff", []string{"-i", "web", "--", "sh", "-c", "cat; echo end"}, result{0, "some\x00\xffend\n", ""}},
 		{"input that is not passed", "some", []string{"web", "--", "cat"}, result{}},
 		{"input that is not read", strings.Repeat("y\n", 1<<20), []string{"-i", "web", "--", "sh", "-c", "exec <&-; echo done"}, result{0, "done\n", ""}},
