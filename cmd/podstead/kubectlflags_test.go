@@ -56,7 +56,7 @@ func TestFieldSelector(t *testing.T) {
 		"status.podIP=":                           "db job web",
 	} {
 		names := ""
-		for _, name := range strings.Fields(want) {
+		for name := range strings.FieldsSeq(want) {
 			names += "pod/" + name + "\n"
 		}
 		h.want(t, "get -o name --field-selector "+selector, names)

@@ -127,7 +127,7 @@ func TestTimeout(t *testing.T) {
 	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 200 * time.Millisecond}
 	for _, step := range []transcript.Step{
 		{Command: "sleep 1000 & sleep 1000"},
-		{Command: "echo a; trap '' INT; sleep 1000; sleep 1000", Interrupt: true},
+		{Command: "trap '' INT; echo a; sleep 1000; sleep 1000", Interrupt: true},
 		{Command: "echo a; sleep 1000", Interrupt: true, Checked: true, Output: []string{"b"}},
 	} {
 		if err := shell.Run(t.Context(), &step); err == nil || !strings.Contains(err.Error(), "not finished after 200ms") {
