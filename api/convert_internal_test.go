@@ -98,7 +98,7 @@ func set(v reflect.Value, path string, depth int) {
 		v.Set(reflect.ValueOf(time.Unix(n, 0).UTC()))
 		return
 	}
-	switch v.Kind() { //nolint:exhaustive // interfaces stay nil
+	switch v.Kind() {
 	case reflect.String:
 		v.SetString(path)
 	case reflect.Bool:
@@ -132,26 +132,41 @@ func set(v reflect.Value, path string, depth int) {
 // TestWords requires that the words of the supervisor are those of the API. To rename one in the supervisor, convert it.
 func TestWords(t *testing.T) {
 	for _, pair := range [][2]string{
-		{string(lifecycle.PhasePending), string(PhasePending)}, {string(lifecycle.PhaseRunning), string(PhaseRunning)},
-		{string(lifecycle.PhaseSucceeded), string(PhaseSucceeded)}, {string(lifecycle.PhaseFailed), string(PhaseFailed)},
+		{string(lifecycle.PhasePending), string(PhasePending)},
+		{string(lifecycle.PhaseRunning), string(PhaseRunning)},
+		{string(lifecycle.PhaseSucceeded), string(PhaseSucceeded)},
+		{string(lifecycle.PhaseFailed), string(PhaseFailed)},
 		{string(lifecycle.PhaseUnknown), string(PhaseUnknown)},
-		{string(lifecycle.PodReady), string(PodReady)}, {string(lifecycle.PodInitialized), string(PodInitialized)},
-		{string(lifecycle.ContainersReady), string(ContainersReady)}, {string(lifecycle.PodWaitedFor), string(PodWaitedFor)},
-		{string(supervisor.StateNotDurable), string(StateNotDurable)}, {string(supervisor.RemovalFailed), string(RemovalFailed)},
+		{string(lifecycle.PodReady), string(PodReady)},
+		{string(lifecycle.PodInitialized), string(PodInitialized)},
+		{string(lifecycle.ContainersReady), string(ContainersReady)},
+		{string(lifecycle.PodWaitedFor), string(PodWaitedFor)},
+		{string(supervisor.StateNotDurable), string(StateNotDurable)},
+		{string(supervisor.RemovalFailed), string(RemovalFailed)},
 		{string(supervisor.ShimUnresponsive), string(ShimUnresponsive)},
-		{string(lifecycle.ReasonWaitingFor), string(ReasonWaitingFor)}, {string(lifecycle.ReasonPodInitializing), string(ReasonPodInitializing)},
-		{string(lifecycle.ReasonCompleted), string(ReasonCompleted)}, {string(lifecycle.ReasonQuarantined), string(ReasonQuarantined)},
+		{string(lifecycle.ReasonWaitingFor), string(ReasonWaitingFor)},
+		{string(lifecycle.ReasonPodInitializing), string(ReasonPodInitializing)},
+		{string(lifecycle.ReasonCompleted), string(ReasonCompleted)},
+		{string(lifecycle.ReasonQuarantined), string(ReasonQuarantined)},
 		{string(lifecycle.ReasonUnexpectedAdmissionError), string(reasonUnexpectedAdmissionError)},
-		{podfiles.ReasonInvalidFile, string(ReasonInvalidFile)}, {podfiles.ReasonRejected, string(ReasonRejected)},
+		{podfiles.ReasonInvalidFile, string(ReasonInvalidFile)},
+		{podfiles.ReasonRejected, string(ReasonRejected)},
 		{podfiles.ReasonRolledBack, string(ReasonRolledBack)},
-		{string(podfiles.Created), string(PodCreated)}, {string(podfiles.Configured), string(PodConfigured)},
-		{string(podfiles.Unchanged), string(PodUnchanged)}, {string(podfiles.Pruned), string(PodPruned)},
-		{string(generation.Progressing), string(GenerationProgressing)}, {string(generation.Ready), string(GenerationReady)},
-		{string(generation.Failed), string(GenerationFailed)}, {string(generation.RolledBack), string(GenerationRolledBack)},
+		{string(podfiles.Created), string(PodCreated)},
+		{string(podfiles.Configured), string(PodConfigured)},
+		{string(podfiles.Unchanged), string(PodUnchanged)},
+		{string(podfiles.Pruned), string(PodPruned)},
+		{string(generation.Progressing), string(GenerationProgressing)},
+		{string(generation.Ready), string(GenerationReady)},
+		{string(generation.Failed), string(GenerationFailed)},
+		{string(generation.RolledBack), string(GenerationRolledBack)},
 		{string(generation.Superseded), string(GenerationSuperseded)},
-		{string(event.Normal), string(EventNormal)}, {string(event.Warning), string(EventWarning)},
-		{string(explain.PodReady), string(PodStateReady)}, {string(explain.Waiting), string(ContainerWaiting)},
-		{string(explain.App), string(RoleApp)}, {string(explain.StagePreStop), string(StagePreStop)},
+		{string(event.Normal), string(EventNormal)},
+		{string(event.Warning), string(EventWarning)},
+		{string(explain.PodReady), string(PodStateReady)},
+		{string(explain.Waiting), string(ContainerWaiting)},
+		{string(explain.App), string(RoleApp)},
+		{string(explain.StagePreStop), string(StagePreStop)},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%q is %q in the API", pair[0], pair[1])

@@ -133,7 +133,8 @@ func readEndpoints() []Endpoint {
 			Summary: "Read or follow events, oldest first",
 			Details: "The header `Podstead-Instance` of the response is the instance that the sequence numbers belong to.",
 			Query: []Parameter{
-				{Name: "follow", Type: Boolean, Description: "Continue with new events."}, redactParameter,
+				{Name: "follow", Type: Boolean, Description: "Continue with new events."},
+				redactParameter,
 				{Name: "instance", Type: Text, Description: "Instance that `after` is a sequence number of."},
 				{Name: "after", Type: Integer, Description: "Omit events up to this sequence number."},
 				{Name: "since", Type: Timestamp, Description: "Omit events before this time."},

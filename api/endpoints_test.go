@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,7 +23,9 @@ func (d *testDaemon) request(t *testing.T, method, path, body string) (int, stri
 	t.Helper()
 	client := &http.Client{Timeout: testTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		Dial:              func(string, string) (net.Conn, error) { return net.Dial("unix", d.socket) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", d.socket)
+		},
 	}}
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://podstead"+path, strings.NewReader(body))
 	if err != nil {

@@ -136,8 +136,16 @@ type progress struct {
 	timer *time.Timer
 }
 
-func newProgress(cancel context.CancelCauseFunc) progress {
-	return progress{time.AfterFunc(copyTimeout, func() { cancel(errStalled) })}
+func newProgress(ctx context.Context, cancel context.CancelCauseFunc) progress {
+	p := progress{time.NewTimer(copyTimeout)}
+	go func() {
+		select {
+		case <-p.timer.C:
+			cancel(errStalled)
+		case <-ctx.Done():
+		}
+	}()
+	return p
 }
 
 func (p progress) made() { p.timer.Reset(copyTimeout) }
@@ -167,7 +175,7 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
 		done <- copied{result, err}
 		_ = to.CloseWithError(err)
 	}()
-	p := newProgress(cancel)
+	p := newProgress(ctx, cancel)
 	defer p.end()
 	block := make([]byte, copyBlock)
 	n, err := from.Read(block)
@@ -224,7 +232,7 @@ func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
 	_ = control.EnableFullDuplex() // an error is sent while the client sends
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	p := newProgress(cancel)
+	p := newProgress(ctx, cancel)
 	defer p.end()
 	body := &upload{ctx: ctx, control: control, body: r.Body, progress: p}
 	var result filecopy.Result
@@ -264,7 +272,7 @@ type writerOnly struct{ io.Writer }
 
 // upload is the body of a request. Each read is bounded, and is progress.
 type upload struct {
-	ctx      context.Context
+	ctx      context.Context //nolint:containedctx // of the request
 	control  *http.ResponseController
 	body     io.Reader
 	progress progress

@@ -40,7 +40,7 @@ func header(t *testing.T, c net.Conn) int {
 	if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	r, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // the stream goes on until the connection is closed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (s *Server) forwardPort(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(r.Context(), conn.Close)()
-	relay(conn, pod)
+	relay(conn, pod) //nolint:contextcheck // a connection has its own timeouts
 }
 
 // dialPort connects to the port in a request.
@@ -101,7 +101,7 @@ func relay(conn *channel.Conn, pod net.Conn) {
 		err = <-ended
 	} else {
 		_ = pod.Close()
-		defer func() { <-ended }()
+		defer func() { <-ended }() //nolint:errcheck // the first error counts
 	}
 	status := metav1.Status{Status: metav1.StatusSuccess}
 	if err != nil {
@@ -131,19 +131,13 @@ func (p *PortConn) Close() error {
 // DialPort connects to a TCP port of a pod, on its loopback interface. With a UID, the pod must have it. If the pod refuses the connection, the
 // error is an [*Error] with status 502. The context bounds only the start.
 func (c *Client) DialPort(ctx context.Context, pod, uid string, port uint16) (*PortConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
-	defer cancel()
 	q := url.Values{"port": {strconv.Itoa(int(port))}}
 	if uid != "" {
 		q.Set("uid", uid)
 	}
-	u := url.URL{Scheme: "http", Host: "podstead", Path: podPath(pod) + "/portforward", RawQuery: q.Encode()}
-	conn, refused, err := channel.Dial(ctx, c.http, u.String(), http.Header{"User-Agent": {c.agent}}, channel.Data)
-	if refused != nil {
-		return nil, readError(refused)
-	}
+	conn, err := c.connect(ctx, podPath(pod)+"/portforward", q, channel.Data)
 	if err != nil {
-		return nil, c.unavailable(ctx, err)
+		return nil, err
 	}
 	return &PortConn{conn}, nil
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,9 @@ type reply struct {
 func ask(socket string) (map[string]reply, error) {
 	client := &http.Client{Timeout: testTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		Dial:              func(string, string) (net.Conn, error) { return net.Dial("unix", socket) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
 	}}
 	replies := map[string]reply{}
 	for _, e := range api.Endpoints() {
@@ -224,7 +227,7 @@ func TestReadersDoNotHoldTheDaemon(t *testing.T) {
 		go func() {
 			q := api.EventQuery{Follow: true}
 			close(received)
-			for _, err := range client.Events(t.Context(), &q) { //nolint:revive // until the test ends
+			for _, err := range client.Events(t.Context(), &q) {
 				_ = err
 			}
 		}()

@@ -37,7 +37,7 @@ func (s *Server) logged(routine bool, next http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		record, start := &recorder{ResponseWriter: w}, time.Now()
-		defer func() { // also of a stream that is interrupted by a panic
+		defer func() { //nolint:contextcheck // it has the context of the request; also of a stream that is interrupted by a panic
 			if record.status == 0 {
 				record.status = http.StatusOK
 			}

@@ -140,10 +140,12 @@ func pageRegistry(t *testing.T, certs string) {
 		t.Fatal(err)
 	}
 	layer := ocitar.Layer{
-		{Path: "bin", Mode: os.ModeDir | 0o755}, {Path: "etc", Mode: os.ModeDir | 0o755}, {Path: "tmp", Mode: os.ModeDir | 0o777},
+		{Path: "bin", Mode: os.ModeDir | 0o755},
+		{Path: "etc", Mode: os.ModeDir | 0o755},
+		{Path: "tmp", Mode: os.ModeDir | 0o777},
 		{Path: "bin/busybox", Mode: 0o755, Data: data},
 	}
-	for _, applet := range strings.Fields(string(list)) {
+	for applet := range strings.FieldsSeq(string(list)) {
 		if applet != "busybox" {
 			layer = append(layer, ocitar.File{Path: "bin/" + applet, Link: "busybox"})
 		}

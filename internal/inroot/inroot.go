@@ -151,7 +151,7 @@ func (f *File) check() error {
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
 		return err
 	}
-	if kernelFileSystems[int64(s.Type)] {
+	if kernelFileSystems[int64(s.Type)] { //nolint:unconvert // other architectures have another type
 		return ErrKernel
 	}
 	return nil

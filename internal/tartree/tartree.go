@@ -43,7 +43,7 @@ type Packer struct {
 	// Warn must be set.
 	Warn Warn
 
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // of one copy
 	files int
 }
 
@@ -161,7 +161,7 @@ func (p *Packer) regular(f *inroot.File, header *tar.Header) error {
 
 // stopper is a reader that ends with the context.
 type stopper struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // of one copy
 	io.Reader
 }
 

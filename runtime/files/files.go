@@ -260,7 +260,7 @@ func describe(operation, container, path string, err error) error {
 		return known
 	}
 	cause := err
-	if p, ok := errors.AsType[*fs.PathError](err); ok && error(p) == err {
+	if p, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(error(p), err) {
 		cause = p.Err
 	}
 	err = fmt.Errorf("%s %q of container %q: %w", operation, path, container, cause)

@@ -3,13 +3,13 @@
 package conformance
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/api"
 )
 
 // handlers returns probe handlers for the server, which answers only if the request has all fields.

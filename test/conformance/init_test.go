@@ -3,8 +3,6 @@
 package conformance
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"bytes"
 	"fmt"
 	"net/http"
@@ -15,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestInitContainersRunInOrder: init containers run to completion one after the other, then the regular containers start.

@@ -3,10 +3,10 @@
 package conformance
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"os"
 	"testing"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestOOMKilled: a container that exceeds its memory limit is killed with reason OOMKilled; an init container has failed then.

@@ -3,10 +3,10 @@
 package conformance
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"fmt"
 	"testing"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestSidecarStartupProbeGatesNextContainer: the container after a sidecar waits for the sidecar's startup probe.

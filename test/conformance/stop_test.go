@@ -3,13 +3,13 @@
 package conformance
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestPostStartHookGatesNextContainer: a postStart hook runs beside its container, after the init containers. The next container waits

@@ -3,9 +3,9 @@
 package faults
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"time"
+
+	"github.com/podstead/podstead/api"
 )
 
 // late is the tolerance for restarts. A start takes 0.1 s, and much longer on a loaded host.

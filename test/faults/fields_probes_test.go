@@ -3,8 +3,6 @@
 package faults
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"context"
 	"fmt"
 	"net"
@@ -19,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/podstead/podstead/api"
 )
 
 // probeKinds are the fields of a container that contain probes.

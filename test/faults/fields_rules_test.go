@@ -3,13 +3,13 @@
 package faults
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestFieldsRules: a container's rules take precedence over its restart policy, and that over the pod's.

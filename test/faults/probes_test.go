@@ -3,8 +3,6 @@
 package faults
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/podstead/podstead/api"
 )
 
 // idle is a script that does nothing until SIGTERM.

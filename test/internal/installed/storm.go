@@ -1,8 +1,6 @@
 package installed
 
 import (
-	"github.com/podstead/podstead/api"
-
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/podstead/podstead/api"
 )
 
 // stormPods is the number of pods that change. Three more never change.

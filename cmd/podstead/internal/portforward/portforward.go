@@ -186,7 +186,7 @@ func (f *Forwarder) forward(ctx context.Context, conn net.Conn, p Port) error {
 	defer pod.Close()
 	defer context.AfterFunc(ctx, func() { _ = errors.Join(pod.Close(), conn.Close()) })()
 	sent := make(chan error, 1)
-	go func() {
+	go func() { //nolint:contextcheck // a connection has its own timeouts
 		_, err := io.Copy(pod, conn)
 		if err == nil {
 			err = pod.CloseWrite()
@@ -200,12 +200,12 @@ func (f *Forwarder) forward(ctx context.Context, conn net.Conn, p Port) error {
 			_ = tcp.SetLinger(0) // the client must see that the data is incomplete
 		}
 		_ = conn.Close()
-		<-sent
+		<-sent //nolint:errcheck // the first error counts
 		return err
 	}
 	if tcp != nil {
 		_ = tcp.CloseWrite()
 	}
-	<-sent // after the pod has closed its direction, it may not accept data any more
+	<-sent //nolint:errcheck // after the pod has closed its direction, it may not accept data any more
 	return nil
 }

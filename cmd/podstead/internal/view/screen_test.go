@@ -83,7 +83,8 @@ func TestContainers(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := api.Pod{Metadata: api.Metadata{Name: "web"}}
 	p.Spec.Containers = []spec.Container{{Name: "app", Ports: []spec.ContainerPort{
-		{ContainerPort: 80, HostPort: 8080, Protocol: spec.ProtocolTCP}, {ContainerPort: 53, HostPort: 53, HostIP: "127.0.0.1", Protocol: spec.ProtocolUDP},
+		{ContainerPort: 80, HostPort: 8080, Protocol: spec.ProtocolTCP},
+		{ContainerPort: 53, HostPort: 53, HostIP: "127.0.0.1", Protocol: spec.ProtocolUDP},
 		{ContainerPort: 9000},
 	}}}
 	p.Status.InitContainerStatuses = []api.ContainerStatus{{Name: "prepare", Image: "busybox", State: api.ContainerState{
