@@ -41,8 +41,13 @@ func TestSoak(t *testing.T) {
 	r.line("crasher", 20)
 	counter, shim := f.process("while :"), f.shim()
 	before := descriptors(t, shim)
-	for time.Now().Before(end) {
-		<-time.After(time.Duration(rand.Int64N(int64(5 * time.Second))))
+	// The command gives up after three daemons in a row that run for less than five seconds, so every second one runs longer.
+	for long := false; time.Now().Before(end); long = !long {
+		lives := time.Duration(rand.Int64N(int64(5 * time.Second)))
+		if long {
+			lives += 6 * time.Second
+		}
+		<-time.After(lives)
 		f.MustKillDaemon()
 		f.get("soak")
 	}
