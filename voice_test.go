@@ -189,7 +189,7 @@ func TestVoiceOfProgram(t *testing.T) {
 		t.Errorf("%d commands, want at least 35", commands)
 	}
 	for _, line := range []string{
-		"version", "doctor", "images", "play", "pull", "down", "load", "edit", "info", "gte", "pod.toml", "run", "run busybox:latest", "run none.toml", "get --no-such-flag",
+		"version", "doctor", "rmi", "play", "pull", "down", "load", "edit", "info", "gte", "pod.toml", "run", "run busybox:latest", "run none.toml", "get --no-such-flag",
 		"get -o xml", "get deployment/web", "get --socket relative", "delete", "delete --all web", "logs", "logs web -p -f", "volume rm", "volume make",
 		"daemon extra", "get --config none.toml",
 	} {

@@ -108,7 +108,6 @@ func TestTopErrors(t *testing.T) {
 		"top containers -l a=(":           "--selector",
 		"top containers -o yaml":          `output format "yaml" is not supported: must be one of json`,
 		"top pods service/web":            `resource type "service" is not supported`,
-		"stats":                           "hint: show what pods use with podstead top pods",
 	} {
 		h.fails(t, line, statusUsage, want)
 	}
