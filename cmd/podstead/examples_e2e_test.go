@@ -30,6 +30,13 @@ const (
 	threeTimes = "sh generations.sh"
 )
 
+// Preparations of examples with images.
+const (
+	pulled        = "podstead image pull docker.io/library/nginx:1.27"
+	pulledForeign = pulled + " --platform linux/arm64"
+	exported      = pulled + " && podstead image export docker.io/library/nginx:1.27 -o shop.tar"
+)
+
 // exampleRuns are the lines of examples that need a preparation, or that a user ends with Ctrl-C.
 var exampleRuns = map[string]exampleRun{
 	"podstead run web.toml db.toml --timeout 10m":                                {before: noWeb, until: "app started"},
@@ -57,9 +64,22 @@ var exampleRuns = map[string]exampleRun{
 	"podstead top pod web --containers --watch --interval 5s":                    {until: "web"},
 	"podstead attach web":                                                        {until: "tick"},
 	"podstead attach -it console":                                                {before: "podstead apply console.toml --wait"},
-	"podstead rm web":                                                            {before: "podstead stop web"},
-	"podstead daemon --engine-cgroup-driver systemd":                             {before: "podstead daemon stop", until: "daemon ready"},
-	"podstead daemon --policy-pod-security baseline":                             {before: "podstead daemon stop", until: "daemon ready"},
+	"podstead stats":                                                             {until: "web"},
+	"podstead image export docker.io/library/nginx:1.27 -o nginx.tar":            {before: pulled},
+	"podstead image export docker.io/library/nginx:1.27 -o - | ssh edge1 podstead image import -": {before: pulled},
+	"podstead image history docker.io/library/nginx:1.27":                                         {before: pulled},
+	"podstead image history docker.io/library/nginx:1.27 --platform linux/arm64":                  {before: pulledForeign},
+	"podstead image import shop.tar":                                                              {before: exported},
+	"docker save nginx:1.27 | podstead image import -":                                            {before: pulled},
+	"podstead image inspect docker.io/library/nginx:1.27":                                         {before: pulled},
+	"podstead image inspect docker.io/library/nginx:1.27 | jq '.[0].config.cmd'":                  {before: pulled},
+	"podstead image rm docker.io/library/nginx:1.27":                                              {before: pulled},
+	"podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64":                       {before: pulledForeign},
+	"podstead load -i shop.tar":                                                                   {before: exported},
+	"docker save nginx:1.27 | podstead load":                                                      {before: pulled},
+	"podstead rm web":                                                                             {before: "podstead stop web"},
+	"podstead daemon --engine-cgroup-driver systemd":                                              {before: "podstead daemon stop", until: "daemon ready"},
+	"podstead daemon --policy-pod-security baseline":                                              {before: "podstead daemon stop", until: "daemon ready"},
 }
 
 // TestHelpExamples runs every line of the examples in the help of every command on real containers.
@@ -175,6 +195,8 @@ done
 		"../bin/vi":      "#!/bin/sh\nexec sed -i 's/EDITION=[0-9]/EDITION=7/' \"$1\"\n",
 		"../bin/nano":    "#!/bin/sh\nexec sed -i 's/EDITION=[0-9]/EDITION=8/' \"$1\"\n",
 		"../bin/kubectl": "#!/bin/sh\nexec cat manifest.yaml\n",
+		"../bin/docker":  "#!/bin/sh\nexec podstead image export docker.io/library/$2 -o -\n",
+		"../bin/ssh":     "#!/bin/sh\nshift\nexec \"$@\"\n",
 	} {
 		path, mode := filepath.Join(shell.Dir, name), fs.FileMode(0o644)
 		if strings.HasPrefix(name, "../bin/") {

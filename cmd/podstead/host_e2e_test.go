@@ -16,12 +16,14 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podstead/podstead/test/ocitar"
@@ -124,6 +126,33 @@ func startService(t *testing.T, program, dir string, env []string) {
 	}
 }
 
+// addImages adds the content of an image for several platforms, and returns the digest of its index.
+func addImages(t *testing.T, blobs map[digest.Digest][]byte, images ...ocitar.Image) digest.Digest {
+	t.Helper()
+	var archive bytes.Buffer
+	if err := ocitar.WriteOCI(&archive, images...); err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(&archive); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			t.Fatal("the archive has no index")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := digest.FromBytes(data)
+		blobs[id] = data
+		if h.Name == ocispec.ImageIndexFile {
+			return id
+		}
+	}
+}
+
 // pageRegistry serves [pageImage], and makes it the mirror of docker.io.
 func pageRegistry(t *testing.T, certs string) {
 	t.Helper()
@@ -150,43 +179,34 @@ func pageRegistry(t *testing.T, certs string) {
 			layer = append(layer, ocitar.File{Path: "bin/" + applet, Link: "busybox"})
 		}
 	}
-	image := ocitar.Image{Name: pageImage, Layers: []ocitar.Layer{layer}}
-	image.Config.Env, image.Config.Cmd = []string{"PATH=/bin"}, []string{"sh"}
-	var archive bytes.Buffer
-	if err := ocitar.WriteOCI(&archive, image); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{}
-	for r := tar.NewReader(&archive); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
+	tags, blobs := map[string]digest.Digest{}, map[digest.Digest][]byte{}
+	for _, name := range []string{"busybox", "nginx"} { // the second one is an image that no pod uses
+		image := ocitar.Image{Layers: []ocitar.Layer{layer}}
+		image.Config.Env, image.Config.Cmd = []string{"PATH=/bin", "NAME=" + name}, []string{"sh"}
+		foreign := image
+		if foreign.Architecture = "arm64"; runtime.GOARCH == "arm64" {
+			foreign.Architecture = "amd64"
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[h.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var index ocispec.Index
-	if err := json.Unmarshal(files["index.json"], &index); err != nil {
-		t.Fatal(err)
+		tags[name] = addImages(t, blobs, image, foreign)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		last := path.Base(r.URL.Path)
-		if !strings.Contains(last, ":") { // a tag
-			last = index.Manifests[0].Digest.String()
+		last := digest.Digest(path.Base(r.URL.Path))
+		if strings.Contains(r.URL.Path, "/manifests/") && !strings.Contains(string(last), ":") { // a tag
+			last = tags["busybox"]
+			if strings.Contains(r.URL.Path, "/nginx/") {
+				last = tags["nginx"]
+			}
 		}
-		if last == index.Manifests[0].Digest.String() {
-			w.Header().Set("Content-Type", index.Manifests[0].MediaType)
-		}
-		data, found := files["blobs/"+strings.Replace(last, ":", "/", 1)]
+		data, found := blobs[last]
 		if !found && r.URL.Path != "/v2/" {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Docker-Content-Digest", last)
+		var typed struct{ MediaType string }
+		if strings.Contains(r.URL.Path, "/manifests/") && json.Unmarshal(data, &typed) == nil {
+			w.Header().Set("Content-Type", typed.MediaType)
+		}
+		w.Header().Set("Docker-Content-Digest", string(last))
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 		if r.Method != http.MethodHead {
 			_, _ = w.Write(data)
