@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,9 +209,30 @@ func writeAll(w io.Writer, b []byte) error {
 	return err
 }
 
+// maxTrailer is the maximum size of the trailer. The client of net/http accepts 4 KiB for all trailers.
+const maxTrailer = 3 << 10
+
+// trailer returns the trailer. Warnings that have no room are counted, and a long message is cut.
+func (e copyEnd) trailer() ([]byte, error) {
+	for dropped := 0; ; dropped++ {
+		shown := e
+		if dropped > 0 && len(e.Warnings) > 0 {
+			shown.Warnings = append(slices.Clone(e.Warnings[:max(0, len(e.Warnings)-dropped)]), fmt.Sprintf("%d more warnings", min(dropped, len(e.Warnings))))
+		}
+		if shown.Error != nil && dropped > len(e.Warnings) {
+			cut := *shown.Error
+			cut.Message, cut.Hint = strings.ToValidUTF8(cut.Message[:min(len(cut.Message), maxTrailer/(dropped-len(e.Warnings)+6))], "")+"…", ""
+			shown.Error = &cut
+		}
+		if text, err := json.Marshal(shown); err != nil || len(text) <= maxTrailer {
+			return text, err
+		}
+	}
+}
+
 // endCopy sends the trailer.
 func (s *Server) endCopy(w http.ResponseWriter, end copyEnd) {
-	text, err := json.Marshal(end)
+	text, err := end.trailer()
 	if err == nil {
 		err = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}

@@ -94,8 +94,11 @@ func (a *app) writeBundle(path string, archive []byte, m *supportbundle.Manifest
 		if path == "" {
 			path = "podstead-support-" + m.Created.Format("20060102T150405Z") + ".tar.gz"
 		}
-		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("write %s: not a regular file", path)
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // also a link, such as /dev/stdout: it would be replaced
+			return &failure{
+				status: statusFailed, err: fmt.Errorf("write %s: not a regular file", path),
+				hints: []string{"write to standard output with -o -"},
+			}
 		}
 		if err := atomicfile.Write(path, archive, 0o600); err != nil {
 			return err

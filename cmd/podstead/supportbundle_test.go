@@ -154,6 +154,10 @@ func TestSupportBundleFlags(t *testing.T) {
 		h.fails(t, line, statusUsage, want)
 	}
 	h.fails(t, "support-bundle -o $DIR", statusFailed, "not a regular file")
+	if err := os.Symlink(h.write(t, "target", "kept"), filepath.Join(h.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	h.fails(t, "support-bundle -o $DIR/link", statusFailed, "hint: write to standard output with -o -")
 	h.fails(t, "support-bundle -o $DIR/none/b.tar.gz", statusFailed, "no such file or directory")
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

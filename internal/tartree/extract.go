@@ -47,7 +47,7 @@ type Extractor struct {
 type openDir struct {
 	name string
 	file *inroot.File
-	set  *Attributes // nil: it has no entry in the stream
+	set  *Attributes // nil: it existed before
 }
 
 // Copied is the extent of a copy.
@@ -75,7 +75,7 @@ func (x *Extractor) Extract(ctx context.Context, stream io.Reader) (done Copied,
 		if done.Files++; done.Files > maxFiles {
 			return done, fmt.Errorf("archive has more than %d files", maxFiles)
 		}
-		n, err := x.entry(header, r)
+		n, err := x.entry(header, stopper{ctx, r}) // the reader makes the zeros of a hole without reading the stream
 		if done.Bytes += n; err != nil {
 			return done, err
 		}
@@ -114,7 +114,9 @@ func (x *Extractor) entry(h *tar.Header, data io.Reader) (size int64, err error)
 	}
 	dir, err := x.enter(names[:last])
 	if err == nil && h.Typeflag == tar.TypeDir {
-		x.open[len(x.open)-1].set = &attributes
+		if d := &x.open[last-1]; d.set != nil { // this copy has created it
+			d.set = &attributes
+		}
 		return 0, nil
 	}
 	if err == nil {
@@ -270,6 +272,9 @@ func writeFile(dir int, name string, data io.Reader, size int64, a Attributes) (
 }
 
 func writeSparse(f *os.File, data io.Reader, size int64, written *int64) error {
+	if err := f.Truncate(size); err != nil { // more than the file system can have
+		return pathCause(err)
+	}
 	block := make([]byte, 64<<10)
 	for *written < size {
 		n, err := io.ReadFull(data, block[:min(int64(len(block)), size-*written)])
@@ -278,16 +283,20 @@ func writeSparse(f *os.File, data io.Reader, size int64, written *int64) error {
 		}
 		if !isZero(block[:n]) {
 			if _, err := f.WriteAt(block[:n], *written); err != nil {
-				cause, _ := errors.AsType[*fs.PathError](err)
-				if cause != nil {
-					err = cause.Err
-				}
-				return err
+				return pathCause(err)
 			}
 		}
 		*written += int64(n)
 	}
-	return f.Truncate(size)
+	return nil
+}
+
+// pathCause removes the path of a temporary file from an error.
+func pathCause(err error) error {
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		return cause.Err
+	}
+	return err
 }
 
 func isZero(block []byte) bool {

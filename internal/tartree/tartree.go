@@ -65,7 +65,8 @@ func (p *Packer) pack(f *inroot.File, name string, depth int) error {
 		return fmt.Errorf("copy %q: more than %d levels of directories", name, maxDepth)
 	}
 	header := &tar.Header{
-		Name: name, Mode: int64(f.Stat.Mode & 0o7777), ModTime: time.Unix(f.Stat.Mtim.Unix()), Uid: int(f.Stat.Uid), Gid: int(f.Stat.Gid),
+		Format: tar.FormatPAX, // others round the time
+		Name:   name, Mode: int64(f.Stat.Mode & 0o7777), ModTime: time.Unix(f.Stat.Mtim.Unix()), Uid: int(f.Stat.Uid), Gid: int(f.Stat.Gid),
 	}
 	if p.ID != nil {
 		header.Uid, header.Gid = p.ID(f.Stat.Uid), p.ID(f.Stat.Gid)

@@ -3,6 +3,7 @@ package tartree
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/inroot"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 const secret = "swordfish-of-the-host"
@@ -421,4 +423,71 @@ func FuzzExtract(f *testing.F) {
 			return os.Chmod(path, 0o700)
 		})
 	})
+}
+
+// lastRead calls a function when all data is read.
+type lastRead struct {
+	*bytes.Reader
+	done func()
+}
+
+func (l lastRead) Read(b []byte) (int, error) {
+	n, err := l.Reader.Read(b)
+	if l.Len() == 0 {
+		l.done()
+	}
+	return n, err
+}
+
+// TestHoleEnds: the copy of a file that is one hole ends with its context, and that of a file that is larger than any ends at once.
+func TestHoleEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	x := Extractor{Dir: open(t, t.TempDir()), Attributes: keep, Warn: (&warnings{}).add}
+	defer x.Dir.Close()
+	if _, err := x.Extract(ctx, lastRead{bytes.NewReader(ocitar.PAXHole("hole", 1<<43)), cancel}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+	if _, err := x.Extract(t.Context(), bytes.NewReader(ocitar.PAXHole("hole", 1<<62))); err == nil {
+		t.Error("a file of 4 EiB was created")
+	}
+}
+
+// TestExistingDirectoriesKeepAttributes: as with cp, a copy changes only what it creates.
+func TestExistingDirectoriesKeepAttributes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := extract(t, dir, archive(t, tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o755}, tar.Header{Name: "tmp/new/", Typeflag: tar.TypeDir, Mode: 0o775})); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{"tmp": os.ModeDir | os.ModeSticky | 0o777, "tmp/new": os.ModeDir | 0o775} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+}
+
+// TestTimesAreExact: times are kept with their nanoseconds.
+func TestTimesAreExact(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(from, "f"), "data")
+	at := time.Unix(1_700_000_000, 999_999_999)
+	if err := os.Chtimes(filepath.Join(from, "f"), at, at); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := pack(t, from, (&warnings{}).add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := extract(t, to, stream); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(to, "copy", "f"))
+	if err != nil || !info.ModTime().Equal(at) {
+		t.Errorf("%v, %v, want %v", info, err, at)
+	}
 }

@@ -107,3 +107,22 @@ func TestWrite(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestWriteThroughLink: the target of a link is written, and the link stays. /dev/stdout is such a link.
+func TestWriteThroughLink(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(target, []byte("a longer text"), 0o600), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(link, func(w io.Writer) error { _, err := io.WriteString(w, "archive"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("link: %v, %v", info, err)
+	}
+	if got, err := os.ReadFile(target); string(got) != "archive" || err != nil {
+		t.Errorf("target: %q, %v", got, err)
+	}
+}
