@@ -30,10 +30,7 @@ import (
 	"github.com/podstead/podstead/test/transcript"
 )
 
-// pageImage is the image of the pages. A registry of the test serves busybox of the host under this name.
-const pageImage = "docker.io/library/busybox:1.36"
-
-// newPageHost returns a shell on a host on which the service runs, with a registry that has [pageImage]. The program is also called kubectl there.
+// newPageHost returns a shell on a host on which the service runs, with a registry that serves busybox of the host under every name of docker.io, for two platforms. The program is also called kubectl there.
 func newPageHost(t *testing.T) *transcript.Shell {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -153,7 +150,7 @@ func addImages(t *testing.T, blobs map[digest.Digest][]byte, images ...ocitar.Im
 	}
 }
 
-// pageRegistry serves [pageImage], and makes it the mirror of docker.io.
+// pageRegistry serves busybox of the host under every name, and is the mirror of docker.io.
 func pageRegistry(t *testing.T, certs string) {
 	t.Helper()
 	program, err := exec.LookPath("busybox")
