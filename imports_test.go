@@ -1,7 +1,10 @@
 package podstead_test
 
 import (
+	"go/ast"
+	"go/token"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -150,4 +153,54 @@ func TestPurePackages(t *testing.T) {
 			t.Errorf("%s has no files", dir)
 		}
 	}
+}
+
+// dials are the ways to connect to a socket, or to open a session on one.
+var dials = []string{"net.Dial", "net.DialTimeout", "net.DialUnix", "net.Dialer", "channel.Dial"}
+
+// TestCommandsUseTheClient checks that commands reach the daemon by package api only: no package of cmd/podstead connects to a socket or has
+// a path of the API. That api itself has each of these shows that the check finds them.
+func TestCommandsUseTheClient(t *testing.T) {
+	inAPI := map[string]bool{}
+	for _, s := range goFiles(t) {
+		if s.isTest || !within(s.dir, "cmd/podstead") && !within(s.dir, "api") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			what := clientUse(n)
+			switch {
+			case what == "":
+			case within(s.dir, "api"):
+				inAPI[what] = true
+			default:
+				t.Errorf("%s: %s: use api.Client", fset.Position(n.Pos()), what)
+			}
+			return true
+		})
+	}
+	for _, what := range []string{"net.Dialer", "channel.Dial", "unix", "/v1/"} {
+		if !inAPI[what] {
+			t.Errorf("the check does not find %s in api", what)
+		}
+	}
+}
+
+// clientUse returns what only a client of the socket needs, or "".
+func clientUse(n ast.Node) string {
+	if selector, ok := n.(*ast.SelectorExpr); ok && slices.Contains(dials, selectorName(selector)) {
+		return selectorName(selector)
+	}
+	literal, ok := n.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	text, err := strconv.Unquote(literal.Value)
+	switch {
+	case err != nil:
+	case text == "unix":
+		return text
+	case text == "/v1", strings.HasPrefix(text, "/v1/"), strings.Contains(text, "podstead/v1/"):
+		return "/v1/"
+	}
+	return ""
 }
