@@ -150,7 +150,7 @@ func TestExecErrors(t *testing.T) {
 		},
 		{"no command", "web", api.ExecOptions{}, &api.Error{Status: 400, Reason: api.ReasonBadRequest, Field: "command", Message: "command: required value"}},
 		{"command not found", "web", api.ExecOptions{Command: []string{"x"}}, &api.CommandError{Code: 127, Message: "exec: x: not found"}},
-		{"failure of the engine", "web", api.ExecOptions{Command: []string{"broken"}}, &api.Error{Status: 500, Message: "the engine is broken"}},
+		{"failure of the engine", "web", api.ExecOptions{Command: []string{"broken"}}, &api.Error{Status: 500, Reason: api.ReasonInternalError, Message: "the engine is broken"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := d.client.Exec(t.Context(), tt.pod, tt.o)
@@ -216,6 +216,35 @@ func TestExecLostClient(t *testing.T) {
 	case <-time.After(testTimeout):
 		t.Error("the command did not end with its client")
 	}
+}
+
+// A session is activity, which keeps an on-demand daemon running.
+func TestExecIsActivity(t *testing.T) {
+	started := make(chan struct{})
+	d := newExec(t, commands{"hang": func(ctx context.Context, ref lifecycle.Ref, c session.Command) (int, error) {
+		close(started)
+		return hang(ctx, ref, c)
+	}}, "")
+	idle := func() bool {
+		busy, _ := d.server.Busy()
+		return !busy
+	}
+	until(t, "no request is in progress before the session", idle)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"hang"}})
+		ended <- err
+	}()
+	<-started
+	if idle() {
+		t.Error("the daemon is idle while a command runs")
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	until(t, "the daemon is idle after the session", idle)
 }
 
 // failingWriter is an output that cannot be written.

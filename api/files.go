@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +16,11 @@ import (
 	"github.com/podstead/podstead/internal/filecopy"
 )
 
+// copyTimeout bounds the time in which a copy of files makes no progress: the client neither sends nor receives, or a file system does not
+// respond. The size of a copy and its duration are not limited. Only tests change it.
+var copyTimeout = 2 * time.Minute
+
 const (
-	// copyTimeout bounds the time in which a copy of files makes no progress: the client neither sends nor receives, or a file system does not
-	// respond. The size of a copy and its duration are not limited.
-	copyTimeout = 2 * time.Minute
 	// copyBlock is how much of a copy is in memory.
 	copyBlock = 64 << 10
 	// copyTrailer is the trailer of a response with files: a [copyEnd] as JSON. A response without it is incomplete.
@@ -26,8 +28,8 @@ const (
 	tarType     = "application/x-tar"
 )
 
-// errStalled is the cause of the end of a copy without progress.
-var errStalled = fmt.Errorf("no progress for %v", copyTimeout)
+// stalled is the cause of the end of a copy without progress.
+func stalled() error { return fmt.Errorf("no progress for %v", copyTimeout) }
 
 // ContainerFiles reads and writes files of containers.
 type ContainerFiles interface {
@@ -142,7 +144,7 @@ func newProgress(ctx context.Context, cancel context.CancelCauseFunc) progress {
 	go func() {
 		select {
 		case <-p.timer.C:
-			cancel(errStalled)
+			cancel(stalled())
 		case <-ctx.Done():
 		}
 	}()
@@ -196,7 +198,7 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
 	}
 	end := copyEnd{}
 	if !errors.Is(err, io.EOF) {
-		end.Error = asError(copyError(err))
+		end.Error = asError(copyError(err)).withReason()
 		s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "copy files", slog.Any("error", err))
 	} else {
 		end.Warnings = (<-done).result.Warnings
@@ -309,5 +311,8 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	n, err := u.body.Read(p)
 	u.progress.made()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = stalled()
+	}
 	return n, err
 }

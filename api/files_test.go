@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/filecopy"
@@ -34,6 +36,16 @@ func (fakeFiles) ReadFiles(ctx context.Context, _, _, path string, w io.Writer) 
 	switch path {
 	case "/refused":
 		return filecopy.Result{}, &filecopy.Error{Kind: filecopy.Conflict, Err: errors.New("read-only"), Hint: "do something else"}
+	case "/busy":
+		return filecopy.Result{}, &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("8 copies are in progress"), Hint: "try again later"}
+	case "/silent", "/stops":
+		if path == "/stops" {
+			if _, err := w.Write(make([]byte, 1<<10)); err != nil { // fits in the buffer of the socket
+				return filecopy.Result{}, err
+			}
+		}
+		<-ctx.Done()
+		return filecopy.Result{}, context.Cause(ctx)
 	case "/endless":
 		for ctx.Err() == nil {
 			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
@@ -110,6 +122,47 @@ func TestReadFiles(t *testing.T) {
 func hasStatus(err error, status int) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && e.Status == status
+}
+
+// TestTooManyCopies checks the response to a copy beyond the limit, which package runtime/files has.
+func TestTooManyCopies(t *testing.T) {
+	d := newCopyDaemon(t, fakeFiles{}, nil)
+	_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/busy"}, io.Discard)
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests || e.Hint == "" {
+		t.Errorf("got %+v", err)
+	}
+}
+
+// TestCopyWithoutProgress checks that a copy ends if the container or the client is silent, before and after the start.
+func TestCopyWithoutProgress(t *testing.T) {
+	api.SetCopyTimeout(t, time.Second) // longer than the write of a block, which has the same timeout
+	d := newCopyDaemon(t, fakeFiles{}, nil)
+	silent, end := io.Pipe()
+	defer end.Close()
+	var copies sync.WaitGroup
+	for name, run := range map[string]func() error{
+		"the container sends nothing": func() error {
+			_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/silent"}, io.Discard)
+			return err
+		},
+		"the container stops to send": func() error {
+			_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/stops"}, io.Discard)
+			return err
+		},
+		"the client sends nothing": func() error {
+			_, err := d.client.WriteFiles(t.Context(), "web", api.FileQuery{Path: "/x"}, true, silent)
+			return err
+		},
+	} {
+		copies.Go(func() {
+			err := run()
+			if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonInternalError || e.Message != "no progress for 1s" {
+				t.Errorf("%s: got %+v", name, err)
+			}
+		})
+	}
+	copies.Wait()
 }
 
 // TestReadFilesCut checks that a copy that the daemon aborts, because it is stopped, is an error of the client.
@@ -232,4 +285,33 @@ func TestDialPort(t *testing.T) {
 	if _, err := d.client.DialPort(t.Context(), "web", "", 0); !hasStatus(err, http.StatusBadRequest) {
 		t.Errorf("port 0: got %v", err)
 	}
+}
+
+// TestForwardLimit occupies all connections but one. The last one is forwarded, and a further one is rejected until it ends.
+func TestForwardLimit(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := newCopyDaemon(t, nil, fakePorts{l.Addr().String()})
+	if !d.server.Forward(api.MaxForwards - 1) {
+		t.Fatalf("the server forwards less than %d connections", api.MaxForwards-1)
+	}
+	last, err := d.client.DialPort(t.Context(), "web", "", 80)
+	if err != nil {
+		t.Fatal("the last connection:", err)
+	}
+	_, err = d.client.DialPort(t.Context(), "web", "", 80)
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests {
+		t.Errorf("one connection too many: got %v", err)
+	}
+	_ = last.Close()
+	until(t, "there is room after the end of a connection", func() bool {
+		conn, err := d.client.DialPort(t.Context(), "web", "", 80)
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	})
 }

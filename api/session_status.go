@@ -50,7 +50,7 @@ func sessionStatusOf(code int, err error) metav1.Status {
 		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: causeStart})
 		return s
 	case err != nil:
-		e := asError(err)
+		e := asError(err).withReason()
 		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(e.Status), Reason: metav1.StatusReason(e.Reason), Message: e.Message}
 		if e.Hint != "" {
 			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeHint, Message: e.Hint}}}
@@ -76,7 +76,7 @@ func stoppedStatus() metav1.Status {
 	})
 }
 
-// readStatus is the reverse of [statusOf].
+// readStatus is the reverse of [sessionStatusOf].
 func readStatus(s *metav1.Status) (code int, err error) {
 	if s.Status == metav1.StatusSuccess {
 		return 0, nil
