@@ -292,7 +292,8 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 	return nil
 }
 
-// skipper skips the lines before a position, by their number. If the start of the log was rotated away since, it skips them by time.
+// skipper skips the lines before a position, by their number. If the start of the log was rotated away since, it skips them by time, unless the
+// position has no times.
 type skipper struct {
 	from   Position
 	at     Position // after the lines read so far, without Attempt
@@ -302,7 +303,7 @@ type skipper struct {
 func (s *skipper) skip(e crilog.Entry) bool {
 	if s.at.Lines == 0 {
 		s.at.First = e.Time
-		s.byTime = !e.Time.Equal(s.from.First)
+		s.byTime = !s.from.First.IsZero() && !e.Time.Equal(s.from.First)
 	}
 	s.at.Lines++
 	s.at.Last = e.Time

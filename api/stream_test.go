@@ -138,6 +138,16 @@ func TestOutputContinuesAfterLogRotation(t *testing.T) {
 	}
 }
 
+// TestOutputAtPositionWithoutTimes continues after a number of lines, as a client does that has no times.
+func TestOutputAtPositionWithoutTimes(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "echo one; echo two; echo three")))
+	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, From: api.Positions{"main": {Lines: 2}}}, -1)
+	if diff := cmp.Diff([]string{"main/0 stdout: three"}, got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
 func TestOutputThatIsNotUTF8(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
 		return fakeruntime.Program{Output: []fakeruntime.Line{{Text: "a<\xff>"}}}, true
