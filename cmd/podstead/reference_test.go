@@ -27,6 +27,8 @@ Generated from the help of the commands by ` + "`go test ./cmd/podstead -run Tes
 
 Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" + `. The flag takes
 precedence over the variable, and the variable over the file.
+
+All commands use the [API](api.md) of the daemon. [Access](api.md#access) describes who may use which command.
 `
 
 // TestReference compares the reference page of the commands with their help. With -update it writes the page.
