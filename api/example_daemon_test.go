@@ -44,7 +44,7 @@ func startDaemon(script string) *exampleDaemon {
 		Supervisor: pods, Sessions: fake, Files: fakefiles.New("/etc/podstead/pods.d", pods), LogDir: logs,
 		Version: api.Version{Version: "v0", Instance: "example"}, StopDaemon: func(string) {},
 	}}
-	d.serve()
+	d.serve(context.Background())
 	if script != "" {
 		client := api.NewClient(d.socket, "podstead run")
 		defer client.Close()
@@ -63,23 +63,23 @@ func exampleCommand(_ context.Context, _ lifecycle.Ref, c session.Command) (int,
 	return 2, err
 }
 
-func (d *exampleDaemon) serve() {
-	l, err := api.Listen(context.Background(), d.socket)
+func (d *exampleDaemon) serve(ctx context.Context) {
+	l, err := api.Listen(ctx, d.socket)
 	check(err)
-	d.server, d.served = api.NewServer(context.Background(), d.options), make(chan error, 1)
+	d.server, d.served = api.NewServer(ctx, d.options), make(chan error, 1)
 	go func(s *api.Server) { d.served <- s.Serve(l) }(d.server)
 }
 
-func (d *exampleDaemon) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+func (d *exampleDaemon) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	check(errors.Join(d.server.Close(ctx), <-d.served))
 }
 
 // restart closes all connections, as a restart of the daemon does.
-func (d *exampleDaemon) restart() {
-	d.close()
-	d.serve()
+func (d *exampleDaemon) restart(ctx context.Context) {
+	d.close(ctx)
+	d.serve(ctx)
 }
 
 // await waits until the pod web is at rest or, otherwise, its container is ready.
@@ -102,7 +102,7 @@ func (d *exampleDaemon) await(rest bool) {
 
 // stop stops the daemon and its pods, and removes its files.
 func (d *exampleDaemon) stop() {
-	d.close()
+	d.close(context.Background())
 	check(d.supervisor.Leave(context.Background()))
 	check(os.RemoveAll(filepath.Dir(d.socket)))
 }

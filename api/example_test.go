@@ -84,7 +84,7 @@ func ExampleClient_Output() {
 			at.Advance(line)
 			fmt.Println(line.Line)
 			if line.Line == "one" {
-				daemon.restart()
+				daemon.restart(ctx)
 			}
 		}
 		return nil
@@ -123,15 +123,15 @@ func ExampleClient_Events() {
 				return err
 			}
 			query.Advance(event)
-			switch event.Kind {
-			case api.EventsMissed:
+			switch { // later versions add kinds
+			case event.Kind == api.EventsMissed:
 				fmt.Println(event.Fields["missed"], "events are no longer kept")
-			case api.EventPodAccepted:
+			case event.Kind == api.EventPodAccepted:
 				fmt.Println(event.Message)
-				daemon.restart()
-			case api.EventContainerFailed:
+				daemon.restart(ctx)
+			case event.Kind == api.EventContainerFailed:
 				fmt.Println(event.Container, event.Reason, event.Fields["code"])
-			case api.EventPodFailed:
+			case event.Kind == api.EventPodFailed:
 				fmt.Println(event.Message)
 				return nil
 			}
