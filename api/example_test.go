@@ -123,15 +123,15 @@ func ExampleClient_Events() {
 				return err
 			}
 			query.Advance(event)
-			switch { // later versions add kinds
-			case event.Kind == api.EventsMissed:
+			switch event.Kind { //nolint:exhaustive // later versions add kinds
+			case api.EventsMissed:
 				fmt.Println(event.Fields["missed"], "events are no longer kept")
-			case event.Kind == api.EventPodAccepted:
+			case api.EventPodAccepted:
 				fmt.Println(event.Message)
 				daemon.restart(ctx)
-			case event.Kind == api.EventContainerFailed:
+			case api.EventContainerFailed:
 				fmt.Println(event.Container, event.Reason, event.Fields["code"])
-			case event.Kind == api.EventPodFailed:
+			case api.EventPodFailed:
 				fmt.Println(event.Message)
 				return nil
 			}
