@@ -125,7 +125,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		return nil, invalidField("file", "pod file %q: must be an absolute path", q.File)
 	}
 	client := peerOf(r.Context())
-	pod, found, err := client.accept(q.File, q.Text, "")
+	pod, found, err := client.accept(q.File, q.Text, spec.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		return nil, err
 	}
 	// The relocated text defines the pod: its hash differs, and a generated name is fixed.
-	if pod, _, err = client.accept(q.File, string(text), ""); err != nil {
+	if pod, _, err = client.accept(q.File, string(text), spec.Options{}); err != nil {
 		return nil, err
 	}
 	if pod == nil {

@@ -10,9 +10,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -154,12 +156,15 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
 		return nil, invalidField("session", "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
 	}
-	pod, found, err := peerOf(r.Context()).accept(q.File, q.Text, q.Suffix)
+	pod, found, err := peerOf(r.Context()).accept(q.File, q.Text, spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)})
 	if err != nil {
 		return nil, err
 	}
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
+	}
+	if i := q.Interactive; i != nil && !slices.ContainsFunc(pod.Containers, func(c spec.Container) bool { return c.Name == i.Container }) {
+		return nil, invalidField("interactive", "container %q: not found in the containers of pod %q", i.Container, pod.Name)
 	}
 	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r), Process: clientProcess(r)}
 	takenOver := false

@@ -278,3 +278,21 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 		}
 	}
 }
+
+// A container of the request must exist. The definition in the response has the changes.
+func TestCreateInteractive(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	q := file("web", app("main", "sleep 3600"))
+	q.Interactive = &api.Interactive{Container: "other", TTY: true}
+	if _, err := d.client.Create(t.Context(), q); err == nil || !strings.Contains(err.Error(), `container "other": not found in the containers of pod "web"`) {
+		t.Errorf("%v", err)
+	}
+	q.Interactive.Container = "main"
+	created, err := d.client.Create(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := created.Pod.Spec.Containers[0]; !c.Stdin || c.StdinOnce || !c.TTY || c.RestartPolicy != "Never" {
+		t.Errorf("%+v", c)
+	}
+}

@@ -78,9 +78,9 @@ func (p peer) assume() error {
 
 // accept reads a pod file as the client, and checks that the client has access to the image archives, host paths and paths in
 // waitFor of the pod.
-func (p peer) accept(file, text, suffix string) (pod *spec.Pod, found spec.Problems, err error) {
+func (p peer) accept(file, text string, o spec.Options) (pod *spec.Pod, found spec.Problems, err error) {
 	err = p.do(func() error {
-		if pod, found = (spec.Options{Suffix: suffix}).Accept(file, []byte(text)); pod == nil || p.isTrusted() {
+		if pod, found = o.Accept(file, []byte(text)); pod == nil || p.isTrusted() {
 			return nil
 		}
 		return p.checkPaths(pod)

@@ -73,10 +73,20 @@ type CreateRequest struct {
 	Text string `json:"text"`
 	// Suffix completes metadata.generateName. A request that is repeated must have the same one. Default: a random one.
 	Suffix string `json:"suffix,omitempty"`
+	// Interactive changes a container for a client that attaches to it.
+	Interactive *Interactive `json:"interactive,omitempty"`
 	// Session, if set, is the session of the client. The daemon stops the pod when the session expires.
 	Session string `json:"session,omitempty"`
 	// Keep reports that a pod is not deleted after its session has expired and it has terminated.
 	Keep bool `json:"keep,omitempty"`
+}
+
+// Interactive gives a container standard input, and makes it one that does not restart. If the text does not set restartPolicy, it is Never.
+type Interactive struct {
+	// Container is the name of a container in containers.
+	Container string `json:"container"`
+	// TTY gives the container a terminal.
+	TTY bool `json:"tty,omitempty"`
 }
 
 // Created is the response to a [CreateRequest]: the pod, and the warnings about its file.

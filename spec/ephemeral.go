@@ -1,9 +1,6 @@
 package spec
 
-import (
-	"reflect"
-	"slices"
-)
+import "reflect"
 
 // ParseEphemeral reads an ephemeral container for a running pod
 // (v1.EphemeralContainer): a TOML file with the fields of a container at the top
@@ -45,8 +42,7 @@ func targetContainer(root *node, pod *Pod) (target string, problems Problems) {
 	if n == nil {
 		return "", nil
 	}
-	delete(root.index, key)
-	root.items = slices.DeleteFunc(root.items, func(c *node) bool { return c == n })
+	root.remove(key)
 	problem := func(message string) Problems {
 		return Problems{{Line: n.at.line, Column: n.at.column, Path: n.path(), Message: message}}
 	}

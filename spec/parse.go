@@ -44,6 +44,8 @@ type Options struct {
 	Suffix string
 	// Archives reports image archives that do not exist.
 	Archives bool
+	// Interactive changes the definition; nil: it is that of the file.
+	Interactive *Interactive
 
 	read  reader
 	edits *[]edit // receives what Relocate replaces
@@ -85,6 +87,9 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, o Options)
 	}
 	problems = append(problems, expand(root)...)
 	problems = append(problems, dropTokens(root)...)
+	if o.Interactive != nil {
+		o.Interactive.set(root)
+	}
 
 	d := &decoder{at: map[any]*node{}, format: f}
 	pod := &Pod{Dir: filepath.Dir(absolute)}

@@ -1,0 +1,59 @@
+package spec
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An interactive container is the same, whatever the format and the fields of the file, and nothing else changes.
+func TestInteractive(t *testing.T) {
+	manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+	for file, text := range map[string]string{
+		"table.toml":  "[[containers]]\nname = \"a\"\nimage = \"i\"\n[[containers]]\nname = \"b\"\nimage = \"i\"\n",
+		"inline.toml": "containers = [{ name = \"a\", image = \"i\", tty = true, stdin = false }, { name = \"b\", image = \"i\" }]\n",
+		"rules.toml": "[[containers]]\nname = \"a\"\nimage = \"i\"\nstdinOnce = false\nrestartPolicy = \"Always\"\n" +
+			"restartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [1] } }]\n[[containers]]\nname = \"b\"\nimage = \"i\"\n",
+		"block.yaml": manifest + "  containers:\n  - name: a\n    image: i\n  - name: b\n    image: i\n",
+		"flow.json":  `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}`,
+	} {
+		for _, tty := range []bool{false, true} {
+			pod, problems := Options{Interactive: &Interactive{Container: "a", TTY: tty}}.Accept(file, []byte(text))
+			if pod == nil || len(problems) > 0 {
+				t.Errorf("%s: %v", file, problems)
+				continue
+			}
+			a, b := pod.Containers[0], pod.Containers[1]
+			if !a.Stdin || a.StdinOnce == tty || a.TTY != tty || a.RestartPolicy != RestartNever || a.RestartPolicyRules != nil {
+				t.Errorf("%s: %+v", file, a)
+			}
+			if pod.RestartPolicy != RestartNever || b.Stdin || b.TTY || b.RestartPolicy != "" {
+				t.Errorf("%s: restart policy %s, other container %+v", file, pod.RestartPolicy, b)
+			}
+			plain, _ := Accept(file, []byte(text))
+			if plain.Hash == pod.Hash || plain.Containers[0].Hash == a.Hash || plain.Containers[1].Hash != b.Hash {
+				t.Errorf("%s: the hashes do not show what changed", file)
+			}
+		}
+	}
+}
+
+// The restart policy that a file sets is that of its other containers. Problems have the positions of the file.
+func TestInteractiveKeepsFile(t *testing.T) {
+	text := "restartPolicy = \"OnFailure\"\n[[containers]]\nname = \"a\"\nimage = \"i\"\ncomand = [\"x\"]\nimagePullPolicy = \"No\"\n"
+	o := Options{Interactive: &Interactive{Container: "a"}}
+	_, want := Accept("p.toml", []byte(text))
+	pod, got := o.Accept("p.toml", []byte(text))
+	if diff := cmp.Diff(want, got); diff != "" || pod != nil || len(got) != 2 {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	pod, got = o.Accept("p.toml", []byte("restartPolicy = \"OnFailure\"\n[[containers]]\nname = \"a\"\nimage = \"i\"\n"))
+	if pod == nil || pod.RestartPolicy != RestartOnFailure || pod.Containers[0].RestartPolicy != RestartNever {
+		t.Errorf("%+v, %v", pod, got)
+	}
+	for _, text := range []string{"", "containers = 1\n", "containers = [1]\n", "[[containers]]\nname = 1\n"} {
+		if pod, got := o.Accept("p.toml", []byte(text)); pod != nil || len(got) == 0 {
+			t.Errorf("%q is valid", text)
+		}
+	}
+}
