@@ -41,6 +41,8 @@ const (
 var exampleRuns = map[string]exampleRun{
 	"podstead run web.toml db.toml --timeout 10m":                                {before: noWeb, until: "app started"},
 	"kubectl get pod web -o yaml | podstead run -":                               {before: noWeb},
+	"podstead run -it console.toml":                                              {before: "podstead delete console --force || true"},
+	"podstead run -i db.toml -c import <data.sql >report":                        {before: "podstead delete db --force"},
 	"podstead run job.toml --rm=false":                                           {before: "podstead delete job --force || true"},
 	"podstead get -l app=shop --watch":                                           {until: `(?m)^web `},
 	"podstead logs web -c app --previous":                                        {before: "podstead restart web -c app --wait"},

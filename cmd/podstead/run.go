@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
@@ -27,18 +29,20 @@ type runFlags struct {
 	quiet   bool
 	level   string
 	detach  bool
+
+	container string
+	streams   streamFlags
 }
 
-func (a *app) runCommand() *cobra.Command {
-	var f runFlags
-	cmd := &cobra.Command{
-		Use:     "run FILE...",
-		Aliases: []string{"up"},
-		Short:   "Run pods in the foreground",
-		Long: `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
+const runHelp = `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
 prefixed with the name of its container. Events go to stderr.
 
 The file - is standard input, in TOML, YAML or JSON.
+
+With --stdin, one container reads the standard input of this command, and its output goes to stdout without a prefix;
+that of other containers goes to stderr. With --tty as well, the container has a terminal: keys such as Ctrl-C reach it,
+and only warnings are printed until it runs. The flags set stdin and tty of the container, and restartPolicy = "Never"
+for it and, if the file sets none, for the pod. The pod is stopped when the container exits, or after the detach keys.
 
 With --detach, the command is podstead apply: it writes the files to the pods directory and returns.
 
@@ -48,7 +52,15 @@ starts it. If this command is killed, the daemon stops its pods after 30 seconds
 same files takes the pods over. While they are stopping, it waits until they are deleted, and creates them again.
 
 Exit codes: 0 all pods succeeded, 1 a pod failed or could not be deleted, 2 a pod file is invalid, 4 the daemon is
-unavailable, 5 timeout.`,
+unavailable, 5 timeout. With --stdin, that of the container if it has exited.`
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "run FILE...",
+		Aliases: []string{"up"},
+		Short:   "Run pods in the foreground",
+		Long:    runHelp,
 		Example: `  # Run a pod and show its output
   podstead run examples/hello.toml
 
@@ -61,6 +73,12 @@ unavailable, 5 timeout.`,
   # Run a pod and show its events only
   podstead run examples/hello.toml --quiet
 
+  # Open a shell in a new pod, and delete the pod when the shell exits
+  podstead run -it console.toml
+
+  # Pass a file to a container of a new pod, and store its output
+  podstead run -i db.toml -c import <data.sql >report
+
   # Keep the pod after it has terminated
   podstead run job.toml --rm=false
 
@@ -72,6 +90,10 @@ unavailable, 5 timeout.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
+	cmd.Flags().BoolVarP(&f.streams.stdin, "stdin", "i", false, "pass stdin to a container")
+	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
+	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container for --stdin (default the only one)")
+	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", terminal.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
@@ -83,7 +105,7 @@ unavailable, 5 timeout.`,
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if f.detach {
-		for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output"} {
+		for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
 			if cmd.Flags().Changed(name) {
 				return usage(cmd, "--%s cannot be combined with --detach", name)
 			}
@@ -94,10 +116,22 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.isInteractive(cmd) {
+		return a.runInteractive(cmd, args, f, level)
+	}
 	requests, err := a.readFiles(args, level)
 	if err != nil {
 		return err
 	}
+	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, _ *ondemand.Starter, o foreground.Options) error {
+		return foreground.Run(ctx, o, requests)
+	})
+}
+
+// inForeground connects to the daemon, and calls run with the options of the flags.
+func (a *app) inForeground(
+	cmd *cobra.Command, f *runFlags, printer foreground.Printer, run func(context.Context, *ondemand.Starter, foreground.Options) error,
+) error {
 	s, err := a.connect(cmd)
 	if err != nil {
 		return err
@@ -116,13 +150,13 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	stops := make(chan struct{})
 	go forward(ctx, signals, stops)
 	o := foreground.Options{
-		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f), Session: uuid.NewString(), Keep: !f.remove,
+		Daemon: s.Client, Connect: s.Connect, Printer: printer, Session: uuid.NewString(), Keep: !f.remove,
 		Grace: gracePeriod(f.grace), Stops: stops, Timeout: f.timeout,
 	}
 	if t, ok := o.Printer.(*view.Text); ok && t.Width != nil {
 		o.Progress = t.Progress
 	}
-	return foreground.Run(ctx, o, requests)
+	return run(ctx, s, o)
 }
 
 // forward sends a value to stops for each signal, until the context ends.

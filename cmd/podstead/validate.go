@@ -102,14 +102,20 @@ func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*sp
 	if err != nil {
 		return nil, "", err
 	}
+	pod, err := a.acceptFile(path, text, o, strict)
+	return pod, string(text), err
+}
+
+// acceptFile is readFile for a file that was read.
+func (a *app) acceptFile(path string, text []byte, o spec.Options, strict admission.Level) (*spec.Pod, error) {
 	pod, problems := o.Accept(path, text)
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
 	if pod == nil || !level.Check(a.err, path, pod, strict) {
-		return nil, "", fmt.Errorf("%s: %w", path, errInvalidFile)
+		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
-	return pod, string(text), nil
+	return pod, nil
 }
 
 // readText returns the content of a file or of standard input.

@@ -60,12 +60,17 @@ type Options struct {
 	Grace   *time.Duration // nil: the grace period of each pod
 	// Stops receives requests to stop. The first one stops the pods, the second one kills them, and the third one returns immediately.
 	Stops <-chan struct{}
+	// Done, if it is not nil, is closed to stop the pods, unless a stop was requested before. It is no request of Stops.
+	Done <-chan struct{}
 	// Timeout is the time after which the pods are stopped; 0: none.
 	Timeout time.Duration
 	// Progress, if it is not nil, is called when a pod has changed, to show the progress of its image pulls and imports. It is called with
 	// nil when the progress of no pod is known.
 	Progress func(p *api.Pod)
 }
+
+// Reconnected is the notice of a run that has reconnected to the daemon. It is printed once.
+const Reconnected = "connection to the daemon lost, reconnected"
 
 // Errors of a run.
 var (
@@ -171,7 +176,7 @@ func (r *run) reconnect(ctx context.Context) error {
 			})
 		default:
 			if err == nil {
-				r.lost.Do(func() { r.Printer.Notice("connection to the daemon lost, reconnected") })
+				r.lost.Do(func() { r.Printer.Notice(Reconnected) })
 			}
 			return err
 		}
@@ -194,10 +199,15 @@ func (r *run) touch(ctx context.Context) {
 
 // handleStops stops the pods on request and after the timeout.
 func (r *run) handleStops(ctx context.Context) error {
-	timeout := r.deadline
+	timeout, done := r.deadline, r.Done
 	var result error
 	for {
 		select {
+		case <-done:
+			if done = nil; r.stops == 0 {
+				r.requestStop(ctx, r.Grace)
+			}
+			continue
 		case <-timeout:
 			timeout = nil
 			result = r.timedOut()
@@ -215,12 +225,17 @@ func (r *run) handleStops(ctx context.Context) error {
 		default:
 			return ErrInterrupted
 		}
-		go func() {
-			if err := r.stop(ctx, api.StopOptions{Grace: grace}); err != nil && ctx.Err() == nil {
-				r.Printer.Notice("stop pods: " + err.Error())
-			}
-		}()
+		r.requestStop(ctx, grace)
 	}
+}
+
+// requestStop stops the pods in the background.
+func (r *run) requestStop(ctx context.Context, grace *time.Duration) {
+	go func() {
+		if err := r.stop(ctx, api.StopOptions{Grace: grace}); err != nil && ctx.Err() == nil {
+			r.Printer.Notice("stop pods: " + err.Error())
+		}
+	}()
 }
 
 func (r *run) timedOut() error { return fmt.Errorf("%w after %v", ErrTimeout, r.Timeout) }

@@ -416,3 +416,32 @@ func TestStopOfFailingPodIsNoFailure(t *testing.T) {
 		t.Errorf("error %v, want %v", err, foreground.ErrStopped)
 	}
 }
+
+// TestDone: the end of what the run is for stops the pods once. It is no stop by the user, and does not follow one.
+func TestDone(t *testing.T) {
+	for name, user := range map[string]bool{"alone": false, "after a stop": true} {
+		t.Run(name, func(t *testing.T) {
+			h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+			stops, done := make(chan struct{}), make(chan struct{})
+			result := h.start(foreground.Options{Printer: s, Stops: stops, Done: done}, file("a", "trap '' TERM; sleep 1000"))
+			s.await(t, "the start", s.hasEvent(api.EventContainerStarted))
+			if user {
+				stops <- struct{}{}
+				s.await(t, "the graceful stop", s.hasEvent(api.EventContainerStopping))
+			}
+			close(done)
+			s.await(t, "the graceful stop", s.hasEvent(api.EventContainerStopping))
+			if !user {
+				stops <- struct{}{} // the first one
+			}
+			select {
+			case err := <-result:
+				t.Fatalf("the run returned, although the container ignores SIGTERM: %v", err)
+			case stops <- struct{}{}:
+			}
+			if err := await(t, result); !errors.Is(err, foreground.ErrStopped) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}

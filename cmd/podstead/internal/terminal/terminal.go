@@ -50,6 +50,8 @@ type Options struct {
 	Raw bool
 	// DetachKeys end the session when they are typed one after the other; empty: no keys do. They are read in raw mode only.
 	DetachKeys []byte
+	// KeepOnSignal does not end the session when the program receives a signal: the caller handles signals.
+	KeepOnSignal bool
 }
 
 // Session is what [Run] passes to a session.
@@ -68,8 +70,10 @@ func Run(ctx context.Context, o Options, run func(context.Context, Session) erro
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, endings...)
-	defer signal.Stop(signals)
+	if !o.KeepOnSignal {
+		signal.Notify(signals, endings...)
+		defer signal.Stop(signals)
+	}
 	go func() {
 		select {
 		case s := <-signals:

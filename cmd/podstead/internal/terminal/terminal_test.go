@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,5 +232,22 @@ func TestNotATerminal(t *testing.T) {
 	_, f := open(t)
 	if !IsTerminal(f) {
 		t.Error("a pseudo-terminal is not a terminal")
+	}
+}
+
+// With KeepOnSignal, a signal is left to the caller.
+func TestKeepOnSignal(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	err := Run(t.Context(), Options{KeepOnSignal: true}, func(ctx context.Context, _ Session) error {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			return err
+		}
+		<-signals
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// newInteractiveHost returns a host where a client that attaches to a container reads what it passes as input, and then that the container
+// has exited with code 3. The container runs as long as the pod.
+func newInteractiveHost(t *testing.T) *testHost {
+	t.Helper()
+	dir, server := t.TempDir(), attach.NewServer()
+	l, err := attach.Listen(filepath.Join(dir, attach.Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		_ = l.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	open := func(ctx context.Context, _ string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
+		r.Container = ref.Container
+		path := filepath.Join(dir, "in")
+		in, err := attach.NewStdin(path, true, func() error { return nil })
+		if err != nil {
+			return nil, err
+		}
+		c := attach.NewContainer(attach.Options{Stdin: in})
+		stdin, err := os.OpenFile(path, os.O_RDONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		in.Created()
+		out := c.Copy(io.MultiReader(strings.NewReader("in: "), stdin), attach.Stdout)
+		server.Add(r.Container, c)
+		s, err := attach.Open(ctx, dir, r)
+		go func() {
+			_, _ = io.Copy(io.Discard, struct{ io.Reader }{out})
+			_ = stdin.Close()
+			c.Exited(3)
+		}()
+		return s, err
+	}
+	return newHostOf(t, api.Version{}, fakeruntime.Options{Attach: open, Program: interactiveProgram})
+}
+
+func interactiveProgram(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
+	return fakeruntime.Program{Runs: time.Second, Exit: lifecycle.Exit{Code: 3}}, a.Container == "app"
+}
+
+func TestRunInteractive(t *testing.T) {
+	h := newInteractiveHost(t)
+	h.stdin = "some input\n"
+	file := h.write(t, "web.toml", script("terminationGracePeriodSeconds = 1", "true")+
+		"[[containers]]\nname = \"other\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"echo aside; sleep 1000\"]\n")
+	got := h.run(t, "run -i -c app "+file)
+	if got.code != 3 || got.stdout != "in: some input\n" {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{"other | aside\n", "web/app Container started\n", `podstead: container "app" of pod "web" exited with code 3` + "\n"} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("stderr has no %q:\n%s", want, got.stderr)
+		}
+	}
+	h.want(t, "get", "")
+}
+
+// The output of a container that exits at once is that of its log.
+func TestRunInteractiveShort(t *testing.T) {
+	h := newHostOf(t, api.Version{}, fakeruntime.Options{})
+	for _, tt := range []struct {
+		more, script string
+		want         output
+	}{
+		{"", "echo done", output{0, "done\n", ""}},
+		{"restartPolicy = \"Always\"", "echo done; exit 4", output{4, "done\n", `podstead: container "app" of pod "web" exited with code 4` + "\n"}},
+	} {
+		got := h.run(t, "run -it "+h.write(t, "web.toml", script(tt.more, tt.script)))
+		lines := strings.SplitAfter(got.stderr, "\n")
+		if got.code != tt.want.code || got.stdout != tt.want.stdout || !strings.HasSuffix(got.stderr, tt.want.stderr) ||
+			lines[0] != "podstead: cannot use a terminal: stdin is not a terminal\n" {
+			t.Errorf("%+v, want %+v", got, tt.want)
+		}
+	}
+}
+
+// A container that cannot start has no exit code.
+func TestRunInteractiveNotStarted(t *testing.T) {
+	h := newHostOf(t, api.Version{}, fakeruntime.Options{})
+	text := fmt.Sprintf("%s[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"false\"]\n", script("restartPolicy = \"Never\"", "true"))
+	h.fails(t, "run -i "+h.write(t, "web.toml", text), 1, `container "app" did not run: pod "web" failed`)
+	got := h.run(t, "run -i --timeout 100ms --grace-period 1 "+h.write(t, "slow.toml", strings.Replace(text, "false", "sleep\", \"1000", 1)))
+	if got.code != statusTimeout || !strings.Contains(got.stderr, "timed out after 100ms") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRunInteractiveFlags(t *testing.T) {
+	h := newHostOf(t, api.Version{}, fakeruntime.Options{})
+	web := h.write(t, "web.toml", script("", "true"))
+	two := h.write(t, "two.toml", script("", "true")+"[[containers]]\nname = \"other\"\nimage = \"i\"\n")
+	invalid := h.write(t, "invalid.toml", script("color = 1", "true"))
+	for line, message := range map[string]string{
+		"run -t " + web:                       "--tty requires --stdin",
+		"run -c app " + web:                   "--container requires --stdin",
+		"run --detach-keys a " + web:          "--detach-keys requires --stdin",
+		"run -i -q " + web:                    "--quiet cannot be combined with --stdin",
+		"run -i -o json " + web:               "--output cannot be combined with --stdin",
+		"run -i -d " + web:                    "--stdin cannot be combined with --detach",
+		"run -i -":                            "--stdin cannot be combined with a pod file from standard input",
+		"run -i " + web + " " + two:           "--stdin requires exactly one pod file",
+		"run -i --detach-keys=ab " + web:      `--detach-keys: detach key "ab"`,
+		"run -i " + two:                       `pod "two" has several containers: name one of app, other with --container`,
+		"run -i -c x " + two:                  `--container "x": must be one of the containers of pod "two": app, other`,
+		"run -i " + invalid:                   "color: unknown field",
+		"run -i " + h.dir + "/not-there.toml": "no such file",
+	} {
+		h.fails(t, line, 2, message)
+	}
+}
