@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/podstead/podstead/api/channel"
 	"github.com/podstead/podstead/internal/attach"
@@ -35,8 +36,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		receive = append(receive, channel.Stdin)
 	}
 	s.session(w, r, receive, func(ctx context.Context, conn *channel.Conn) (int, error) {
-		defer context.AfterFunc(ctx, func() { _ = opened.Close() })()
-		return serveAttach(conn, opened, q) //nolint:contextcheck // the end of ctx closes the session and the connection
+		sent := make(chan struct{}) // closed when the input of the client was passed on
+		defer context.AfterFunc(ctx, func() { closeAttach(opened, sent) })()
+		return serveAttach(conn, opened, q, sent) //nolint:contextcheck // the end of ctx closes the session and the connection
 	})
 }
 
@@ -128,7 +130,7 @@ func attachError(err error, pod, container string) error {
 }
 
 // serveAttach copies between a client and a container until the container or the session has ended, and returns the exit code.
-func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery) (int, error) {
+func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sent chan<- struct{}) (int, error) {
 	go func() {
 		if q.size != (channel.Size{}) {
 			// A program draws its screen again if the size has changed.
@@ -144,8 +146,11 @@ func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery) (in
 			}
 		}
 	}()
-	if q.request.Stdin {
+	if !q.request.Stdin {
+		close(sent)
+	} else {
 		go func() {
+			defer close(sent)
 			if _, err := io.Copy(opened, conn.Reader(channel.Stdin)); err == nil {
 				_ = opened.CloseStdin() // Next returns the error of a session that has ended
 			}
@@ -171,6 +176,20 @@ func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery) (in
 			return 0, err
 		}
 	}
+}
+
+// inputTimeout is how long the input of a client that has gone is passed on: what a user types before the detach keys.
+const inputTimeout = time.Second
+
+// closeAttach closes a session whose client has gone or whose daemon stops.
+func closeAttach(opened *attach.Session, sent <-chan struct{}) {
+	timeout := time.NewTimer(inputTimeout)
+	defer timeout.Stop()
+	select {
+	case <-sent:
+	case <-timeout.C:
+	}
+	_ = opened.Close()
 }
 
 func resize(opened *attach.Session, size channel.Size) {

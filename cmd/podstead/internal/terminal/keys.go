@@ -35,7 +35,7 @@ func ParseKeys(text string) ([]byte, error) {
 	return keys, nil
 }
 
-// detacher is an input that calls detach, and then ends, when the detach keys are read. Keys that may be the start of them are held back until
+// detacher is an input that calls detach, and then ends with [ErrDetached], when the keys before the detach keys were taken. Keys that may be the start of them are held back until
 // the next one shows that they are not, as in Docker.
 type detacher struct {
 	in     io.Reader
@@ -61,6 +61,9 @@ func (d *detacher) Read(p []byte) (int, error) {
 		d.ready = d.ready[n:]
 		return n, nil
 	}
+	if d.err == ErrDetached { //nolint:errorlint // not from the input
+		d.detach()
+	}
 	return 0, d.err
 }
 
@@ -72,8 +75,7 @@ func (d *detacher) filter(typed []byte) {
 			d.ready, d.held = append(d.ready, d.held[0]), d.held[1:]
 		}
 		if len(d.held) == len(d.keys) {
-			d.held, d.err = nil, io.EOF
-			d.detach()
+			d.held, d.err = nil, ErrDetached
 			return
 		}
 	}
