@@ -127,6 +127,9 @@ func TestExecErrors(t *testing.T) {
 		"broken": func(context.Context, lifecycle.Ref, session.Command) (int, error) {
 			return 0, errors.New("the engine is broken")
 		},
+		"late": func(context.Context, lifecycle.Ref, session.Command) (int, error) {
+			return 0, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "cannot exec in a stopped container"}
+		},
 	}, "")
 	for _, tt := range []struct {
 		name, pod string
@@ -145,6 +148,14 @@ func TestExecErrors(t *testing.T) {
 			api.ExecOptions{Command: []string{"echo"}, Container: "init"},
 			&api.Error{
 				Status: 409, Reason: api.ReasonNotRunning, Message: `container "init" of pod "web" is not running: Completed (exit code 0)`,
+				Hint: "run podstead why web",
+			},
+		},
+		{
+			"container that has just exited", "web",
+			api.ExecOptions{Command: []string{"late"}},
+			&api.Error{
+				Status: 409, Reason: api.ReasonNotRunning, Message: `container "main" of pod "web" is not running: cannot exec in a stopped container`,
 				Hint: "run podstead why web",
 			},
 		},
