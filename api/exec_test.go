@@ -246,6 +246,34 @@ func TestExecOutputFails(t *testing.T) {
 	}
 }
 
+// A session ends with its context, even if its output cannot be written.
+func TestExecEndsWhileOutputBlocks(t *testing.T) {
+	d := newExec(t, commands{"yes": func(ctx context.Context, _ lifecycle.Ref, c session.Command) (int, error) {
+		fmt.Fprintln(c.Stdout, "y")
+		return hang(ctx, lifecycle.Ref{}, c)
+	}}, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	released := make(chan struct{})
+	defer close(released)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"yes"}, Streams: api.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
+			cancel()
+			<-released
+			return len(p), nil
+		})}})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the client got %v", err)
+		}
+	case <-time.After(testTimeout):
+		t.Error("the session did not end with its context")
+	}
+}
+
 // A daemon that stops ends its sessions, also one whose output is not received, and tells their clients.
 func TestExecDaemonStops(t *testing.T) {
 	started, ended := make(chan struct{}, 2), make(chan struct{}, 2)
