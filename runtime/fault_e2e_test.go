@@ -229,7 +229,7 @@ func daemon(dir string) error {
 	}
 	fmt.Println("ready")
 	_, _, err = r.Exec(ctx, uid, counts, []string{"sleep", "9991"}, 0, 100)
-	return fmt.Errorf("the command of the daemon ended: %v", err)
+	return errors.Join(errors.New("the command of the daemon ended"), err)
 }
 
 func TestDiskFull(t *testing.T) {
