@@ -17,7 +17,8 @@ import (
 
 // Attacher opens sessions with the standard streams of running containers.
 type Attacher interface {
-	// Attach returns an [*attach.Error] if the request cannot be fulfilled, and [attach.ErrNoServer] if the shim of the pod serves no clients.
+	// Attach returns an [*attach.Error] if the request cannot be fulfilled, a [lifecycle.FailureNotFound] if the container does not exist, and
+	// [attach.ErrNoServer] if the shim of the pod serves no clients.
 	Attach(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error)
 }
 
@@ -107,18 +108,17 @@ func (q *attachQuery) check(pod *spec.Pod, c *spec.Container) error {
 	return nil
 }
 
-// attachError returns the response for an error of the shim.
+// attachError returns the response for an error of the runtime. The container may have exited since its state was read.
 func attachError(err error, pod, container string) error {
 	e, rejected := errors.AsType[*attach.Error](err)
+	f, failed := errors.AsType[lifecycle.Failure](err)
 	switch {
 	case err == nil:
 		return nil
 	case rejected && e.Reason == attach.NotFound:
-		return &Error{
-			Status: http.StatusConflict, Reason: ReasonNotRunning,
-			Message: fmt.Sprintf("container %q of pod %q is not running: %v", container, pod, e),
-			Hint:    "run podstead why " + pod,
-		}
+		return notRunning(pod, container, e.Error())
+	case failed && f.Kind == lifecycle.FailureNotFound:
+		return notRunning(pod, container, f.Message)
 	case rejected:
 		return failure(http.StatusConflict, "attach to container %q of pod %q: %v", container, pod, e)
 	case errors.Is(err, attach.ErrNoServer):

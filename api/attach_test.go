@@ -265,6 +265,14 @@ func TestAttachIsRejected(t *testing.T) {
 			want: `container "main" of pod "job" is not running: Error (exit code 3)`,
 		},
 		{name: "just exited", pod: "web", shim: &attach.Error{Reason: attach.NotFound}, status: http.StatusConflict, reason: api.ReasonNotRunning, want: "is not running"},
+		{
+			name: "removed", pod: "web", shim: lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such container"},
+			status: http.StatusConflict, reason: api.ReasonNotRunning, want: `container "main" of pod "web" is not running: no such container`,
+		},
+		{
+			name: "unavailable", pod: "web", shim: lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "oops"},
+			status: http.StatusInternalServerError, want: "oops",
+		},
 		{name: "used", pod: "web", shim: &attach.Error{Reason: attach.NoStdin, Message: "used"}, status: http.StatusConflict, want: `"main" of pod "web": used`},
 		{name: "old shim", pod: "web", shim: attach.ErrNoServer, status: http.StatusConflict, want: "serves no attach clients"},
 		{name: "other error", pod: "web", shim: errors.New("oops"), status: http.StatusInternalServerError, want: "oops"},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,12 +16,16 @@ import (
 	"github.com/podstead/podstead/api/channel"
 )
 
+// writtenTimeout is how long a session waits for the output in progress after its context has ended.
+const writtenTimeout = time.Second
+
 // Streams connect a session with the caller.
 type Streams struct {
 	// Stdin is read until EOF, which the command then reads, or until the session ends; nil: the command has no input. A read in progress
 	// is not interrupted by the end of the session.
 	Stdin io.Reader
 	// Stdout and Stderr receive the output; nil: it is discarded. With TTY, all output goes to Stdout. If a write fails, the session ends.
+	// When the context ends, a write that blocks may still be in progress after the call has returned.
 	Stdout, Stderr io.Writer
 	// TTY requests a terminal of the given size. Resize changes the size; nil: never.
 	TTY    bool
@@ -95,7 +100,7 @@ func (c *Client) session(ctx context.Context, path string, q url.Values, s *Stre
 	case err = <-written:
 	case <-copying.Done(): // a stream that failed, or the caller
 		conn.Close()
-		err = <-written
+		err = awaitWritten(ctx, written)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -105,6 +110,24 @@ func (c *Client) session(ctx context.Context, path string, q url.Values, s *Stre
 	}
 	status, err := conn.Status(ctx)
 	return status, c.unavailable(ctx, err)
+}
+
+// awaitWritten waits for the result of writing the output. When the context ends, it waits only briefly: a write that blocks cannot be
+// interrupted.
+func awaitWritten(ctx context.Context, written <-chan error) error {
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(writtenTimeout)
+	defer late.Stop()
+	select {
+	case err := <-written:
+		return err
+	case <-late.C:
+		return ctx.Err()
+	}
 }
 
 // connect opens a connection. Data of other channels than receive is discarded.

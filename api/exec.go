@@ -26,7 +26,7 @@ const MaxSessions = 64
 // Sessions runs commands in containers.
 type Sessions interface {
 	// Session runs a command until it exits or ctx ends, which kills it and all processes that it has started. The error is a
-	// [*session.StartError] if the command cannot be executed.
+	// [*session.StartError] if the command cannot be executed, and a [lifecycle.FailureNotFound] if the container is not running.
 	Session(ctx context.Context, uid string, ref lifecycle.Ref, c session.Command) (code int, err error)
 }
 
@@ -57,7 +57,11 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		receive = append(receive, channel.Stdin)
 	}
 	s.session(w, r, receive, func(ctx context.Context, c *channel.Conn) (int, error) {
-		return s.o.Sessions.Session(ctx, snapshot.Facts.UID, ref, command.connect(c))
+		code, err := s.o.Sessions.Session(ctx, snapshot.Facts.UID, ref, command.connect(c))
+		if f, ok := errors.AsType[lifecycle.Failure](err); ok && f.Kind == lifecycle.FailureNotFound { // it has exited since
+			err = notRunning(snapshot.Pod.Name, ref.Container, f.Message)
+		}
+		return code, err
 	})
 }
 
@@ -204,13 +208,17 @@ func runningContainer(s *supervisor.Snapshot, name string) (lifecycle.Ref, error
 	}
 	newest := s.Facts.Containers[name].Newest
 	if newest.Started.IsZero() || !newest.Exited.IsZero() {
-		return lifecycle.Ref{}, &Error{
-			Status: http.StatusConflict, Reason: ReasonNotRunning,
-			Message: fmt.Sprintf("container %q of pod %q is not running: %s", name, s.Pod.Name, containerState(s, name)),
-			Hint:    "run podstead why " + s.Pod.Name,
-		}
+		return lifecycle.Ref{}, notRunning(s.Pod.Name, name, containerState(s, name))
 	}
 	return newest.Ref, nil
+}
+
+func notRunning(pod, container, why string) *Error {
+	return &Error{
+		Status: http.StatusConflict, Reason: ReasonNotRunning,
+		Message: fmt.Sprintf("container %q of pod %q is not running: %s", container, pod, why),
+		Hint:    "run podstead why " + pod,
+	}
 }
 
 // containerState describes the state of a container that is not running.

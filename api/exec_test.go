@@ -127,6 +127,9 @@ func TestExecErrors(t *testing.T) {
 		"broken": func(context.Context, lifecycle.Ref, session.Command) (int, error) {
 			return 0, errors.New("the engine is broken")
 		},
+		"late": func(context.Context, lifecycle.Ref, session.Command) (int, error) {
+			return 0, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "cannot exec in a stopped container"}
+		},
 	}, "")
 	for _, tt := range []struct {
 		name, pod string
@@ -145,6 +148,14 @@ func TestExecErrors(t *testing.T) {
 			api.ExecOptions{Command: []string{"echo"}, Container: "init"},
 			&api.Error{
 				Status: 409, Reason: api.ReasonNotRunning, Message: `container "init" of pod "web" is not running: Completed (exit code 0)`,
+				Hint: "run podstead why web",
+			},
+		},
+		{
+			"container that has just exited", "web",
+			api.ExecOptions{Command: []string{"late"}},
+			&api.Error{
+				Status: 409, Reason: api.ReasonNotRunning, Message: `container "main" of pod "web" is not running: cannot exec in a stopped container`,
 				Hint: "run podstead why web",
 			},
 		},
@@ -261,6 +272,34 @@ func TestExecOutputFails(t *testing.T) {
 	_, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"yes"}, Streams: api.Streams{Stdout: failingWriter{}}})
 	if err == nil || err.Error() != "copy output: disk full" {
 		t.Errorf("the client got %v", err)
+	}
+}
+
+// A session ends with its context, even if its output cannot be written.
+func TestExecEndsWhileOutputBlocks(t *testing.T) {
+	d := newExec(t, commands{"yes": func(ctx context.Context, _ lifecycle.Ref, c session.Command) (int, error) {
+		fmt.Fprintln(c.Stdout, "y")
+		return hang(ctx, lifecycle.Ref{}, c)
+	}}, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	released := make(chan struct{})
+	defer close(released)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"yes"}, Streams: api.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
+			cancel()
+			<-released
+			return len(p), nil
+		})}})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the client got %v", err)
+		}
+	case <-time.After(testTimeout):
+		t.Error("the session did not end with its context")
 	}
 }
 

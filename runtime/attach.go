@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 
+	"github.com/containerd/errdefs"
+
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/record"
@@ -10,18 +12,27 @@ import (
 )
 
 // Attach opens a session with the standard streams of a running container. The request needs no ID of the container. The error is an
-// [*attach.Error] if the container is not running or the request cannot be fulfilled, and [attach.ErrNoServer] if its shim serves no clients.
+// [*attach.Error] if the container is not running or the request cannot be fulfilled, a [lifecycle.FailureNotFound] if it was removed, and
+// [attach.ErrNoServer] if its shim serves no clients.
 func (r *Runtime) Attach(ctx context.Context, uid string, ref lifecycle.Ref, request attach.Request) (*attach.Session, error) {
 	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
 	defer cancel()
 	request.Container = record.ContainerID(uid, ref)
 	c, err := r.client.LoadContainer(ctx, request.Container)
 	if err != nil {
-		return nil, enginecall.Failure(ctx, lifecycle.FailureNotFound, "", err)
+		return nil, loadFailure(ctx, err)
 	}
 	info, err := record.Info(ctx, c)
 	if err != nil {
-		return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
+		return nil, loadFailure(ctx, err)
 	}
 	return r.engine.Attach(ctx, info.SandboxID, request)
+}
+
+// loadFailure returns the failure of a container that could not be loaded.
+func loadFailure(ctx context.Context, err error) error {
+	if errdefs.IsNotFound(err) {
+		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", err)
+	}
+	return enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
 }

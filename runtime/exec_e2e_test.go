@@ -209,14 +209,14 @@ func TestExecClose(t *testing.T) {
 	}
 }
 
-// A daemon that was killed leaves its commands. The next daemon kills all processes of commands with a timeout, and hooks whose first process is
-// running, but not the processes that a completed hook has left.
+// A daemon that was killed leaves its commands. The next daemon kills all processes of commands with a timeout, but not the processes that a
+// completed hook has left. For hooks that are running, see TestDaemonKilled.
 func TestExecAfterDaemonKill(t *testing.T) {
 	p, ref := execPod(t)
 	code, _, err := p.exec(ref, 0, `
 		PODSTEAD_EXEC=0123abcd-1-probe sleep 9991 &
 		PODSTEAD_EXEC=0123abcd-2-probe setsid sleep 9992 &
-		PODSTEAD_EXEC=0123abcd-3-hook setsid sh -c 'sleep 9993; true' &
+		PODSTEAD_EXEC=0123abcd-3-hook setsid sleep 9993 &
 		PODSTEAD_EXEC=0123abcd-4-hook sleep 9994 &
 		PODSTEAD_EXEC=invalid setsid sleep 9995 &
 		exit 0`)
@@ -231,10 +231,10 @@ func TestExecAfterDaemonKill(t *testing.T) {
 			return fmt.Sprintf("%q", running), slices.Equal(running, want)
 		})
 	}
-	wantRunning("sh -c sleep 9993; true", "sleep 100000", "sleep 9991", "sleep 9992", "sleep 9993", "sleep 9994", "sleep 9995")
+	wantRunning("sleep 100000", "sleep 9991", "sleep 9992", "sleep 9993", "sleep 9994", "sleep 9995")
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
 	p.testHost.start()
-	wantRunning("sleep 100000", "sleep 9994", "sleep 9995")
+	wantRunning("sleep 100000", "sleep 9993", "sleep 9994", "sleep 9995")
 }

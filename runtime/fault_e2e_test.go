@@ -10,10 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -164,16 +164,25 @@ func TestDaemonKilled(t *testing.T) {
 	if line != "ready\n" {
 		t.Fatalf("the daemon wrote %q, %v", line, err)
 	}
+	p := &pod{testHost: m, Pod: daemonPod(m.archives...)}
+	wantCommands := func(running, left bool) {
+		t.Helper()
+		m.eventually(fmt.Sprintf("a running command %v, a daemon that a command has left %v", running, left), func() (string, bool) {
+			l := p.running()
+			return fmt.Sprintf("%q", l), slices.Contains(l, "sleep 9991") == running && slices.Contains(l, "sleep 9992") == left
+		})
+	}
+	wantCommands(true, true)
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	p := &pod{testHost: m, Pod: daemonPod(m.archives...)}
 	m.eventually("the exit of a container without a daemon", func() (string, bool) {
 		log := p.log(lifecycle.Ref{Container: "ends"})
 		return log, strings.Contains(log, "bye")
 	})
 	m.start()
+	wantCommands(false, true)
 	if exit := p.wait(lifecycle.Ref{Container: "ends", Round: 1, Attempt: 1}); exit.Code != 7 {
 		t.Errorf("exit: %+v, want 7", exit)
 	}
@@ -214,9 +223,13 @@ func daemon(dir string) error {
 			return err
 		}
 	}
+	counts := lifecycle.Ref{Container: "counts", Round: 1, Attempt: 1}
+	if _, _, err := r.Exec(ctx, uid, counts, []string{"sh", "-c", "setsid sleep 9992 >/dev/null 2>&1 &"}, 0, 100); err != nil {
+		return err
+	}
 	fmt.Println("ready")
-	<-time.After(10 * deadline)
-	return errors.New("the daemon was not killed")
+	_, _, err = r.Exec(ctx, uid, counts, []string{"sleep", "9991"}, 0, 100)
+	return errors.Join(errors.New("the command of the daemon ended"), err)
 }
 
 func TestDiskFull(t *testing.T) {

@@ -329,3 +329,19 @@ func TestPauseTerminates(t *testing.T) {
 		t.Errorf("wait for the sandbox: %v", err)
 	}
 }
+
+// A debug container joins the process namespace of its target, which must be running.
+func TestTargetContainer(t *testing.T) {
+	p, ref := execPod(t)
+	look := spec.Container{TargetContainerName: ref.Container, Command: []string{"sh", "-c", "tr '\\0' ' ' < /proc/1/cmdline"}}
+	if got := p.output(look); strings.TrimSpace(got) != "sleep 100000" {
+		t.Errorf("the first process is %q", got)
+	}
+	if err := p.KillContainer(p.ctx(), uid, ref); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(ref)
+	if _, err := p.start(look); err == nil || !strings.Contains(err.Error(), "is not running") {
+		t.Errorf("the target has exited: %v", err)
+	}
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -92,8 +90,12 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM) // an incomplete file is removed
-	defer stop()
+	ctx := cmd.Context()
+	if !to.Stream { // an incomplete file is removed; a signal must end a write to standard output, which may block
+		var stop context.CancelFunc
+		ctx, stop = untilSignal(ctx)
+		defer stop()
+	}
 	pod := from.Pod + to.Pod
 	p, err := client.Pod(ctx, pod)
 	if err != nil {

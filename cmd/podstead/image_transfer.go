@@ -7,10 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -248,8 +246,12 @@ func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM) // an incomplete file is removed
-	defer stop()
+	ctx := cmd.Context()
+	if output != spec.Stdin { // as in cp
+		var stop context.CancelFunc
+		ctx, stop = untilSignal(ctx)
+		defer stop()
+	}
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
 	write := func(w io.Writer) error {

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	testscript.Main(wrapped{m}, map[string]func(){
+		"deaf": deaf,
 		"podstead": func() {
 			start := func(_ context.Context, c *config.Config, _ logger) (daemon.Runtime, error) {
 				return fakeEngine{Runtime: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil

@@ -196,6 +196,11 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	if status.Status != client.Created {
 		return nil
 	}
+	if own := pod.Container(labels[record.LabelContainer]); own != nil && own.TargetContainerName != "" {
+		if err := s.checkTarget(ctx, labels[record.LabelUID], own.TargetContainerName, int(task.Pid())); err != nil {
+			return err
+		}
+	}
 	return task.Start(ctx)
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/podvolume"
 	"github.com/podstead/podstead/runtime/profile"
-	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/shim"
@@ -64,9 +63,11 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 		Host:        s.config.Host,
 	}
 	if n.container.TargetContainerName != "" {
-		if in.PID, err = s.processNamespace(ctx, n.uid, n.container.TargetContainerName); err != nil {
+		target, err := s.target(ctx, n.uid, n.container.TargetContainerName)
+		if err != nil {
 			return oci.Input{}, err
 		}
+		in.PID = namespacePath(target.pid) // checked before the process starts
 	}
 	if in.Cgroup.Swap, in.Cgroup.OOMGroup, err = s.config.Cgroups.Features(n.uid); err != nil {
 		return oci.Input{}, err
@@ -79,29 +80,6 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 		in.Files = append(in.Files, oci.File{Path: path.Clean(n.container.TerminationMessagePath), Source: message})
 	}
 	return in, nil
-}
-
-// processNamespace returns the path of the process namespace of a running container.
-func (s *Service) processNamespace(ctx context.Context, uid, name string) (string, error) {
-	list, err := record.Containers(ctx, s.config.Client, uid)
-	if err != nil {
-		return "", err
-	}
-	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return "", err
-		}
-		if info.Labels[record.LabelContainer] != name || info.Labels[record.LabelExit] != "" {
-			continue
-		}
-		task, err := s.config.Exits.Task(ctx, c)
-		if err != nil {
-			return "", fmt.Errorf("find processes of target container %q: %w", name, err)
-		}
-		return fmt.Sprintf("/proc/%d/ns/pid", task.Pid()), nil
-	}
-	return "", fmt.Errorf("target container %q is not running", name)
 }
 
 // configure completes the input with what the configuration of the pod refers to: profiles, devices, variables, volumes and secrets. All its

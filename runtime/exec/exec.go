@@ -29,6 +29,8 @@ const (
 	drainTimeout = 100 * time.Millisecond
 	// killTimeout is for killing the processes of a command, which may be stuck in the kernel.
 	killTimeout = 10 * time.Second
+	// stateTimeout is for querying the state of a command. The daemon waits for it when it starts.
+	stateTimeout = 2 * time.Second
 	// cancelTimeout is how long a cancelled call waits until its command has been killed.
 	cancelTimeout = 2 * time.Second
 )
@@ -232,26 +234,54 @@ func (r *Runner) Close() {
 }
 
 // KillLeft kills the commands that an earlier daemon has left when it was killed. The processes of a command with a timeout are all killed,
-// those of another command only if its first process is running.
+// those of another command only if its first process is running. If a shim does not respond, such commands of its containers keep running.
 func (r *Runner) KillLeft(ctx context.Context) error {
 	err := os.RemoveAll(r.config.Dir)
 	list, listErr := r.config.Client.Containers(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
 	if err = errors.Join(err, listErr); err != nil {
 		return fmt.Errorf("kill commands of an earlier daemon: %w", err)
 	}
-	ctx, cancel := enginecall.WithTimeout(ctx, killTimeout)
-	defer cancel()
+	var trees []proctree.Tree
 	for _, c := range list {
 		info, infoErr := record.Info(ctx, c)
 		if infoErr != nil || info.Labels[record.LabelExit] != "" {
 			continue
 		}
 		cgroup := r.config.Cgroups.ProcessDir(info.Labels[record.LabelUID], c.ID())
-		left, leftErr := r.marks.left(cgroup)
+		left, leftErr := r.marks.left(cgroup, func(m mark) (bool, error) { return runs(ctx, c, m) })
 		err = errors.Join(err, leftErr)
 		for _, m := range left {
-			err = errors.Join(err, proctree.Tree{Cgroup: cgroup, Belongs: m.is}.Kill(ctx))
+			trees = append(trees, proctree.Tree{Cgroup: cgroup, Belongs: m.is})
 		}
 	}
+	ctx, cancel := enginecall.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	for _, t := range trees {
+		err = errors.Join(err, t.Kill(ctx))
+	}
 	return err
+}
+
+// runs reports whether the first process of a command is running.
+func runs(ctx context.Context, c client.Container, m mark) (bool, error) {
+	ctx, cancel := enginecall.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	status, err := func() (client.Status, error) {
+		task, err := c.Task(ctx, nil)
+		if err != nil {
+			return client.Status{}, err
+		}
+		process, err := task.LoadProcess(ctx, m.String(), nil)
+		if err != nil {
+			return client.Status{}, err
+		}
+		return process.Status(ctx)
+	}()
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("query command %v: %w", m, err)
+	}
+	return status.Status != client.Stopped, nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,10 +57,11 @@ func fakeCgroup(t *testing.T, pids ...int) string {
 	return dir
 }
 
-// startSleep starts a process with this mark, and kills it at the end of the test.
-func startSleep(t *testing.T, mark string) int {
+// startSleep starts a process with this mark, which may lead a session, and kills it at the end of the test.
+func startSleep(t *testing.T, mark string, leads bool) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: leads}
 	cmd.Env = append(os.Environ(), proctree.MarkVariable+"="+mark)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -84,11 +86,27 @@ func startSleep(t *testing.T, mark string) int {
 func TestMarksLeft(t *testing.T) {
 	var pids []int
 	for _, m := range []string{"0123abcd-1-probe", "0123abcd-1-probe", "89abcdef-2-probe", "0123abcd-3-hook", "0123abcd-4-session", "0123abcd-5-other", "x-y-probe", "probe", ""} {
-		pids = append(pids, startSleep(t, m))
+		pids = append(pids, startSleep(t, m, false))
 	}
-	got, err := marks{instance: "89abcdef"}.left(fakeCgroup(t, pids...))
-	want := []mark{{instance: "0123abcd", number: 1, kind: probe}} // the others do not lead a session: their commands left them
+	for _, m := range []string{"0123abcd-6-session", "0123abcd-6-session", "0123abcd-7-session", "0123abcd-8-hook"} {
+		pids = append(pids, startSleep(t, m, true))
+	}
+	var asked []uint64
+	got, err := marks{instance: "89abcdef"}.left(fakeCgroup(t, pids...), func(m mark) (bool, error) {
+		asked = append(asked, m.number)
+		return m.number != 7, nil
+	})
+	// 3 and 4 lead no session, and the first process of 7 has exited: they are what commands have left.
+	want := []mark{{"0123abcd", 1, probe}, {"0123abcd", 6, attached}, {"0123abcd", 8, hook}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mark{})); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]uint64{6, 7, 8}, asked); diff != "" {
+		t.Errorf("queries (-want +got):\n%s", diff)
+	}
+	failed := errors.New("failed")
+	got, err = marks{instance: "89abcdef"}.left(fakeCgroup(t, pids...), func(mark) (bool, error) { return false, failed })
+	if diff := cmp.Diff(want[:1], got, cmp.AllowUnexported(mark{})); diff != "" || !errors.Is(err, failed) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

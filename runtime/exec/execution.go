@@ -84,12 +84,8 @@ func (r *Runner) launch(
 	if err != nil {
 		return nil, err
 	}
-	p := *s.Process
-	p.Env = append(slices.Clone(env), proctree.MarkVariable+"="+mark.String())
-	edit(&p)
-
 	x := &execution{log: r.config.Log}
-	if x.process, err = task.Exec(ctx, mark.String(), &p, streams); err != nil {
+	if x.process, err = task.Exec(ctx, mark.String(), processOf(s.Process, env, mark, edit), streams); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -115,6 +111,15 @@ func (r *Runner) launch(
 		close(closed)
 	}()
 	return x, nil
+}
+
+// processOf returns the process of a command in a container with this process and environment.
+func processOf(container *specs.Process, env []string, mark mark, edit func(*specs.Process)) *specs.Process {
+	p := *container
+	p.Env = slices.Clone(env)
+	edit(&p)
+	p.Env = append(p.Env, proctree.MarkVariable+"="+mark.String()) // the last one, see proctree
+	return &p
 }
 
 // drain waits for the rest of the output, with a timeout because a process that was left may hold it open.

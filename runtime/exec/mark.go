@@ -23,17 +23,28 @@ func (m marks) next(k kind) mark {
 	return mark{instance: m.instance, number: m.number.Add(1), kind: k}
 }
 
-// left lists the commands in a cgroup that an earlier daemon has started and that must be killed. The first process of a command leads a
-// session.
-func (m marks) left(cgroup string) ([]mark, error) {
+// left lists the commands in a cgroup that an earlier daemon has started and that must be killed. runs reports whether the first process of a
+// command is running. Only the engine knows that: a program that a command has left as a daemon leads a session as well.
+func (m marks) left(cgroup string, runs func(mark) (bool, error)) ([]mark, error) {
 	processes, err := proctree.List(cgroup)
 	if err != nil {
 		return nil, err
 	}
 	var list []mark
+	seen := map[mark]bool{}
 	for _, p := range processes {
 		found, ok := parseMark(p.Mark)
-		if ok && found.instance != m.instance && (found.kind == probe || p.Session == p.PID) && !slices.Contains(list, found) {
+		if !ok || found.instance == m.instance || seen[found] || found.kind != probe && p.Session != p.PID { // the first process leads a session
+			continue
+		}
+		seen[found] = true
+		running := found.kind == probe
+		if !running {
+			if running, err = runs(found); err != nil {
+				return list, err
+			}
+		}
+		if running {
 			list = append(list, found)
 		}
 	}

@@ -77,6 +77,21 @@ func TestEditSession(t *testing.T) {
 	}
 }
 
+// The mark of a command must be its last variable, also after those of its terminal.
+func TestMarkIsLast(t *testing.T) {
+	container, env := &specs.Process{Args: []string{"web"}}, []string{"A=1"}
+	p := processOf(container, env, mark{"0123abcd", 7, attached}, func(p *specs.Process) {
+		editSession(p, &session.Command{Args: []string{"sh"}, TTY: true})
+	})
+	want := &specs.Process{Args: []string{"sh"}, Terminal: true, Env: []string{"A=1", "TERM=xterm", "PODSTEAD_EXEC=0123abcd-7-session"}}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&specs.Process{Args: []string{"web"}}, container); diff != "" {
+		t.Errorf("the process of the container was changed (-want +got):\n%s", diff)
+	}
+}
+
 // openStreams returns streams with their FIFOs, of which the test is the shim.
 func openStreams(t *testing.T, c *session.Command) (s *streams, stdin, stdout, stderr *os.File) {
 	t.Helper()

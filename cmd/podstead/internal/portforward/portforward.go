@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"strconv"
@@ -85,7 +86,7 @@ func (f *Forwarder) Run(ctx context.Context, ports []Port) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel(nil)
-	tasks.Go(func() { cancel(f.watch(ctx)) })
+	tasks.Go(func() { cancel(f.watch(ctx, f.Client.Watch(ctx))) })
 	for _, l := range listeners {
 		f.Printf("Forwarding from %s -> %d\n", l.Addr(), l.port.Remote)
 		tasks.Go(func() { cancel(f.serve(ctx, &tasks, l)) })
@@ -142,17 +143,22 @@ func open(ctx context.Context, network, address string, p Port) (listener, error
 }
 
 // watch returns when the pod has ended or the daemon does not respond.
-func (f *Forwarder) watch(ctx context.Context) error {
-	for change, err := range f.Client.Watch(ctx) {
+func (f *Forwarder) watch(ctx context.Context, changes iter.Seq2[api.PodChange, error]) error {
+	exists := false
+	for change, err := range changes {
 		switch {
 		case err != nil:
 			return cmp.Or(context.Cause(ctx), err)
+		case change.Type == api.Listed && !exists:
+			return fmt.Errorf("%w: pod %q was deleted", ErrEnded, f.Pod)
 		case change.Object.Metadata.UID != f.UID:
+			continue
 		case change.Type == api.Deleted:
 			return fmt.Errorf("%w: pod %q was deleted", ErrEnded, f.Pod)
 		case change.Object.Status.Phase.Terminal():
 			return fmt.Errorf("%w: pod %q is %s", ErrEnded, f.Pod, change.Object.Status.Phase)
 		}
+		exists = true
 	}
 	return cmp.Or(context.Cause(ctx), api.ErrUnavailable)
 }

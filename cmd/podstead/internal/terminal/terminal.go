@@ -65,7 +65,7 @@ type Session struct {
 
 // Run calls run with a context that ends when the program receives a signal that ends it (with a [*SignalError] as its cause) or the user
 // types the detach keys ([ErrDetached]). If run fails then, Run returns the cause. The terminal is restored before Run returns, also if run
-// panics.
+// panics. The first signal restores it as well, and the next one has its default action: it ends the program even if run does not return.
 func Run(ctx context.Context, o Options, run func(context.Context, Session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,23 +74,26 @@ func Run(ctx context.Context, o Options, run func(context.Context, Session) erro
 		signal.Notify(signals, endings...)
 		defer signal.Stop(signals)
 	}
+	session := Session{In: o.In}
+	restore := func() {}
+	if o.Raw {
+		var err error
+		if restore, err = session.raw(ctx, o, func() { cancel(ErrDetached) }); err != nil {
+			return err
+		}
+		defer restore()
+	}
 	go func() {
 		select {
 		case s := <-signals:
+			restore() // the next signal may end the program
+			signal.Stop(signals)
 			if number, ok := s.(syscall.Signal); ok {
 				cancel(&SignalError{Signal: number})
 			}
 		case <-ctx.Done():
 		}
 	}()
-	session := Session{In: o.In}
-	if o.Raw {
-		end, err := session.raw(ctx, o, func() { cancel(ErrDetached) })
-		if err != nil {
-			return err
-		}
-		defer end()
-	}
 	err := run(ctx, session)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -98,8 +101,8 @@ func Run(ctx context.Context, o Options, run func(context.Context, Session) erro
 	return err
 }
 
-// raw puts the terminal in raw mode until end is called.
-func (s *Session) raw(ctx context.Context, o Options, detach func()) (end func(), err error) {
+// raw puts the terminal in raw mode until restore is called. Calls of restore can be repeated and concurrent.
+func (s *Session) raw(ctx context.Context, o Options, detach func()) (restore func(), err error) {
 	f, ok := o.In.(*os.File)
 	if !ok {
 		return nil, errors.New("set terminal to raw mode: the input is not a terminal")

@@ -1,11 +1,14 @@
 package terminal
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -94,6 +97,59 @@ func TestRunRestoresTerminal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The second signal ends the program, even if the session does not react to the first one.
+func TestSecondSignalKills(t *testing.T) {
+	_, f := open(t)
+	before := state(t, f)
+	child := exec.Command(os.Args[0], "-test.run=^TestDeafSession$")
+	child.Env = append(os.Environ(), deafVariable+"=1")
+	child.Stdin = f
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(testTimeout, func() { _ = child.Process.Kill() }).Stop()
+	t.Cleanup(func() { _ = child.Process.Kill() }) // after a failure
+	lines := bufio.NewScanner(out)
+	for _, want := range []string{"running", "ended"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("%q, %v, want %q", lines.Text(), lines.Err(), want)
+		}
+		if err := child.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var exit *exec.ExitError
+	if err := child.Wait(); !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if s, ok := exit.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGTERM {
+		t.Errorf("%v, want SIGTERM", exit)
+	}
+	if state(t, f) != before {
+		t.Error("the terminal was not restored")
+	}
+}
+
+// deafVariable makes TestDeafSession the program that TestSecondSignalKills ends.
+const deafVariable = "PODSTEAD_TEST_DEAF"
+
+func TestDeafSession(t *testing.T) {
+	if os.Getenv(deafVariable) == "" {
+		t.Skip("it is part of TestSecondSignalKills")
+	}
+	err := Run(t.Context(), Options{In: os.Stdin, Raw: true}, func(ctx context.Context, _ Session) error {
+		fmt.Println("running")
+		<-ctx.Done()
+		fmt.Println("ended")
+		select {}
+	})
+	t.Fatal(err)
 }
 
 func TestSignalExitCode(t *testing.T) {
