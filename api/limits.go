@@ -189,11 +189,14 @@ func connOf(r *http.Request) *conn {
 	return c
 }
 
-// isReadOnly reports whether a request came over the read-only socket.
-func isReadOnly(r *http.Request) bool {
-	c := connOf(r)
+// isReader reports whether the context is that of a request over the read-only socket.
+func isReader(ctx context.Context) bool {
+	c, _ := ctx.Value(connKey{}).(*conn)
 	return c != nil && c.readOnly
 }
+
+// isReadOnly reports whether a request came over the read-only socket.
+func isReadOnly(r *http.Request) bool { return isReader(r.Context()) }
 
 // admitted rejects the requests of connections beyond the limits.
 func (s *Server) admitted(next http.Handler) http.Handler {

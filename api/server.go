@@ -91,6 +91,8 @@ type Server struct {
 	http        *http.Server
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
+	readerReads *semaphore.Weighted // the same for the read-only socket
+	redactors   redactors
 	sessions    *semaphore.Weighted // connections with streams, at most [MaxSessions]
 	forwards    *semaphore.Weighted // connections to ports of pods
 	cancel      context.CancelFunc  // ends all streams
@@ -125,9 +127,10 @@ func NewServer(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{
 		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
-		sessions: semaphore.NewWeighted(MaxSessions), forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
+		readerReads: semaphore.NewWeighted(maxReaderReads), sessions: semaphore.NewWeighted(MaxSessions), forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
 		conns: connections{byUser: map[uint32]int{}},
 	}
+	s.redactors = redactors{read: s.secretsOf, list: map[redactorKey]*podRedactor{}}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
 		Handler:           s.admitted(s.count(s.newMux())),
