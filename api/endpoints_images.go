@@ -8,8 +8,7 @@ var (
 func imageEndpoints() []Endpoint {
 	return []Endpoint{
 		{
-			Method: "GET", Path: "/v1/images",
-			Summary:  "List the images of the host with what uses them, sorted by name",
+			Method: "GET", Path: "/v1/images", Summary: "List the images of the host with what uses them, sorted by name",
 			Response: ImageList{}, Reasons: []ErrorReason{ReasonNotImplemented},
 			call: imageCall((*Server).images),
 		},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -39,17 +40,17 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 // watch sends all pods and then every change. A change that is reverted before it is sent is not reported.
 func (s *Server) watch(r *http.Request, out *stream) error {
 	w := watcher{}
-	show := func(pods []Pod) map[string]bool {
+	show := func(ctx context.Context, pods []Pod) map[string]bool {
 		if !isReadOnly(r) {
 			return nil
 		}
-		unreadable := s.redactPods(r.Context(), pods)
+		unreadable := s.redactPods(ctx, pods)
 		visible(r, pods)
 		return unreadable
 	}
 	for first := true; ; first = false {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
-		changes, err := w.changes(s.list(), show)
+		changes, err := w.changes(r.Context(), s.list(), show)
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ type sentPod struct {
 // changes returns the changes since the last call. Deletions come first: a new pod can have the name of a deleted one. Only pods that have
 // changed are changed for the client with show, which returns the UIDs of those whose secrets cannot be read: the client receives no change
 // when the same message is withheld later.
-func (w watcher) changes(pods []Pod, show func([]Pod) map[string]bool) ([]PodChange, error) {
+func (w watcher) changes(ctx context.Context, pods []Pod, show func(context.Context, []Pod) map[string]bool) ([]PodChange, error) {
 	removed := maps.Clone(w)
 	var changes []PodChange
 	var originals [][sha256.Size]byte
@@ -111,7 +112,7 @@ func (w watcher) changes(pods []Pod, show func([]Pod) map[string]bool) ([]PodCha
 			changed, originals = append(changed, pod), append(originals, original)
 		}
 	}
-	withheld := show(changed)
+	withheld := show(ctx, changed)
 	for i, pod := range changed {
 		key := watchKey(&pod)
 		next, err := digestOf(&pod)

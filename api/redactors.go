@@ -71,7 +71,9 @@ func (r *redactors) entry(ctx context.Context, pod *spec.Pod, key redactorKey, n
 			p.redactor = redact.New(values)
 		}
 		close(p.done)
-		time.AfterFunc(redactorLife, func() { r.drop(key, p) })
+		timer := time.NewTimer(redactorLife)
+		<-timer.C
+		r.drop(key, p)
 	}()
 	return p
 }

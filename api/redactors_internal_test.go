@@ -172,7 +172,7 @@ func TestWatchShowsOnlyChangedPods(t *testing.T) {
 		return Pod{Metadata: Metadata{Name: name, UID: name}, Status: PodStatus{Message: message}}
 	}
 	var shown []string
-	show := func(pods []Pod) map[string]bool {
+	show := func(_ context.Context, pods []Pod) map[string]bool {
 		unreadable := map[string]bool{}
 		for i := range pods {
 			shown = append(shown, pods[i].Metadata.Name)
@@ -196,10 +196,10 @@ func TestWatchShowsOnlyChangedPods(t *testing.T) {
 		{false, "three", nil, nil},
 	} {
 		shown, readable = nil, step.readable
-		changes, err := w.changes([]Pod{pod("a", "one"), pod("b", step.message)}, show)
+		changes, err := w.changes(t.Context(), []Pod{pod("a", "one"), pod("b", step.message)}, show)
 		var got []string
 		for _, c := range changes {
-			got = append(got, string(c.Type)+" "+c.Object.Status.Message)
+			got = append(got, c.Type+" "+c.Object.Status.Message)
 		}
 		if err != nil || !slices.Equal(got, step.change) || !slices.Equal(shown, step.shown) {
 			t.Errorf("%+v: changes %q, shown %q, %v", step, got, shown, err)
