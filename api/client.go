@@ -18,6 +18,8 @@ const (
 	dialTimeout = 5 * time.Second
 	// clientTimeout bounds a call. It is longer than [callTimeout], so that the daemon reports which operation timed out.
 	clientTimeout = callTimeout + 10*time.Second
+	// clientRemovalTimeout is the same for [removalTimeout].
+	clientRemovalTimeout = removalTimeout + 10*time.Second
 )
 
 // Client sends requests to the daemon over its socket. Its errors are an [*Error], or wrap [ErrUnavailable] or the error of the context.
@@ -91,7 +93,11 @@ func podPath(name string) string { return "/v1/pods/" + url.PathEscape(name) }
 
 // call sends a request with the body in and decodes the response into out. Both may be nil.
 func (c *Client) call(ctx context.Context, method, path string, q url.Values, in, out any) error {
-	limited, cancel := context.WithTimeout(ctx, clientTimeout)
+	return c.callWithin(ctx, clientTimeout, method, path, q, in, out)
+}
+
+func (c *Client) callWithin(ctx context.Context, limit time.Duration, method, path string, q url.Values, in, out any) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err := c.do(limited, method, path, q, in)
 	if err != nil {

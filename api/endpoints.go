@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Endpoint is a row of the table of endpoints. The server is built from the table, and docs/reference/api.md and
@@ -35,6 +37,8 @@ type Endpoint struct {
 	// One of these serves the request.
 	call  func(*Server, *http.Request) (any, error)
 	serve func(*Server, http.ResponseWriter, *http.Request)
+	// limit bounds the call; 0: [callTimeout].
+	limit time.Duration
 }
 
 // Parameter is a query parameter. A request with a parameter that its endpoint does not have is rejected.
@@ -73,7 +77,7 @@ func (s *Server) newMux() *http.ServeMux {
 	for _, e := range Endpoints() {
 		serve := func(w http.ResponseWriter, r *http.Request) { e.serve(s, w, r) }
 		if e.call != nil {
-			serve = s.handle(func(r *http.Request) (any, error) { return e.call(s, r) })
+			serve = s.handleWithin(cmp.Or(e.limit, callTimeout), func(r *http.Request) (any, error) { return e.call(s, r) })
 		}
 		mux.HandleFunc(e.Pattern(), s.logged(e.Method == http.MethodGet && e.Upgrade == "" || e.Routine, func(w http.ResponseWriter, r *http.Request) {
 			err := e.check(r)

@@ -8,8 +8,7 @@ var (
 func imageEndpoints() []Endpoint {
 	return []Endpoint{
 		{
-			Method: "GET", Path: "/v1/images",
-			Summary:  "List the images of the host with what uses them, sorted by name",
+			Method: "GET", Path: "/v1/images", Summary: "List the images of the host with what uses them, sorted by name",
 			Response: ImageList{}, Reasons: []ErrorReason{ReasonNotImplemented},
 			call: imageCall((*Server).images),
 		},
@@ -51,17 +50,18 @@ func imageEndpoints() []Endpoint {
 				imageName, imagePlatform, {Name: "force", Type: Boolean, Description: "Remove the name unless a pod that uses it is running."},
 			},
 			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotImplemented},
-			call: imageCall((*Server).removeImage),
+			call: imageCall((*Server).removeImage), limit: removalTimeout,
 		},
 		{
 			Method: "POST", Path: "/v1/images/prune",
 			Summary: "Remove the images that nothing uses",
+			Details: "An error has the names that were removed before it.",
 			Query: []Parameter{
 				{Name: "all", Type: Boolean, Description: "Remove also images that a person has requested."},
 				{Name: "dryRun", Type: Boolean, Description: "Remove nothing."},
 			},
 			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotImplemented},
-			call: imageCall((*Server).pruneImages),
+			call: imageCall((*Server).pruneImages), limit: removalTimeout,
 		},
 	}
 }

@@ -36,6 +36,8 @@ type Error struct {
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Pruned are the pods that were deleted by a request to prune that failed for others.
 	Pruned []Applied `json:"pruned,omitempty"`
+	// Removed are the images that were removed by a request to prune that failed for others.
+	Removed *RemovedImages `json:"removed,omitempty"`
 }
 
 // ErrorReason is the kind of an [Error]: a metav1.StatusReason where Kubernetes has one. Later versions add reasons.

@@ -48,8 +48,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
 	out := newStream(w)
 	send := func(_ context.Context, e Event) error { return out.send(e) }
-	if redactor := s.newEventRedactor(); redacted || isReadOnly(r) {
-		send = func(ctx context.Context, e Event) error { return out.send(redactor.event(ctx, e)) }
+	if redacted || isReadOnly(r) {
+		send = func(ctx context.Context, e Event) error { return out.send(s.redactEvent(ctx, e)) }
 	}
 	out.done(s.sendEvents(r, out, send, follow, after, selected))
 }

@@ -158,14 +158,18 @@ func (c *Client) InspectImage(ctx context.Context, name, platform string) (d Ima
 func (c *Client) RemoveImage(ctx context.Context, name, platform string, force bool) (removed RemovedImages, err error) {
 	v := imageQuery(platform, name)
 	v.Set("force", strconv.FormatBool(force))
-	return removed, c.call(ctx, http.MethodDelete, "/v1/images", v, nil, &removed)
+	return removed, c.callWithin(ctx, clientRemovalTimeout, http.MethodDelete, "/v1/images", v, nil, &removed)
 }
 
 // PruneImages removes the images that nothing uses. Those that a person has requested are removed only with all. With dryRun, nothing is
-// removed.
+// removed. With an error it returns those that were removed nevertheless.
 func (c *Client) PruneImages(ctx context.Context, all, dryRun bool) (removed RemovedImages, err error) {
 	v := url.Values{"all": {strconv.FormatBool(all)}, "dryRun": {strconv.FormatBool(dryRun)}}
-	return removed, c.call(ctx, http.MethodPost, "/v1/images/prune", v, nil, &removed)
+	err = c.callWithin(ctx, clientRemovalTimeout, http.MethodPost, "/v1/images/prune", v, nil, &removed)
+	if e, ok := errors.AsType[*Error](err); ok && e.Removed != nil {
+		removed = *e.Removed
+	}
+	return removed, err
 }
 
 // PullImage pulls an image, and yields its progress and then the image. The pull ends with the context.

@@ -37,7 +37,7 @@ type Images interface {
 	Export(ctx context.Context, w io.Writer, platform string, names []string) error
 	// Remove removes a name of an image. With force, it refuses only if a pod runs that uses it.
 	Remove(ctx context.Context, name, platform string, force bool) (RemovedImages, error)
-	// Prune removes what nothing uses, and with all also what a person has requested. With dryRun it removes nothing.
+	// Prune removes what nothing uses, and with all also what a person has requested. With dryRun it removes nothing. With an error it returns what it has removed.
 	Prune(ctx context.Context, all, dryRun bool) (RemovedImages, error)
 }
 
@@ -123,6 +123,11 @@ func (s *Server) pruneImages(r *http.Request) (any, error) {
 		return nil, err
 	}
 	removed, err := s.o.Images.Prune(r.Context(), all, dryRun)
+	if err != nil && len(removed.Items) > 0 {
+		e := *asError(err) // it may be a shared one
+		e.Removed = &removed
+		return nil, &e
+	}
 	if removed.Items == nil {
 		removed.Items = []Image{}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -67,6 +68,23 @@ func TestImages(t *testing.T) {
 	removed, err = d.client.PruneImages(t.Context(), true, false)
 	if err != nil || removed.Items == nil || len(removed.Items) != 0 {
 		t.Errorf("pruned %+v, %v", removed, err)
+	}
+}
+
+// TestPruneImagesPartially: a removal may take longer than other requests, and its error has what was removed.
+func TestPruneImagesPartially(t *testing.T) {
+	d, images := newImageDaemon(t)
+	images.Add(api.Image{Name: "unused:1", Size: 7})
+	images.OnPrune = func(ctx context.Context) error {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < 10*time.Minute {
+			t.Errorf("deadline %v, %t", deadline, ok)
+		}
+		return errors.New("the disk fails")
+	}
+	removed, err := d.client.PruneImages(t.Context(), false, false)
+	wantImageError(t, err, http.StatusInternalServerError, "the disk fails")
+	if removed.Freed != 7 || len(removed.Items) != 1 || removed.Items[0].Name != "unused:1" {
+		t.Errorf("removed %+v", removed)
 	}
 }
 
@@ -156,7 +174,7 @@ func TestExportImages(t *testing.T) {
 	if err := d.client.ExportImages(t.Context(), brokenWriter{full}, "", "a:1"); !errors.Is(err, full) {
 		t.Errorf("error %v, want that of the writer", err)
 	}
-	images.OnExport = func() error { return errors.New("content is damaged") }
+	images.SetOnExport(func() error { return errors.New("content is damaged") })
 	if err := d.client.ExportImages(t.Context(), io.Discard, "", "a:1"); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("an archive that is not complete: %v", err)
 	}

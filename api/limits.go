@@ -46,6 +46,7 @@ func Limits() []Limit {
 		{"Size of a request body", fmt.Sprintf("%d MiB", maxBody>>20), "400 `BadRequest`"},
 		{"Bodies of all requests in progress", fmt.Sprintf("%d MiB", maxBodies>>20), "the request waits; after " + callTimeout.String() + " 429 `TooManyRequests`"},
 		{"Duration of a request that is not a stream", callTimeout.String(), "an error with the operation that did not complete"},
+		{"Duration of a request to remove images", removalTimeout.String(), "as above"},
 		{"Time in which a client must read a response, or the next lines of a stream", writeTimeout.String(), "the connection is closed"},
 		{"Time without a request", idleTimeout.String(), "the connection is closed"},
 	}
@@ -189,11 +190,14 @@ func connOf(r *http.Request) *conn {
 	return c
 }
 
-// isReadOnly reports whether a request came over the read-only socket.
-func isReadOnly(r *http.Request) bool {
-	c := connOf(r)
+// isReader reports whether the context is that of a request over the read-only socket.
+func isReader(ctx context.Context) bool {
+	c, _ := ctx.Value(connKey{}).(*conn)
 	return c != nil && c.readOnly
 }
+
+// isReadOnly reports whether a request came over the read-only socket.
+func isReadOnly(r *http.Request) bool { return isReader(r.Context()) }
 
 // admitted rejects the requests of connections beyond the limits.
 func (s *Server) admitted(next http.Handler) http.Handler {

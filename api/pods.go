@@ -1,8 +1,9 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -41,9 +42,17 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 // watch sends all pods and then every change. A change that is reverted before it is sent is not reported.
 func (s *Server) watch(r *http.Request, out *stream) error {
 	w := watcher{}
+	show := func(ctx context.Context, pods []Pod) map[string]bool {
+		if !isReadOnly(r) {
+			return nil
+		}
+		unreadable := s.redactPods(ctx, pods)
+		visible(r, pods)
+		return unreadable
+	}
 	for first := true; ; first = false {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
-		changes, err := w.changes(s.shown(r, s.list(), false))
+		changes, err := w.changes(r.Context(), s.list(), show)
 		if err != nil {
 			return err
 		}
@@ -79,29 +88,47 @@ func (s *Server) filesChanged() <-chan struct{} {
 type watcher map[string]sentPod
 
 type sentPod struct {
-	pod  Pod
-	text []byte
+	pod      Pod
+	original [sha256.Size]byte // of the pod before it was changed for the client
+	sent     [sha256.Size]byte // of the pod
+	withheld bool              // the secrets could not be read
 }
 
-// changes returns the changes since the last call. Deletions come first: a new pod can have the name of a deleted one.
-func (w watcher) changes(pods []Pod) ([]PodChange, error) {
+// changes returns the changes since the last call. Deletions come first: a new pod can have the name of a deleted one. Only pods that have
+// changed are changed for the client with show, which returns the UIDs of those whose secrets cannot be read: the client receives no change
+// when the same message is withheld later.
+func (w watcher) changes(ctx context.Context, pods []Pod, show func(context.Context, []Pod) map[string]bool) ([]PodChange, error) {
 	removed := maps.Clone(w)
 	var changes []PodChange
+	var originals [][sha256.Size]byte
+	changed := pods[:0]
 	for _, pod := range pods {
-		text, err := json.Marshal(pod)
+		original, err := digestOf(&pod)
 		if err != nil {
 			return nil, err
 		}
-		key := cmp.Or(pod.Metadata.UID, "file/"+pod.Metadata.Name)
+		key := watchKey(&pod)
 		last, sent := w[key]
 		delete(removed, key)
+		if !sent || last.original != original || last.withheld {
+			changed, originals = append(changed, pod), append(originals, original)
+		}
+	}
+	withheld := show(ctx, changed)
+	for i, pod := range changed {
+		key := watchKey(&pod)
+		next, err := digestOf(&pod)
+		if err != nil {
+			return nil, err
+		}
+		last, sent := w[key]
 		switch {
 		case !sent:
 			changes = append(changes, PodChange{Added, pod})
-		case !bytes.Equal(last.text, text):
+		case last.sent != next:
 			changes = append(changes, PodChange{Modified, pod})
 		}
-		w[key] = sentPod{pod, text}
+		w[key] = sentPod{pod, originals[i], next, withheld[pod.Metadata.UID]}
 	}
 	var deleted []PodChange
 	for key, p := range removed {
@@ -109,6 +136,13 @@ func (w watcher) changes(pods []Pod) ([]PodChange, error) {
 		deleted = append(deleted, PodChange{Deleted, p.pod})
 	}
 	return append(deleted, changes...), nil
+}
+
+func watchKey(p *Pod) string { return cmp.Or(p.Metadata.UID, "file/"+p.Metadata.Name) }
+
+func digestOf(p *Pod) ([sha256.Size]byte, error) {
+	text, err := json.Marshal(p)
+	return sha256.Sum256(text), err
 }
 
 // lookUp returns the pod in the path of a request. With the parameter uid, the pod must have that UID.

@@ -19,8 +19,10 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 // reply is the response to a request of another process.
@@ -85,7 +87,11 @@ func TestAsk(t *testing.T) {
 // password is in places of a pod where it must not be shown to a reader.
 const password = "hunter2-of-the-shop"
 
-// newReadableDaemon returns a daemon with a pod whose environment and secrets have the password, and whose file has changed.
+// unquoted is a password without quotes in a file that is refused.
+const unquoted = "918273645"
+
+// newReadableDaemon returns a daemon with a pod whose environment and secrets have the password, and whose file has changed. The newest file of
+// the pod and that of another pod are invalid, because a password is a number.
 func newReadableDaemon(t *testing.T) *testDaemon {
 	t.Helper()
 	d := newTestDaemon(t, fakeruntime.Options{})
@@ -102,6 +108,14 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 	if r, err := d.client.Rollout(t.Context(), "web"); err != nil || len(r.Generations) != 2 || r.Generations[1].Changes[0].Old != password {
 		t.Fatalf("rollout: %+v, %v", r, err)
 	}
+	for _, name := range []string{"web", "bad"} {
+		path := "/pods.d/" + name + ".toml"
+		_, found := spec.Parse(path, []byte(app("main", "exec sleep inf")+"env.PASSWORD = "+unquoted+"\n"))
+		if len(found.Errors()) != 1 {
+			t.Fatalf("problems: %v", found)
+		}
+		d.files.Refuse(podfiles.File{Path: path, Pod: name, Reason: podfiles.ReasonInvalidFile, Problems: found})
+	}
 	return d
 }
 
@@ -116,10 +130,15 @@ func checkReplies(t *testing.T, d *testDaemon, replies map[string]reply) {
 			t.Errorf("%s: %d %s", e.Pattern(), got.Status, got.Text)
 		case !e.ReadOnly && (got.Status != http.StatusForbidden || !strings.Contains(got.Text, `"reason":"Forbidden"`) || !strings.Contains(got.Text, "use the socket "+d.socket+" as root")):
 			t.Errorf("%s: %d %s, want 403 with a hint", e.Pattern(), got.Status, got.Text)
-		case strings.Contains(got.Text, password):
+		case strings.Contains(got.Text, password), strings.Contains(got.Text, unquoted):
 			t.Errorf("%s shows the password: %s", e.Pattern(), got.Text)
 		case e.ReadOnly:
 			reads++
+		}
+	}
+	for _, pattern := range []string{"GET /v1/pods", "GET /v1/pods/{name}", "GET /v1/pods/{name}/why", "GET /v1/why"} {
+		if text := replies[pattern].Text; !strings.Contains(text, "containers[0].env.PASSWORD: must be a string, found integer") {
+			t.Errorf("%s does not show why the file is refused: %s", pattern, text)
 		}
 	}
 	if text := replies["GET /v1/pods/{name}"].Text; reads == 0 || !strings.Contains(text, api.Hidden) || !strings.Contains(text, `"PASSWORD"`) {

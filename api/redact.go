@@ -78,15 +78,11 @@ func (s *Server) redact(r *http.Request) (any, error) {
 	return Redacted{Texts: q.Texts, Unreadable: slices.DeleteFunc(unreadable, func(name string) bool { return name == "" })}, nil
 }
 
-// redactorOf returns the redactor of a pod; nil: its secrets cannot be read.
-func (s *Server) redactorOf(ctx context.Context, pod *spec.Pod) *redact.Redactor {
+// redactorOf returns the redactor of a pod for a request; nil: its secrets cannot be read.
+func (s *Server) redactorOf(ctx context.Context, uid string, pod *spec.Pod) *redact.Redactor {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
-	values, err := s.secretsOf(ctx, pod)
-	if err != nil {
-		return nil
-	}
-	return redact.New(values)
+	return s.redactors.of(ctx, pod, redactorKey{uid, isReader(ctx)})
 }
 
 // shown returns what the client of a request may see of pods: over the read-only socket, messages without values of secrets, and no values of
@@ -98,21 +94,31 @@ func (s *Server) shown(r *http.Request, pods []Pod, redacted bool) []Pod {
 	return visible(r, pods)
 }
 
-// redactPods removes the values of secrets from the messages of pods.
-func (s *Server) redactPods(ctx context.Context, pods []Pod) {
+// redactPods removes the values of secrets from the messages of pods. It returns the UIDs of those whose secrets cannot be read.
+func (s *Server) redactPods(ctx context.Context, pods []Pod) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit) // for all pods together
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(maxParallelExplanations)
+	unreadable := make([]bool, len(pods))
 	for i := range pods {
 		if p := &pods[i]; p.Metadata.UID != "" { // otherwise a file that is refused
 			group.Go(func() error {
-				p.Status.redact(s.redactorOf(ctx, &p.Spec.Pod))
+				redactor := s.redactorOf(ctx, p.Metadata.UID, &p.Spec.Pod)
+				p.Status.redact(redactor)
+				unreadable[i] = redactor == nil
 				return nil
 			})
 		}
 	}
 	_ = group.Wait() // the functions return no error
+	withheld := map[string]bool{}
+	for i := range pods {
+		if unreadable[i] {
+			withheld[pods[i].Metadata.UID] = true
+		}
+	}
+	return withheld
 }
 
 // redact removes the values of secrets; nil: they cannot be read.
@@ -142,27 +148,14 @@ func (p *PodStatus) redact(r *redact.Redactor) {
 	}
 }
 
-// eventRedactor removes the values of secrets from events. The secrets of each pod are read once.
-type eventRedactor struct {
-	server *Server
-	pods   map[string]*redact.Redactor // by UID; nil: the secrets cannot be read, or the pod was deleted
-}
-
-func (s *Server) newEventRedactor() *eventRedactor {
-	return &eventRedactor{server: s, pods: map[string]*redact.Redactor{}}
-}
-
-// event returns an event without values of secrets.
-func (r *eventRedactor) event(ctx context.Context, e Event) Event {
+// redactEvent returns an event without values of secrets.
+func (s *Server) redactEvent(ctx context.Context, e Event) Event {
 	if e.UID == "" || len(e.Fields) == 0 {
 		return e
 	}
-	redactor, known := r.pods[e.UID]
-	if !known {
-		if snapshot, ok := r.server.o.Supervisor.Pod(e.Pod); ok && snapshot.Facts.UID == e.UID {
-			redactor = r.server.redactorOf(ctx, snapshot.Pod)
-		}
-		r.pods[e.UID] = redactor
+	var redactor *redact.Redactor // nil: the secrets cannot be read, or the pod was deleted
+	if snapshot, ok := s.o.Supervisor.Pod(e.Pod); ok && snapshot.Facts.UID == e.UID {
+		redactor = s.redactorOf(ctx, e.UID, snapshot.Pod)
 	}
 	e.Fields = maps.Clone(e.Fields)
 	if redactor == nil {

@@ -28,6 +28,8 @@ const (
 	readTimeout = 10 * time.Second
 	// callTimeout bounds a request that is not a stream.
 	callTimeout = time.Minute
+	// removalTimeout is the same for the removal of images, which deletes files from the disk.
+	removalTimeout = 15 * time.Minute
 	// historyLimit bounds reading the events of a pod from disk.
 	historyLimit = 5 * time.Second
 	// maxBody is the maximum size of a request. It is larger than a pod file of maximum size as a JSON string with every character escaped.
@@ -91,6 +93,8 @@ type Server struct {
 	http        *http.Server
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
+	readerReads *semaphore.Weighted // the same for the read-only socket
+	redactors   redactors
 	sessions    *semaphore.Weighted // connections with streams, at most [MaxSessions]
 	forwards    *semaphore.Weighted // connections to ports of pods
 	cancel      context.CancelFunc  // ends all streams
@@ -125,9 +129,10 @@ func NewServer(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{
 		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
-		sessions: semaphore.NewWeighted(MaxSessions), forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
+		readerReads: semaphore.NewWeighted(maxReaderReads), sessions: semaphore.NewWeighted(MaxSessions), forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
 		conns: connections{byUser: map[uint32]int{}},
 	}
+	s.redactors = redactors{read: s.secretsOf, list: map[redactorKey]*podRedactor{}}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
 		Handler:           s.admitted(s.count(s.newMux())),
@@ -207,8 +212,12 @@ func (s *Server) count(next http.Handler) http.Handler {
 
 // handle returns the handler of a call that is not a stream.
 func (s *Server) handle(call func(*http.Request) (any, error)) http.HandlerFunc {
+	return s.handleWithin(callTimeout, call)
+}
+
+func (s *Server) handleWithin(limit time.Duration, call func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		control := http.NewResponseController(w)
 		if size := bodySize(r); size > 0 { // a request without a body does not wait for those that have one

@@ -30,6 +30,8 @@ const (
 	// maxSecretReads bounds how many secrets are read at the same time for all explanations. It is half of the limit of package configsource,
 	// so that explanations do not delay the start of containers.
 	maxSecretReads = 32
+	// maxReaderReads is the same for requests over the read-only socket, so that its users do not delay those of the other one.
+	maxReaderReads = 16
 )
 
 // ExplanationList is the explanations of all pods.
@@ -171,14 +173,18 @@ func (s *Server) secretsOf(ctx context.Context, pod *spec.Pod) ([]string, error)
 		values map[string][]byte
 		err    error
 	}
+	slots := s.secretReads
+	if isReader(ctx) {
+		slots = s.readerReads
+	}
 	names := pod.SecretNames()
 	results := make(chan result, len(names))
 	for name, required := range names { // in parallel: each read may wait for a file system
-		if err := s.secretReads.Acquire(ctx, 1); err != nil {
+		if err := slots.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
 		go func() {
-			defer s.secretReads.Release(1)
+			defer slots.Release(1)
 			secret, err := s.o.Secrets.Secret(pod, name)
 			if err != nil && !required && errors.Is(err, fs.ErrNotExist) {
 				err = nil

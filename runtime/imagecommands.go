@@ -50,6 +50,11 @@ func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) err
 	return i.store.Export(enginecall.Context(ctx), w, records...)
 }
 
+// Requested returns the records of the images that a person requested, see [image.Store.Requested].
+func (i *Images) Requested(ctx context.Context) (map[string]bool, error) {
+	return i.store.Requested(enginecall.Context(ctx))
+}
+
 // Forget removes the name of an image, see [image.Store.Forget].
 func (i *Images) Forget(ctx context.Context, record string) error {
 	return i.store.Forget(enginecall.Context(ctx), record)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -32,8 +33,11 @@ func (d *decoder) rewriteHint(n *node, want string) string {
 	s, isString := n.value.(string)
 	var value string
 	switch {
-	case want == "a string" && n.isSecret():
-		return "put it in quotes"
+	case n.isConfidential():
+		if want == "a string" && n.text != "" {
+			return "put it in quotes"
+		}
+		return ""
 	case want == "a string" && n.text != "" && len(n.text) <= 64:
 		value = strconv.Quote(n.text)
 	case want == "an array of strings" && isString && len(s) <= 64:
@@ -70,3 +74,14 @@ func words(s string) []string {
 	}
 	return fields
 }
+
+// withoutNumber removes the number or the date from a message of the decoder,
+// which does not know the field. It may be a password without quotes.
+func withoutNumber(message string) string {
+	if strings.HasPrefix(message, "invalid datetime") {
+		return "invalid date or time"
+	}
+	return leadingNumber.ReplaceAllString(message, "the number$1")
+}
+
+var leadingNumber = regexp.MustCompile(`^\S+( is out of )`)

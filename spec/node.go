@@ -115,11 +115,11 @@ func (n *node) path() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// isSecret reports whether the value is secret data, which no message may
-// contain.
-func (n *node) isSecret() bool {
+// isConfidential reports whether the value is secret data or part of an
+// environment variable, which no message may contain.
+func (n *node) isConfidential() bool {
 	for ; n != nil && n.parent != nil; n = n.parent {
-		if n.key == "data" && n.parent.parent != nil && n.parent.parent.key == "secrets" {
+		if n.key == "env" || n.key == "data" && n.parent.parent != nil && n.parent.parent.key == "secrets" {
 			return true
 		}
 	}
@@ -128,7 +128,7 @@ func (n *node) isSecret() bool {
 
 // describe returns the kind and the value, for "must be ..., found ...".
 func (n *node) describe() string {
-	if n.value == nil || n.isSecret() {
+	if n.value == nil || n.isConfidential() {
 		return n.kind.String()
 	}
 	if s, ok := n.value.(string); ok {

@@ -184,7 +184,7 @@ func TestEnvironmentRules(t *testing.T) {
 		{appWith(`env."A=B" = "c"`), `containers[0].env."A=B"`, "environment variable"},
 		{appWith(`env = [{ value = "c" }]`), "containers[0].env[0].name", "Required value"},
 		{appWith(`env = [{ name = "A", value = "c", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } }]`), "containers[0].env[0].value", "valueFrom is set"},
-		{appWith(`env.A = true`), "containers[0].env.A", "must be a string, found boolean true"},
+		{appWith(`env.A = true`), "containers[0].env.A", "must be a string, found boolean"},
 		{appWith(`env = 1`), "containers[0].env", "must be an array of tables"},
 		{envVariable(`fieldReff = {}`), "containers[0].env.X.fieldReff", "unknown field"},
 		{envVariable(`fileKeyRef = {}`), "containers[0].env.X.fileKeyRef", "not supported on a single host"},

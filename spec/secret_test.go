@@ -72,3 +72,35 @@ func TestSecretValuesRoundTrip(t *testing.T) {
 		t.Error("a pod without secrets changed")
 	}
 }
+
+// TestProblemsHaveNoConfidentialValues: a file that is refused is in the status of its pod, which others may read.
+func TestProblemsHaveNoConfidentialValues(t *testing.T) {
+	const toml = "[[containers]]\nname = \"a\"\nimage = \"i\"\n"
+	const yaml = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    image: i\n    env: "
+	for _, c := range []struct{ file, text string }{
+		{"a.toml", toml + "env.PASSWORD = 918273645\n"},
+		{"a.toml", toml + "env.PASSWORD = [918273645]\n"},
+		{"a.toml", toml + "env = \"PASSWORD=918273645\"\n"},
+		{"a.toml", toml + "env = [\"PASSWORD=918273645\"]\n"},
+		{"a.toml", toml + "env = [{ name = \"PASSWORD\", value = 918273645 }]\n"},
+		{"a.toml", toml + "env.PASSWORD.secretKeyRef = \"918273645\"\n"},
+		{"a.toml", toml + "env.PASSWORD.secretKeyRef = { name = \"s\", key = \"k\", optional = \"918273645\" }\n"},
+		{"a.toml", toml + "env.PASSWORD = 91827364500000000000\n"},
+		{"a.toml", toml + "env.PASSWORD = 9182736450000000.0\nname = 5\n"},
+		{"a.toml", toml + "env.PASSWORD = 9182-73-64\n"},
+		{"a.toml", toml + "[[secrets]]\nname = \"s\"\ndata.password = 918273645\n"},
+		{"a.yaml", yaml + "[{name: PASSWORD, value: 918273645}]\n"},
+		{"a.yaml", yaml + "[{name: PASSWORD, value: 91827364500000000000}]\n"},
+		{"a.yaml", yaml + "{PASSWORD: 918273645}\n"},
+	} {
+		pod, problems := Parse(c.file, []byte(c.text))
+		if pod != nil {
+			t.Errorf("accepted:\n%s", c.text)
+		}
+		for _, p := range problems {
+			if text := p.String() + p.Hint; strings.Contains(text, "9182") {
+				t.Errorf("the value is in %s", text)
+			}
+		}
+	}
+}

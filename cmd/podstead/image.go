@@ -200,7 +200,7 @@ disk space that has freed. Images that were pulled or imported by hand are kept,
 				return err
 			}
 			removed, err := client.PruneImages(cmd.Context(), all, dryRun)
-			if err != nil {
+			if err != nil && len(removed.Items) == 0 {
 				return err
 			}
 			if len(removed.Items) == 0 {
@@ -208,13 +208,13 @@ disk space that has freed. Images that were pulled or imported by hand are kept,
 			}
 			if dryRun {
 				a.printRemoved(removed.Items, "removed (dry run)")
-				return nil
+				return err
 			}
 			a.printRemoved(removed.Items, "removed")
 			if len(removed.Items) > 0 || removed.Freed > 0 {
 				fmt.Fprintf(a.out, "%s freed\n", view.Size(removed.Freed))
 			}
-			return nil
+			return err
 		},
 	}
 	cmd.Flags().SortFlags = false

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,6 +65,12 @@ func TestImageRemoveAndPrune(t *testing.T) {
 	images.Add(api.Image{Name: "b:1", Platform: "linux/arm64", Foreign: true, Requested: api.ImagePulled})
 	h.want(t, "image prune --dry-run", "image/a:1 removed (dry run)\n")
 	h.want(t, "image prune", "image/a:1 removed\n10B freed\n")
+	images.Add(api.Image{Name: "c:1", Size: 10})
+	images.OnPrune = func(context.Context) error { return errors.New("the disk fails") }
+	if got := h.fails(t, "image prune", statusFailed, "the disk fails"); got.stdout != "image/c:1 removed\n10B freed\n" {
+		t.Errorf("stdout %q", got.stdout)
+	}
+	images.OnPrune = nil
 	h.want(t, "image prune -a", "image/b:1 (linux/arm64) removed\n0B freed\n")
 	if got := h.want(t, "image ls", ""); got.stderr != "podstead: no images\n" {
 		t.Errorf("stderr %q", got.stderr)
@@ -128,9 +135,9 @@ func TestImageImportAndExport(t *testing.T) {
 	h.fails(t, "image export a:1", statusUsage, "requires --output FILE")
 	h.fails(t, "image export", statusUsage, "image export requires an image")
 	h.fails(t, "image export none -o $DIR/none.tar", statusNotFound, `no such image "none"`)
-	images.OnExport = func() error { return &api.Error{Status: http.StatusInternalServerError, Message: "content is missing"} }
+	images.SetOnExport(func() error { return &api.Error{Status: http.StatusInternalServerError, Message: "content is missing"} })
 	h.fails(t, "image export a:1 -o $DIR/out.tar", statusUnavailable, "unavailable")
-	images.OnExport = nil
+	images.SetOnExport(nil)
 	h.want(t, "image import $DIR/out.tar", "image/a:1"+imported) // the file of before
 	h.fails(t, "image import $DIR/none.tar", statusFailed, "no such file")
 }

@@ -17,9 +17,10 @@ import (
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
-// newLeaky returns a host with a pod whose container prints a secret, and a pod without secrets.
+// newLeaky returns a host with a pod whose container prints a secret, a pod without secrets, and a file with a password that is refused.
 func newLeaky(t *testing.T) *testHost {
 	t.Helper()
 	h := newTestHost(t, api.Version{})
@@ -47,6 +48,11 @@ env.MODE = "confidential-env"
 	h.engine.Crash(pod.Facts.UID, "app", lifecycle.Exit{Code: 3, Message: "login with planted-value failed"})
 	h.await(t, "get leaky", `Error`)
 	h.await(t, "logs plain", "hello")
+	_, found := spec.Parse("/etc/podstead/pods.d/refused.toml", []byte(script("", "exit 0")+"env.PASSWORD = 918273645\n"))
+	if len(found.Errors()) != 1 {
+		t.Fatalf("problems: %v", found)
+	}
+	h.files.Refuse(podfiles.File{Path: "/etc/podstead/pods.d/refused.toml", Pod: "refused", Reason: podfiles.ReasonInvalidFile, Problems: found})
 	return h
 }
 
@@ -103,7 +109,7 @@ func TestSupportBundle(t *testing.T) {
 	files := bundle(t, archive)
 	encoded := base64.RawStdEncoding.EncodeToString([]byte("planted-value"))
 	for name, text := range files {
-		for _, secret := range []string{"planted", encoded, "confidential-map", "confidential-env"} {
+		for _, secret := range []string{"planted", encoded, "confidential-map", "confidential-env", "918273645"} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s has %s:\n%s", name, secret, text)
 			}
@@ -113,6 +119,7 @@ func TestSupportBundle(t *testing.T) {
 		"versions.json": `"version": "devel"`, "config.json": `"logDir"`, "doctor.json": `"check": "kernel"`, "files.txt": "/state/leaky.json", "manifest.json": `"events.jsonl"`,
 		"events.jsonl": `login with [redacted] failed`, "stats.json": `"pods"`, "pods/leaky/pod.yaml": "message: login with [redacted] failed", "pods/leaky/why.txt": "exited with code 3",
 		"pods/leaky/logs/app.log": "[redacted]", "pods/plain/logs/app.log": "stdout hello\n", "pods/plain/why.txt": "plain", "pods/plain/pod.yaml": "name: plain",
+		"pods/refused/why.txt": "env.PASSWORD: must be a string, found integer.",
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s: no %s in\n%s", name, want, files[name])

@@ -45,6 +45,9 @@ func (s *Store) unmark(ctx context.Context, record string) error {
 	return nil
 }
 
+// Requested returns the records of the images that a person requested. Some may not exist.
+func (s *Store) Requested(ctx context.Context) (map[string]bool, error) { return s.marked(ctx) }
+
 // marked returns the records of the images that a person requested. Some may not exist.
 func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
 	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelByHand))

@@ -16,11 +16,19 @@ import (
 type Images struct {
 	// OnPull is called by Pull; nil: the image is pulled. Its error is that of Pull.
 	OnPull func(ctx context.Context, q api.PullRequest, progress func(api.PullProgress)) error
-	// OnExport is called by Export after the names are written; nil: not called.
-	OnExport func() error
+	// OnPrune is called by Prune when the images are removed; nil: not called. Its error is that of Prune.
+	OnPrune func(ctx context.Context) error
 
-	mu   sync.Mutex
-	list []api.Image
+	mu       sync.Mutex
+	list     []api.Image
+	onExport func() error
+}
+
+// SetOnExport sets what Export calls after the names are written; nil: nothing. A client does not wait for the end of an export that fails.
+func (i *Images) SetOnExport(f func() error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.onExport = f
 }
 
 // Add adds an image.
@@ -85,6 +93,9 @@ func (i *Images) Import(_ context.Context, archive io.Reader) ([]api.Image, erro
 
 // Export writes the names.
 func (i *Images) Export(_ context.Context, w io.Writer, _ string, names []string) error {
+	i.mu.Lock()
+	onExport := i.onExport
+	i.mu.Unlock()
 	for _, name := range names {
 		if _, err := i.find(name); err != nil {
 			return err
@@ -93,8 +104,8 @@ func (i *Images) Export(_ context.Context, w io.Writer, _ string, names []string
 			return err
 		}
 	}
-	if i.OnExport != nil {
-		return i.OnExport()
+	if onExport != nil {
+		return onExport()
 	}
 	return nil
 }
@@ -115,7 +126,11 @@ func (i *Images) Remove(_ context.Context, name, _ string, force bool) (api.Remo
 func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages, error) {
 	unused := func(img *api.Image) bool { return !img.Used() && (all || img.Requested == "") }
 	if !dryRun {
-		return i.remove(unused), nil
+		removed := i.remove(unused)
+		if i.OnPrune != nil {
+			return removed, i.OnPrune(ctx)
+		}
+		return removed, nil
 	}
 	list, err := i.List(ctx)
 	return api.RemovedImages{Items: slices.DeleteFunc(list, func(img api.Image) bool { return !unused(&img) })}, err

@@ -27,6 +27,7 @@ type Store interface {
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
 	Import(ctx context.Context, r io.Reader) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
+	Requested(ctx context.Context) (map[string]bool, error)
 	Forget(ctx context.Context, record string) error
 	Free(ctx context.Context, remove func() error) (int64, error)
 }

@@ -24,6 +24,9 @@ type fakeStore struct {
 	entries []image.Entry
 	pull    error
 	onList  func()
+
+	requested map[string]bool
+	forget    map[string]error // by record
 }
 
 func (s *fakeStore) Catalog(context.Context) ([]image.Entry, error) {
@@ -78,7 +81,12 @@ func (*fakeStore) Export(_ context.Context, w io.Writer, records ...string) erro
 	return err
 }
 
+func (s *fakeStore) Requested(context.Context) (map[string]bool, error) { return s.requested, nil }
+
 func (s *fakeStore) Forget(_ context.Context, record string) error {
+	if err := s.forget[record]; err != nil {
+		return err
+	}
 	s.entries = slices.DeleteFunc(s.entries, func(e image.Entry) bool { return e.Record == record })
 	return nil
 }
@@ -220,7 +228,7 @@ func TestRemove(t *testing.T) {
 func TestPrune(t *testing.T) {
 	s, p, host := newHost(nginx, redis, "docker.io/library/kept:1", "docker.io/library/hand:1", "docker.io/library/spare:1")
 	s.entries[2].Kept = []string{"web"}
-	s.entries[3].ByHand = true
+	s.entries[3].ByHand, s.requested = true, map[string]bool{"docker.io/library/hand:1": true}
 	p.files = []*spec.Pod{pod("file", "redis:1")}
 	want := []string{"docker.io/library/spare:1"}
 	removed, err := host.Prune(t.Context(), false, true)
@@ -249,6 +257,29 @@ func TestPrune(t *testing.T) {
 	p.err = errors.New("disk does not respond")
 	if _, err := host.Prune(t.Context(), true, false); err == nil {
 		t.Error("pruned without knowing the files")
+	}
+}
+
+// TestPruneReadsImagesOnce: the images are listed once for all removals, and one that a person pulls meanwhile is kept.
+func TestPruneReadsImagesOnce(t *testing.T) {
+	s, _, host := newHost(nginx, "docker.io/library/a:1", "docker.io/library/b:1", "docker.io/library/c:1")
+	lists := 0
+	s.onList = func() { lists++ }
+	s.requested = map[string]bool{"docker.io/library/b:1": true}
+	removed, err := host.Prune(t.Context(), false, false)
+	if want := []string{"docker.io/library/a:1", "docker.io/library/c:1"}; err != nil || lists != 1 || !cmp.Equal(names(removed.Items), want) {
+		t.Errorf("%+v after %d lists, %v", removed, lists, err)
+	}
+}
+
+// TestPrunePartially: what was removed before an error is reported, and deleted from the disk.
+func TestPrunePartially(t *testing.T) {
+	s, _, host := newHost("docker.io/library/a:1", "docker.io/library/b:1", "docker.io/library/c:1")
+	s.forget = map[string]error{"docker.io/library/b:1": errors.New("disk does not respond")}
+	removed, err := host.Prune(t.Context(), false, false)
+	wantStatus(t, err, http.StatusInternalServerError, "prune images: disk does not respond")
+	if want := []string{"docker.io/library/a:1"}; !cmp.Equal(names(removed.Items), want) || removed.Freed != 42 {
+		t.Errorf("removed %+v", removed)
 	}
 }
 

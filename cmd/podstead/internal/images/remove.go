@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -70,27 +71,14 @@ func pods(names []string) string {
 	return "pods " + strings.Join(names, ", ")
 }
 
-// Prune implements [api.Images]. It looks at the pods again before each removal.
+// Prune implements [api.Images]. It looks at the pods again before each removal. What was removed before an error is deleted from the disk too.
 func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages, error) {
 	var removed api.RemovedImages
+	var failed error
 	prune := func() error {
-		list, err := i.find(ctx, true)
-		if err != nil {
-			return err
-		}
-		for n := range list {
-			if !prunable(&list[n].Image, all) {
-				continue
-			}
-			gone := dryRun
-			if !dryRun {
-				if gone, err = i.pruneOne(ctx, list[n].entry.Record, all); err != nil {
-					return err
-				}
-			}
-			if gone {
-				removed.Items = append(removed.Items, list[n].Image)
-			}
+		removed.Items, failed = i.prune(ctx, all, dryRun)
+		if len(removed.Items) == 0 {
+			return failed
 		}
 		return nil
 	}
@@ -100,8 +88,35 @@ func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages
 	} else {
 		removed.Freed, err = i.store.Free(ctx, prune)
 	}
-	if err != nil {
+	if err := cmp.Or(failed, err); err != nil {
 		return removed, failure("prune images", "", err)
+	}
+	return removed, nil
+}
+
+// prune removes the names of the images that nothing uses. With an error it returns those that it has removed.
+func (i *Images) prune(ctx context.Context, all, dryRun bool) (removed []api.Image, err error) {
+	list, err := i.find(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]image.Entry, len(list))
+	for n := range list {
+		entries[n] = *list[n].entry
+	}
+	for n := range list {
+		if !prunable(&list[n].Image, all) {
+			continue
+		}
+		gone := dryRun
+		if !dryRun {
+			if gone, err = i.pruneOne(ctx, entries, n, all); err != nil {
+				return removed, err
+			}
+		}
+		if gone {
+			removed = append(removed, list[n].Image)
+		}
 	}
 	return removed, nil
 }
@@ -111,21 +126,26 @@ func prunable(img *api.Image, all bool) bool {
 	return !img.Used() && (all || img.Requested == "")
 }
 
-// pruneOne removes an image unless a pod has begun to use it.
-func (i *Images) pruneOne(ctx context.Context, record string, all bool) (bool, error) {
-	list, err := i.find(ctx, true)
+// pruneOne removes one of the images that were read before, unless a pod has begun to use it or a person has requested it meanwhile.
+func (i *Images) pruneOne(ctx context.Context, entries []image.Entry, n int, all bool) (bool, error) {
+	if !all {
+		requested, err := i.store.Requested(ctx)
+		if err != nil {
+			return false, err
+		}
+		entries[n].ByHand = requested[entries[n].Record]
+	}
+	users, err := i.users(ctx, true)
 	if err != nil {
 		return false, err
 	}
-	for n := range list {
-		if list[n].entry.Record != record || !prunable(&list[n].Image, all) {
-			continue
-		}
-		err := i.store.Forget(ctx, record)
-		if image.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
+	list, err := match(entries, users)
+	if err != nil || !prunable(&list[n].Image, all) {
+		return false, err
 	}
-	return false, nil
+	err = i.store.Forget(ctx, entries[n].Record)
+	if image.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -78,11 +79,14 @@ func HistoryTable(list []api.ImageHistory, now time.Time) [][]string {
 }
 
 // Transfer shows the progress of a pull, an import or an export: in one line of a terminal or, for steps, as plain lines elsewhere. The zero
-// value with a writer is usable.
+// value with a writer is usable. It is safe for concurrent use: the transport of an import can read the archive for some time after the response.
 type Transfer struct {
 	W     io.Writer
 	Width func() int // columns of the terminal; nil: not a terminal
+
+	mu    sync.Mutex
 	drawn string
+	done  bool
 }
 
 // Bytes shows how much of a total was transferred. A total of 0 is not known.
@@ -101,13 +105,18 @@ func (t *Transfer) Bytes(what string, done, total int64) {
 
 // Step shows a line if the output is not a terminal.
 func (t *Transfer) Step(line string) {
-	if t.Width == nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.Width == nil && !t.done {
 		fmt.Fprintln(t.W, plain.Text("podstead: "+line))
 	}
 }
 
-// Done removes the line from the terminal.
+// Done removes the line from the terminal. Nothing is shown afterwards.
 func (t *Transfer) Done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done = true
 	if t.drawn != "" {
 		_, _ = io.WriteString(t.W, clearLine)
 		t.drawn = ""
@@ -117,7 +126,9 @@ func (t *Transfer) Done() {
 func (t *Transfer) draw(line string) {
 	runes := []rune(plain.Text(line))
 	line = string(runes[:min(len(runes), max(0, t.Width()-1))])
-	if line == t.drawn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done || line == t.drawn {
 		return
 	}
 	_, _ = io.WriteString(t.W, clearLine+line)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -27,5 +28,23 @@ func TestTransfer(t *testing.T) {
 	tr.Done()
 	if want := "podstead: a \\x1bstep\n"; out.String() != want {
 		t.Errorf("elsewhere %q, want %q", out.String(), want)
+	}
+}
+
+// TestTransferIsDone: the transport of an import may still read the archive after the response. Nothing is drawn then.
+func TestTransferIsDone(t *testing.T) {
+	var out strings.Builder
+	tr := Transfer{W: &out, Width: func() int { return 30 }}
+	var reads sync.WaitGroup
+	reads.Go(func() {
+		for n := range int64(100) {
+			tr.Bytes("Importing", n<<20, 0)
+		}
+	})
+	tr.Done()
+	reads.Wait()
+	tr.Bytes("Importing", 1000<<20, 0)
+	if text := out.String(); strings.Contains(text, "1000Mi") || text != "" && !strings.HasSuffix(text, clearLine) {
+		t.Errorf("%q remains on the terminal", text)
 	}
 }
