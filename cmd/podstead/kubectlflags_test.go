@@ -108,7 +108,9 @@ func TestGetEvents(t *testing.T) {
 	}
 	watched, _, _ := h.background(t, "get events -w --field-selector involvedObject.name=web")
 	other, _, _ := h.background(t, "events --for web --watch")
-	h.want(t, "stop web db --grace-period 1", "pod/db stopped\npod/web stopped\n")
+	for _, name := range []string{"db", "web"} { // together they are reported as they stop
+		h.want(t, "stop "+name+" --grace-period 1", "pod/"+name+" stopped\n")
+	}
 	for _, output := range []*lines{watched, other} {
 		output.await(t, "Stopping")
 		if strings.Contains(output.String(), " db ") {
