@@ -136,7 +136,7 @@ func TestProcessThatExecutes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command("sh", "-c", "read line; exec env "+MarkVariable+"=mark sleep 1000")
+			cmd := exec.Command("sh", "-c", "read line; export "+MarkVariable+"=mark; exec sleep 1000")
 			cmd.Env = []string{}
 			input, err := cmd.StdinPipe()
 			if err == nil {

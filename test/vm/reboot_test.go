@@ -370,5 +370,5 @@ func checkEnd(t *testing.T, g guest) {
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true
 		find /var/lib/podstead -name '.podstead-tmp-*' -o -name '*.unreadable'
-		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo | grep -vE '/(engine|ns|images|rootfs|volumes)$' || true); echo "$left"; [ -z "$left" ]`)
+		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo | grep -vE '/(engine|files|ns|images|rootfs|volumes)$' || true); echo "$left"; [ -z "$left" ]`)
 }

@@ -343,5 +343,5 @@ func (s *storm) end() {
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true
 		find /var/lib/podstead -name '.podstead-tmp-*' -o -name '*.unreadable' -o -name '*.damaged'
-		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo | grep -vE '/(engine|ns|images|rootfs|volumes)$' || true); echo "$left"; [ -z "$left" ]`)
+		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo | grep -vE '/(engine|files|ns|images|rootfs|volumes)$' || true); echo "$left"; [ -z "$left" ]`)
 }
