@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 )
@@ -66,6 +67,26 @@ func (x *terminal) types(keys string) {
 	x.f.Helper()
 	_, err := x.file.WriteString(keys)
 	x.f.Check(err)
+}
+
+// typesUntil types keys until the output contains a text, and drops it up to there. What is typed while a connection is lost can be lost with it.
+func (x *terminal) typesUntil(keys, want string) {
+	x.f.Helper()
+	var typed time.Time
+	x.f.Await(func() error {
+		if time.Since(typed) > 2*time.Second {
+			typed = time.Now()
+			x.types(keys)
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		_, rest, found := strings.Cut(x.text, want)
+		if !found {
+			return fmt.Errorf("the terminal shows %q, want %q", x.text, want)
+		}
+		x.text = rest
+		return nil
+	})
 }
 
 // exitCode waits for the exit of the command.

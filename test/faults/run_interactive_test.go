@@ -45,8 +45,7 @@ func TestRunTerminal(t *testing.T) {
 	x.shows("code 130")
 	f.MustKillDaemon()
 	x.shows(`podstead: connection to the daemon lost, container "c" keeps running; attaching again` + "\r\n")
-	x.types("echo aga''in; stty size\n")
-	x.shows("again\r\n50 132")
+	x.typesUntil("echo aga''in; stty size\n", "again\r\n50 132")
 	x.types("ex''it 7\n")
 	x.shows(`podstead: container "c" of pod "web" exited with code 7`)
 	if code := x.exitCode(); code != 7 {
