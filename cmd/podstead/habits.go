@@ -170,11 +170,11 @@ With --force, also kill and delete pods that run. podstead delete stops pods wit
 	return cmd
 }
 
-// stillRunning returns the pods that are at rest, and an error for each other one.
+// stillRunning returns the pods that have terminated or are at rest, and an error for each other one.
 func stillRunning(pods []api.Pod) (rest []api.Pod, err error) {
 	var errs []error
 	rest = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
-		if p.Status.AtRest || p.Metadata.UID == "" { // without a UID: a file that is refused
+		if p.Status.AtRest || p.Status.Phase.Terminal() || p.Metadata.UID == "" { // without a UID: a file that is refused
 			return false
 		}
 		errs = append(errs, &failure{
