@@ -62,7 +62,7 @@ race: ## run unit tests ten times
 e2e: ## run tests on real containers (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	$(GO) test -tags e2e -p 1 -count=1 -timeout 30m $(TESTFLAGS) $(E2E_PACKAGES)
+	$(GO) test -tags e2e -p 1 -count=1 -timeout 40m $(TESTFLAGS) $(E2E_PACKAGES)
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)
