@@ -49,7 +49,7 @@ func TestSurface(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, kind := range []string{"the API's socket", "a secret out of reach", "a file in reach"} {
+	for _, kind := range []string{"the API's socket", "the read-only socket", "a secret out of reach", "a file in reach"} {
 		if seen[kind] == 0 {
 			t.Errorf("%s was not found, the test checks the wrong directories", kind)
 		}
@@ -96,6 +96,10 @@ func (f *fixture) inspect(path string, info fs.FileInfo, within bool, seen map[s
 		case path == f.Socket():
 			if seen["the API's socket"]++; perm != 0o660 || !within {
 				problem = "the API's socket is not 0660, or its group cannot reach it"
+			}
+		case path == filepath.Join(f.RunDir(), "podstead-ro.sock"):
+			if seen["the read-only socket"]++; perm != 0o660 || !within {
+				problem = "the read-only socket is not 0660, or its group cannot reach it"
 			}
 		case within && perm&0o022 != 0:
 			problem = "a socket can be connected to"
