@@ -127,7 +127,12 @@ func TestSurface(t *testing.T) {
 			continue
 		}
 		kinds = append(kinds, name)
+		dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID))
+		f.Check(err)
 		for _, s := range f.socketsOf(p.PID) {
+			if s.table == "unix" && !strings.HasPrefix(s.address, "@") && !filepath.IsAbs(s.address) { // that of a shim for attach
+				s.address = filepath.Join(dir, s.address)
+			}
 			f.checkSocket(p.Command, s)
 		}
 	}
