@@ -322,8 +322,8 @@ func TestNoOutputAndPrivateSockets(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || sockets != 2 {
-		t.Errorf("sockets: got %d, want the engine's and the shim's; %v", sockets, err)
+	if err != nil || sockets != 3 {
+		t.Errorf("sockets: got %d, want the engine's, and the two of the shim: for the engine and for attach; %v", sockets, err)
 	}
 	for _, dir := range []string{o.Root, o.State, filepath.Join(o.State, "s")} {
 		if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
