@@ -13,6 +13,7 @@ FUZZTIME    ?= 10s
 SOAKTIME    ?= 30m
 SOAKRUNS    ?= 20
 MUTATEFLAGS ?=
+ARCHES      ?= amd64 arm64 armv7
 
 # .ci/deps unpacks packages here that it does not install.
 export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:/usr/local/go/bin
@@ -23,7 +24,7 @@ NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; ech
 # Packages with tests that need root (build tag e2e).
 E2E_PACKAGES = $$(grep -rl '^//go:build e2e' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 
-.PHONY: help deps build demo test unit race e2e vm lint check bench soak images fuzz mutate install uninstall clean
+.PHONY: help deps build demo test unit race e2e vm lint check bench soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -121,5 +122,16 @@ uninstall: ## remove installed programs; pods, images and state are kept
 	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1 $(DESTDIR)$(UNITDIR)/podstead.service
 	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(LIBEXECDIR) 2>/dev/null || true
 
+package: ## build deb and rpm packages for ARCHES (amd64 arm64 armv7) in dist
+	@packaging/build package dist $(ARCHES)
+
+release: ## build packages, archives, bills of materials and checksums for ARCHES in dist
+	@rm -rf dist
+	@packaging/build release dist $(ARCHES)
+
+check-packages: ## check that packages are reproducible and that lintian finds no error
+	@.ci/deps packages
+	@packaging/check
+
 clean: ## remove built and downloaded files
-	rm -rf bin .cache examples/images
+	rm -rf bin dist .cache examples/images

@@ -1,3 +1,5 @@
+//go:build !manpages
+
 // Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, the shim.
 package main
 
@@ -8,9 +10,6 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/shim"
 )
-
-// version is set by the linker.
-var version = "devel"
 
 func main() {
 	if shim.Invoked(os.Args) {

@@ -15,6 +15,9 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+// version is set by the linker.
+var version = "devel"
+
 // versions are the versions of the program and of its parts.
 type versions struct {
 	Version    string       `json:"version"`

@@ -94,5 +94,12 @@ func buildPayload(ctx context.Context, repository, tree, agent, disk string) err
 			return fmt.Errorf("go %v: %w\n%s", args, err, out)
 		}
 	}
+	for _, version := range []string{"v0.1.0", "v0.2.0"} {
+		cmd := exec.CommandContext(ctx, filepath.Join(repository, "packaging", "build"), "package", filepath.Join(tree, "packages"), "amd64")
+		cmd.Env = append(os.Environ(), "VERSION="+version, "PACKAGERS=deb")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build package %s: %w\n%s", version, err, out)
+		}
+	}
 	return vm.WritePayload(disk, tree)
 }
