@@ -194,6 +194,8 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 		if !m.stale() {
 			l.fold(m.event(now), now)
 		}
+	case heartbeat:
+		close(m)
 	case stateWritten:
 		if kind, f, changed := l.health.written(m.err); changed {
 			l.emit(now, kind, "", f)

@@ -21,6 +21,7 @@ import (
 //	shimChanged      effects.watchShim (watch.go)                       that the shim of the pod responds or does not
 //	probeEvents      effects.startProbe (probe.go)                      what a probe found
 //	waitReport       effects.startWait (waitfor.go)                     that a condition is met, or why it is not
+//	heartbeat        loop.answers (heartbeat.go)                        nothing: the daemon checks that the loop works
 //	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded, failed or hangs
 //
 // loop.handle (loop.go) handles all of them.
@@ -117,6 +118,7 @@ type waitReport struct {
 type stateWritten struct{ err error }
 
 func (startup) isMessage()         {}
+func (heartbeat) isMessage()       {}
 func (changeRequest) isMessage()   {}
 func (effectDone) isMessage()      {}
 func (pullProgress) isMessage()    {}

@@ -69,6 +69,6 @@ func TestPackage(t *testing.T) {
 	machine.sh(t, `dpkg -P podstead`)
 	machine.eventually(t, "nothing is left", `left=$(find / -xdev -name '*podstead*' -not -path '/payload*' -not -path '/usr/local/bin/podstead' -not -path '/tmp/*'
 		find /sys/fs/cgroup -name '*podstead*' -not -path '/sys/fs/cgroup/podstead.slice'
-		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-units --all --plain --no-legend 'podstead*'
+		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*' | grep -v '^podstead.slice' || true
 		dpkg-query -W -f '${Package} ${db:Status-Status}\n' podstead 2>/dev/null || true); echo "$left"; [ -z "$left" ]`)
 }

@@ -24,6 +24,7 @@ func (h *Host) Service() {
 	h.start()
 	h.checkStatus()
 	h.checkKills()
+	h.checkWatchdog()
 	h.checkUnit()
 }
 
@@ -96,6 +97,21 @@ func (h *Host) checkKills() {
 	h.restarted("web", before)
 	h.restarted("late", before)
 	h.same("kill -9 of everything", map[string]Seen{"none": before["none"]}, map[string]Seen{"none": h.Look()["none"]})
+}
+
+// checkWatchdog freezes the daemon. systemd kills it and starts it again; containers keep running.
+func (h *Host) checkWatchdog() {
+	h.Helper()
+	const dropIn = "/run/systemd/system/podstead.service.d"
+	h.Sh(`mkdir -p ` + dropIn + `; printf '[Service]\nWatchdogSec=20s\n' > ` + dropIn + `/watchdog.conf; systemctl daemon-reload; systemctl restart podstead`)
+	h.ready()
+	h.Eventually("systemctl status shows pods", `systemctl show -P StatusText podstead | tee /dev/stderr | grep -x '3 pods, 2 ready, 1 not ready: none'`)
+	before, daemon := h.Look(), h.Sh(pid)
+	h.Sh(`kill -STOP $(` + pid + `)`)
+	h.anotherDaemon(daemon)
+	h.same("the watchdog has killed a frozen daemon", before, h.Look())
+	h.Sh(`journalctl --no-pager -u podstead -o cat | grep 'Watchdog timeout'; rm -r ` + dropIn + `; systemctl daemon-reload; systemctl restart podstead`)
+	h.ready()
 }
 
 // anotherDaemon waits until systemd has started the daemon again, and the pods are ready.

@@ -266,8 +266,8 @@ func hostIPs() []api.PodIP {
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
 func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
-	var reloading sync.WaitGroup
-	defer reloading.Wait()
+	var background sync.WaitGroup
+	defer background.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
@@ -296,7 +296,11 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	if o.Ready != nil {
 		o.Ready()
 	}
-	reloading.Go(func() { r.run(ctx) })
+	background.Go(func() { r.run(ctx) })
+	background.Go(func() { o.newWatchdog(s.Heartbeat).run(ctx) })
+	background.Go(func() {
+		reportStatus(ctx, s.Pods, s.Changed, func(line string) { o.notify(ctx, "STATUS="+line) })
+	})
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, r.idleTimeout) {
