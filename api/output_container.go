@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -144,25 +145,43 @@ func (c *containerOutput) readError(err error) error {
 
 // oldestLog returns the restart count of the oldest run whose log is kept.
 func (c *containerOutput) oldestLog() (int, error) {
-	files, err := crilog.Names(c.dir())
-	if err != nil {
-		return 0, fmt.Errorf("read logs of container %q: %w", c.name, err)
-	}
 	oldest := -1
-	for _, file := range files {
-		name, _, _ := strings.Cut(file, ".")
-		if n, err := strconv.Atoi(name); err == nil && (oldest < 0 || n < oldest) {
-			oldest = n
+	for _, dir := range c.dirs() {
+		files, err := crilog.Names(dir)
+		if err != nil {
+			return 0, fmt.Errorf("read logs of container %q: %w", c.name, err)
+		}
+		for _, file := range files {
+			name, _, _ := strings.Cut(file, ".")
+			if n, err := strconv.Atoi(name); err == nil && (oldest < 0 || n < oldest) {
+				oldest = n
+			}
 		}
 	}
 	return max(oldest, 0), nil
 }
 
-// log returns the path of the log of run n.
-func (c *containerOutput) log(n int) string { return filepath.Join(c.dir(), strconv.Itoa(n)+".log") }
+// log returns the path of the log of run n. The runs of a container may have different log drivers.
+func (c *containerOutput) log(n int) string {
+	name := strconv.Itoa(n) + ".log"
+	dirs := c.dirs()
+	for _, dir := range dirs[1:] {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join(dirs[0], name)
+}
 
-func (c *containerOutput) dir() string {
-	return filepath.Join(c.server.o.LogDir, spec.FileName(c.pod)+"_"+c.uid, c.name)
+// dirs returns the directories that may contain logs of the container, that of driver file first.
+func (c *containerOutput) dirs() []string {
+	below := filepath.Join(spec.FileName(c.pod)+"_"+c.uid, c.name)
+	dirs := []string{filepath.Join(c.server.o.LogDir, below)}
+	if memory := c.server.o.MemoryLogDir; memory != "" {
+		dirs = append(dirs, filepath.Join(memory, below))
+	}
+	return dirs
 }
 
 // snapshot returns the state of the pod, nil if the pod is deleted.

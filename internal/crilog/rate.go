@@ -1,10 +1,8 @@
 package crilog
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -17,31 +15,11 @@ type Rate struct {
 	Lines, Bytes int64 // per second
 }
 
-// Suffixes of the text of a [Rate].
+// Units of the text of a [Rate].
 const (
 	linesPerSecond = " lines/s"
 	bytesPerSecond = " bytes/s"
 )
-
-// ParseRate parses the text of a rate, such as "100 lines/s" or "65536 bytes/s". The empty text is no limit. The size parses a number of bytes.
-func ParseRate(text string, size func(string) (int64, error)) (r Rate, err error) {
-	lines, isLines := strings.CutSuffix(text, linesPerSecond)
-	bytes, isBytes := strings.CutSuffix(text, bytesPerSecond)
-	switch {
-	case text == "":
-		return r, nil
-	case isLines:
-		r.Lines, err = strconv.ParseInt(lines, 10, 64)
-	case isBytes:
-		r.Bytes, err = size(bytes)
-	default:
-		err = strconv.ErrSyntax
-	}
-	if err != nil || r.Lines+r.Bytes <= 0 {
-		return Rate{}, errors.New(`must be a rate greater than 0, such as "100 lines/s" or "64Ki bytes/s"`)
-	}
-	return r, nil
-}
 
 // String returns the text of the rate, empty for no limit.
 func (r Rate) String() string {

@@ -196,21 +196,6 @@ func TestRateLimitEndsLongLine(t *testing.T) {
 	}
 }
 
-func TestParseRate(t *testing.T) {
-	size := func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
-	for text, want := range map[string]Rate{"": {}, "100 lines/s": {Lines: 100}, "65536 bytes/s": {Bytes: 65536}} {
-		got, err := ParseRate(text, size)
-		if err != nil || got != want || got.String() != text {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"100", "0 lines/s", "-1 bytes/s", "x lines/s", "5 lines", " lines/s"} {
-		if got, err := ParseRate(text, size); err == nil {
-			t.Errorf("%q: %+v", text, got)
-		}
-	}
-}
-
 func TestCompress(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	if err := os.WriteFile(path+compressedExt, []byte("left by a crash"), 0o600); err != nil {

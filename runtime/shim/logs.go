@@ -45,6 +45,16 @@ func LogURI(path string, in Stdin, o crilog.Options) *url.URL {
 	if o.Keep > 0 {
 		q.Set("keep", strconv.Itoa(o.Keep))
 	}
+	// A shim of an earlier version ignores these.
+	if o.Rate.Lines > 0 {
+		q.Set("lines", strconv.FormatInt(o.Rate.Lines, 10))
+	}
+	if o.Rate.Bytes > 0 {
+		q.Set("bytes", strconv.FormatInt(o.Rate.Bytes, 10))
+	}
+	if o.Compress {
+		q.Set("compress", "gzip")
+	}
 	if in != NoStdin {
 		q.Set("stdin", string(in))
 	}
@@ -59,11 +69,14 @@ func parseLogURI(s string) (path string, in Stdin, o crilog.Options, ok bool, er
 		return "", "", o, false, nil // containerd validates other schemes
 	}
 	q := u.Query()
-	if v := q.Get("max"); v != "" {
-		if o.MaxBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return "", "", o, true, fmt.Errorf("log max: %w", err)
+	for name, value := range map[string]*int64{"max": &o.MaxBytes, "lines": &o.Rate.Lines, "bytes": &o.Rate.Bytes} {
+		if v := q.Get(name); v != "" {
+			if *value, err = strconv.ParseInt(v, 10, 64); err != nil {
+				return "", "", o, true, fmt.Errorf("log %s: %w", name, err)
+			}
 		}
 	}
+	o.Compress = q.Get("compress") == "gzip"
 	if v := q.Get("keep"); v != "" {
 		if o.Keep, err = strconv.Atoi(v); err != nil {
 			return "", "", o, true, fmt.Errorf("log keep: %w", err)

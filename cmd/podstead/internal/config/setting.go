@@ -28,7 +28,7 @@ type Setting struct {
 	// Reloads reports whether a running daemon applies a change when it reloads the configuration.
 	Reloads bool
 
-	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64 or *spec.Quantity
+	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64, *bool or *spec.Quantity
 	check func(value any) error
 	// supported is false for a key that is rejected. only is the single supported value, empty for any.
 	supported bool
@@ -61,6 +61,8 @@ func (s *Setting) Kind() string {
 		return "duration"
 	case *int64:
 		return "int"
+	case *bool:
+		return "bool"
 	case *spec.Quantity:
 		return "quantity"
 	}
@@ -108,6 +110,12 @@ func (s *Setting) set(c *Config, text string) error {
 			return errors.New("must be an integer")
 		}
 		*p = n
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("must be true or false")
+		}
+		*p = b
 	case *spec.Quantity:
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
