@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,14 +29,13 @@ type Setting struct {
 
 	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64, *bool or *spec.Quantity
 	check func(value any) error
-	// supported is false for a key that is rejected. only is the single supported value, empty for any.
+	// supported is false for a key that is rejected.
 	supported bool
-	only      string
 }
 
 // Settings returns the supported settings, in the order of the documentation.
 func Settings() []Setting {
-	return slices.DeleteFunc(settings(), func(s Setting) bool { return !s.supported || s.only != "" })
+	return slices.DeleteFunc(settings(), func(s Setting) bool { return !s.supported })
 }
 
 // settings returns all settings, with those that are not supported yet.
@@ -133,11 +131,6 @@ func (s *Setting) validate(c *Config) error {
 		return nil
 	case !s.supported:
 		return errNotSupported
-	case s.only != "":
-		if p, ok := s.field(c).(*string); ok && *p != s.only {
-			return fmt.Errorf("%w: must be %q", errNotSupported, s.only)
-		}
-		return nil
 	case s.check == nil:
 		return nil
 	}
