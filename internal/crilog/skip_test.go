@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // TestFollowerSkipsAndCounts checks a reader that is slower than the rotation: it gets each line of the files that it can read, in order, and
@@ -143,13 +145,13 @@ func TestCountLongLines(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	tests := []struct {
 		name string
-		rate Rate
+		rate lograte.Rate
 		size int // of a line
 		want int // lines of the first second
 	}{
-		{"lines", Rate{Lines: 100}, 10, 100},
-		{"bytes", Rate{Bytes: 1000}, 10, 100},
-		{"a line larger than the bucket", Rate{Bytes: 1000}, 5000, 1},
+		{"lines", lograte.Rate{Lines: 100}, 10, 100},
+		{"bytes", lograte.Rate{Bytes: 1000}, 10, 100},
+		{"a line larger than the bucket", lograte.Rate{Bytes: 1000}, 5000, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -179,7 +181,7 @@ func TestRateLimit(t *testing.T) {
 // TestRateLimitEndsLongLine checks that a line whose later parts are dropped is not joined with the next line.
 func TestRateLimitEndsLongLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
-	w := open(t, path, Options{Rate: Rate{Lines: 2}})
+	w := open(t, path, Options{Rate: lograte.Rate{Lines: 2}})
 	now := w.now()
 	w.now = func() time.Time { return now }
 	long := strings.NewReader(strings.Repeat("x", 4*maxPart) + "\n")
@@ -216,10 +218,15 @@ func TestCompress(t *testing.T) {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(20 * time.Second); compressed() < 3; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d files are compressed, want 3", compressed())
-		}
+	w.mu.Lock()
+	c := w.compression
+	w.mu.Unlock()
+	if c != nil {
+		<-c.done
+	}
+	// The last rotation may have been while the compression finished.
+	if done, err := w.compressOne(make(chan struct{})); err != nil || compressed() < 3 {
+		t.Fatalf("%d files are compressed, want 3 (done %v, %v)", compressed(), done, err)
 	}
 	got := texts(t, path, ReadOptions{})
 	if diff := cmp.Diff(want[len(want)-len(got):], got); diff != "" || len(got) < 1500 {

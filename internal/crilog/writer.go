@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // Defaults of [Options].
@@ -37,7 +39,7 @@ type Options struct {
 	// Keep is the number of files of a log, including the current one. The default is [DefaultKeep].
 	Keep int
 	// Rate, if not zero, bounds what is written. Lines above it are dropped and counted, an entry in the log reports them.
-	Rate Rate
+	Rate lograte.Rate
 	// Compress compresses rotated files with gzip, in the background. They keep their names.
 	Compress bool
 }
@@ -61,7 +63,7 @@ type Writer struct {
 	opt  Options
 	now  func() time.Time
 
-	limit *limiter // nil: no limit
+	limit *lograte.Limiter // nil: no limit
 
 	mu      sync.Mutex
 	file    *os.File // nil if it could not be opened
@@ -87,9 +89,7 @@ func Open(path string, o Options) (*Writer, error) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", path)
 	}
 	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now}
-	if o.Rate != (Rate{}) {
-		w.limit = &limiter{rate: o.Rate, report: w.reportDropped}
-	}
+	w.limit = lograte.New(o.Rate, w.reportDropped)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// The first write reports the error in the log.
@@ -162,7 +162,7 @@ func (w *Writer) add(out *batch, now time.Time, stamp []byte, s Stream, partial 
 		case out.dropped:
 			out.dropped = partial
 			return
-		case !w.limit.allow(now, len(text)+1, begun):
+		case !w.limit.Allow(now, len(text)+1, begun):
 			out.dropped = partial
 			if !begun {
 				return
@@ -177,7 +177,7 @@ func (w *Writer) add(out *batch, now time.Time, stamp []byte, s Stream, partial 
 // Close closes the file after a last attempt to report dropped lines. A later write opens it again.
 func (w *Writer) Close() error {
 	if w.limit != nil {
-		w.limit.stop(w.now())
+		w.limit.Stop(w.now())
 	}
 	w.stopCompression()
 	w.mu.Lock()
@@ -347,4 +347,11 @@ func rotated(path string, i int) string {
 		return path
 	}
 	return path + "." + strconv.Itoa(i)
+}
+
+// reportDropped writes the notice of lines that the rate limit has dropped.
+func (w *Writer) reportDropped(lines int64, during time.Duration) {
+	text := fmt.Sprintf("podstead: %d lines dropped in %v (rate limit %v)", lines, during.Round(time.Second), w.opt.Rate)
+	stamp := []byte(w.now().UTC().Format(timeFormat))
+	w.flush(&batch{entries: appendEntry(nil, stamp, Stderr, false, []byte(text)), lines: 1})
 }

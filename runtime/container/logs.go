@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/crilog/lograte"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
@@ -53,6 +54,6 @@ func (s *Service) logOptions(pod *spec.Pod, labels map[string]string) crilog.Opt
 	if !own {
 		rate = s.config.Logs.Rate
 	}
-	o.Rate = crilog.Rate(rate)
+	o.Rate = lograte.Rate(rate)
 	return o
 }

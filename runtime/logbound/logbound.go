@@ -48,7 +48,8 @@ type Options struct {
 type Bound struct {
 	o        Options
 	reported time.Time
-	removed  Removed // since the last message
+	failed   time.Time // of the last message about an error
+	removed  Removed   // since the last message
 }
 
 // Removed is what a check has removed.
@@ -67,8 +68,9 @@ func (b *Bound) Run(ctx context.Context) {
 	var before int64 = -1
 	for pause := minPause; ctx.Err() == nil; {
 		used, limit, err := b.Check(ctx)
-		if err != nil && ctx.Err() == nil {
-			b.warn(ctx, "cannot bound the logs of all containers", slog.Any("error", err))
+		if err != nil && ctx.Err() == nil && time.Since(b.failed) >= reportPause {
+			b.failed = time.Now()
+			b.o.Log.WarnContext(ctx, "cannot bound the logs of all containers", slog.Any("error", err))
 		}
 		pause = next(before, used, limit, pause)
 		before = used
@@ -192,21 +194,17 @@ func (b *Bound) report(ctx context.Context, used, limit int64) {
 	if time.Since(b.reported) < reportPause {
 		return
 	}
+	b.reported = time.Now()
 	if b.removed.Files > 0 {
-		b.warn(ctx, "removed the oldest logs: the logs of all containers exceed containerLog.totalMaxSize",
+		b.o.Log.LogAttrs(ctx, slog.LevelWarn, "removed the oldest logs: the logs of all containers exceed containerLog.totalMaxSize",
 			slog.Int("files", b.removed.Files), slog.Int64("bytes", b.removed.Bytes), slog.Int64("limit", limit), slog.Int64("used", used),
 			slog.Any("containers", sortedKeys(b.removed.Containers)))
 		b.removed = Removed{}
 	}
 	if used > limit {
-		b.warn(ctx, "logs exceed containerLog.totalMaxSize: the rest is the current logs of running containers",
+		b.o.Log.LogAttrs(ctx, slog.LevelWarn, "logs exceed containerLog.totalMaxSize: the rest is the current logs of running containers",
 			slog.Int64("limit", limit), slog.Int64("used", used))
 	}
-}
-
-func (b *Bound) warn(ctx context.Context, message string, attrs ...slog.Attr) {
-	b.reported = time.Now()
-	b.o.Log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
 }
 
 // maxNamed bounds the containers in a message.

@@ -39,18 +39,11 @@ const (
 func LogURI(path string, in Stdin, o crilog.Options) *url.URL {
 	u := &url.URL{Scheme: logScheme, Path: path}
 	q := url.Values{}
-	if o.MaxBytes > 0 {
-		q.Set("max", strconv.FormatInt(o.MaxBytes, 10))
-	}
-	if o.Keep > 0 {
-		q.Set("keep", strconv.Itoa(o.Keep))
-	}
-	// A shim of an earlier version ignores these.
-	if o.Rate.Lines > 0 {
-		q.Set("lines", strconv.FormatInt(o.Rate.Lines, 10))
-	}
-	if o.Rate.Bytes > 0 {
-		q.Set("bytes", strconv.FormatInt(o.Rate.Bytes, 10))
+	// A shim of an earlier version ignores what it does not know.
+	for name, value := range map[string]int64{"max": o.MaxBytes, "keep": int64(o.Keep), "lines": o.Rate.Lines, "bytes": o.Rate.Bytes} {
+		if value > 0 {
+			q.Set(name, strconv.FormatInt(value, 10))
+		}
 	}
 	if o.Compress {
 		q.Set("compress", "gzip")
@@ -69,19 +62,15 @@ func parseLogURI(s string) (path string, in Stdin, o crilog.Options, ok bool, er
 		return "", "", o, false, nil // containerd validates other schemes
 	}
 	q := u.Query()
-	for name, value := range map[string]*int64{"max": &o.MaxBytes, "lines": &o.Rate.Lines, "bytes": &o.Rate.Bytes} {
+	var keep int64
+	for name, value := range map[string]*int64{"max": &o.MaxBytes, "keep": &keep, "lines": &o.Rate.Lines, "bytes": &o.Rate.Bytes} {
 		if v := q.Get(name); v != "" {
 			if *value, err = strconv.ParseInt(v, 10, 64); err != nil {
 				return "", "", o, true, fmt.Errorf("log %s: %w", name, err)
 			}
 		}
 	}
-	o.Compress = q.Get("compress") == "gzip"
-	if v := q.Get("keep"); v != "" {
-		if o.Keep, err = strconv.Atoi(v); err != nil {
-			return "", "", o, true, fmt.Errorf("log keep: %w", err)
-		}
-	}
+	o.Keep, o.Compress = int(keep), q.Get("compress") == "gzip"
 	if in = Stdin(q.Get("stdin")); in != NoStdin && in != OpenStdin && in != OnceStdin {
 		return "", "", o, true, fmt.Errorf("unknown standard input %q", in)
 	}

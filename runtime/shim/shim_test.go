@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 func TestInvoked(t *testing.T) {
@@ -56,7 +57,7 @@ func TestParseServer(t *testing.T) {
 
 func TestLogURI(t *testing.T) {
 	const path = "/var/log/podstead/a pod?_100%/app/0.log"
-	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: crilog.Rate{Lines: 100}, Compress: true}, {Rate: crilog.Rate{Bytes: 1 << 33}}} {
+	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: lograte.Rate{Lines: 100}, Compress: true}, {Rate: lograte.Rate{Bytes: 1 << 33}}} {
 		for _, in := range []Stdin{NoStdin, OpenStdin, OnceStdin} {
 			gotPath, gotStdin, got, ours, err := parseLogURI(LogURI(path, in, o).String())
 			if err != nil || !ours || gotPath != path || gotStdin != in {

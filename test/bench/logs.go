@@ -161,8 +161,10 @@ func (r *report) logs(b *strings.Builder) {
 		what string
 		s    *series
 	}{
-		{"delay of a line", &f.calm}, {"delay of a line, with the flood", &f.flood},
-		{"list of pods", &f.asks}, {"list of pods, with the flood", &f.asksIn},
+		{"delay of a line", &f.calm},
+		{"delay of a line, with the flood", &f.flood},
+		{"list of pods", &f.asks},
+		{"list of pods, with the flood", &f.asksIn},
 	} {
 		fmt.Fprintf(b, "| %s | %s |\n", row.what, row.s.cells())
 	}

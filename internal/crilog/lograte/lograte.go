@@ -1,7 +1,7 @@
-package crilog
+// Package lograte limits the rate of a log, and counts the lines that are dropped. It does not write the log.
+package lograte
 
 import (
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -32,8 +32,16 @@ func (r Rate) String() string {
 	return ""
 }
 
-// limiter is a token bucket for both streams of a container. It holds the tokens of one second.
-type limiter struct {
+// New returns a limiter, nil for no limit. It calls report, on a goroutine of its own, 10 seconds after the first line was dropped.
+func New(r Rate, report func(lines int64, during time.Duration)) *Limiter {
+	if r == (Rate{}) {
+		return nil
+	}
+	return &Limiter{rate: r, report: report}
+}
+
+// Limiter is a token bucket for both streams of a container. It holds the tokens of one second. It is safe for concurrent use.
+type Limiter struct {
 	rate   Rate
 	report func(lines int64, during time.Duration)
 
@@ -42,11 +50,12 @@ type limiter struct {
 	at      time.Time // of tokens; zero: the bucket is full
 	dropped int64     // lines since begun
 	begun   time.Time
-	timer   *time.Timer // nil: nothing is dropped
+	end     chan struct{} // nil: nothing is dropped; closed by Stop
+	notices sync.WaitGroup
 }
 
-// allow reports whether an entry of this size may be written. Otherwise it counts the line, unless it has begun: then its end is dropped.
-func (l *limiter) allow(now time.Time, size int, begun bool) bool {
+// Allow reports whether an entry of this size may be written. Otherwise it counts the line, unless it has begun: then its end is dropped.
+func (l *Limiter) Allow(now time.Time, size int, begun bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fill, cost := float64(l.rate.Lines), 1.0
@@ -65,9 +74,18 @@ func (l *limiter) allow(now time.Time, size int, begun bool) bool {
 		l.tokens -= cost
 		return true
 	}
-	if l.timer == nil {
-		l.begun = now
-		l.timer = time.AfterFunc(noticeInterval, func() { l.notice(noticeInterval) })
+	if l.end == nil {
+		l.begun, l.end = now, make(chan struct{})
+		end := l.end
+		l.notices.Go(func() {
+			t := time.NewTimer(noticeInterval)
+			defer t.Stop()
+			select {
+			case <-t.C:
+				l.notice(noticeInterval)
+			case <-end:
+			}
+		})
 	}
 	if !begun {
 		l.dropped++
@@ -76,30 +94,24 @@ func (l *limiter) allow(now time.Time, size int, begun bool) bool {
 }
 
 // notice reports the dropped lines.
-func (l *limiter) notice(during time.Duration) {
+func (l *Limiter) notice(during time.Duration) {
 	l.mu.Lock()
 	lines := l.dropped
-	l.dropped, l.timer = 0, nil
+	l.dropped, l.end = 0, nil
 	l.mu.Unlock()
 	if lines > 0 {
 		l.report(lines, during)
 	}
 }
 
-// stop reports the dropped lines at the end of the log.
-func (l *limiter) stop(now time.Time) {
+// Stop reports the dropped lines at the end of the log. When it returns, all of them are reported.
+func (l *Limiter) Stop(now time.Time) {
 	l.mu.Lock()
-	pending := l.timer != nil && l.timer.Stop()
-	during := now.Sub(l.begun)
+	end, during := l.end, now.Sub(l.begun)
 	l.mu.Unlock()
-	if pending {
-		l.notice(min(max(during, time.Second), noticeInterval))
+	if end != nil {
+		close(end)
 	}
-}
-
-// reportDropped writes the notice of lines that the rate limit has dropped.
-func (w *Writer) reportDropped(lines int64, during time.Duration) {
-	text := fmt.Sprintf("podstead: %d lines dropped in %v (rate limit %v)", lines, during.Round(time.Second), w.opt.Rate)
-	stamp := []byte(w.now().UTC().Format(timeFormat))
-	w.flush(&batch{entries: appendEntry(nil, stamp, Stderr, false, []byte(text)), lines: 1})
+	l.notices.Wait()
+	l.notice(min(max(during, time.Second), noticeInterval))
 }
