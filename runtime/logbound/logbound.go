@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 const (
@@ -25,6 +26,9 @@ const (
 
 	// minPause and maxPause are the shortest and the longest time between two checks.
 	minPause, maxPause = time.Second, 10 * time.Second
+
+	// cleanup is the time after which a check is abandoned when the daemon stops.
+	cleanup = time.Second
 
 	// reportPause is the shortest time between two messages.
 	reportPause = time.Minute
@@ -67,8 +71,15 @@ func New(o Options) *Bound { return &Bound{o: o} }
 func (b *Bound) Run(ctx context.Context) {
 	var before int64 = -1
 	for pause := minPause; ctx.Err() == nil; {
-		used, limit, err := b.Check(ctx)
-		if err != nil && ctx.Err() == nil && time.Since(b.failed) >= reportPause {
+		var used, limit int64
+		_, err := guard.Call(ctx, cleanup, b.o.Log, func(ctx context.Context) (_ struct{}, err error) { // the file system may not respond
+			used, limit, err = b.Check(ctx)
+			return struct{}{}, err
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && time.Since(b.failed) >= reportPause {
 			b.failed = time.Now()
 			b.o.Log.WarnContext(ctx, "cannot bound the logs of all containers", slog.Any("error", err))
 		}

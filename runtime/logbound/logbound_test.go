@@ -171,3 +171,22 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+// TestRunEndsWhileCheckHangs checks that the daemon can stop while the engine or a file system does not respond.
+func TestRunEndsWhileCheckHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		hangs := make(chan struct{})
+		b := New(Options{Dir: logs(t, "a_1/c/0.log"), Max: 1, Log: slog.New(slog.DiscardHandler), Running: func(context.Context) (map[string]bool, error) {
+			<-hangs
+			return nil, errors.New("too late")
+		}})
+		begun := time.Now()
+		b.Run(ctx)
+		if took := time.Since(begun); took != time.Minute+cleanup {
+			t.Errorf("ended after %v", took)
+		}
+		close(hangs)
+	})
+}

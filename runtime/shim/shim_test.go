@@ -68,6 +68,12 @@ func TestLogURI(t *testing.T) {
 			}
 		}
 	}
+	// A daemon of another version may pass fewer and other options.
+	for _, text := range []string{"podstead-log:///a?keep=7&max=4096", "podstead-log:///a?keep=7&max=4096&later=x"} {
+		if _, _, got, ours, err := parseLogURI(text); !ours || err != nil || got != (crilog.Options{MaxBytes: 4096, Keep: 7}) {
+			t.Errorf("%q: got %+v, %v, %v", text, got, ours, err)
+		}
+	}
 	for _, other := range []string{"", "/run/fifo/x", "file:///a", "binary:///b?c=d", "a%zz"} {
 		if _, _, _, ours, err := parseLogURI(other); ours || err != nil {
 			t.Errorf("%q: got %v, %v", other, ours, err)
