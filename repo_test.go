@@ -196,6 +196,7 @@ var largePackages = map[string]string{
 	"supervisor/podfiles":  "the pods directory: its files, their comparison with the pods, and the steps that follow",
 	"supervisor/explain":   "explanations of pods: a typed explanation, then its text",
 	"supervisor/lifecycle": "the decision what to do with a pod, a pure function of facts",
+	"test/bench":           "the benchmarks, one file for each measurement",
 }
 
 func TestPackageSize(t *testing.T) {

@@ -77,6 +77,8 @@ type OutputQuery struct {
 	Tail       *int // number of lines from the end of each run that exists, unless the container has a position in From; nil: all
 	Since      time.Time
 	From       Positions
+	// Skipped, if not nil, is called before a line if lines before it were removed before they could be read.
+	Skipped func(container string, s Skipped)
 }
 
 // Output yields lines of containers. With Follow it returns when the pod is at rest or deleted or, for [NewestRun], when none of the
@@ -112,6 +114,9 @@ func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq
 		for r, err := range streamOf[OutputRecord](ctx, c, podPath(pod)+"/output", v, nil) {
 			if r.Start != nil && q.From != nil {
 				q.From[r.Container] = *r.Start
+			}
+			if r.Skipped != nil && q.Skipped != nil {
+				q.Skipped(r.Container, *r.Skipped)
 			}
 			if (err != nil || r.Stream != "") && !yield(r.Line, err) {
 				return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -51,7 +52,8 @@ func (c *containerOutput) send(ctx context.Context) error {
 		case !started:
 			return nil
 		}
-		if err := c.sendRun(ctx, n, start); err != nil {
+		late := !c.query.follow || n <= existing && start.Lines == 0
+		if err := c.sendRun(ctx, n, start, late); err != nil {
 			return err
 		}
 	}
@@ -113,16 +115,20 @@ func (c *containerOutput) start(ctx context.Context, n int, exists bool) (Positi
 	// The number of lines before the tail is part of the position, so that it is exact when the client continues. A line that is not
 	// complete yet is sent when it is.
 	o := crilog.ReadOptions{Complete: !logComplete(c.snapshot(), c.name, n)}
-	keep, lines := max(c.query.tail, 0), 0
+	keep, lines, last := max(c.query.tail, 0), 0, int64(0)
 	var first time.Time
 	var times []time.Time // of the last lines: those to keep, and the one before
 	for e, err := range crilog.Read(ctx, c.log(n), o) {
 		if err != nil {
 			return Position{}, c.readError(err)
 		}
+		if e.Skipped != nil {
+			continue
+		}
 		if lines++; lines == 1 {
 			first = e.Time
 		}
+		last = e.Number
 		if times = append(times, e.Time); len(times)-1 > keep {
 			times = times[1:]
 		}
@@ -130,7 +136,7 @@ func (c *containerOutput) start(ctx context.Context, n int, exists bool) (Positi
 	if lines <= keep {
 		return Position{Attempt: n}, nil
 	}
-	return Position{Attempt: n, Lines: lines - keep, First: first, Last: times[0]}, nil
+	return Position{Attempt: n, Lines: int(last) - keep, First: first, Last: times[0]}, nil
 }
 
 func (c *containerOutput) readError(err error) error {
@@ -139,25 +145,43 @@ func (c *containerOutput) readError(err error) error {
 
 // oldestLog returns the restart count of the oldest run whose log is kept.
 func (c *containerOutput) oldestLog() (int, error) {
-	files, err := crilog.Names(c.dir())
-	if err != nil {
-		return 0, fmt.Errorf("read logs of container %q: %w", c.name, err)
-	}
 	oldest := -1
-	for _, file := range files {
-		name, _, _ := strings.Cut(file, ".")
-		if n, err := strconv.Atoi(name); err == nil && (oldest < 0 || n < oldest) {
-			oldest = n
+	for _, dir := range c.dirs() {
+		files, err := crilog.Names(dir)
+		if err != nil {
+			return 0, fmt.Errorf("read logs of container %q: %w", c.name, err)
+		}
+		for _, file := range files {
+			name, _, _ := strings.Cut(file, ".")
+			if n, err := strconv.Atoi(name); err == nil && (oldest < 0 || n < oldest) {
+				oldest = n
+			}
 		}
 	}
 	return max(oldest, 0), nil
 }
 
-// log returns the path of the log of run n.
-func (c *containerOutput) log(n int) string { return filepath.Join(c.dir(), strconv.Itoa(n)+".log") }
+// log returns the path of the log of run n. The runs of a container may have different log drivers.
+func (c *containerOutput) log(n int) string {
+	name := strconv.Itoa(n) + ".log"
+	dirs := c.dirs()
+	for _, dir := range dirs[1:] {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join(dirs[0], name)
+}
 
-func (c *containerOutput) dir() string {
-	return filepath.Join(c.server.o.LogDir, spec.FileName(c.pod)+"_"+c.uid, c.name)
+// dirs returns the directories that may contain logs of the container, that of driver file first.
+func (c *containerOutput) dirs() []string {
+	below := filepath.Join(spec.FileName(c.pod)+"_"+c.uid, c.name)
+	dirs := []string{filepath.Join(c.server.o.LogDir, below)}
+	if memory := c.server.o.MemoryLogDir; memory != "" {
+		dirs = append(dirs, filepath.Join(memory, below))
+	}
+	return dirs
 }
 
 // snapshot returns the state of the pod, nil if the pod is deleted.
@@ -250,8 +274,9 @@ func logComplete(s *supervisor.Snapshot, container string, n int) bool {
 	return newest.Restarts > n || (newest.Restarts == n && !newest.Exited.IsZero())
 }
 
-// sendRun sends the lines of run n after the position. With follow, it returns when the run has terminated.
-func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) error {
+// sendRun sends the lines of run n after the position. With follow, it returns when the run has terminated. A reader that is late, to a run that
+// had begun before the request, does not expect the lines that were removed before.
+func (c *containerOutput) sendRun(ctx context.Context, n int, from Position, late bool) error {
 	var o crilog.ReadOptions
 	if c.query.follow {
 		complete := make(chan struct{})
@@ -272,6 +297,14 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 		if err != nil {
 			return c.readError(err)
 		}
+		if missed := skip.missed(e, late); missed != nil {
+			if err := c.record(ctx, OutputRecord{Line: Line{Container: c.name, Time: e.Time, Attempt: n}, Skipped: missed}); err != nil {
+				return err
+			}
+		}
+		if e.Skipped != nil {
+			continue
+		}
 		before := skip.at
 		if skip.skip(e) || e.Time.Before(c.query.since) {
 			continue
@@ -281,7 +314,7 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 			r.Raw = []byte(r.Line.Line)
 		}
 		if skip.at.Lines != next {
-			before.Attempt = n
+			before.Attempt, before.Lines = n, skip.at.Lines-1
 			r.Start = &before
 		}
 		next = skip.at.Lines + 1
@@ -292,20 +325,32 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 	return nil
 }
 
-// skipper skips the lines before a position, by their number. If the start of the log was rotated away since, it skips them by time, unless the
-// position has no times.
+// skipper skips the lines before a position, by their number. If the start of the log was rotated away since and the lines are not numbered from
+// the start, it skips them by time, unless the position has no times.
 type skipper struct {
 	from   Position
 	at     Position // after the lines read so far, without Attempt
 	byTime bool
 }
 
+// missed returns what was removed before it was read: before this entry and, if the log is read from its start or from a position, before its
+// first line.
+func (s *skipper) missed(e crilog.Entry, late bool) *Skipped {
+	if e.Skipped != nil {
+		return &Skipped{Lines: e.Skipped.Lines, Bytes: e.Skipped.Bytes}
+	}
+	if lines := e.Number - 1 - int64(s.from.Lines); s.at.Lines == 0 && e.Numbered && lines > 0 && !late {
+		return &Skipped{Lines: lines}
+	}
+	return nil
+}
+
 func (s *skipper) skip(e crilog.Entry) bool {
 	if s.at.Lines == 0 {
 		s.at.First = e.Time
-		s.byTime = !s.from.First.IsZero() && !e.Time.Equal(s.from.First)
+		s.byTime = !s.from.First.IsZero() && !e.Time.Equal(s.from.First) && !e.Numbered
 	}
-	s.at.Lines++
+	s.at.Lines = int(e.Number)
 	s.at.Last = e.Time
 	if s.byTime {
 		return s.from.Lines > 0 && !e.Time.After(s.from.Last)

@@ -63,6 +63,8 @@ type Options struct {
 	Ports PodPorts
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
+	// MemoryLogDir is that of containers whose log is in memory; empty: there are none.
+	MemoryLogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
 	// Stats measures what pods use; nil: nothing is measured.

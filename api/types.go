@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -157,6 +158,26 @@ type OutputRecord struct {
 	// Start, if set, is the position before the line. It is sent for the first record of a container that is followed, and wherever lines
 	// are left out, so that a client can continue after the last line of the daemon's log that it has seen.
 	Start *Position `json:"start,omitempty"`
+	// Skipped, if set, is what precedes the next line of a run that is followed, but was removed before it could be sent: the client reads
+	// more slowly than the container writes. The record has no stream.
+	Skipped *Skipped `json:"skipped,omitempty"`
+}
+
+// Skipped is a part of a log that was removed before it was read.
+type Skipped struct {
+	Lines int64 `json:"lines"`           // -1: unknown, the log is written by an earlier version
+	Bytes int64 `json:"bytes,omitempty"` // in the files of the log; 0: unknown
+}
+
+// String returns such as "12 lines (345 bytes)", or "lines" for an unknown number.
+func (s Skipped) String() string {
+	switch {
+	case s.Lines < 0:
+		return "lines"
+	case s.Bytes <= 0:
+		return fmt.Sprintf("%d lines", s.Lines)
+	}
+	return fmt.Sprintf("%d lines (%d bytes)", s.Lines, s.Bytes)
 }
 
 // Version is the version of the daemon.

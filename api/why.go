@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -145,7 +144,7 @@ func (s *Server) lastLines(ctx context.Context, snapshot *supervisor.Snapshot, c
 	c := containerOutput{server: s, pod: snapshot.Pod.Name, uid: snapshot.Facts.UID, name: container}
 	var lines []string
 	continued := map[crilog.Stream]bool{} // the next entry of a stream continues its line
-	for entry, err := range crilog.Read(ctx, filepath.Join(c.dir(), strconv.Itoa(run)+".log"), crilog.ReadOptions{Tail: n}) {
+	for entry, err := range crilog.Read(ctx, c.log(run), crilog.ReadOptions{Tail: n}) {
 		if err != nil {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/capacity"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
@@ -77,6 +78,16 @@ type Options struct {
 	// LogMaxSize in bytes (default 10 MiB) and LogMaxFiles (default 5) limit the log of each container.
 	LogMaxSize  int64
 	LogMaxFiles int
+	// LogTotalMaxSize in bytes limits the logs of all containers, see [logbound.Options].
+	LogTotalMaxSize int64
+	// LogDriver is where logs are written to (default [spec.LogFile]).
+	LogDriver spec.LogDriver
+	// LogMemoryMaxSize in bytes limits the log of each container whose driver is memory (default 1 MiB).
+	LogMemoryMaxSize int64
+	// LogRate limits what each container can write to its log (default none).
+	LogRate spec.LogRate
+	// LogCompress compresses rotated logs, unless they are in memory.
+	LogCompress bool
 	// Logger receives warnings (default slog.Default()).
 	Logger *slog.Logger
 }
@@ -99,6 +110,8 @@ func (o Options) withDefaults() Options {
 	o.ConfigDir = cmp.Or(o.ConfigDir, "/etc/podstead")
 	o.Bridge = cmp.Or(o.Bridge, BridgeOf(o.RunDir))
 	o.NetworkMode = cmp.Or(o.NetworkMode, NetworkBridge)
+	o.LogDriver = cmp.Or(o.LogDriver, spec.LogFile)
+	o.LogMemoryMaxSize = cmp.Or(o.LogMemoryMaxSize, 1<<20)
 	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
 	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
 	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
@@ -123,8 +136,15 @@ func (o Options) protected() []string {
 	return slices.DeleteFunc([]string{o.StateDir, o.RunDir, o.LogDir, o.Socket}, func(path string) bool { return path == "" })
 }
 
-func (o Options) log() crilog.Options {
-	return crilog.Options{MaxBytes: o.LogMaxSize, Keep: o.LogMaxFiles}
+// memoryLogFiles is the number of files of a log in memory. Rotation removes the oldest one, so that at least 3/4 of the maximum size are used.
+const memoryLogFiles = 4
+
+func (o Options) logs() container.Logs {
+	return container.Logs{
+		Driver: o.LogDriver, Rate: o.LogRate,
+		File:   crilog.Options{MaxBytes: o.LogMaxSize, Keep: o.LogMaxFiles, Compress: o.LogCompress},
+		Memory: crilog.Options{MaxBytes: o.LogMemoryMaxSize / memoryLogFiles, Keep: memoryLogFiles},
+	}
 }
 
 func (o Options) network(bootID string) podnet.Options {

@@ -125,6 +125,7 @@ func (r *Runtime) removeFiles(ctx context.Context, uid string, logs func(dir str
 	}
 	return errors.Join(
 		logs(r.dirs.Log, func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
+		logs(r.dirs.MemoryLogs(), func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
 		tree.Remove(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
 	)
 }

@@ -41,6 +41,7 @@ import (
 	"github.com/podstead/podstead/runtime/imagevolume"
 	"github.com/podstead/podstead/runtime/inventory"
 	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/logbound"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/podindex"
@@ -140,6 +141,11 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 
 // compose creates the parts of the runtime, and recovers the state of an earlier daemon. After an error, the caller calls Close.
 func (r *Runtime) compose(ctx context.Context) error {
+	if r.opts.LogDriver == spec.LogMemory {
+		if err := container.CheckMemory(r.dirs.Run); err != nil {
+			return err
+		}
+	}
 	// All of the engine's directory: bundles are renamed within it, which is not possible between mounts.
 	var err error
 	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes(), r.dirs.Files())
@@ -184,7 +190,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
 		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
-		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Log: r.opts.log(),
+		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
 	})
 	r.inventory = inventory.New(r.client, r.engine, r.volumes, r.network, r.log)
 	r.files, err = files.New(files.Config{
@@ -223,6 +229,17 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	r.workers.Go(func() { r.etc.Run(ctx) })
 	r.workers.Go(func() { r.volumes.Run(ctx) })
 	r.workers.Go(func() { r.garbage.Run(ctx) })
+	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
+		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Running: r.runningLogs, Log: r.log})
+		r.workers.Go(func() { b.Run(ctx) })
+	}
+}
+
+// runningLogs returns the logs of all containers that have not exited.
+func (r *Runtime) runningLogs(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	defer cancel()
+	return record.RunningLogs(ctx, r.client)
 }
 
 // Close cancels pulls, kills commands, and stops the engine. Containers and their logs keep running. The next Start recovers them, after the

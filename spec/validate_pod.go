@@ -55,6 +55,7 @@ func (v *validator) metadata() {
 		v.reserved(&p.Name)
 	}
 	v.profileAnnotations()
+	v.logAnnotations()
 	for key, value := range p.Labels {
 		at := entry{&p.Labels, key}
 		if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {

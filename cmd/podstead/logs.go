@@ -48,7 +48,10 @@ there are several pods. Without --follow, the logs are shown one pod and one con
 
 With --follow, the logs of all containers are shown as they are written, over restarts of containers and of the
 daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container. With
---selector, the last 10 lines of each container are shown, as by kubectl, unless --tail is given.`,
+--selector, the last 10 lines of each container are shown, as by kubectl, unless --tail is given.
+
+Logs are rotated by size. If a reader is slower than the container, lines may be removed before they are shown. Then
+--follow reports on stderr how many.`,
 		Example: `  # Show the logs of all containers of a pod
   podstead logs web
 
@@ -185,6 +188,7 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.Ou
 			text.Line(pod, l)
 			return out.failed()
 		},
+		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(logs.SkippedNotice(pod, container, s)) },
 		Reconnected: func() { lost.Do(func() { text.Notice("connection to the daemon lost, reconnected") }) },
 	})
 }

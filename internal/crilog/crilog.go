@@ -6,7 +6,10 @@
 // entry of the same stream continues. The package owns the format and the rotation. The caller determines the path.
 //
 // A log is the file at its path and, after rotation, the older files path.1 (the newest of them), path.2 and so on. Entries are
-// never split between two files.
+// never split between two files. A rotated file may be compressed, under the same name. The first entry of each file but the first has two
+// more tags, which tell a reader how much it has missed: how many lines and bytes of the log precede it, as in
+//
+//	2026-01-02T03:04:05.123456789Z stdout F:lines=81234:bytes=10485700 text of the line
 package crilog
 
 import (
@@ -42,6 +45,15 @@ type Entry struct {
 	Partial bool
 	// Text is the line without its newline. It is valid until the next entry is read.
 	Text []byte
+
+	// Number is the number of the line in its log, from 1. It is set by [Read]. If Numbered is set, it counts all lines since the start of
+	// the log, with those in files that were removed, otherwise those since the oldest file.
+	Number   int64
+	Numbered bool
+	// Skipped is set by [Read] for an entry that is not a line: so much of the log was removed before it was read.
+	Skipped *Count
+
+	start *Count // the tags of the first entry of a file
 }
 
 var errFormat = errors.New("not in CRI log format")
@@ -71,7 +83,7 @@ func Parse(line []byte) (Entry, error) {
 	default:
 		return Entry{}, fmt.Errorf("%w: stream %.20q", errFormat, stream)
 	}
-	tag, _, _ := bytes.Cut(tags, []byte{':'})
+	tag, tags, _ := bytes.Cut(tags, []byte{':'})
 	switch string(tag) {
 	case "F":
 	case "P":
@@ -79,6 +91,7 @@ func Parse(line []byte) (Entry, error) {
 	default:
 		return Entry{}, fmt.Errorf("%w: tag %.20q", errFormat, tag)
 	}
+	e.start = parseStart(tags)
 	return e, nil
 }
 

@@ -20,6 +20,9 @@ var (
 	errNotRegular = errors.New("not a regular file")
 )
 
+// maxFiles bounds the numbers of rotated files, since a container may have put a file there.
+const maxFiles = 1000
+
 // directory is the open directory of a log. The files of the log are opened, renamed and removed by their names in it.
 type directory struct {
 	fd   int
@@ -158,18 +161,18 @@ func checkRegular(stat *unix.Stat_t) error {
 	return nil
 }
 
-// rotatedFiles returns the number of rotated files of the log with this name.
-func (d *directory) rotatedFiles(name string) (int, error) {
+// oldestFile returns the number of the oldest rotated file of the log with this name, 0 if there is none.
+func (d *directory) oldestFile(name string) (int, error) {
 	names, err := d.names()
-	n := 0
+	oldest := 0
 	for _, entry := range names {
 		if suffix, ok := strings.CutPrefix(entry, name+"."); ok {
-			if _, err := strconv.Atoi(suffix); err == nil {
-				n++
+			if n, err := strconv.Atoi(suffix); err == nil && n <= maxFiles {
+				oldest = max(oldest, n)
 			}
 		}
 	}
-	return n, err
+	return oldest, err
 }
 
 // names returns the names of all files in the directory.

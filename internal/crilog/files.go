@@ -23,13 +23,13 @@ func (r *reader) openAll() error {
 		return err
 	}
 	defer dir.close()
-	count, err := dir.rotatedFiles(name)
+	oldest, err := dir.oldestFile(name)
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	var found []fileID
 	// One more for a rotation in progress.
-	for i := range count + 2 {
+	for i := range oldest + 2 {
 		f, err := dir.open(rotated(name, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -45,12 +45,28 @@ func (r *reader) openAll() error {
 			_ = f.Close()
 			continue
 		}
+		text, err := newFile(f)
+		if err != nil {
+			return fmt.Errorf("read log: %w", errors.Join(err, f.Close()))
+		}
 		found = append(found, id)
-		r.files = append(r.files, f)
+		r.files = append(r.files, text)
 	}
 	slices.Reverse(r.files)
 	r.offset = 0
+	r.dropRead()
 	return nil
+}
+
+// dropRead drops the oldest files if they were read before, in the form that they had before they were compressed.
+func (r *reader) dropRead() {
+	for r.place.begun && len(r.files) > 1 {
+		start := r.files[1].start()
+		if start == nil || start.Lines > r.place.sent {
+			return
+		}
+		r.next()
+	}
 }
 
 // directory opens the directory of the log. It also returns the name of the log in it.
@@ -63,7 +79,7 @@ func (r *reader) directory() (dir *directory, name string, err error) {
 
 // successor opens the file that follows the current one, or returns nil if the current one is the newest.
 func (r *reader) successor() (*os.File, error) {
-	current, err := identify(r.files[0])
+	current, err := identify(r.files[0].File)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
@@ -133,17 +149,18 @@ func (r *reader) skipToTail() error {
 			r.next()
 		}
 		r.offset = start
+		r.place.begun, r.place.unsure = true, true
 		return nil
 	}
 	return nil
 }
 
 // tail returns the offset of the last lines of a file: need of them, or all n if there are fewer.
-func tail(f *os.File, need int) (n int, start int64, err error) {
+func tail(f *file, need int) (n int, start int64, err error) {
 	var (
 		ends []int64 // end offsets of the last need+1 lines, a ring buffer
 		end  int64
-		in   = bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<62), 64<<10)
+		in   = f.lines()
 	)
 	for {
 		line, err := in.ReadSlice('\n')

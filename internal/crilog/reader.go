@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"slices"
 )
 
@@ -27,8 +26,8 @@ type ReadOptions struct {
 
 // Read yields the lines of the log at path, starting with its oldest file, each with the time of its first part and without its
 // newline. A Partial entry is a part of a line of more than 1 MiB. The Text is valid until the next iteration. Lines that are not
-// in CRI format are skipped. A missing file is an empty log. Rotation causes no lost or repeated lines, unless files are removed
-// faster than they are read. The last value may be an error of a file or of ctx.
+// in CRI format are skipped. A missing file is an empty log. Rotation causes no lost or repeated lines. Where files were removed before they
+// were read, an entry with Skipped tells how much they had. The last value may be an error of a file or of ctx.
 func Read(ctx context.Context, path string, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		r := reader{path: path, opt: o, parts: map[Stream]*Entry{}, yield: yield}
@@ -50,10 +49,11 @@ type reader struct {
 	opt   ReadOptions
 	yield func(Entry, error) bool
 
-	files  []*os.File // files to read, the oldest first
-	offset int64      // offset of buf in files[0]
-	buf    []byte     // read but not yet consumed
+	files  []*file // files to read, the oldest first
+	offset int64   // offset of buf in files[0]
+	buf    []byte  // read but not yet consumed
 	parts  map[Stream]*Entry
+	place  place
 }
 
 func (r *reader) run(ctx context.Context) error {
@@ -98,6 +98,7 @@ func (r *reader) readAll(ctx context.Context) error {
 			next, err := r.successor()
 			if errors.Is(err, errRotatedAway) {
 				r.next()
+				r.place.lost = true
 				continue
 			}
 			if err != nil || next == nil {
@@ -107,7 +108,11 @@ func (r *reader) readAll(ctx context.Context) error {
 			if err := r.readFile(ctx); err != nil {
 				return errors.Join(err, next.Close())
 			}
-			r.files = append(r.files, next)
+			text, err := newFile(next)
+			if err != nil {
+				return fmt.Errorf("read log: %w", errors.Join(err, next.Close()))
+			}
+			r.files = append(r.files, text)
 		}
 		r.next()
 	}
@@ -146,11 +151,13 @@ func (r *reader) readFile(ctx context.Context) error {
 
 // checkTruncated rewinds a file that is shorter than what was consumed.
 func (r *reader) checkTruncated() error {
-	st, err := r.files[0].Stat()
+	size, err := r.files[0].size()
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
-	r.offset = min(r.offset, st.Size())
+	if size >= 0 {
+		r.offset = min(r.offset, size)
+	}
 	return nil
 }
 
@@ -163,7 +170,7 @@ func (r *reader) takeLines() error {
 		if !ok {
 			break
 		}
-		err = r.take(line)
+		err = r.take(line, r.offset == 0 && len(rest) == len(r.buf))
 		rest = after
 	}
 	if len(rest) > maxLine {
@@ -174,9 +181,15 @@ func (r *reader) takeLines() error {
 	return err
 }
 
-// take consumes one line of a file.
-func (r *reader) take(line []byte) error {
+// take consumes one line of a file, which may be its first.
+func (r *reader) take(line []byte, first bool) error {
 	e, err := Parse(line)
+	if first {
+		if err := r.begin(line, e); err != nil {
+			return err
+		}
+	}
+	r.place.read.Bytes += int64(len(line)) + 1
 	if err != nil {
 		return nil // see Read
 	}
@@ -196,10 +209,12 @@ func (r *reader) take(line []byte) error {
 	return r.send(*part)
 }
 
-// flush returns an incomplete line at the end of the log.
+// flush returns an incomplete line at the end of the log, or where lines are skipped.
 func (r *reader) flush() error {
 	for _, s := range []Stream{Stdout, Stderr} {
-		if part := r.parts[s]; part != nil {
+		part := r.parts[s]
+		delete(r.parts, s)
+		if part != nil {
 			if err := r.send(*part); err != nil {
 				return err
 			}
@@ -209,6 +224,12 @@ func (r *reader) flush() error {
 }
 
 func (r *reader) send(e Entry) error {
+	r.place.read.Lines++
+	if r.place.read.Lines <= r.place.sent {
+		return nil // sent before, from another copy of the file
+	}
+	r.place.sent = r.place.read.Lines
+	e.Number, e.Numbered = r.place.read.Lines, r.place.numbered
 	if !r.yield(e, nil) {
 		return errStopped
 	}

@@ -117,12 +117,25 @@ func (d *directory) lastBytes(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
+	text, err := newFile(f)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.Seek(max(size-trimmedSize-1, 0), io.SeekStart); err != nil {
+	size, err := text.size()
+	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, trimmedSize+1))
+	if size >= 0 {
+		return io.ReadAll(io.NewSectionReader(text, max(size-trimmedSize-1, 0), trimmedSize+1))
+	}
+	var last []byte
+	in := io.NewSectionReader(text, 0, 1<<62)
+	for {
+		part, err := io.ReadAll(io.LimitReader(in, 4*trimmedSize))
+		last = append(last, part...)
+		last = append([]byte(nil), last[max(len(last)-trimmedSize-1, 0):]...)
+		if err != nil || len(part) == 0 {
+			return last, err
+		}
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // Defaults of [Options].
@@ -36,6 +38,10 @@ type Options struct {
 	MaxBytes int64
 	// Keep is the number of files of a log, including the current one. The default is [DefaultKeep].
 	Keep int
+	// Rate, if not zero, bounds what is written. Lines above it are dropped and counted, an entry in the log reports them.
+	Rate lograte.Rate
+	// Compress compresses rotated files with gzip, in the background. They keep their names.
+	Compress bool
 }
 
 func (o Options) withDefaults() Options {
@@ -57,10 +63,16 @@ type Writer struct {
 	opt  Options
 	now  func() time.Time
 
-	mu   sync.Mutex
-	file *os.File // nil if it could not be opened
-	size int64
-	lost loss
+	limit *lograte.Limiter // nil: no limit
+
+	mu      sync.Mutex
+	file    *os.File // nil if it could not be opened
+	size    int64
+	total   Count // the log up to now, with files that were removed
+	counted bool  // total has what an earlier writer has written
+	lost    loss
+
+	compression *compression // nil unless files are being compressed
 }
 
 // loss counts what was dropped since the last successful write.
@@ -77,6 +89,7 @@ func Open(path string, o Options) (*Writer, error) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", path)
 	}
 	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now}
+	w.limit = lograte.New(o.Rate, w.reportDropped)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// The first write reports the error in the log.
@@ -84,17 +97,25 @@ func Open(path string, o Options) (*Writer, error) {
 	return w, nil
 }
 
+// batch are complete entries of one stream that are to be written.
+type batch struct {
+	entries []byte
+	lines   int64
+	counter lineCounter
+	dropped bool // the rest of the line is dropped
+}
+
 // Copy copies what a container writes to r into the log until EOF, one entry per line. It continues if the log cannot be written.
 // The error is that of r, nil on EOF.
 func (w *Writer) Copy(r io.Reader, s Stream) error {
 	in := make([]byte, readSize)
-	var out []byte
+	var out batch
 	held := 0 // bytes of an incomplete line at the start of in
 	for {
 		n, err := r.Read(in[held:])
 		held += n
-		out, held = w.append(out[:0], s, in[:held], err != nil)
-		w.flush(out)
+		held = w.append(&out, s, in[:held], err != nil)
+		w.flush(&out)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -106,39 +127,63 @@ func (w *Writer) Copy(r io.Reader, s Stream) error {
 
 // append appends the entries of the data in in to out, and moves an incomplete line to the start of in. The length of that line
 // is at most maxPart, so at least half of the buffer is free.
-func (w *Writer) append(out []byte, s Stream, in []byte, end bool) (_ []byte, held int) {
+func (w *Writer) append(out *batch, s Stream, in []byte, end bool) (held int) {
 	var buf [len(timeFormat)]byte
-	stamp := w.now().UTC().AppendFormat(buf[:0], timeFormat)
+	now := w.now()
+	stamp := now.UTC().AppendFormat(buf[:0], timeFormat)
 	rest := in
 	for len(rest) > 0 {
 		i := bytes.IndexByte(rest[:min(len(rest), maxPart+1)], '\n')
 		switch {
 		case i >= 0:
-			out = appendEntry(out, stamp, s, false, rest[:i])
+			w.add(out, now, stamp, s, false, rest[:i])
 			rest = rest[i+1:]
 		case len(rest) > maxPart:
-			out = appendEntry(out, stamp, s, true, rest[:maxPart])
+			w.add(out, now, stamp, s, true, rest[:maxPart])
 			rest = rest[maxPart:]
 		case end:
-			out = appendEntry(out, stamp, s, false, rest)
+			w.add(out, now, stamp, s, false, rest)
 			rest = nil
 		default:
-			return out, copy(in, rest)
+			return copy(in, rest)
 		}
-		if len(out) >= flushSize {
+		if len(out.entries) >= flushSize {
 			w.flush(out)
-			out = out[:0]
 		}
 	}
-	return out, 0
+	return 0
+}
+
+// add adds an entry, unless the rate limit drops it. If it drops a later part of a line, the line ends before it.
+func (w *Writer) add(out *batch, now time.Time, stamp []byte, s Stream, partial bool, text []byte) {
+	if w.limit != nil {
+		begun := out.counter.parts > 0
+		switch {
+		case out.dropped:
+			out.dropped = partial
+			return
+		case !w.limit.Allow(now, len(text)+1, begun):
+			out.dropped = partial
+			if !begun {
+				return
+			}
+			partial, text = false, nil
+		}
+	}
+	out.entries = appendEntry(out.entries, stamp, s, partial, text)
+	out.lines += out.counter.entry(partial)
 }
 
 // Close closes the file after a last attempt to report dropped lines. A later write opens it again.
 func (w *Writer) Close() error {
+	if w.limit != nil {
+		w.limit.Stop(w.now())
+	}
+	w.stopCompression()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lost.lines > 0 {
-		_ = w.write(nil)
+		_ = w.write(nil, 0)
 	}
 	if w.file == nil {
 		return nil
@@ -148,14 +193,16 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// flush writes complete entries. It rotates first if they do not fit, and drops and counts them on an error.
-func (w *Writer) flush(b []byte) {
+// flush writes complete entries, and empties the batch. It rotates first if they do not fit, and drops and counts them on an error.
+func (w *Writer) flush(out *batch) {
+	b, lines := out.entries, out.lines
+	out.entries, out.lines = b[:0], 0
 	if len(b) == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := w.write(b)
+	err := w.write(b, lines)
 	if err == nil {
 		return
 	}
@@ -170,7 +217,8 @@ func (w *Writer) flush(b []byte) {
 	}
 }
 
-func (w *Writer) write(b []byte) error {
+// write writes entries that complete so many lines.
+func (w *Writer) write(b []byte, lines int64) error {
 	if w.file == nil {
 		if err := w.open(); err != nil {
 			return err
@@ -183,6 +231,10 @@ func (w *Writer) write(b []byte) error {
 	}
 	if w.lost.lines > 0 {
 		b = append(w.lost.notice(w.now()), b...)
+		lines++
+	}
+	if w.size == 0 && w.total.Bytes > 0 {
+		b = tagged(b, w.total)
 	}
 	n, err := w.file.Write(b)
 	if err != nil {
@@ -195,6 +247,8 @@ func (w *Writer) write(b []byte) error {
 		return err
 	}
 	w.size += int64(n)
+	w.total.Bytes += int64(n)
+	w.total.Lines += lines
 	w.lost = loss{}
 	return nil
 }
@@ -216,6 +270,12 @@ func (w *Writer) open() error {
 }
 
 func (w *Writer) openIn(dir *directory) error {
+	if !w.counted {
+		if err := w.countExisting(dir, filepath.Base(w.path)); err != nil {
+			return err
+		}
+		w.counted = true
+	}
 	f, err := dir.open(filepath.Base(w.path), os.O_CREATE|os.O_APPEND|os.O_RDWR)
 	if err != nil {
 		return err
@@ -275,6 +335,9 @@ func (w *Writer) rotate() error {
 			return &fs.PathError{Op: "rename", Path: rotated(w.path, i), Err: err}
 		}
 	}
+	if w.opt.Compress {
+		w.compress()
+	}
 	return w.openIn(dir)
 }
 
@@ -284,4 +347,11 @@ func rotated(path string, i int) string {
 		return path
 	}
 	return path + "." + strconv.Itoa(i)
+}
+
+// reportDropped writes the notice of lines that the rate limit has dropped.
+func (w *Writer) reportDropped(lines int64, during time.Duration) {
+	text := fmt.Sprintf("podstead: %d lines dropped in %v (rate limit %v)", lines, during.Round(time.Second), w.opt.Rate)
+	stamp := []byte(w.now().UTC().Format(timeFormat))
+	w.flush(&batch{entries: appendEntry(nil, stamp, Stderr, false, []byte(text)), lines: 1})
 }

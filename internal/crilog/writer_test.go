@@ -89,7 +89,7 @@ func TestWriterRotates(t *testing.T) {
 		files []string // the last line of each file, the newest first
 	}{
 		{1, []string{"line 29"}},
-		{3, []string{"line 29", "line 26", "line 23"}},
+		{3, []string{"line 29", "line 27", "line 24"}},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("keep %d", tt.keep), func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
 
-	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
@@ -57,7 +56,7 @@ type Config struct {
 	Network      *podnet.Network
 	AppArmor     profile.AppArmor
 	Garbage      *gc.Collector
-	Log          crilog.Options // the limits of the log of each container
+	Logs         Logs
 }
 
 // Service manages the containers of all pods. It is safe for concurrent use.
@@ -180,7 +179,7 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.Streams{
-			Log: labels[record.LabelLog], LogOptions: s.config.Log,
+			Log: labels[record.LabelLog], LogOptions: s.logOptions(pod, labels),
 			Stdin: shim.Stdin(labels[record.LabelStdin]), Terminal: labels[record.LabelTerminal] != "",
 		}.Creator(), userns.TaskOpts(ids)...)
 	}

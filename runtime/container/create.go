@@ -125,7 +125,11 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	if n.container.TTY {
 		labels[record.LabelTerminal] = "true"
 	}
-	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)
+	log, err := s.logPath(n)
+	if err != nil {
+		return nil, err
+	}
+	labels[record.LabelLog] = log
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
 	return n.sandbox.NewContainer(ctx, n.id,
 		client.WithSnapshotter(s.config.Snapshotter),

@@ -103,6 +103,15 @@ func (d Dirs) ImageVolumes() string { return filepath.Join(d.Run, "images") }
 // Images contains the mount points of the image volumes of a pod.
 func (d Dirs) Images(uid string) string { return filepath.Join(d.ImageVolumes(), uid) }
 
+// MemoryLogs contains the logs of containers whose log driver is memory.
+func (d Dirs) MemoryLogs() string { return filepath.Join(d.Run, "logs") }
+
+// InMemory returns the directories for containers whose log driver is memory.
+func (d Dirs) InMemory() Dirs {
+	d.Log = d.MemoryLogs()
+	return d
+}
+
 // PodLogs contains the logs of a pod.
 func (d Dirs) PodLogs(uid, pod string) string {
 	return filepath.Join(d.Log, spec.FileName(pod)+"_"+uid)

@@ -131,6 +131,25 @@ func Containers(ctx context.Context, c *client.Client, uid string) ([]client.Con
 	return list, nil
 }
 
+// RunningLogs returns the paths of the logs of all containers whose exit is not recorded.
+func RunningLogs(ctx context.Context, c *client.Client) (map[string]bool, error) {
+	list, err := c.Containers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	logs := map[string]bool{}
+	for _, container := range list {
+		info, err := Info(ctx, container)
+		if err != nil {
+			return nil, fmt.Errorf("read container %s: %w", container.ID(), err)
+		}
+		if info.Labels[LabelExit] == "" {
+			logs[info.Labels[LabelLog]] = true
+		}
+	}
+	return logs, nil
+}
+
 // Sandboxes lists the sandboxes of all pods, in no particular order.
 func Sandboxes(ctx context.Context, c *client.Client) ([]sandbox.Sandbox, error) {
 	list, err := c.SandboxStore().List(ctx)

@@ -39,11 +39,14 @@ const (
 func LogURI(path string, in Stdin, o crilog.Options) *url.URL {
 	u := &url.URL{Scheme: logScheme, Path: path}
 	q := url.Values{}
-	if o.MaxBytes > 0 {
-		q.Set("max", strconv.FormatInt(o.MaxBytes, 10))
+	// A shim of an earlier version ignores what it does not know.
+	for name, value := range map[string]int64{"max": o.MaxBytes, "keep": int64(o.Keep), "lines": o.Rate.Lines, "bytes": o.Rate.Bytes} {
+		if value > 0 {
+			q.Set(name, strconv.FormatInt(value, 10))
+		}
 	}
-	if o.Keep > 0 {
-		q.Set("keep", strconv.Itoa(o.Keep))
+	if o.Compress {
+		q.Set("compress", "gzip")
 	}
 	if in != NoStdin {
 		q.Set("stdin", string(in))
@@ -59,16 +62,15 @@ func parseLogURI(s string) (path string, in Stdin, o crilog.Options, ok bool, er
 		return "", "", o, false, nil // containerd validates other schemes
 	}
 	q := u.Query()
-	if v := q.Get("max"); v != "" {
-		if o.MaxBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return "", "", o, true, fmt.Errorf("log max: %w", err)
+	var keep int64
+	for name, value := range map[string]*int64{"max": &o.MaxBytes, "keep": &keep, "lines": &o.Rate.Lines, "bytes": &o.Rate.Bytes} {
+		if v := q.Get(name); v != "" {
+			if *value, err = strconv.ParseInt(v, 10, 64); err != nil {
+				return "", "", o, true, fmt.Errorf("log %s: %w", name, err)
+			}
 		}
 	}
-	if v := q.Get("keep"); v != "" {
-		if o.Keep, err = strconv.Atoi(v); err != nil {
-			return "", "", o, true, fmt.Errorf("log keep: %w", err)
-		}
-	}
+	o.Keep, o.Compress = int(keep), q.Get("compress") == "gzip"
 	if in = Stdin(q.Get("stdin")); in != NoStdin && in != OpenStdin && in != OnceStdin {
 		return "", "", o, true, fmt.Errorf("unknown standard input %q", in)
 	}

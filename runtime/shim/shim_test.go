@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 func TestInvoked(t *testing.T) {
@@ -56,7 +57,7 @@ func TestParseServer(t *testing.T) {
 
 func TestLogURI(t *testing.T) {
 	const path = "/var/log/podstead/a pod?_100%/app/0.log"
-	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}} {
+	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: lograte.Rate{Lines: 100}, Compress: true}, {Rate: lograte.Rate{Bytes: 1 << 33}}} {
 		for _, in := range []Stdin{NoStdin, OpenStdin, OnceStdin} {
 			gotPath, gotStdin, got, ours, err := parseLogURI(LogURI(path, in, o).String())
 			if err != nil || !ours || gotPath != path || gotStdin != in {
@@ -65,6 +66,12 @@ func TestLogURI(t *testing.T) {
 			if diff := cmp.Diff(o, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
+		}
+	}
+	// A daemon of another version may pass fewer and other options.
+	for _, text := range []string{"podstead-log:///a?keep=7&max=4096", "podstead-log:///a?keep=7&max=4096&later=x"} {
+		if _, _, got, ours, err := parseLogURI(text); !ours || err != nil || got != (crilog.Options{MaxBytes: 4096, Keep: 7}) {
+			t.Errorf("%q: got %+v, %v, %v", text, got, ours, err)
 		}
 	}
 	for _, other := range []string{"", "/run/fifo/x", "file:///a", "binary:///b?c=d", "a%zz"} {

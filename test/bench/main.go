@@ -93,6 +93,7 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 		{"probes", b.probes},
 		{"probes of many pods", b.probing},
 		{"fsyncs", b.fsyncs},
+		{"flood of log lines", b.logs},
 	} {
 		if !strings.Contains(part.what, b.only) {
 			continue

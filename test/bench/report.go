@@ -25,6 +25,7 @@ type report struct {
 	probed                probed
 	fsyncRuns             int
 	fsyncCalls            map[string]int // by program and file
+	flooded               flooded
 }
 
 // overhead returns the difference between the lifetime of our container and another.
@@ -51,6 +52,7 @@ Host: %s. Load average %s before and %s after, from other work on the host. Prog
 	r.times(&b)
 	r.probes(&b)
 	r.sizes(&b)
+	r.logs(&b)
 	r.peers(&b)
 	return b.String()
 }

@@ -64,6 +64,14 @@ func duration(v any) error {
 	return nil
 }
 
+func logRate(v any) error {
+	if p, ok := v.(*string); ok {
+		_, err := spec.ParseLogRate(*p)
+		return err
+	}
+	return nil
+}
+
 func oneOf(values ...string) func(any) error {
 	return func(v any) error {
 		if p, ok := v.(*string); ok && !slices.Contains(values, *p) {

@@ -67,12 +67,25 @@ type Images struct {
 	CertsDir         string        `json:"certsDir"`
 }
 
-// ContainerLog configures the rotation of container logs.
+// ContainerLog configures the logs of containers.
 type ContainerLog struct {
 	Driver       string        `json:"driver"`
 	MaxSize      spec.Quantity `json:"maxSize"` // of one file, in bytes
 	MaxFiles     int64         `json:"maxFiles"`
-	TotalMaxSize spec.Quantity `json:"totalMaxSize"`
+	TotalMaxSize spec.Quantity `json:"totalMaxSize"` // of all containers, in bytes; 0: a tenth of the file system, at most 4 GiB
+	// MemoryMaxSize is that of the log of each container with driver memory, in bytes.
+	MemoryMaxSize spec.Quantity `json:"memoryMaxSize"`
+	Compress      bool          `json:"compress"`
+	RateLimit     string        `json:"rateLimit"` // see [spec.ParseLogRate]
+}
+
+// Rate returns the rate limit. It returns none for a value that [Load] would reject.
+func (l ContainerLog) Rate() spec.LogRate {
+	r, err := spec.ParseLogRate(l.RateLimit)
+	if err != nil {
+		return spec.LogRate{}
+	}
+	return r
 }
 
 // Pods configures limits of pods.

@@ -146,7 +146,11 @@ func TestInvalidFiles(t *testing.T) {
 		{"unknown reserved resource", "[policy]\nsystemReserved = [\"pods=1\"]", `2:1: policy.systemReserved: "pods=1": must be a resource (cpu, memory, ephemeral-storage) and its amount, such as memory=1Gi`, ""},
 		{"invalid reserved amount", "[policy]\nsystemReserved = [\"memory=-1Gi\"]", `2:1: policy.systemReserved: "memory=-1Gi": "-1Gi" must be a quantity of at least 0, such as 500m or 1Gi`, ""},
 		{"resource that is reserved twice", "[policy]\nsystemReserved = [\"cpu=1\", \"cpu=2\"]", `2:1: policy.systemReserved: "cpu=2": cpu is listed twice`, ""},
-		{"value that is not supported yet", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: must be "file"`, ""},
+		{"unknown log driver", "[containerLog]\ndriver = \"syslog\"", "2:10: containerLog.driver: must be one of file, memory", ""},
+		{"limit of all logs too small", "[containerLog]\ntotalMaxSize = \"1Ki\"", "2:16: containerLog.totalMaxSize: must be at least 1048576 bytes", ""},
+		{"log in memory too small", "[containerLog]\nmemoryMaxSize = 0", "2:17: containerLog.memoryMaxSize: must be at least 65536 bytes", ""},
+		{"invalid rate of logs", "[containerLog]\nrateLimit = \"100\"", `2:13: containerLog.rateLimit: must be off or a rate greater than 0, such as "100 lines/s" or "64Ki bytes/s"`, ""},
+		{"compression that is not a boolean", "[containerLog]\ncompress = \"yes\"", "2:12: containerLog.compress: ", ""},
 		{"external engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
 		{"invalid TOML", "stateDir = /x", "1:12: invalid TOML", ""},
 	} {

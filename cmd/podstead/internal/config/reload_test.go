@@ -10,7 +10,8 @@ import (
 func TestReload(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
 	changedTo := map[string]string{
-		"duration": "7m", "int": "7", "quantity": "777Mi", "list": "/a,/b",
+		"duration": "7m", "int": "7", "quantity": "777Mi", "list": "/a,/b", "bool": "true",
+		"containerLog.driver": "memory", "containerLog.rateLimit": "7 lines/s",
 		"engine.runtime": "crun", "engine.cgroupDriver": "systemd", "network.mode": "none", "network.subnets": "10.99.0.0/22",
 		"policy.podSecurity": "baseline", "policy.requests": "ignore", "policy.allowedUnsafeSysctls": "net.core.*", "policy.systemReserved": "cpu=1",
 	}

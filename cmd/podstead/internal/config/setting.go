@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,16 +27,15 @@ type Setting struct {
 	// Reloads reports whether a running daemon applies a change when it reloads the configuration.
 	Reloads bool
 
-	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64 or *spec.Quantity
+	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64, *bool or *spec.Quantity
 	check func(value any) error
-	// supported is false for a key that is rejected. only is the single supported value, empty for any.
+	// supported is false for a key that is rejected.
 	supported bool
-	only      string
 }
 
 // Settings returns the supported settings, in the order of the documentation.
 func Settings() []Setting {
-	return slices.DeleteFunc(settings(), func(s Setting) bool { return !s.supported || s.only != "" })
+	return slices.DeleteFunc(settings(), func(s Setting) bool { return !s.supported })
 }
 
 // settings returns all settings, with those that are not supported yet.
@@ -61,6 +59,8 @@ func (s *Setting) Kind() string {
 		return "duration"
 	case *int64:
 		return "int"
+	case *bool:
+		return "bool"
 	case *spec.Quantity:
 		return "quantity"
 	}
@@ -108,6 +108,12 @@ func (s *Setting) set(c *Config, text string) error {
 			return errors.New("must be an integer")
 		}
 		*p = n
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("must be true or false")
+		}
+		*p = b
 	case *spec.Quantity:
 		q, err := resource.ParseQuantity(text)
 		if err != nil {
@@ -125,11 +131,6 @@ func (s *Setting) validate(c *Config) error {
 		return nil
 	case !s.supported:
 		return errNotSupported
-	case s.only != "":
-		if p, ok := s.field(c).(*string); ok && *p != s.only {
-			return fmt.Errorf("%w: must be %q", errNotSupported, s.only)
-		}
-		return nil
 	case s.check == nil:
 		return nil
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 )
 
@@ -89,8 +90,16 @@ func podSettings() []Setting {
 			func(c *Config) any { return &c.ContainerLog.MaxSize }),
 		supported("containerLog.maxFiles", "5", "maximum number of log files for each container, 2 to 1000", between(2, 1000),
 			func(c *Config) any { return &c.ContainerLog.MaxFiles }),
-		{Key: "containerLog.driver", supported: true, only: "file", Default: "file", field: func(c *Config) any { return &c.ContainerLog.Driver }},
-		unsupported("containerLog.totalMaxSize", func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
+		supported("containerLog.totalMaxSize", "0", "maximum size of the logs of all containers, at least 1Mi; 0 for 10 % of the file system, at most 4Gi. The oldest rotated files are removed first",
+			zeroOr(atLeast(1<<20)), func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
+		supported("containerLog.driver", "file", "where container logs are written to: file, or memory (in the runtime directory, which must be in memory)", oneOf(spec.LogDrivers()...),
+			func(c *Config) any { return &c.ContainerLog.Driver }),
+		supported("containerLog.memoryMaxSize", "1Mi", "maximum size of the log of each container with driver memory, at least 64Ki", atLeast(64<<10),
+			func(c *Config) any { return &c.ContainerLog.MemoryMaxSize }),
+		supported("containerLog.compress", "false", "compress rotated logs with gzip: true, false", nil,
+			func(c *Config) any { return &c.ContainerLog.Compress }),
+		supported("containerLog.rateLimit", "off", "maximum rate of the log of each container, such as 100 lines/s or 64Ki bytes/s; lines above it are dropped and counted", logRate,
+			func(c *Config) any { return &c.ContainerLog.RateLimit }),
 
 		supported("pods.maxParallelStarts", "0", "maximum number of parallel container starts; 0 for the number of CPUs", between(0, 1024),
 			func(c *Config) any { return &c.Pods.MaxParallelStarts }),

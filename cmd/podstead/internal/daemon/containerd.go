@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/spec"
 )
 
 // Errors of [Containerd] on a host that does not meet its requirements.
@@ -45,6 +46,8 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(), CertsDir: c.Images.CertsDir,
 		},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
+		LogTotalMaxSize: c.ContainerLog.TotalMaxSize.Value(), LogDriver: spec.LogDriver(c.ContainerLog.Driver),
+		LogMemoryMaxSize: c.ContainerLog.MemoryMaxSize.Value(), LogRate: c.ContainerLog.Rate(), LogCompress: c.ContainerLog.Compress,
 		Logger: log,
 	})
 	if err != nil {

@@ -272,7 +272,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
+		Supervisor: s, Files: files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 		Socket:     o.Config.Socket,

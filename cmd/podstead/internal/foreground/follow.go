@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/logs"
 )
 
 // Streams are the streams of the API that a run prints.
@@ -110,7 +111,9 @@ func (r *run) pullFailed(at *podEvents, e *api.Event) {
 // printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
 // with the next line.
 func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
-	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}}
+	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}, Skipped: func(container string, s api.Skipped) {
+		r.Printer.Notice(logs.SkippedNotice(m.Name, container, s))
+	}}
 	err := r.retry(ctx, func() error {
 		for l, err := range r.Daemon.Output(ctx, m.Name, q) {
 			if err != nil {

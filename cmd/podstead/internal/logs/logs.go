@@ -4,6 +4,7 @@ package logs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"time"
@@ -37,8 +38,16 @@ type Options struct {
 	Query api.OutputQuery
 	// Line prints a line. With Follow, it must be safe for concurrent use.
 	Line func(pod string, l api.Line) error
+	// Skipped is called before the line that follows lines which were removed before they could be read: the log was rotated faster than it was
+	// printed. With Follow, it must be safe for concurrent use.
+	Skipped func(pod, container string, s api.Skipped)
 	// Reconnected is called after the connection to the daemon was lost. It must be safe for concurrent use.
 	Reconnected func()
+}
+
+// SkippedNotice reports lines that were removed before they could be shown.
+func SkippedNotice(pod, container string, s api.Skipped) string {
+	return fmt.Sprintf("%s/%s: %v were removed by log rotation before they could be shown", pod, container, s)
 }
 
 // Print prints the logs of one pod after the other or, if the query follows, of all pods at the same time until all have terminated or are
@@ -52,6 +61,7 @@ func Print(ctx context.Context, o Options) error {
 		q := o.Query
 		q.UID = o.Pods[i].Metadata.UID
 		name := o.Pods[i].Metadata.Name
+		q.Skipped = func(container string, s api.Skipped) { o.Skipped(name, container, s) }
 		pods.Go(func() error {
 			if ctx.Err() != nil {
 				return nil // another pod has failed

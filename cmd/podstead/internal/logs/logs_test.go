@@ -44,6 +44,10 @@ func (d *daemon) Output(_ context.Context, _ string, q api.OutputQuery) iter.Seq
 	d.queries = append(d.queries, q)
 	return func(yield func(api.Line, error) bool) {
 		for _, text := range a.lines {
+			if text == "skipped" {
+				q.Skipped("app", api.Skipped{Lines: 7})
+				continue
+			}
 			if !yield(api.Line{Container: "app", Stream: "stdout", Line: text}, nil) {
 				return
 			}
@@ -72,6 +76,9 @@ func printed(t *testing.T, d *daemon, q api.OutputQuery, pods ...api.Pod) (lines
 			}
 			return nil
 		},
+		Skipped: func(pod, container string, s api.Skipped) {
+			lines = append(lines, fmt.Sprintf("%s/%s skipped %d", pod, container, s.Lines))
+		},
 		Reconnected: func() { connections++ },
 	})
 	return lines, connections + 1, err
@@ -92,6 +99,7 @@ func TestPrint(t *testing.T) {
 		err         string
 	}{
 		"the end of the pod":                        {answers: []answer{{lines: []string{"1", "2"}}}, want: []string{"a 1", "a 2"}, connections: 1},
+		"skipped lines":                             {answers: []answer{{lines: []string{"1", "skipped", "9"}}}, want: []string{"a 1", "a/app skipped 7", "a 9"}, connections: 1},
 		"a lost connection":                         {answers: []answer{{[]string{"1"}, errLost, 0}, {lines: []string{"2"}}}, want: []string{"a 1", "a 2"}, connections: 2},
 		"a lost connection without follow":          {answers: []answer{{[]string{"1"}, errLost, 0}}, once: true, want: []string{"a 1"}, connections: 1, err: "unexpected EOF"},
 		"a pod deleted without a connection":        {answers: []answer{{[]string{"1"}, errLost, 0}, {err: missing}}, want: []string{"a 1"}, connections: 2},
