@@ -29,7 +29,11 @@ func imageEndpoints() []Endpoint {
 			Method: "POST", Path: "/v1/images/import",
 			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
 			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
-			Body:    tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
+			Query: []Parameter{{
+				Name: "signature", Type: Text, Repeated: true,
+				Description: "Signature of an image in the archive: a sigstore bundle, or an object with Base64Signature and Payload as cosign download signature prints it.",
+			}},
+			Body: tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
 			serve: imageStream((*Server).importImages),
 		},
 		{
