@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
-	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podstead/podstead/runtime/image"
@@ -59,16 +58,6 @@ func (reg *registry) target(ref string) ocispec.Descriptor {
 
 func sigTag(d digest.Digest) string { return strings.Replace(d.String(), ":", "-", 1) + ".sig" }
 
-// index returns an index of manifests for the platforms as an artifact.
-func index(list ...ocispec.Descriptor) signing.Artifact {
-	data, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: list})
-	if err != nil {
-		panic(err) // cannot fail
-	}
-	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(data), Size: int64(len(data))}
-	return signing.Artifact{Manifest: data, Descriptor: d}
-}
-
 // nothingUnpacked checks that a refusal has left neither content nor snapshots.
 func nothingUnpacked(ctx context.Context, t *testing.T, w *env) {
 	t.Helper()
@@ -86,7 +75,7 @@ func TestPullVerifiesSignatures(t *testing.T) {
 	fallback := func(d digest.Digest) string { return strings.Replace(d.String(), ":", "-", 1) }
 	referrer := func(reg *registry, repo string, a signing.Artifact, subject digest.Digest) {
 		reg.add(repo, "", a)
-		reg.add(repo, fallback(subject), index(a.Descriptor))
+		reg.add(repo, fallback(subject), signing.Index(a.Descriptor))
 	}
 	for name, c := range map[string]struct {
 		sign func(reg *registry, repo string, d ocispec.Descriptor)
@@ -106,7 +95,7 @@ func TestPullVerifiesSignatures(t *testing.T) {
 					return false
 				}
 				w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
-				_, _ = w.Write(index(a.Descriptor).Manifest)
+				_, _ = w.Write(signing.Index(a.Descriptor).Manifest)
 				return true
 			})
 		}, ""},
@@ -143,7 +132,7 @@ func TestPullVerifiesSignatures(t *testing.T) {
 			for i := range list {
 				list[i] = k.Referrer(signing.SignPredicate, d).Descriptor
 			}
-			reg.add("shop", fallback(d.Digest), index(list...))
+			reg.add("shop", fallback(d.Digest), signing.Index(list...))
 		}, "more than 128 signatures"},
 		"malformed JSON": {func(reg *registry, _ string, d ocispec.Descriptor) {
 			bad := signing.Artifact{Manifest: []byte("{"), Descriptor: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("{"), Size: 1}}
@@ -216,7 +205,7 @@ func TestSignatureOfIndexOrManifest(t *testing.T) {
 			native, alien := reg.target("shop:native"), reg.target("shop:foreign")
 			native.Platform = &ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}
 			alien.Platform = &ocispec.Platform{OS: "linux", Architecture: "s390x"}
-			all := index(alien, native)
+			all := signing.Index(alien, native)
 			reg.add("shop", "1", all)
 			repo := reg.host + "/shop"
 			signed := native.Digest

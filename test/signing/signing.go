@@ -157,6 +157,13 @@ func (k Key) Referrer(predicateType string, subject ocispec.Descriptor) Artifact
 	return a
 }
 
+// Index returns an index of manifests.
+func Index(list ...ocispec.Descriptor) Artifact {
+	data := marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: list})
+	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	return Artifact{Manifest: data, Descriptor: d}
+}
+
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	must(err)
