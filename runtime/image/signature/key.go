@@ -2,6 +2,9 @@ package signature
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
@@ -17,7 +20,7 @@ import (
 // maxKey is the maximum size of a file with a key.
 const maxKey = 64 << 10
 
-// Key is a public key: ECDSA on a NIST curve, Ed25519, or RSA with 2048, 3072 or 4096 bits.
+// Key is a public key: ECDSA on a NIST curve, Ed25519, or RSA with at least 2048 bits.
 type Key struct {
 	// Name is the path of its file.
 	Name string
@@ -60,7 +63,7 @@ func ParseKey(name string, data []byte) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("not a public key in PEM format: %w", err)
 	}
-	if err := cryptoutils.ValidatePubKey(public); err != nil {
+	if err := checkStrength(public); err != nil {
 		return Key{}, err
 	}
 	verifier, err := signature.LoadVerifier(public, crypto.SHA256)
@@ -73,4 +76,22 @@ func ParseKey(name string, data []byte) (Key, error) {
 	}
 	sum := sha256.Sum256(der)
 	return Key{Name: name, ID: hex.EncodeToString(sum[:]), verifier: verifier}, nil
+}
+
+// checkStrength refuses kinds of keys that cosign does not use.
+func checkStrength(public crypto.PublicKey) error {
+	switch k := public.(type) {
+	case *ecdsa.PublicKey:
+		if bits := k.Curve.Params().BitSize; bits < 256 {
+			return fmt.Errorf("ECDSA key with %d bits, at least 256 are required", bits)
+		}
+	case *rsa.PublicKey:
+		if bits := k.N.BitLen(); bits < 2048 {
+			return fmt.Errorf("RSA key with %d bits, at least 2048 are required", bits)
+		}
+	case ed25519.PublicKey:
+	default:
+		return fmt.Errorf("key of type %T is not supported, use ECDSA, Ed25519 or RSA", public)
+	}
+	return nil
 }
