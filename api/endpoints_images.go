@@ -3,6 +3,11 @@ package api
 var (
 	imageName     = Parameter{Name: "name", Type: Text, Description: "Name of the image. Required."}
 	imagePlatform = Parameter{Name: "platform", Type: Text, Description: "Platform, such as linux/arm64. Default: any."}
+
+	imageSignature = Parameter{
+		Name: "signature", Type: Text, Repeated: true,
+		Description: "Signature of an image in the archive: a sigstore bundle, or an object with Base64Signature and Payload as cosign download signature prints it.",
+	}
 )
 
 func imageEndpoints() []Endpoint {
@@ -29,7 +34,7 @@ func imageEndpoints() []Endpoint {
 			Method: "POST", Path: "/v1/images/import",
 			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
 			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
-			Body:    tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
+			Query:   []Parameter{imageSignature}, Body: tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
 			serve: imageStream((*Server).importImages),
 		},
 		{

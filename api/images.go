@@ -44,7 +44,17 @@ type Image struct {
 	Foreign bool `json:"foreign,omitempty"`
 	// Damaged is true if content is missing.
 	Damaged bool `json:"damaged,omitempty"`
+	// Verification is [ImageVerified] or [ImageUnverified] if images.verify requires a signature or rejects the image. Otherwise it is empty.
+	Verification string `json:"verification,omitempty"`
+	// VerifiedBy is the file with the key that has signed the image.
+	VerifiedBy string `json:"verifiedBy,omitempty"`
 }
+
+// What is known about the signature of an [Image] that must be signed. An image that is unverified is verified before it is used.
+const (
+	ImageVerified   = "verified"
+	ImageUnverified = "unverified"
+)
 
 // How a person has requested an [Image].
 const (
@@ -204,10 +214,11 @@ func (c *Client) PullImage(ctx context.Context, q PullRequest) iter.Seq2[PullUpd
 	}
 }
 
-// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed.
-func (c *Client) ImportImages(ctx context.Context, archive io.Reader) (list ImageList, err error) {
+// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The signatures are those beside the archive, as
+// the endpoint documents them.
+func (c *Client) ImportImages(ctx context.Context, archive io.Reader, signatures ...string) (list ImageList, err error) {
 	body := &failingReader{r: archive}
-	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import"}
+	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import", RawQuery: url.Values{"signature": signatures}.Encode()}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), body)
 	if err != nil {
 		return list, err

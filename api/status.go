@@ -172,6 +172,7 @@ const (
 	ReasonErrImageNeverPull    Reason = "ErrImageNeverPull"
 	ReasonInvalidImageName     Reason = "InvalidImageName"
 	ReasonImageInspectError    Reason = "ImageInspectError"
+	ReasonSignatureValidation  Reason = "SignatureValidationFailed"
 	ReasonCreateContainerError Reason = "CreateContainerError"
 	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
 	ReasonRunContainerError    Reason = "RunContainerError"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -41,9 +42,12 @@ func (i *Images) Pull(
 func (i *Images) Platform(text string) (string, error) { return i.store.PlatformName(text) }
 
 // Import adds the images of an archive, see [image.Store.Import].
-func (i *Images) Import(ctx context.Context, r io.Reader) ([]image.Image, error) {
-	return i.store.Import(enginecall.Context(ctx), r)
+func (i *Images) Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]image.Image, error) {
+	return i.store.Import(enginecall.Context(ctx), r, signatures...)
 }
+
+// SetVerification sets which images must be signed, see [image.Store.SetVerification].
+func (i *Images) SetVerification(p *signature.Policy) { i.store.SetVerification(p) }
 
 // Export writes images to an archive, see [image.Store.Export].
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {

@@ -184,7 +184,7 @@ func previous(i lifecycle.Image) image.Previous {
 // operation and the image before it.
 func pullFailure(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*image.Error](err)
-	if ok && e.Reason == image.ReasonPull && e.Err != nil {
+	if ok && (e.Reason == image.ReasonPull || e.Reason == image.ReasonSignature) && e.Err != nil {
 		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e.Err)}
 	}
 	return imageFailure(ctx, err)

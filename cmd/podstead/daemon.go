@@ -81,6 +81,9 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 
 func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter) error {
 	unix.Umask(0o022)
+	if _, err := c.Verification(); err != nil { // a key cannot be read
+		return &failure{status: statusUsage, err: err}
+	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	reload := make(chan os.Signal, 1) // one reload covers all requests before it

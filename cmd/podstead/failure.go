@@ -158,6 +158,9 @@ func (f *failure) apply(e *api.Error) {
 // explainDaemon returns the exit code and the hints of an error of the daemon.
 func explainDaemon(err error, c *config.Config) *failure {
 	f := explain(err)
+	if f.err == nil { // problems of the configuration, which a client of an on-demand daemon must see too
+		f.err = err
+	}
 	if f.status == statusFailed {
 		f.status = statusUnavailable
 	}

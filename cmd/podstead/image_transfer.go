@@ -157,6 +157,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	archive, what := &imagefile.Archive{ReadCloser: io.NopCloser(a.in)}, "standard input"
+	var signatures []string
 	if path == spec.Stdin {
 		if f, ok := a.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return usage(cmd, "import images: standard input is a terminal")
@@ -167,6 +168,9 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 		if archive, err = imagefile.Open(ctx, path); err != nil {
 			return fmt.Errorf("import images from %s: %w", what, withoutPath(err))
 		}
+		if signatures, err = imagefile.Signatures(path); err != nil {
+			return errors.Join(fmt.Errorf("import images from %s: %w", what, err), archive.Close())
+		}
 	}
 	defer archive.Close()
 	client, err := a.client(cmd)
@@ -175,7 +179,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 	}
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
-	list, err := client.ImportImages(ctx, &counted{r: archive, report: func(n int64) { t.Bytes("Importing images from "+what, n, archive.Size) }})
+	list, err := client.ImportImages(ctx, &counted{r: archive, report: func(n int64) { t.Bytes("Importing images from "+what, n, archive.Size) }}, signatures...)
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		e.Message = "import images from " + what + strings.TrimPrefix(e.Message, "import images")
 	}

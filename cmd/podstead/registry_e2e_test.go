@@ -71,9 +71,14 @@ func pushImage(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	var buf bytes.Buffer
 	ts.Check(ocitar.WriteOCI(&buf, img))
+	pushTar(ts, &buf, args[0])
+}
+
+// pushTar pushes the first image of an archive in the OCI layout.
+func pushTar(ts *testscript.TestScript, archive io.Reader, name string) {
 	blobs := map[string][]byte{}
 	var index ocispec.Index
-	for r := tar.NewReader(&buf); ; {
+	for r := tar.NewReader(archive); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -88,7 +93,7 @@ func pushImage(ts *testscript.TestScript, _ bool, args []string) {
 			blobs["sha256:"+path.Base(h.Name)] = data
 		}
 	}
-	repo, tag, _ := strings.Cut(args[0], ":")
+	repo, tag, _ := strings.Cut(name, ":")
 	base := "http://" + ts.Getenv("REGISTRY") + "/v2/" + repo
 	manifest := index.Manifests[0]
 	for digest, data := range blobs {
@@ -115,4 +120,6 @@ func send(ts *testscript.TestScript, method, url, mediaType string, body []byte)
 }
 
 // imageCommands are the commands of scripts that use a registry.
-var imageCommands = map[string]func(*testscript.TestScript, bool, []string){"registry": startRegistry, "push": pushImage}
+var imageCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"registry": startRegistry, "push": pushImage, "push-archive": pushArchive, "keygen": newSigningKey, "sign": signImage,
+}

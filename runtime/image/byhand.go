@@ -13,6 +13,7 @@ import (
 	"github.com/containerd/platforms"
 	"github.com/opencontainers/go-digest"
 
+	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -97,15 +98,17 @@ func (s *Store) PullByHand(
 
 // Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They are
 // kept until they are removed by name. An existing name refers to the new image afterwards. The error is an *Error or the error of ctx.
-func (s *Store) Import(ctx context.Context, r io.Reader) ([]Image, error) {
-	list, err := s.importByHand(ctx, r)
+//
+// The signatures are those beside the archive, in addition to those in it.
+func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
+	list, err := s.importByHand(ctx, r, signatures)
 	if err != nil {
 		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
 	}
 	return list, nil
 }
 
-func (s *Store) importByHand(ctx context.Context, r io.Reader) (list []Image, err error) {
+func (s *Store) importByHand(ctx context.Context, r io.Reader, signatures []signature.Signature) (list []Image, err error) {
 	m := &meter{}
 	release, err := s.imports.hold(ctx, m)
 	if err != nil {
@@ -124,11 +127,14 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader) (list []Image, er
 		return n, err
 	})
 	err = s.leased(ctx, workImport+"by hand "+rand.Text(), discard, func(ctx context.Context) error {
-		records, err := s.readArchive(ctx, cancelled(ctx, counted), b)
+		records, signed, err := s.readArchive(ctx, cancelled(ctx, counted), b, func() ([]signature.Signature, error) { return signatures, nil })
 		if err != nil {
 			return err
 		}
 		if list, err = s.completeAll(ctx, records); err != nil {
+			return err
+		}
+		if err := s.rememberAll(ctx, signed); err != nil {
 			return err
 		}
 		return s.nameByHand(ctx, records, list)

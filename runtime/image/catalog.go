@@ -31,6 +31,8 @@ type Entry struct {
 	Kept []string
 	// Damaged is true if content is missing.
 	Damaged bool
+	// Verification is what the policy for signatures says about the image.
+	Verification Verification
 }
 
 // Detail is an entry with what its configuration says.
@@ -142,7 +144,7 @@ func (s *Store) Detail(ctx context.Context, record string) (Detail, error) {
 func (s *Store) detail(ctx context.Context, rec images.Image) (Detail, error) {
 	matcher := s.platform
 	var d Detail
-	d.Record = rec.Name
+	d.Record, d.Verification = rec.Name, s.verification(ctx, rec)
 	name, foreign := foreignName(rec.Name)
 	if foreign {
 		d.Foreign, d.Platform = true, rec.Labels[labelPlatform]

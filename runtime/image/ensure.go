@@ -8,6 +8,7 @@ import (
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -49,12 +50,16 @@ func (s Scope) EnsureAgain(
 
 	var damage error
 	if found {
-		img, err := s.ready(ctx, rec)
+		img, err := s.use(ctx, rec)
 		if err == nil {
 			return img, nil
 		}
-		if damage = err; ctx.Err() != nil || !errors.Is(err, errDamaged) {
+		replaceable := signature.Refused(err) && !archived && policy != spec.PullNever // the name may refer to a signed image by now
+		if ctx.Err() != nil || !errors.Is(err, errDamaged) && !replaceable {
 			return Image{}, fail(ctx, ReasonInspect, "prepare image", ref, err)
+		}
+		if !replaceable {
+			damage = err
 		}
 	}
 	if policy == spec.PullNever {
@@ -84,7 +89,7 @@ func (s Scope) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy
 		return Image{}, false, fail(ctx, ReasonInspect, "look up image", ref, err)
 	}
 	_, archived := rec.Labels[labelArchive]
-	if !found || resolve(policy, tag, archived) == spec.PullAlways {
+	if !found || resolve(policy, tag, archived) == spec.PullAlways || !s.admitted(ctx, rec) {
 		return Image{}, false, nil
 	}
 	img, err := s.ready(ctx, rec)
@@ -127,6 +132,15 @@ func neverPull(ref string, damage error) error {
 		Reason:  ReasonNeverPull,
 		Message: fmt.Sprintf("Container image %q is not present with pull policy of Never", ref),
 	}
+}
+
+// use returns an image of this host, unpacked, if the policy for signatures admits it.
+func (s *Store) use(ctx context.Context, rec images.Image) (Image, error) {
+	rec, err := s.admit(ctx, rec)
+	if err != nil {
+		return Image{}, err
+	}
+	return s.ready(ctx, rec)
 }
 
 // ready returns an image of this host, unpacked. The error is errDamaged if only new content helps.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/podstead/podstead/runtime/image/signature"
 )
 
 // The reasons of an Error, as in a container's waiting state.
@@ -17,6 +19,8 @@ const (
 	ReasonInvalidName = "InvalidImageName"
 	// ReasonInspect: the state on this host cannot be read.
 	ReasonInspect = "ImageInspectError"
+	// ReasonSignature: the image is not signed as the policy requires, or the policy rejects it. Nothing of it was unpacked.
+	ReasonSignature = "SignatureValidationFailed"
 )
 
 // Error explains why a container has no image.
@@ -45,6 +49,9 @@ func fail(ctx context.Context, reason, operation, ref string, cause error) error
 	}
 	if e, ok := errors.AsType[*Error](cause); ok {
 		return e
+	}
+	if signature.Refused(cause) {
+		reason, cause = ReasonSignature, fmt.Errorf("signature validation failed: %w", cause)
 	}
 	return &Error{Reason: reason, Message: fmt.Sprintf("%s %q: %v", operation, ref, cause), Err: cause}
 }

@@ -51,7 +51,7 @@ func (s *Store) ensureForeign(
 	if policy == spec.PullIfNotPresent || policy == spec.PullNever {
 		rec, err := s.client.ImageService().Get(ctx, p.Record(name))
 		if err == nil {
-			if d, err := s.detail(ctx, rec); err == nil && !d.Damaged {
+			if d, err := s.detail(ctx, rec); err == nil && !d.Damaged && s.admitted(ctx, rec) {
 				return d.Image, nil
 			}
 		} else if !errdefs.IsNotFound(err) {
@@ -108,6 +108,10 @@ func (s *Store) fetchForeign(
 ) (target ocispec.Descriptor, err error) {
 	resolver, release := s.resolver(ctx, m)
 	defer release()
+	resolver, signed, err := s.pin(ctx, resolver, name, p.matcher)
+	if err != nil {
+		return target, err
+	}
 	resolved, target, err := resolver.Resolve(ctx, name)
 	if err != nil {
 		return target, err
@@ -140,6 +144,9 @@ func (s *Store) fetchForeign(
 	found, err := images.ConfigPlatform(ctx, cs, manifest.Config)
 	if err == nil && !p.matcher.Match(found) {
 		err = &PlatformError{Image: platforms.Format(found), Want: p.name}
+	}
+	if err == nil {
+		err = s.remember(ctx, &signed, p.matcher)
 	}
 	return target, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/distribution/reference"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) importFile(ctx context.Context, name string, progress func(Progr
 	if err != nil {
 		return nil, err
 	}
-	a := archive{origin: origin, size: size}
+	a := archive{origin: origin, size: size, path: name}
 	if a.records, err = recordsOf(name); err != nil {
 		return nil, err
 	}
@@ -69,6 +70,7 @@ type archive struct {
 	records string // prefix of its records
 	origin  string // fingerprint
 	size    int64  // of the file
+	path    string // of the file
 }
 
 // fingerprint identifies the state of a file without reading it. It includes the inode's change time, which cannot be set back.
@@ -106,6 +108,9 @@ func (s *Store) imported(ctx context.Context, a archive) ([]Image, error) {
 		}
 		if count, err = strconv.Atoi(n); err != nil {
 			return nil, nil
+		}
+		if !s.admitted(ctx, rec) {
+			return nil, nil // its signatures are read with the file
 		}
 		img, err := s.describe(ctx, rec)
 		if err != nil {
@@ -160,12 +165,15 @@ func (s *Store) load(ctx context.Context, r io.Reader, a archive) (list []Image,
 }
 
 func (s *Store) loadLeased(ctx context.Context, r io.Reader, a archive, b *budget) ([]Image, error) {
-	records, err := s.readArchive(ctx, r, b)
+	records, signed, err := s.readArchive(ctx, r, b, func() ([]signature.Signature, error) { return signature.Beside(a.path) })
 	if err != nil {
 		return nil, err
 	}
 	list, err := s.completeAll(ctx, records)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.rememberAll(ctx, signed); err != nil {
 		return nil, err
 	}
 	// Names are set last, so that an archive is imported completely or not at all.
@@ -194,11 +202,14 @@ func (s *Store) loadLeased(ctx context.Context, r io.Reader, a archive, b *budge
 	return list, nil
 }
 
-// readArchive stores the content of an archive and returns a record for each of its names.
-func (s *Store) readArchive(ctx context.Context, r io.Reader, b *budget) ([]images.Image, error) {
+// readArchive stores the content of an archive, checks its signatures, and returns a record for each of its names. beside returns the
+// signatures in files beside the archive.
+func (s *Store) readArchive(
+	ctx context.Context, r io.Reader, b *budget, beside func() ([]signature.Signature, error),
+) ([]images.Image, []verdict, error) {
 	plain, err := decompress(r)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, nil, unreadable(err)
 	}
 	defer plain.Close()
 	l := layout{store: s.client.ContentStore(), budget: b, ref: "import-" + rand.Text() + "-"}
@@ -210,13 +221,19 @@ func (s *Store) readArchive(ctx context.Context, r io.Reader, b *budget) ([]imag
 		return n, err
 	})
 	if err := l.read(ctx, counted); err != nil {
-		return nil, unreadable(err)
+		return nil, nil, unreadable(err)
 	}
 	index, err := l.images(ctx)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, nil, unreadable(err)
 	}
-	return named(index)
+	from := archiveSource{store: s, beside: beside, entries: split(&index)}
+	records, err := named(index)
+	if err != nil {
+		return nil, nil, err
+	}
+	verdicts, err := from.approveAll(ctx, records)
+	return records, verdicts, err
 }
 
 // completeAll checks the images of an archive and returns their descriptions.

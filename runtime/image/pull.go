@@ -54,6 +54,10 @@ func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (I
 func (s *Store) pullLeased(ctx context.Context, name string, report func(Progress), b *budget, m *meter) (containerd.Image, error) {
 	resolver, release := s.resolver(ctx, m)
 	defer release()
+	resolver, signed, err := s.pin(ctx, resolver, name, s.platform)
+	if err != nil {
+		return nil, err
+	}
 	t, parts := &tracker{}, newTree(b)
 	watch, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -62,13 +66,17 @@ func (s *Store) pullLeased(ctx context.Context, name string, report func(Progres
 		t.report(watch, s.client.ContentStore(), report)
 	}()
 	defer func() { stop(); <-watched }()
-	return s.client.Pull(ctx, name,
+	img, err := s.client.Pull(ctx, name,
 		containerd.WithResolver(resolver),
 		containerd.WithPlatformMatcher(s.platform),
 		containerd.WithImageHandlerWrapper(func(h images.Handler) images.Handler { return parts.guard(t.wrap(s.checkLayers(h))) }),
 		containerd.WithPullUnpack,
 		containerd.WithPullSnapshotter(s.opts.Snapshotter),
 		containerd.WithUnpackOpts([]containerd.UnpackOpt{durable}))
+	if err != nil {
+		return nil, err
+	}
+	return img, s.remember(ctx, &signed, s.platform)
 }
 
 // checkLayers checks the configuration that h has fetched, before its layers are unpacked.

@@ -20,6 +20,7 @@ package image
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -32,6 +33,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/runtime/image/signature"
 )
 
 // maxParallelImports is the number of archives that are read at a time.
@@ -59,6 +61,8 @@ type Options struct {
 	// RateWindow is the time in which a connection to a registry must deliver a mean of 1 KiB/s while a pull waits for it. The default is
 	// a minute. A pull or an import gives up its slot after a sixth of that below 16 KiB/s.
 	RateWindow time.Duration
+	// Verification says which images must be signed; nil: none. See [Store.SetVerification].
+	Verification *signature.Policy
 }
 
 // Store manages the images of one containerd. It is safe for concurrent use. Each method takes a context that names a containerd
@@ -73,6 +77,7 @@ type Store struct {
 	archives keyedmutex.Mutex // by prefix of records; held during an import
 	kept     keyedmutex.Mutex // by pod; held while the kept images are changed
 	reads    reads
+	policy   atomic.Pointer[signature.Policy] // of signatures
 	flights  flights
 }
 
@@ -103,7 +108,7 @@ func New(engine *containerd.Client, opts Options) *Store {
 	if err != nil {
 		panic(fmt.Sprintf("client of given services: %v", err)) // it makes no connection
 	}
-	return &Store{
+	s := &Store{
 		client:   client,
 		content:  engine.ContentStore(),
 		opts:     opts,
@@ -111,6 +116,8 @@ func New(engine *containerd.Client, opts Options) *Store {
 		pulls:    newSlots(opts.MaxParallelPulls),
 		imports:  newSlots(maxParallelImports),
 	}
+	s.SetVerification(opts.Verification)
+	return s
 }
 
 // Close cancels all pulls and waits for them to return. Partial downloads are kept for the next store. Afterwards Ensure fails.

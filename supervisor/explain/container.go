@@ -133,6 +133,9 @@ func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecyc
 		c.Cause = b.newCause(c, ImageFailed)
 		c.Cause.Image, c.Cause.Reason, c.Cause.Message = b.image(c.Name), record.Pull.Reason, record.Pull.Message
 		c.Cause.Time = record.Pull.Failed.Wall.UTC()
+		if c.Cause.Reason == lifecycle.ReasonSignatureValidation {
+			c.Cause.Hint = signatureHint
+		}
 	case !newest.CreateFailed.IsZero():
 		c.Cause = b.newCause(c, CreateFailed)
 		c.Cause.Reason, c.Cause.Message, c.Cause.Time = w.Reason, w.Message, newest.CreateFailed.Wall.UTC()
@@ -158,7 +161,7 @@ var exitReasons = map[lifecycle.Reason]bool{
 // imageReasons are the reasons for which a container waits whose image is not available.
 var imageReasons = map[lifecycle.Reason]bool{
 	lifecycle.ReasonErrImagePull: true, lifecycle.ReasonImagePullBackOff: true, lifecycle.ReasonErrImageNeverPull: true,
-	lifecycle.ReasonInvalidImageName: true, lifecycle.ReasonImageInspectError: true,
+	lifecycle.ReasonInvalidImageName: true, lifecycle.ReasonImageInspectError: true, lifecycle.ReasonSignatureValidation: true,
 }
 
 func (b *builder) newCause(c *Container, kind CauseKind) *Cause {

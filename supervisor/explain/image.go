@@ -32,12 +32,17 @@ func fetching(c *Cause, subject string) string {
 	return text
 }
 
+// signatureHint is what a person can do about an image that is not signed as the policy requires.
+const signatureHint = "sign the image with cosign sign --key, or change images.verify in podstead.toml and reload the daemon; the next attempt verifies it again"
+
 func imageFailed(c *Cause, subject string) string {
 	switch c.Reason {
 	case lifecycle.ReasonErrImageNeverPull:
 		return fmt.Sprintf("%s needs image %q, but it is not present and the pull policy is Never", subject, c.Image)
 	case lifecycle.ReasonInvalidImageName:
 		return fmt.Sprintf("%s has an invalid image name %q%s", subject, c.Image, because(c.Message))
+	case lifecycle.ReasonSignatureValidation:
+		return fmt.Sprintf("%s must not use image %q%s", subject, c.Image, because(c.Message))
 	case lifecycle.ReasonImageInspectError:
 		return fmt.Sprintf("%s cannot use image %q%s", subject, c.Image, because(c.Message))
 	default:

@@ -38,6 +38,14 @@ func TestStarts(t *testing.T) {
 			}
 			w.sleep(25 * time.Second) // the next pull would be after 70 s
 		}},
+		{"image-signature", pod(forever), func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{
+				Reason:  lifecycle.ReasonSignatureValidation,
+				Message: `signature validation failed: images.verify prefix "docker.io" requires a signature by /etc/podstead/keys/shop.pub: no signature of sha256:1234 found`,
+			}})
+			w.add()
+			w.sleep(time.Minute)
+		}},
 		{"image-pull-long-error", pod(forever), func(w *world) {
 			w.fails.Store(&failure{"PullImage", lifecycle.Failure{
 				Reason: lifecycle.ReasonErrImagePull, Message: "failed to resolve " + strings.Repeat("a/", 200) + ": connection refused",

@@ -13,6 +13,7 @@ const (
 	ReasonErrImageNeverPull    Reason = "ErrImageNeverPull"
 	ReasonInvalidImageName     Reason = "InvalidImageName"
 	ReasonImageInspectError    Reason = "ImageInspectError"
+	ReasonSignatureValidation  Reason = "SignatureValidationFailed"
 	ReasonCreateContainerError Reason = "CreateContainerError"
 	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
 	ReasonRunContainerError    Reason = "RunContainerError"
@@ -25,8 +26,8 @@ const (
 	ReasonFailedMount Reason = "FailedMount"
 )
 
-// ofRegistry reports whether a pull failed because of the registry. Such pulls back off.
-func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull }
+// ofRegistry reports whether a pull failed because of the registry, or of the signatures in it. Such pulls back off.
+func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull || r == ReasonSignatureValidation }
 
 // Reasons of a terminated container.
 const (

@@ -31,6 +31,8 @@ type Config struct {
 	Pods         Pods         `json:"pods"`
 	Policy       Policy       `json:"policy"`
 	Metrics      Metrics      `json:"metrics"`
+
+	verify *spec.Decoded // the file with images.verify; nil: there is none
 }
 
 // Engine configures the container engine.
@@ -65,6 +67,9 @@ type Images struct {
 	GCHighPercent    int64         `json:"gcHighPercent"`
 	GCLowPercent     int64         `json:"gcLowPercent"`
 	CertsDir         string        `json:"certsDir"`
+	// Verify are the rules for signatures, and VerifyDefault is the type for images without a rule.
+	Verify        []VerifyRule `json:"verify,omitempty"`
+	VerifyDefault string       `json:"verifyDefault"`
 }
 
 // ContainerLog configures the logs of containers.

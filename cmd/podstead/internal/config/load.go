@@ -103,6 +103,7 @@ func (c *Config) readFile(path string, list []Setting) error {
 			file.Bad(field, err.Error(), "")
 		}
 	}
+	c.checkVerify(file)
 	if problems := file.Problems(); len(problems) > 0 {
 		return problems
 	}

@@ -30,6 +30,19 @@ hostPaths = ["/srv", "/etc/localtime"]
 `
 )
 
+// verifyExample is the example of rules for signatures. TestReference parses it.
+const verifyExample = `[images]
+verifyDefault = "reject"
+
+[[images.verify]]
+prefix = "registry.example.com/shop"
+keys = ["/etc/podstead/keys/shop.pub"]
+
+[[images.verify]]
+prefix = "docker.io/library"
+type = "accept"
+`
+
 // TestReference compares docs/reference/configuration.md with the settings. This updates the page:
 //
 //	go test ./cmd/podstead/internal/config -run TestReference -update
@@ -53,6 +66,9 @@ func configurationPage(t *testing.T) string {
 	t.Helper()
 	if problems := spec.Decode("podstead.toml", []byte(exampleFile), &Config{}).Problems(); len(problems) > 0 {
 		t.Errorf("example: %v", problems)
+	}
+	if problems := spec.Decode("podstead.toml", []byte(verifyExample), &Config{}).Problems(); len(problems) > 0 {
+		t.Errorf("example of rules: %v", problems)
 	}
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n```console\n$ podstead daemon --config podstead.toml\n```\n\n" +
@@ -85,6 +101,14 @@ func configurationPage(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), reload, s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
 	}
+	b.WriteString("\n## Signatures of images\n\n```toml\n" + verifyExample + "```\n\n" +
+		"`images.verify` is an array of tables, which only the file can have. It reloads, and so do the keys. Each rule is for the repositories with its prefix:\n" +
+		"a registry, or the start of a repository on the border of a path component. The longest prefix decides. For how it is used, see\n" +
+		"[Verify signatures of images](../howto/verify-image-signatures.md).\n\n" +
+		"| Key | Type | Default | Description |\n| --- | --- | --- | --- |\n" +
+		"| `prefix` | string |  | such as `registry.example.com/shop`. It has a registry, and neither a tag nor a slash at the end |\n" +
+		"| `type` | string | `signed` | `signed`: one of the keys must have signed the digest of the image; `accept`: images need no signature; `reject`: images are not used |\n" +
+		"| `keys` | list |  | files with a public key in PEM format: ECDSA, Ed25519 or RSA. Required for the type `signed` |\n")
 	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
 	return b.String()
 }

@@ -21,6 +21,7 @@ func (c *Config) Reload(next *Config) (merged *Config, changed, restart []string
 			restart = append(restart, s.Key)
 		}
 	}
+	copied.Images.Verify, copied.verify = next.Images.Verify, next.verify // the caller knows whether the keys have changed
 	return &copied, changed, restart
 }
 

@@ -75,6 +75,8 @@ func engineSettings() []Setting {
 			func(c *Config) any { return &c.Images.MaxUnpackedSize }),
 		supported("images.certsDir", "/etc/podstead/certs.d", "directory of registry configurations (hosts.toml)", absolute,
 			func(c *Config) any { return &c.Images.CertsDir }),
+		reloads(supported("images.verifyDefault", "accept", "images that no rule of images.verify is for: accept, reject", oneOf(verifyTypes()...),
+			func(c *Config) any { return &c.Images.VerifyDefault })),
 		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
 		unsupported("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
 	}

@@ -35,6 +35,10 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	if err != nil {
 		return nil, fmt.Errorf("start engine: find shim: %w", err)
 	}
+	verification, err := c.Verification()
+	if err != nil {
+		return nil, err
+	}
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: program, RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
@@ -44,6 +48,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,
 		Images: image.Options{
 			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(), CertsDir: c.Images.CertsDir,
+			Verification: verification,
 		},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
 		LogTotalMaxSize: c.ContainerLog.TotalMaxSize.Value(), LogDriver: spec.LogDriver(c.ContainerLog.Driver),

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -21,10 +23,17 @@ type reloader struct {
 	supervisor *supervisor.Supervisor
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
+	// images take the policy for signatures; nil: the runtime does not manage images.
+	images *runtime.Images
+	policy *signature.Policy
 }
 
-func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor) *reloader {
+func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor, rt Runtime) *reloader {
 	r := &reloader{o: o, supervisor: s}
+	if i, ok := rt.(imageRuntime); ok {
+		r.images = i.Images()
+	}
+	r.policy, _ = loaded.Verification() // the engine was started with it
 	r.config.Store(loaded)
 	return r
 }
@@ -53,6 +62,10 @@ func reloading() string {
 // reload loads the configuration, applies what can be applied, and emits what was done.
 func (r *reloader) reload() {
 	next, err := r.o.Load()
+	var verification *signature.Policy
+	if err == nil {
+		verification, err = next.Verification()
+	}
 	if err != nil {
 		r.emit(event.ConfigInvalid, event.Fields{"error": err.Error()})
 		return
@@ -61,6 +74,12 @@ func (r *reloader) reload() {
 	policy, old := merged.Policy.Admission(), r.supervisor.Policy()
 	policy.Protected = old.Protected
 	r.supervisor.SetPolicy(policy)
+	if r.policy == nil || !r.policy.EqualRules(verification) {
+		changed = append(changed, "images.verify")
+	}
+	if r.policy = verification; r.images != nil {
+		r.images.SetVerification(verification)
+	}
 	r.config.Store(merged)
 	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
 	changes := "nothing changed"

@@ -104,7 +104,15 @@ func TestReload(t *testing.T) {
 				":2:15: policy.podSecurity: must be one of privileged, baseline, restricted", "baseline",
 		},
 		{"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n", "Configuration reloaded, nothing changed", "baseline"},
-		{"[policy]\npodSecurity = \"restricted\"\n", "Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity", "restricted"},
+		{
+			"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n[[images.verify]]\nprefix = \"docker.io\"\ntype = \"accept\"\n",
+			"Configuration reloaded, changed images.verify", "baseline",
+		},
+		{
+			"[[images.verify]]\nprefix = \"docker.io\"\nkeys = [\"/none.pub\"]\n", "Configuration not reloaded, nothing changed: " + file +
+				":3:9: images.verify[0].keys[0]: \"/none.pub\": no such file or directory", "baseline",
+		},
+		{"[policy]\npodSecurity = \"restricted\"\n", "Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity, images.verify", "restricted"},
 	} {
 		if got := reloaded(step.text); !strings.HasSuffix(got, step.want) {
 			t.Errorf("events %q, want %q at the end", got, step.want)

@@ -143,7 +143,7 @@ func (e *StartError) Hint() string {
 func (e *StartError) isImage() bool {
 	return slices.Contains([]api.Reason{
 		api.ReasonErrImagePull, api.ReasonImagePullBackOff, api.ReasonErrImageNeverPull, api.ReasonInvalidImageName,
-		api.ReasonImageInspectError,
+		api.ReasonImageInspectError, api.ReasonSignatureValidation,
 	}, e.Reason)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -25,7 +26,7 @@ type Store interface {
 	Detail(ctx context.Context, record string) (image.Detail, error)
 	Platform(text string) (string, error)
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
-	Import(ctx context.Context, r io.Reader) ([]image.Image, error)
+	Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Requested(ctx context.Context) (map[string]bool, error)
 	Forget(ctx context.Context, record string) error
@@ -116,6 +117,12 @@ func describe(e *image.Entry) api.Image {
 	img := api.Image{
 		Name: e.Name, Digest: e.Target.Digest.String(), ID: e.ConfigDigest, Platform: e.Platform, Size: e.Size, CreatedAt: e.CreatedAt,
 		Generations: e.Kept, Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
+	}
+	if e.Verification.Required {
+		img.Verification, img.VerifiedBy = api.ImageUnverified, e.Verification.Key
+		if e.Verification.Key != "" {
+			img.Verification = api.ImageVerified
+		}
 	}
 	if e.ByHand {
 		img.Requested = api.ImagePulled
@@ -232,8 +239,12 @@ func (i *Images) knows(ctx context.Context, name, full string) error {
 }
 
 // Import implements [api.Images].
-func (i *Images) Import(ctx context.Context, archive io.Reader) ([]api.Image, error) {
-	imported, err := i.store.Import(ctx, archive)
+func (i *Images) Import(ctx context.Context, archive io.Reader, signatures []string) ([]api.Image, error) {
+	beside, err := signature.Parse([]byte(strings.Join(signatures, "\n")))
+	if err != nil {
+		return nil, &api.Error{Status: http.StatusBadRequest, Message: "import images: " + err.Error()}
+	}
+	imported, err := i.store.Import(ctx, archive, beside...)
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}

@@ -20,7 +20,7 @@ func ImageTable(list []api.Image, o TableOptions, now time.Time) [][]string {
 	if !o.NoHeader {
 		header := []string{"NAME", "DIGEST", "PLATFORM", "SIZE", "AGE", "USED BY", "KEPT"}
 		if o.Wide {
-			header = []string{"NAME", "DIGEST", "IMAGE ID", "PLATFORM", "SIZE", "CREATED", "USED BY", "KEPT"}
+			header = []string{"NAME", "DIGEST", "IMAGE ID", "PLATFORM", "SIZE", "CREATED", "USED BY", "KEPT", "SIGNED BY"}
 		}
 		rows = append(rows, header)
 	}
@@ -33,7 +33,7 @@ func ImageTable(list []api.Image, o TableOptions, now time.Time) [][]string {
 		used := cmp.Or(strings.Join(img.Pods, ","), "<none>")
 		if o.Wide {
 			id := cmp.Or(img.ID, "<unknown>")
-			rows = append(rows, []string{img.Name, img.Digest, id, platform, size, img.CreatedAt.UTC().Format(time.RFC3339), used, keptFor(img)})
+			rows = append(rows, []string{img.Name, img.Digest, id, platform, size, img.CreatedAt.UTC().Format(time.RFC3339), used, keptFor(img), signedBy(img)})
 		} else {
 			rows = append(rows, []string{img.Name, shortDigest(img.Digest), platform, size, Age(now.Sub(img.CreatedAt)), used, keptFor(img)})
 		}
@@ -55,6 +55,14 @@ func keptFor(img *api.Image) string {
 		why = append(why, img.Requested+" by hand")
 	}
 	return cmp.Or(strings.Join(why, ", "), "<none>")
+}
+
+// signedBy returns the key that has signed an image.
+func signedBy(img *api.Image) string {
+	if img.Verification == api.ImageUnverified {
+		return "<unverified>"
+	}
+	return cmp.Or(img.VerifiedBy, "<none>")
 }
 
 // shortDigest returns the start of a digest, as docker and podman show it.
