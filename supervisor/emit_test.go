@@ -286,12 +286,10 @@ func (c *scenario) run(t *testing.T) map[event.Kind]bool {
 // table, or the test has an explanation.
 func TestKubeletReasons(t *testing.T) {
 	const (
-		noPull    = "imagePullSecrets are not supported"
 		noCluster = "not supported on a single host"
 		noResize  = "in-place resize is not supported"
 	)
 	absent := map[string]string{
-		"FailedToRetrieveImagePullSecret": noPull,
 		"FailedPodSandBoxStatus":          "emitted as EngineUnavailable or SandboxChanged",
 		"FailedSync":                      "each failure has an event of its own", "NetworkNotReady": "the network is created with the sandbox",
 		"FailedCreatePodContainer": "emitted as FailedCreatePodSandBox", "ExceededGracePeriod": "emitted as Killing, with the type Warning",

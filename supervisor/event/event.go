@@ -76,6 +76,7 @@ const (
 	RemovalFailed            Kind = "RemovalFailed"
 	ImageImporting           Kind = "ImageImporting"
 	ImagePulling             Kind = "ImagePulling"
+	PullSecretsMissing       Kind = "PullSecretsMissing"
 	ImagePulled              Kind = "ImagePulled"
 	ImagePresent             Kind = "ImagePresent"
 	ImageShadowed            Kind = "ImageShadowed"
@@ -168,6 +169,7 @@ func lives() []Entry {
 		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
 		{ImageImporting, "Importing", Normal, "Importing image archive \"{archive}\"", []string{"archive"}, nil, false}, // only if it takes over a second
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
+		{PullSecretsMissing, "FailedToRetrieveImagePullSecret", Warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
 		{ImagePulled, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
 		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
 		{ImageShadowed, "ImageShadowed", Normal, "Image \"{image}\" of archive \"{archive}\" differs from the image of this name that is already present, only pods that list the archive use it", []string{"image", "archive"}, nil, true},

@@ -65,6 +65,8 @@ type Images struct {
 	GCHighPercent    int64         `json:"gcHighPercent"`
 	GCLowPercent     int64         `json:"gcLowPercent"`
 	CertsDir         string        `json:"certsDir"`
+	AuthFile         string        `json:"authFile"`     // by default in ConfigDir
+	MaxBandwidth     spec.Quantity `json:"maxBandwidth"` // of all pulls, in bytes per second; 0: unlimited
 }
 
 // ContainerLog configures the rotation of container logs.

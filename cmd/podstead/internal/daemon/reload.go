@@ -19,12 +19,17 @@ import (
 type reloader struct {
 	o          *Options
 	supervisor *supervisor.Supervisor
+	// bandwidth changes the limit of pulls in bytes per second; nil: the runtime pulls nothing.
+	bandwidth func(int64)
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 }
 
-func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor) *reloader {
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor) *reloader {
 	r := &reloader{o: o, supervisor: s}
+	if i, ok := rt.(imageRuntime); ok {
+		r.bandwidth = i.Images().SetBandwidth
+	}
 	r.config.Store(loaded)
 	return r
 }
@@ -62,6 +67,9 @@ func (r *reloader) reload() {
 	policy.Protected = old.Protected
 	r.supervisor.SetPolicy(policy)
 	r.config.Store(merged)
+	if r.bandwidth != nil {
+		r.bandwidth(merged.Images.MaxBandwidth.Value())
+	}
 	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
 	changes := "nothing changed"
 	if len(changed) > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -25,6 +26,8 @@ type Store interface {
 	Detail(ctx context.Context, record string) (image.Detail, error)
 	Platform(text string) (string, error)
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
+	Login(ctx context.Context, registry string, l credentials.Login) error
+	Logout(ctx context.Context, registry string) error
 	Import(ctx context.Context, r io.Reader) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Requested(ctx context.Context) (map[string]bool, error)
