@@ -98,7 +98,9 @@ func (s Scope) pullShared(ctx context.Context, ref, name string, progress func(P
 	if progress != nil {
 		progress(Progress{MissingSecrets: strings.Join(missing, ", ")})
 	}
-	pull := func(ctx context.Context, report func(Progress)) (Image, error) { return s.pull(ctx, name, ring, report) }
+	pull := func(ctx context.Context, report func(Progress)) (Image, error) {
+		return s.pull(ctx, name, ring, report)
+	}
 	img, err := s.flights.do(ctx, "pull "+name+keyOf(ring, name), pull, progress)
 	if err != nil && missingErr != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w (%w)", err, missingErr)

@@ -105,7 +105,7 @@ func TestUnusableFile(t *testing.T) {
 	for want, text := range map[string]string{
 		"invalid JSON at byte ": `{"auths": ` + hidden, "auth is not the base64 form": `{"auths": {"a": {"auth": "` + hidden + `"}}}`,
 		"credential helper docker-credential-missing: program not found": `{"credsStore": "missing"}`,
-		`credential helper "../a": invalid name`:                          `{"credHelpers": {"a.example": "../a"}}`,
+		`credential helper "../a": invalid name`:                         `{"credHelpers": {"a.example": "../a"}}`,
 	} {
 		f := newFile(t, text)
 		_, err := f.Logins(t.Context(), "a.example/shop")

@@ -81,7 +81,7 @@ func (h helper) run(ctx context.Context, command string, input []byte, timeout t
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	out := limitedBuffer{left: maxHelperOutput}
+	out := limitedBuffer{left: maxHelperOutput, exceeded: cancel}
 	cmd := exec.CommandContext(ctx, h.program(), command)
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(input), &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -100,16 +100,18 @@ func (h helper) run(ctx context.Context, command string, input []byte, timeout t
 	return out.Bytes(), err
 }
 
-// limitedBuffer is a buffer that fails when it exceeds its limit.
+// limitedBuffer is a buffer that calls exceeded, and drops the rest, at its limit.
 type limitedBuffer struct {
 	bytes.Buffer
 
-	left int
+	left     int
+	exceeded func()
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if b.left -= len(p); b.left < 0 {
-		return 0, fmt.Errorf("the output exceeds %d bytes", maxHelperOutput)
+		b.exceeded()
+		return len(p), nil
 	}
 	return b.Buffer.Write(p)
 }
