@@ -29,11 +29,11 @@ func (a *app) loginCommand() *cobra.Command {
 
 The password is read from the terminal or, with --password-stdin, from standard input. Pods can have credentials of their own in
 imagePullSecrets.`,
-		Example: `  # Log in, and type the user name and the password
-  podstead login registry.example.com
+		Example: `  # Log in with a password from a file
+  podstead login registry.example.com -u robot --password-stdin <token
 
-  # Log in with a password from a file
-  podstead login registry.example.com -u robot --password-stdin < token`,
+  # Log in with a password from another program
+  pass show registry | podstead login registry.example.com -u robot --password-stdin`,
 		Args:              oneRegistry,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/containerd/containerd/v2/core/remotes"
+	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/internal/redact"
@@ -64,6 +65,7 @@ type access struct {
 	mu      sync.Mutex
 	secrets []string
 
+	server atomic.Pointer[string] // the host that serves the registry
 	// denied is set when a registry has rejected credentials.
 	denied atomic.Bool
 }
@@ -126,13 +128,24 @@ func (a *access) known(l credentials.Login) credentials.Login {
 	return l
 }
 
+// learnServer learns which host serves the registry: that of the image name, or the server in its hosts.toml. It follows the mirrors.
+func (a *access) learnServer(hosts docker.RegistryHosts) docker.RegistryHosts {
+	return func(host string) ([]docker.RegistryHost, error) {
+		list, err := hosts(host)
+		if len(list) > 0 {
+			a.server.Store(&list[len(list)-1].Host)
+		}
+		return list, err
+	}
+}
+
 // credentialsFor returns the function that containerd asks for the credentials of a host. Those of the image are only for its registry. A
 // mirror gets those for its own name.
 func (a *access) credentialsFor(ctx context.Context, login credentials.Login) func(host string) (string, string, error) {
 	repo, _ := repository(a.name)
-	registry, path, _ := strings.Cut(repo, "/")
+	_, path, _ := strings.Cut(repo, "/")
 	return func(host string) (string, string, error) {
-		if host == registry || registry == dockerHub && host == dockerHubHost {
+		if server := a.server.Load(); server != nil && host == *server {
 			user, secret := login.Basic()
 			return user, secret, nil
 		}
@@ -150,12 +163,6 @@ func (a *access) credentialsFor(ctx context.Context, login credentials.Login) fu
 		return user, secret, nil
 	}
 }
-
-// The Docker Hub, and the host that serves it.
-const (
-	dockerHub     = "docker.io"
-	dockerHubHost = "registry-1.docker.io"
-)
 
 // hide records values that must be in no error.
 func (a *access) hide(values ...string) {

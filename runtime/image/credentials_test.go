@@ -146,6 +146,20 @@ func TestErrorsHaveNoCredentials(t *testing.T) {
 	}
 }
 
+// withServer changes the server in the hosts.toml of a registry.
+func withServer(t *testing.T, certs, registry, server string) {
+	t.Helper()
+	path := filepath.Join(certs, registry, "hosts.toml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n")
+	if err := os.WriteFile(path, []byte(fmt.Sprintf("server = %q\n%s", server, rest)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMirrorGetsItsOwnCredentials checks that a mirror does not get the credentials for the registry.
 func TestMirrorGetsItsOwnCredentials(t *testing.T) {
 	const registryName = "registry.example"
@@ -156,6 +170,7 @@ func TestMirrorGetsItsOwnCredentials(t *testing.T) {
 			tried := demandLogin(reg, "mirror:password-2")
 			certs := t.TempDir()
 			mirrored(t, certs, registryName, reg.host)
+			withServer(t, certs, registryName, "http://127.0.0.1:1")
 			pairs := []string{registryName, "origin:password-1"}
 			if test.login != "" {
 				pairs = append(pairs, reg.host, test.login)
@@ -238,7 +253,9 @@ func TestLogin(t *testing.T) {
 	})
 	open.intercept(func(http.ResponseWriter, *http.Request) bool { return true })
 	certs := t.TempDir()
+	mirrored(t, certs, "moved.example", basic.host)
 	mirrored(t, certs, "mirrored.example", basic.host)
+	withServer(t, certs, "mirrored.example", "http://127.0.0.1:1")
 	file := &credentials.File{Path: filepath.Join(t.TempDir(), "auth.json")}
 	ctx, w := newEnv(t, image.Options{Credentials: file, CertsDir: certs})
 	for _, test := range []struct{ name, registry, password, want string }{
@@ -248,7 +265,8 @@ func TestLogin(t *testing.T) {
 		{"Bearer, wrong password", token.host, "hunter23", "unauthorized: incorrect user name or password"},
 		{"no authentication", open.host, "hunter22", ""},
 		{"nothing listens", "127.0.0.1:1", "hunter22", "connection refused"},
-		{"only a mirror", "mirrored.example", "hunter22", "log in to that"},
+		{"server in hosts.toml", "moved.example", "hunter22", ""},
+		{"mirror in hosts.toml", "mirrored.example", "hunter22", "127.0.0.1:1: connect: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := w.store.Login(ctx, test.registry, credentials.Login{Username: "me", Password: test.password})

@@ -16,6 +16,9 @@ import (
 // ErrUnauthorized is the error of [Store.Login] if a registry rejects the credentials.
 var ErrUnauthorized = errors.New("unauthorized: incorrect user name or password")
 
+// IsUnauthorized reports whether a registry has refused an image to a user without credentials, or with wrong ones.
+func IsUnauthorized(err error) bool { return errors.Is(err, docker.ErrInvalidAuthorization) }
+
 // Login checks credentials with a registry, HOST[:PORT], and saves them in the credentials file of the host. A registry that requires no
 // authentication accepts any. The error contains no credentials.
 func (s *Store) Login(ctx context.Context, registry string, l credentials.Login) error {
@@ -39,7 +42,7 @@ func (a *access) check(ctx context.Context, registry string, l credentials.Login
 		return user, secret, nil
 	})
 	defer release()
-	host, err := hostOfRegistry(hosts, registry)
+	host, err := serverOf(hosts, registry)
 	if err != nil {
 		return err
 	}
@@ -72,21 +75,16 @@ func (a *access) check(ctx context.Context, registry string, l credentials.Login
 	return fmt.Errorf("registry %s responded with %s", registry, resp.Status)
 }
 
-// hostOfRegistry returns the host that serves a registry itself, and no mirror, because credentials are only for the host that they name.
-func hostOfRegistry(hosts docker.RegistryHosts, registry string) (*docker.RegistryHost, error) {
+// serverOf returns the host that serves a registry itself, and no mirror.
+func serverOf(hosts docker.RegistryHosts, registry string) (*docker.RegistryHost, error) {
 	list, err := hosts(registry)
 	if err != nil {
 		return nil, err
 	}
-	for i := range list {
-		if h := &list[i]; h.Host == registry || registry == dockerHub && h.Host == dockerHubHost {
-			return h, nil
-		}
-	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("the hosts.toml of %s has no host", registry)
 	}
-	return nil, fmt.Errorf("the hosts.toml of %s refers to %s: log in to that", registry, list[len(list)-1].Host)
+	return &list[len(list)-1], nil // after the mirrors
 }
 
 // root requests the root of the API of a registry. The body of the response has been read.

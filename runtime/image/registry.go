@@ -49,7 +49,7 @@ func (s *Store) hosts(
 	}
 	var guard localGuard
 	opts.UpdateClient = guard.protect(opts.UpdateClient)
-	return guard.hosts(config.ConfigureHosts(ctx, opts)), func() {
+	return a.learnServer(guard.hosts(config.ConfigureHosts(ctx, opts))), func() {
 		for _, c := range clients {
 			c.CloseIdleConnections()
 		}

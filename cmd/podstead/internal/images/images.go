@@ -290,8 +290,12 @@ func failure(operation, name string, err error) error {
 		e.Status, e.Reason = http.StatusBadGateway, api.ErrorReason(cause.Reason)
 		e.Message = strings.TrimSpace(operation+" "+quote(name)) + ": " + cmp.Or(cause.Err, error(cause)).Error()
 	}
-	if image.IsNotFound(err) {
+	switch {
+	case image.IsNotFound(err):
 		e.Status = http.StatusNotFound
+	case image.IsUnauthorized(err):
+		registry, _, _ := strings.Cut(name, "/")
+		e.Hint = "log in with podstead login " + registry
 	}
 	return e
 }
