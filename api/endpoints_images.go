@@ -26,19 +26,6 @@ func imageEndpoints() []Endpoint {
 			serve: imageStream((*Server).pullImage),
 		},
 		{
-			Method: "POST", Path: "/v1/registries/login",
-			Summary: "Check credentials with a registry, and save them on the host",
-			Details: "A registry that requires no authentication accepts any. The response has the normalized name of the registry.",
-			Request: LoginRequest{}, Response: Registry{}, Reasons: []ErrorReason{ReasonForbidden, ReasonBadGateway, ReasonNotImplemented},
-			call: imageCall((*Server).login), limit: loginTimeout,
-		},
-		{
-			Method: "POST", Path: "/v1/registries/logout",
-			Summary: "Delete the credentials for a registry from the host",
-			Request: LogoutRequest{}, Response: Registry{}, Reasons: []ErrorReason{ReasonNotFound, ReasonNotImplemented},
-			call: imageCall((*Server).logout), limit: loginTimeout,
-		},
-		{
 			Method: "POST", Path: "/v1/images/import",
 			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
 			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
@@ -75,6 +62,24 @@ func imageEndpoints() []Endpoint {
 			},
 			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotImplemented},
 			call: imageCall((*Server).pruneImages), limit: removalTimeout,
+		},
+	}
+}
+
+func registryEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "POST", Path: "/v1/registries/login",
+			Summary: "Check credentials with a registry, and save them on the host",
+			Details: "A registry that requires no authentication accepts any. The response has the normalized name of the registry.",
+			Request: LoginRequest{}, Response: Registry{}, Reasons: []ErrorReason{ReasonForbidden, ReasonBadGateway, ReasonNotImplemented},
+			call: imageCall((*Server).login), limit: loginTimeout,
+		},
+		{
+			Method: "POST", Path: "/v1/registries/logout",
+			Summary: "Delete the credentials for a registry from the host",
+			Request: LogoutRequest{}, Response: Registry{}, Reasons: []ErrorReason{ReasonNotFound, ReasonNotImplemented},
+			call: imageCall((*Server).logout), limit: loginTimeout,
 		},
 	}
 }

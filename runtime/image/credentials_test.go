@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +25,8 @@ func demandLogin(reg *registry, logins ...string) (tried func() string) {
 			users = append(users, user)
 		}
 		mu.Unlock()
-		for _, l := range logins {
-			if user+":"+password == l {
-				return r.URL.Path == "/v2/" // the root of the API
-			}
+		if slices.Contains(logins, user+":"+password) {
+			return r.URL.Path == "/v2/" // the root of the API
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
 		w.WriteHeader(http.StatusUnauthorized)

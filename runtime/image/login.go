@@ -46,7 +46,7 @@ func (a *access) check(ctx context.Context, registry string, l credentials.Login
 	if err != nil {
 		return err
 	}
-	resp, err := a.root(ctx, host)
+	resp, err := a.root(ctx, host) //nolint:bodyclose // root closes it
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *access) check(ctx context.Context, registry string, l credentials.Login
 			return err
 		}
 		a.denied.Store(false)
-		if resp, err = a.root(ctx, host); err != nil {
+		if resp, err = a.root(ctx, host); err != nil { //nolint:bodyclose // root closes it
 			if a.denied.Load() {
 				return ErrUnauthorized
 			}

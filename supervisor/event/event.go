@@ -169,7 +169,6 @@ func lives() []Entry {
 		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
 		{ImageImporting, "Importing", Normal, "Importing image archive \"{archive}\"", []string{"archive"}, nil, false}, // only if it takes over a second
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
-		{PullSecretsMissing, "FailedToRetrieveImagePullSecret", Warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
 		{ImagePulled, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
 		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
 		{ImageShadowed, "ImageShadowed", Normal, "Image \"{image}\" of archive \"{archive}\" differs from the image of this name that is already present, only pods that list the archive use it", []string{"image", "archive"}, nil, true},
@@ -227,6 +226,7 @@ func requests() []Entry {
 // troubles are the entries of what the supervision of pods depends on.
 func troubles() []Entry {
 	return []Entry{
+		{PullSecretsMissing, "FailedToRetrieveImagePullSecret", Warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
 		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
 		{StateDurable, "StateDurable", Normal, "Pod state can be saved again", nil, nil, false},
 		{JournalNotDurable, "JournalNotDurable", Warning, "Failed to save events, they would be lost if the daemon restarts: {error}", []string{"error"}, nil, false},
