@@ -61,8 +61,8 @@ func (i *Images) Logout(ctx context.Context, registry string) error {
 	return i.store.Logout(ctx, registry)
 }
 
-// SetBandwidth changes the limit of all pulls, see [image.Store.SetBandwidth].
-func (i *Images) SetBandwidth(bytesPerSecond int64) { i.store.SetBandwidth(bytesPerSecond) }
+// SetPullBandwidth changes the limit of all pulls, see [image.Store.SetBandwidth].
+func (r *Runtime) SetPullBandwidth(bytesPerSecond int64) { r.images.SetBandwidth(bytesPerSecond) }
 
 // Requested returns the records of the images that a person requested, see [image.Store.Requested].
 func (i *Images) Requested(ctx context.Context) (map[string]bool, error) {

@@ -27,8 +27,8 @@ type reloader struct {
 
 func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor) *reloader {
 	r := &reloader{o: o, supervisor: s}
-	if i, ok := rt.(imageRuntime); ok {
-		r.bandwidth = i.Images().SetBandwidth
+	if pulls, ok := rt.(interface{ SetPullBandwidth(bytesPerSecond int64) }); ok {
+		r.bandwidth = pulls.SetPullBandwidth
 	}
 	r.config.Store(loaded)
 	return r
