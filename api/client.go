@@ -20,6 +20,8 @@ const (
 	clientTimeout = callTimeout + 10*time.Second
 	// clientRemovalTimeout is the same for [removalTimeout].
 	clientRemovalTimeout = removalTimeout + 10*time.Second
+	// clientLoginTimeout is the same for [loginTimeout].
+	clientLoginTimeout = loginTimeout + 10*time.Second
 )
 
 // Client sends requests to the daemon over its socket. Its errors are an [*Error], or wrap [ErrUnavailable] or the error of the context.

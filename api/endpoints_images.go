@@ -70,3 +70,21 @@ func imageEndpoints() []Endpoint {
 		},
 	}
 }
+
+func registryEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "POST", Path: "/v1/registries/login",
+			Summary: "Check credentials with a registry, and save them on the host",
+			Details: "A registry that requires no authentication accepts any. The response has the normalized name of the registry.",
+			Request: LoginRequest{}, Response: Registry{}, Reasons: []ErrorReason{ReasonForbidden, ReasonBadGateway, ReasonNotImplemented},
+			call: imageCall((*Server).login), limit: loginTimeout,
+		},
+		{
+			Method: "POST", Path: "/v1/registries/logout",
+			Summary: "Delete the credentials for a registry from the host",
+			Request: LogoutRequest{}, Response: Registry{}, Reasons: []ErrorReason{ReasonNotFound, ReasonNotImplemented},
+			call: imageCall((*Server).logout), limit: loginTimeout,
+		},
+	}
+}

@@ -58,6 +58,7 @@ const (
 	EventRemovalFailed            EventKind = "RemovalFailed"
 	EventImageImporting           EventKind = "ImageImporting"
 	EventImagePulling             EventKind = "ImagePulling"
+	EventPullSecretsMissing       EventKind = "PullSecretsMissing"
 	EventImagePulled              EventKind = "ImagePulled"
 	EventImagePresent             EventKind = "ImagePresent"
 	EventImageShadowed            EventKind = "ImageShadowed"

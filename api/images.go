@@ -120,6 +120,26 @@ type PullRequest struct {
 	Policy spec.PullPolicy `json:"policy,omitempty"`
 }
 
+// LoginRequest requests that credentials for a registry are checked and saved.
+type LoginRequest struct {
+	// Registry is HOST or HOST:PORT.
+	Registry string `json:"registry"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// LogoutRequest requests that the credentials for a registry are deleted.
+type LogoutRequest struct {
+	// Registry is HOST or HOST:PORT.
+	Registry string `json:"registry"`
+}
+
+// Registry is a registry to which a user logged in or out.
+type Registry struct {
+	// Name is HOST or HOST:PORT.
+	Name string `json:"name"`
+}
+
 // PullProgress is the progress of a pull. It is zero until the registry has sent the manifest.
 type PullProgress struct {
 	Done        int64 `json:"done"` // bytes
@@ -212,6 +232,16 @@ func (c *Client) PullImage(ctx context.Context, q PullRequest) iter.Seq2[PullUpd
 			}
 		}
 	}
+}
+
+// Login checks credentials with a registry and saves them on the host. It returns the normalized name of the registry.
+func (c *Client) Login(ctx context.Context, q LoginRequest) (r Registry, err error) {
+	return r, c.callWithin(ctx, clientLoginTimeout, http.MethodPost, "/v1/registries/login", nil, q, &r)
+}
+
+// Logout deletes the credentials for a registry from the host. It returns the normalized name of the registry.
+func (c *Client) Logout(ctx context.Context, registry string) (r Registry, err error) {
+	return r, c.callWithin(ctx, clientLoginTimeout, http.MethodPost, "/v1/registries/logout", nil, LogoutRequest{registry}, &r)
 }
 
 // ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The signatures are those beside the archive, as

@@ -31,6 +31,10 @@ type Images interface {
 	Inspect(ctx context.Context, name, platform string) (ImageDetail, error)
 	// Pull pulls an image, and reports whether it has contacted a registry. It calls progress in the same goroutine.
 	Pull(ctx context.Context, q PullRequest, progress func(PullProgress)) (img Image, pulled bool, err error)
+	// Login checks credentials with a registry, saves them, and returns the normalized name of the registry. Errors have no credentials.
+	Login(ctx context.Context, q LoginRequest) (registry string, err error)
+	// Logout deletes the credentials for a registry, and returns its normalized name.
+	Logout(ctx context.Context, registry string) (string, error)
 	// Import imports an archive. The signatures are documents in JSON.
 	Import(ctx context.Context, archive io.Reader, signatures []string) ([]Image, error)
 	// Export writes an archive. After an error before the first write, nothing was exported.

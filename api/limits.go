@@ -47,6 +47,7 @@ func Limits() []Limit {
 		{"Bodies of all requests in progress", fmt.Sprintf("%d MiB", maxBodies>>20), "the request waits; after " + callTimeout.String() + " 429 `TooManyRequests`"},
 		{"Duration of a request that is not a stream", callTimeout.String(), "an error with the operation that did not complete"},
 		{"Duration of a request to remove images", removalTimeout.String(), "as above"},
+		{"Duration of a request to log in to a registry", loginTimeout.String(), "as above"},
 		{"Time in which a client must read a response, or the next lines of a stream", writeTimeout.String(), "the connection is closed"},
 		{"Time without a request", idleTimeout.String(), "the connection is closed"},
 	}

@@ -30,6 +30,8 @@ const (
 	callTimeout = time.Minute
 	// removalTimeout is the same for the removal of images, which deletes files from the disk.
 	removalTimeout = 15 * time.Minute
+	// loginTimeout is the same for a login, which asks a registry and may run a credential helper.
+	loginTimeout = 2 * time.Minute
 	// historyLimit bounds reading the events of a pod from disk.
 	historyLimit = 5 * time.Second
 	// maxBody is the maximum size of a request. It is larger than a pod file of maximum size as a JSON string with every character escaped.

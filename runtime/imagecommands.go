@@ -6,6 +6,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
@@ -53,6 +54,19 @@ func (i *Images) SetVerification(p *signature.Policy) { i.store.SetVerification(
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {
 	return i.store.Export(enginecall.Context(ctx), w, records...)
 }
+
+// Login checks and saves credentials for a registry, see [image.Store.Login].
+func (i *Images) Login(ctx context.Context, registry string, l credentials.Login) error {
+	return i.store.Login(ctx, registry, l)
+}
+
+// Logout deletes the credentials for a registry, see [image.Store.Logout].
+func (i *Images) Logout(ctx context.Context, registry string) error {
+	return i.store.Logout(ctx, registry)
+}
+
+// SetPullBandwidth changes the limit of all pulls, see [image.Store.SetBandwidth].
+func (r *Runtime) SetPullBandwidth(bytesPerSecond int64) { r.images.SetBandwidth(bytesPerSecond) }
 
 // Requested returns the records of the images that a person requested, see [image.Store.Requested].
 func (i *Images) Requested(ctx context.Context) (map[string]bool, error) {

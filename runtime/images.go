@@ -31,8 +31,10 @@ func (r *Runtime) PullImage(
 	if err != nil {
 		return none, imageFailure(ctx, err)
 	}
-	report := func(p image.Progress) { progress(lifecycle.Progress{Done: p.Bytes, Total: p.TotalBytes}) }
-	scope := r.images.In(pod.ArchivesOf(c)...)
+	report := func(p image.Progress) {
+		progress(lifecycle.Progress{Done: p.Bytes, Total: p.TotalBytes, MissingSecrets: p.MissingSecrets})
+	}
+	scope := r.images.In(pod.ArchivesOf(c)...).Using(r.pullSecrets(pod))
 	img, err := scope.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)
 	if err != nil {
 		return none, withArchives(pullFailure(ctx, err), held)

@@ -6,7 +6,6 @@ import "strings"
 // is accepted because it has no effect. Fields of containers include those of
 // init containers. Every other value is an error, never ignored.
 var notSupportedYet = []string{
-	"imagePullSecrets=[]",
 	"runtimeClassName",
 }
 

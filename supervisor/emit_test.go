@@ -103,6 +103,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			event.PodAccepted, event.SandboxReady, event.ImagePulling, event.ImagePulled, event.ContainerStarted,
 			event.ContainerSucceeded, event.PodSucceeded, event.PodRemoved,
 		}},
+		{"pull secret missing", with(func(p *spec.Pod, _ *spec.Container) { p.ImagePullSecrets = []spec.ObjectReference{{Name: "none"}} }), nil, nil, emitted{event.PullSecretsMissing}},
 		{"archive imported, with another image of a name", with(func(p *spec.Pod, c *spec.Container) { p.ImageArchives, c.Image = []string{"a.tar"}, "shadowed" }), nil, nil, emitted{event.ImageImporting, event.ImageShadowed}},
 		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{event.ContainerFailed, event.ContainerBackOff, event.ImagePresent}},
 		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{event.PodFailed}},
@@ -286,14 +287,12 @@ func (c *scenario) run(t *testing.T) map[event.Kind]bool {
 // table, or the test has an explanation.
 func TestKubeletReasons(t *testing.T) {
 	const (
-		noPull    = "imagePullSecrets are not supported"
 		noCluster = "not supported on a single host"
 		noResize  = "in-place resize is not supported"
 	)
 	absent := map[string]string{
-		"FailedToRetrieveImagePullSecret": noPull,
-		"FailedPodSandBoxStatus":          "emitted as EngineUnavailable or SandboxChanged",
-		"FailedSync":                      "each failure has an event of its own", "NetworkNotReady": "the network is created with the sandbox",
+		"FailedPodSandBoxStatus": "emitted as EngineUnavailable or SandboxChanged",
+		"FailedSync":             "each failure has an event of its own", "NetworkNotReady": "the network is created with the sandbox",
 		"FailedCreatePodContainer": "emitted as FailedCreatePodSandBox", "ExceededGracePeriod": "emitted as Killing, with the type Warning",
 		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize, "ResizeInfeasible": noResize,
 		"ResizeError": noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,

@@ -37,6 +37,7 @@ func TestE2EScripts(t *testing.T) {
 			if err := setupScript(env); err != nil {
 				return err
 			}
+			env.Values[registriesKey{}] = map[string]func(){}
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
 			env.Defer(func() { // a script that failed may not have stopped its daemon
 				stop := exec.Command(filepath.Join(bin, "podstead"), "daemon", "stop", "--pods")

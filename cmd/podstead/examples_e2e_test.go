@@ -79,6 +79,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64":                       {before: pulledForeign},
 	"podstead load -i shop.tar":                                                                   {before: exported},
 	"docker save nginx:1.27 | podstead load":                                                      {before: pulled},
+	"podstead logout registry.example.com":                                                        {before: "podstead login registry.example.com -u robot --password-stdin <token"},
 	"podstead rm web":                                                                             {before: "podstead stop web"},
 	"podstead daemon --engine-cgroup-driver systemd":                                              {before: "podstead daemon stop", until: "daemon ready"},
 	"podstead daemon --policy-pod-security baseline":                                              {before: "podstead daemon stop", until: "daemon ready"},
@@ -168,6 +169,7 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 		"site.conf":       "listen 8080\n",
 		"data":            "data\n",
 		"data.sql":        "create\n",
+		"token":           "planted\n",
 		"job.toml":        "restartPolicy = \"Never\"\n" + container("app", "echo done"),
 		"batch.toml":      "restartPolicy = \"Never\"\n" + container("app", "echo done"),
 		"pods/cache.toml": "terminationGracePeriodSeconds = 1\n" + container("app", runs),
@@ -198,6 +200,7 @@ done
 		"../bin/nano":    "#!/bin/sh\nexec sed -i 's/EDITION=[0-9]/EDITION=8/' \"$1\"\n",
 		"../bin/kubectl": "#!/bin/sh\nexec cat manifest.yaml\n",
 		"../bin/docker":  "#!/bin/sh\nexec podstead image export docker.io/library/$2 -o -\n",
+		"../bin/pass":    "#!/bin/sh\necho planted\n",
 		"../bin/ssh":     "#!/bin/sh\nshift\nexec \"$@\"\n",
 	} {
 		path, mode := filepath.Join(shell.Dir, name), fs.FileMode(0o644)

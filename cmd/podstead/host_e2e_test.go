@@ -210,10 +210,12 @@ func pageRegistry(t *testing.T, certs string) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	dir := filepath.Join(certs, "docker.io")
 	hosts := fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", server.URL, server.URL)
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(hosts), 0o644)); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"docker.io", "registry.example.com"} {
+		dir := filepath.Join(certs, name)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(hosts), 0o644)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

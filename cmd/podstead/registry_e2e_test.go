@@ -35,11 +35,7 @@ func startRegistry(ts *testscript.TestScript, _ bool, _ []string) {
 	config := filepath.Join(dir, "config.yml")
 	text := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n", dir, host)
 	ts.Check(os.WriteFile(config, []byte(text), 0o600))
-	program, err := exec.LookPath("docker-registry")
-	if err != nil {
-		program = filepath.Join(ts.Getenv("REPO"), ".cache/debian/usr/bin/docker-registry")
-	}
-	cmd := exec.Command(program, "serve", config)
+	cmd := exec.Command(registryProgram(ts), "serve", config)
 	if err := cmd.Start(); err != nil {
 		ts.Fatalf("start docker-registry: %v (run .ci/deps test)", err)
 	}
@@ -121,5 +117,6 @@ func send(ts *testscript.TestScript, method, url, mediaType string, body []byte)
 
 // imageCommands are the commands of scripts that use a registry.
 var imageCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"registry": startRegistry, "push": pushImage, "push-archive": pushArchive, "keygen": newSigningKey, "sign": signImage,
+	"registry": startRegistry, "another": anotherRegistry, "unregistry": stopRegistry,
+	"push": pushImage, "push-archive": pushArchive, "keygen": newSigningKey, "sign": signImage,
 }

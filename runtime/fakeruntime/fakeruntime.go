@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/podstead/podstead/internal/attach"
@@ -147,6 +148,17 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	return found, err
 }
 
+// missingSecrets returns the pull secrets that are not in the pod file: the host has no others.
+func missingSecrets(pod *spec.Pod) string {
+	var missing []string
+	for _, ref := range pod.ImagePullSecrets {
+		if !slices.ContainsFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == ref.Name }) {
+			missing = append(missing, ref.Name)
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
 // PullImage makes the image of a container available. It is pulled if the policy requires it. A pod with archives gets all its
 // images from them.
 func (r *Runtime) PullImage(
@@ -161,7 +173,7 @@ func (r *Runtime) PullImage(
 	r.mu.Unlock()
 	here := len(pod.ImageArchives) > 0 || present && c.ImagePullPolicy != spec.PullAlways
 	if !here && c.ImagePullPolicy != spec.PullNever {
-		progress(lifecycle.Progress{})
+		progress(lifecycle.Progress{MissingSecrets: missingSecrets(pod)})
 	}
 	if r.options.Fetch != nil && (!here || len(pod.ImageArchives) > 0) {
 		if err := r.options.Fetch(ctx, pod, a.Container, progress); err != nil {

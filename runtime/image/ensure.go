@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
@@ -96,13 +97,19 @@ func (s Scope) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy
 	return img, err == nil, ctx.Err()
 }
 
-// pullShared pulls an image, or joins a pull of it.
-func (s *Store) pullShared(ctx context.Context, ref, name string, progress func(Progress)) (Image, error) {
+// pullShared pulls an image, or joins a pull of it with the same credentials.
+func (s Scope) pullShared(ctx context.Context, ref, name string, progress func(Progress)) (Image, error) {
+	ring, missing, missingErr := s.keyring()
 	if progress != nil {
-		progress(Progress{})
+		progress(Progress{MissingSecrets: strings.Join(missing, ", ")})
 	}
-	pull := func(ctx context.Context, report func(Progress)) (Image, error) { return s.pull(ctx, name, report) }
-	img, err := s.flights.do(ctx, "pull "+name, pull, progress)
+	pull := func(ctx context.Context, report func(Progress)) (Image, error) {
+		return s.pull(ctx, name, ring, report)
+	}
+	img, err := s.flights.do(ctx, "pull "+name+keyOf(ring, name), pull, progress)
+	if err != nil && missingErr != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w (%w)", err, missingErr)
+	}
 	if err != nil {
 		return Image{}, fail(ctx, ReasonPull, "pull image", ref, err)
 	}
@@ -135,7 +142,7 @@ func neverPull(ref string, damage error) error {
 }
 
 // use returns an image of this host, unpacked, if the policy for signatures admits it.
-func (s *Store) use(ctx context.Context, rec images.Image) (Image, error) {
+func (s Scope) use(ctx context.Context, rec images.Image) (Image, error) {
 	rec, err := s.admit(ctx, rec)
 	if err != nil {
 		return Image{}, err

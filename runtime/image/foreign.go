@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/platforms"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -86,7 +87,12 @@ func (s *Store) pullForeign(ctx context.Context, name string, p Platform, report
 		return Image{}, err
 	}
 	err = s.leased(ctx, workForeign+p.Record(name), resume, func(ctx context.Context) error {
-		target, err := s.fetchForeign(ctx, name, p, report, b, m)
+		var target ocispec.Descriptor
+		a := &access{store: s, name: name, ring: &credentials.Keyring{}, meter: m}
+		err := a.try(ctx, func(r remotes.Resolver) (err error) {
+			target, err = s.fetchForeign(ctx, name, p, r, report, b)
+			return err
+		})
 		if err != nil {
 			return b.explain(err)
 		}
@@ -104,10 +110,8 @@ func (s *Store) pullForeign(ctx context.Context, name string, p Platform, report
 
 // fetchForeign fetches the content of an image for a platform.
 func (s *Store) fetchForeign(
-	ctx context.Context, name string, p Platform, report func(Progress), b *budget, m *meter,
+	ctx context.Context, name string, p Platform, resolver remotes.Resolver, report func(Progress), b *budget,
 ) (target ocispec.Descriptor, err error) {
-	resolver, release := s.resolver(ctx, m)
-	defer release()
 	resolver, signed, err := s.pin(ctx, resolver, name, p.matcher)
 	if err != nil {
 		return target, err

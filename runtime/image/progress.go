@@ -20,6 +20,8 @@ type Progress struct {
 	Bytes, TotalBytes int64
 	Layers            int // complete layers
 	TotalLayers       int
+	// MissingSecrets are the names of the pull secrets that cannot be used, separated by commas; only in the first progress of a pull.
+	MissingSecrets string
 }
 
 // tracker records the parts of an image while it is pulled.

@@ -10,9 +10,12 @@ import (
 	"github.com/containerd/containerd/v2/core/diff"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/containerd/v2/core/remotes"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/runtime/image/credentials"
 )
 
 const (
@@ -26,8 +29,14 @@ const (
 	cleanupTimeout = 10 * time.Second
 )
 
-// pull pulls an image by its full name and unpacks it.
-func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (Image, error) {
+// pull pulls an image by its full name and unpacks it. It uses the credentials of a pod, and those of the host. Pulls of a name with different
+// credentials share a lease and its partial content, so they run one after the other.
+func (s *Store) pull(ctx context.Context, name string, ring *credentials.Keyring, report func(Progress)) (Image, error) {
+	unlock, err := s.names.Lock(ctx, name)
+	if err != nil {
+		return Image{}, err
+	}
+	defer unlock()
 	m := &meter{}
 	release, err := s.pulls.hold(ctx, m)
 	if err != nil {
@@ -40,8 +49,11 @@ func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (I
 	}
 	var pulled containerd.Image
 	err = s.leased(ctx, workPull+name, resume, func(ctx context.Context) error {
-		pulled, err = s.pullLeased(withBudget(ctx, b), name, report, b, m)
-		return b.explain(err)
+		a := &access{store: s, name: name, ring: ring, meter: m}
+		return b.explain(a.try(ctx, func(r remotes.Resolver) (err error) {
+			pulled, err = s.pullLeased(withBudget(ctx, b), name, r, report, b)
+			return err
+		}))
 	})
 	if err != nil {
 		return Image{}, err
@@ -51,9 +63,9 @@ func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (I
 	return img, err
 }
 
-func (s *Store) pullLeased(ctx context.Context, name string, report func(Progress), b *budget, m *meter) (containerd.Image, error) {
-	resolver, release := s.resolver(ctx, m)
-	defer release()
+func (s *Store) pullLeased(
+	ctx context.Context, name string, resolver remotes.Resolver, report func(Progress), b *budget,
+) (containerd.Image, error) {
 	resolver, signed, err := s.pin(ctx, resolver, name, s.platform)
 	if err != nil {
 		return nil, err

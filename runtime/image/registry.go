@@ -14,13 +14,24 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes"
 	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/containerd/v2/core/remotes/docker/config"
+
+	"github.com/podstead/podstead/runtime/image/credentials"
+	"github.com/podstead/podstead/runtime/image/registrylimit"
 )
 
-// resolver resolves images by containerd's hosts.toml convention. A registry on a loopback address may use plain HTTP. release
-// closes its idle connections.
-func (s *Store) resolver(ctx context.Context, m *meter) (r remotes.Resolver, release func()) {
+// resolver resolves images by containerd's hosts.toml convention, with credentials for the registry of the image. A registry on a loopback
+// address may use plain HTTP. release closes its idle connections.
+func (s *Store) resolver(ctx context.Context, a *access, login credentials.Login) (r remotes.Resolver, release func()) {
+	hosts, release := s.hosts(ctx, a, a.credentialsFor(ctx, login))
+	return docker.NewResolver(docker.ResolverOptions{Hosts: hosts}), release
+}
+
+// hosts returns the configured hosts of registries. release closes their idle connections.
+func (s *Store) hosts(
+	ctx context.Context, a *access, login func(host string) (string, string, error),
+) (hosts docker.RegistryHosts, release func()) {
 	var clients []*http.Client
-	opts := config.HostOptions{UpdateClient: func(c *http.Client) error {
+	opts := config.HostOptions{Credentials: login, UpdateClient: func(c *http.Client) error {
 		if _, done := c.Transport.(documents); done { // the client of another host with the same settings
 			return nil
 		}
@@ -28,8 +39,8 @@ func (s *Store) resolver(ctx context.Context, m *meter) (r remotes.Resolver, rel
 		if !ok {
 			return errors.New("registry client has no http.Transport")
 		}
-		limit(t, pace{stall: s.opts.StallTimeout, window: s.opts.RateWindow, meter: m})
-		c.Transport = documents{t}
+		limit(t, pace{stall: s.opts.StallTimeout, window: s.opts.RateWindow, meter: a.meter, bandwidth: &s.bandwidth})
+		c.Transport = documents{t, &s.quotas, a}
 		clients = append(clients, c)
 		return nil
 	}}
@@ -38,8 +49,7 @@ func (s *Store) resolver(ctx context.Context, m *meter) (r remotes.Resolver, rel
 	}
 	var guard localGuard
 	opts.UpdateClient = guard.protect(opts.UpdateClient)
-	r = docker.NewResolver(docker.ResolverOptions{Hosts: guard.hosts(config.ConfigureHosts(ctx, opts))})
-	return r, func() {
+	return a.learnServer(guard.hosts(config.ConfigureHosts(ctx, opts))), func() {
 		for _, c := range clients {
 			c.CloseIdleConnections()
 		}
@@ -48,9 +58,10 @@ func (s *Store) resolver(ctx context.Context, m *meter) (r remotes.Resolver, rel
 
 // pace is how fast a registry must be.
 type pace struct {
-	stall  time.Duration // within which a byte must arrive
-	window time.Duration // within which minRate must be reached
-	meter  *meter        // counts what arrives
+	stall     time.Duration // within which a byte must arrive
+	window    time.Duration // within which minRate must be reached
+	meter     *meter        // counts what arrives
+	bandwidth *registrylimit.Bandwidth
 }
 
 // minRate is the least mean rate of a connection, in bytes per second.
@@ -70,22 +81,40 @@ func limit(t *http.Transport, p pace) {
 		if err != nil {
 			return nil, err
 		}
-		return &pacedConn{Conn: c, pace: p}, nil
+		closed, stop := context.WithCancel(context.WithoutCancel(ctx))
+		return &pacedConn{Conn: c, pace: p, closed: closed, stop: stop}, nil
 	}
 }
 
 // pacedConn is a connection whose reads fail if no data arrives for the stall timeout, or too little data in the window. Only the time
-// counts in which somebody waits for data.
+// counts in which somebody waits for data. What was read waits for the bandwidth limit.
 type pacedConn struct {
 	net.Conn
 	pace
+
+	closed context.Context //nolint:containedctx // canceled by Close, which ends the wait for the bandwidth limit
+	stop   context.CancelFunc
 
 	mu     sync.Mutex
 	waited time.Duration
 	got    int64
 }
 
+// Close closes the connection.
+func (c *pacedConn) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}
+
 func (c *pacedConn) Read(b []byte) (int, error) {
+	n, err := c.read(c.bandwidth.Part(b))
+	if werr := c.bandwidth.Wait(c.closed, n); werr != nil && err == nil {
+		err = net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *pacedConn) read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.stall)); err != nil {
 		return 0, err
 	}
@@ -121,11 +150,35 @@ func (c *pacedConn) Write(b []byte) (int, error) {
 const maxHeader = 1 << 20
 
 // documents bounds the bodies of all responses but blobs, whose descriptors have a size, also where a registry redirects to them. containerd decodes tokens of any size, and reads
-// manifests of any size to compute their digest.
-type documents struct{ *http.Transport }
+// manifests of any size to compute their digest. It also waits while a registry wants no requests.
+type documents struct {
+	*http.Transport
 
-// RoundTrip sends a request.
+	quotas *registrylimit.Quotas
+	access *access
+}
+
+// maxQuotaRetries is how often a request is repeated that a registry has delayed.
+const maxQuotaRetries = 2
+
+// RoundTrip sends a request when the registry accepts it. A request with a body, which asks for a token, is not repeated.
 func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
+	for retries := 0; ; retries++ {
+		if err := d.quotas.Wait(r.Context(), r.URL.Host); err != nil {
+			return nil, err
+		}
+		resp, err := d.roundTrip(r)
+		d.access.sent(r, resp)
+		if err != nil || !d.quotas.Note(r.URL.Host, resp) || retries == maxQuotaRetries || r.Body != nil {
+			return resp, err
+		}
+		if err := resp.Body.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (d documents) roundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := d.Transport.RoundTrip(r)
 	first := r
 	for first.Response != nil { // the redirect that caused the request

@@ -16,7 +16,8 @@ import (
 // an archive that contains docker.io/library/nginx:1. Names of pulled images are known to all pods.
 type Scope struct {
 	*Store
-	archives []string // paths
+	archives []string    // paths
+	secrets  PullSecrets // nil: none
 }
 
 // In returns the scope of a pod that lists these archives. A name in a later archive takes precedence over the same name in an earlier one,

@@ -209,7 +209,7 @@ func nameOf(record string) string {
 // admit checks an image of this host before it is used. An image that was stored before it had to be signed is verified with the signatures in
 // the registry of its name. It returns the record, whose target may have changed from an index to its manifest that is signed. The error is
 // an [*Error], or that of ctx.
-func (s *Store) admit(ctx context.Context, rec images.Image) (images.Image, error) {
+func (s Scope) admit(ctx context.Context, rec images.Image) (images.Image, error) {
 	if s.admitted(ctx, rec) {
 		return rec, nil
 	}
@@ -219,11 +219,15 @@ func (s *Store) admit(ctx context.Context, rec images.Image) (images.Image, erro
 		err := rule.Refuse("no signature of %s found, import the archive again with its signature", rec.Target.Digest)
 		return rec, fail(ctx, ReasonSignature, "verify image", name, err)
 	}
+	ring, _, missingErr := s.keyring()
 	verify := func(ctx context.Context, _ func(Progress)) (Image, error) {
-		v, err := s.verifyStored(ctx, name, rec.Target)
+		v, err := s.verifyStored(ctx, name, ring, rec.Target)
 		return Image{Target: v.target}, err
 	}
-	img, err := s.flights.do(ctx, "verify "+name+"@"+rec.Target.Digest.String(), verify, nil)
+	img, err := s.flights.do(ctx, "verify "+name+"@"+rec.Target.Digest.String()+keyOf(ring, name), verify, nil)
+	if err != nil && missingErr != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w (%w)", err, missingErr)
+	}
 	if err != nil {
 		return rec, fail(ctx, ReasonPull, "verify image", name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
@@ -70,21 +71,22 @@ func (s *Store) pin(
 	return pinned{r, resolved, v.target}, v, nil
 }
 
-// verifyStored verifies an image of this host with the signatures in its registry.
-func (s *Store) verifyStored(ctx context.Context, name string, target ocispec.Descriptor) (verdict, error) {
+// verifyStored verifies an image of this host with the signatures in its registry. It uses the credentials of a pull.
+func (s *Store) verifyStored(ctx context.Context, name string, ring *credentials.Keyring, target ocispec.Descriptor) (v verdict, err error) {
 	m := &meter{}
 	release, err := s.pulls.hold(ctx, m)
 	if err != nil {
 		return verdict{}, err
 	}
 	defer release()
-	resolver, closeResolver := s.resolver(ctx, m)
-	defer closeResolver()
 	ctx, cancel := s.signatureTimeout(ctx)
 	defer cancel()
 	rule, repo := s.rule(name)
-	stored := &storedSource{registrySource{resolver: resolver, rule: &rule, name: name, repo: repo}, s}
-	v, err := s.approve(ctx, name, target, s.platform, stored)
+	a := &access{store: s, name: name, ring: ring, meter: m}
+	err = a.try(ctx, func(r remotes.Resolver) (err error) {
+		v, err = s.approve(ctx, name, target, s.platform, &storedSource{registrySource{resolver: r, rule: &rule, name: name, repo: repo}, s})
+		return err
+	})
 	if err != nil {
 		return v, inTime(ctx, err)
 	}

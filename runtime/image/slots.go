@@ -16,6 +16,15 @@ const slotRate = 16 << 10
 type slots struct {
 	free     *semaphore.Weighted
 	interval time.Duration // between measurements of progress
+	limit    func() int64  // bytes per second that all work may have; nil: unlimited
+}
+
+// rate is the rate below which work gives up its slot. With a low limit for all work, it is a part of that.
+func (s *slots) rate() int64 {
+	if s.limit == nil {
+		return slotRate
+	}
+	return min(slotRate, s.limit()/16)
 }
 
 // hold waits for a slot. release must be called when the work is done. The slot is free before that if the meter counts too little.
@@ -27,7 +36,7 @@ func (s *slots) hold(ctx context.Context, m *meter) (release func(), err error) 
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		defer s.free.Release(1)
-		m.watch(ctx, s.interval)
+		m.watch(ctx, s.interval, s.rate)
 	})
 	return func() { cancel(); watch.Wait() }, nil
 }
@@ -37,11 +46,10 @@ type meter struct{ bytes atomic.Int64 }
 
 func (m *meter) add(n int64) { m.bytes.Add(n) }
 
-// watch returns when less than slotRate was counted for an interval, or when ctx is cancelled.
-func (m *meter) watch(ctx context.Context, interval time.Duration) {
+// watch returns when less than the rate, in bytes per second, was counted for an interval, or when ctx is cancelled.
+func (m *meter) watch(ctx context.Context, interval time.Duration, rate func() int64) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	least := int64(interval.Seconds() * slotRate)
 	for last := int64(0); ; {
 		select {
 		case <-ctx.Done():
@@ -49,7 +57,7 @@ func (m *meter) watch(ctx context.Context, interval time.Duration) {
 		case <-tick.C:
 		}
 		now := m.bytes.Load()
-		if now-last < least {
+		if now-last < int64(interval.Seconds()*float64(rate())) {
 			return
 		}
 		last = now

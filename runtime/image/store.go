@@ -33,6 +33,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/runtime/image/credentials"
+	"github.com/podstead/podstead/runtime/image/registrylimit"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
@@ -51,6 +53,10 @@ type Options struct {
 	MaxParallelPulls int
 	// CertsDir contains a directory for each registry with its hosts.toml, as in containerd. Empty means none.
 	CertsDir string
+	// Credentials is the credentials file of the host. Nil means none.
+	Credentials *credentials.File
+	// Bandwidth is the limit of all pulls together in bytes per second. Zero means unlimited. See [Store.SetBandwidth].
+	Bandwidth int64
 	// MaxUnpackedSize is how many bytes an image may have when it is unpacked, and an archive when it is decompressed. The default is half
 	// of the free space of the disk that contains the directory Disk, if that is set, when the work begins.
 	MaxUnpackedSize int64
@@ -77,8 +83,12 @@ type Store struct {
 	archives keyedmutex.Mutex // by prefix of records; held during an import
 	kept     keyedmutex.Mutex // by pod; held while the kept images are changed
 	reads    reads
+	names    keyedmutex.Mutex                 // by image; held during a pull
 	policy   atomic.Pointer[signature.Policy] // of signatures
 	flights  flights
+
+	bandwidth registrylimit.Bandwidth
+	quotas    registrylimit.Quotas
 }
 
 // New returns a store that uses the services of engine, which must outlive it. Close the store after use.
@@ -94,6 +104,9 @@ func New(engine *containerd.Client, opts Options) *Store {
 	}
 	if opts.RateWindow <= 0 {
 		opts.RateWindow = time.Minute
+	}
+	if opts.Credentials == nil {
+		opts.Credentials = &credentials.File{}
 	}
 	register()
 	newSlots := func(n int) slots { return slots{free: semaphore.NewWeighted(int64(n)), interval: opts.RateWindow / 6} }
@@ -116,9 +129,14 @@ func New(engine *containerd.Client, opts Options) *Store {
 		pulls:    newSlots(opts.MaxParallelPulls),
 		imports:  newSlots(maxParallelImports),
 	}
+	s.pulls.limit = s.bandwidth.Rate
+	s.SetBandwidth(opts.Bandwidth)
 	s.SetVerification(opts.Verification)
 	return s
 }
+
+// SetBandwidth changes the limit of all pulls together, in bytes per second, also of those in progress; 0: unlimited.
+func (s *Store) SetBandwidth(bytesPerSecond int64) { s.bandwidth.Set(bytesPerSecond) }
 
 // Close cancels all pulls and waits for them to return. Partial downloads are kept for the next store. Afterwards Ensure fails.
 func (s *Store) Close() { s.flights.close() }

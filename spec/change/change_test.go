@@ -78,7 +78,7 @@ func TestPairs(t *testing.T) {
 		if r.Field == "containers[].name" {
 			continue // a container that is removed and another one that is added
 		}
-		if slices.ContainsFunc([]string{"waitFor", "imagePullSecrets", "runtimeClassName"},
+		if slices.ContainsFunc([]string{"waitFor", "runtimeClassName"},
 			func(field string) bool { return r.Field == field }) && !seen[r.Field+" "+r.Effect.String()] {
 			continue // not supported yet
 		}

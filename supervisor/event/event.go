@@ -76,6 +76,7 @@ const (
 	RemovalFailed            Kind = "RemovalFailed"
 	ImageImporting           Kind = "ImageImporting"
 	ImagePulling             Kind = "ImagePulling"
+	PullSecretsMissing       Kind = "PullSecretsMissing"
 	ImagePulled              Kind = "ImagePulled"
 	ImagePresent             Kind = "ImagePresent"
 	ImageShadowed            Kind = "ImageShadowed"
@@ -225,6 +226,7 @@ func requests() []Entry {
 // troubles are the entries of what the supervision of pods depends on.
 func troubles() []Entry {
 	return []Entry{
+		{PullSecretsMissing, "FailedToRetrieveImagePullSecret", Warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
 		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
 		{StateDurable, "StateDurable", Normal, "Pod state can be saved again", nil, nil, false},
 		{JournalNotDurable, "JournalNotDurable", Warning, "Failed to save events, they would be lost if the daemon restarts: {error}", []string{"error"}, nil, false},

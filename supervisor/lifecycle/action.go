@@ -107,6 +107,8 @@ type Progress struct {
 	Archive string `json:"archive,omitempty"` // path of the image archive that is being imported; empty: an image is being pulled
 	Done    int64  `json:"done"`
 	Total   int64  `json:"total"` // 0: not known yet
+	// MissingSecrets are the pull secrets that cannot be used, separated by commas; only when the pull begins.
+	MissingSecrets string `json:"-"`
 }
 
 func (a PullImage) issued(f *Facts, at Instant) {

@@ -19,8 +19,12 @@ type Images struct {
 	// OnPrune is called by Prune when the images are removed; nil: not called. Its error is that of Prune.
 	OnPrune func(ctx context.Context) error
 
+	// Logins are the passwords by registry and user name that Login accepts, as "registry user".
+	Logins map[string]string
+
 	mu       sync.Mutex
 	list     []api.Image
+	loggedIn []string
 	onExport func() error
 }
 
@@ -54,6 +58,29 @@ func (i *Images) find(name string) (api.Image, error) {
 		}
 	}
 	return api.Image{}, &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no such image %q", name), Hint: "list images with podstead image ls"}
+}
+
+// Login accepts the credentials in Logins.
+func (i *Images) Login(_ context.Context, q api.LoginRequest) (string, error) {
+	if want, ok := i.Logins[q.Registry+" "+q.Username]; !ok || want != q.Password {
+		return "", &api.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("log in to %q: unauthorized: incorrect user name or password", q.Registry)}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.loggedIn = append(i.loggedIn, q.Registry)
+	return q.Registry, nil
+}
+
+// Logout forgets a login.
+func (i *Images) Logout(_ context.Context, registry string) (string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := slices.Index(i.loggedIn, registry)
+	if n < 0 {
+		return "", &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("log out of %q: not logged in", registry)}
+	}
+	i.loggedIn = slices.Delete(i.loggedIn, n, n+1)
+	return registry, nil
 }
 
 // Inspect returns an image with two steps in its history.

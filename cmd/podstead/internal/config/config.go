@@ -68,8 +68,10 @@ type Images struct {
 	GCLowPercent     int64         `json:"gcLowPercent"`
 	CertsDir         string        `json:"certsDir"`
 	// Verify are the rules for signatures, and VerifyDefault is the type for images without a rule.
-	Verify        []VerifyRule `json:"verify,omitempty"`
-	VerifyDefault string       `json:"verifyDefault"`
+	Verify        []VerifyRule  `json:"verify,omitempty"`
+	VerifyDefault string        `json:"verifyDefault"`
+	AuthFile      string        `json:"authFile"`     // by default in ConfigDir
+	MaxBandwidth  spec.Quantity `json:"maxBandwidth"` // of all pulls, in bytes per second; 0: unlimited
 }
 
 // ContainerLog configures the logs of containers.

@@ -20,6 +20,8 @@ const (
 	socketName = "podstead.sock"
 	// podsName is the default name of the pods directory in the configuration directory.
 	podsName = "pods.d"
+	// authName is the default name of the credentials file in the configuration directory.
+	authName = "auth.json"
 )
 
 // NoSocket is the value of a socket that the daemon does not have.
@@ -78,6 +80,9 @@ func Load(from Sources) (*Config, error) {
 	}
 	if c.Pods.Dir == "" {
 		c.Pods.Dir = filepath.Join(c.ConfigDir, podsName)
+	}
+	if c.Images.AuthFile == "" {
+		c.Images.AuthFile = filepath.Join(c.ConfigDir, authName)
 	}
 	return c, nil
 }

@@ -53,6 +53,9 @@ func pathSettings() []Setting {
 
 // engineSettings returns the settings of the container engine, the network and images.
 func engineSettings() []Setting {
+	auth := supported("images.authFile", "", "file with credentials for registries, in the format of Docker's config.json, mode 0600", absolute,
+		func(c *Config) any { return &c.Images.AuthFile })
+	auth.DefaultHelp = authName + " in the configuration directory"
 	return []Setting{
 		reloads(supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
 			func(c *Config) any { return &c.Engine.IdleTimeout })),
@@ -77,6 +80,9 @@ func engineSettings() []Setting {
 			func(c *Config) any { return &c.Images.CertsDir }),
 		reloads(supported("images.verifyDefault", "accept", "images that no rule of images.verify is for: accept, reject", oneOf(verifyTypes()...),
 			func(c *Config) any { return &c.Images.VerifyDefault })),
+		auth,
+		reloads(supported("images.maxBandwidth", "0", "bytes per second that all pulls together may receive, at least 4Ki; 0 for unlimited",
+			zeroOr(atLeast(4<<10)), func(c *Config) any { return &c.Images.MaxBandwidth })),
 		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
 		unsupported("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
 	}

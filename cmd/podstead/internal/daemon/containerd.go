@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 )
@@ -49,6 +50,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		Images: image.Options{
 			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(), CertsDir: c.Images.CertsDir,
 			Verification: verification,
+			Credentials:  &credentials.File{Path: c.Images.AuthFile}, Bandwidth: c.Images.MaxBandwidth.Value(),
 		},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
 		LogTotalMaxSize: c.ContainerLog.TotalMaxSize.Value(), LogDriver: spec.LogDriver(c.ContainerLog.Driver),

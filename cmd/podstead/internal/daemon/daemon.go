@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, s, rt)), unfollow())
+	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, rt, s)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()

@@ -21,6 +21,8 @@ import (
 type reloader struct {
 	o          *Options
 	supervisor *supervisor.Supervisor
+	// bandwidth changes the limit of pulls in bytes per second; nil: the runtime pulls nothing.
+	bandwidth func(int64)
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 	// images take the policy for signatures; nil: the runtime does not manage images.
@@ -28,12 +30,15 @@ type reloader struct {
 	policy *signature.Policy
 }
 
-func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor, rt Runtime) *reloader {
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor) *reloader {
 	r := &reloader{o: o, supervisor: s}
 	if i, ok := rt.(imageRuntime); ok {
 		r.images = i.Images()
 	}
 	r.policy, _ = loaded.Verification() // the engine was started with it
+	if pulls, ok := rt.(interface{ SetPullBandwidth(bytesPerSecond int64) }); ok {
+		r.bandwidth = pulls.SetPullBandwidth
+	}
 	r.config.Store(loaded)
 	return r
 }
@@ -81,6 +86,9 @@ func (r *reloader) reload() {
 		r.images.SetVerification(verification)
 	}
 	r.config.Store(merged)
+	if r.bandwidth != nil {
+		r.bandwidth(merged.Images.MaxBandwidth.Value())
+	}
 	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
 	changes := "nothing changed"
 	if len(changed) > 0 {

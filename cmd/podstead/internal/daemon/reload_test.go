@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -62,10 +63,15 @@ func TestReload(t *testing.T) {
 	}
 	policy := c.Policy.Admission()
 	ctx, cancel := context.WithCancel(t.Context())
+	var bandwidth atomic.Int64
+	start := func(ctx context.Context, c *config.Config, log *slog.Logger) (daemon.Runtime, error) {
+		rt, err := h.start(ctx, c, log)
+		return limitedRuntime{rt, &bandwidth}, err
+	}
 	reload, ready, result := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
 		result <- daemon.Run(ctx, daemon.Options{
-			Config: c, Start: h.start, Version: api.Version{Policy: api.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Config: c, Start: start, Version: api.Version{Policy: api.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 			Reload: reload, Load: load,
 		})
 	}()
@@ -122,9 +128,25 @@ func TestReload(t *testing.T) {
 			t.Errorf("policy %+v, %v, want %s", v.Policy, err, step.level)
 		}
 	}
+	if got := reloaded("[images]\nmaxBandwidth = \"64Ki\"\n"); !strings.Contains(got, "images.maxBandwidth") || bandwidth.Load() != 64<<10 {
+		t.Errorf("events %q, bandwidth %d", got, bandwidth.Load())
+	}
+	reloaded("[policy]\npodSecurity = \"restricted\"\n")
+	if got := bandwidth.Load(); got != 0 {
+		t.Errorf("bandwidth %d without a limit", got)
+	}
 	if _, err := h.client.Create(t.Context(), web()); err == nil {
 		t.Error("a pod that violates the new policy is accepted")
 	}
 	cancel()
 	await(t, result)
 }
+
+// limitedRuntime records the bandwidth of pulls.
+type limitedRuntime struct {
+	daemon.Runtime
+
+	bandwidth *atomic.Int64
+}
+
+func (r limitedRuntime) SetPullBandwidth(n int64) { r.bandwidth.Store(n) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -26,6 +27,8 @@ type Store interface {
 	Detail(ctx context.Context, record string) (image.Detail, error)
 	Platform(text string) (string, error)
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
+	Login(ctx context.Context, registry string, l credentials.Login) error
+	Logout(ctx context.Context, registry string) error
 	Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Requested(ctx context.Context) (map[string]bool, error)
@@ -298,8 +301,12 @@ func failure(operation, name string, err error) error {
 		e.Status, e.Reason = http.StatusBadGateway, api.ErrorReason(cause.Reason)
 		e.Message = strings.TrimSpace(operation+" "+quote(name)) + ": " + cmp.Or(cause.Err, error(cause)).Error()
 	}
-	if image.IsNotFound(err) {
+	switch {
+	case image.IsNotFound(err):
 		e.Status = http.StatusNotFound
+	case image.IsUnauthorized(err):
+		registry, _, _ := strings.Cut(name, "/")
+		e.Hint = "log in with podstead login " + registry
 	}
 	return e
 }

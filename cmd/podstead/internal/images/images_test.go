@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -28,6 +29,9 @@ type fakeStore struct {
 
 	requested map[string]bool
 	forget    map[string]error // by record
+
+	login          error
+	registry, user string // of the last login
 }
 
 func (s *fakeStore) Catalog(context.Context) ([]image.Entry, error) {
@@ -281,6 +285,44 @@ func TestPrunePartially(t *testing.T) {
 	wantStatus(t, err, http.StatusInternalServerError, "prune images: disk does not respond")
 	if want := []string{"docker.io/library/a:1"}; !cmp.Equal(names(removed.Items), want) || removed.Freed != 42 {
 		t.Errorf("removed %+v", removed)
+	}
+}
+
+func (s *fakeStore) Login(_ context.Context, registry string, l credentials.Login) error {
+	if s.login == nil {
+		s.registry, s.user = registry, l.Username
+	}
+	return s.login
+}
+
+func (s *fakeStore) Logout(_ context.Context, registry string) error {
+	if registry != s.registry {
+		return credentials.ErrNotLoggedIn
+	}
+	return s.login
+}
+
+func TestLogin(t *testing.T) {
+	s, _, host := newHost()
+	name, err := host.Login(t.Context(), api.LoginRequest{Registry: "https://index.docker.io/v1/", Username: "me", Password: "secret"})
+	if err != nil || name != "docker.io" || s.registry != "docker.io" || s.user != "me" {
+		t.Errorf("logged in to %q as %q: %q, %v", s.registry, s.user, name, err)
+	}
+	if name, err := host.Logout(t.Context(), "registry-1.docker.io"); err != nil || name != "docker.io" {
+		t.Errorf("logged out of %q, %v", name, err)
+	}
+	_, err = host.Logout(t.Context(), "other.example:5000")
+	wantStatus(t, err, http.StatusNotFound, `log out of "other.example:5000": not logged in`)
+	for _, bad := range []string{"host/path", "*.example", "http://", "user:pass@host"} {
+		_, err = host.Login(t.Context(), api.LoginRequest{Registry: bad})
+		wantStatus(t, err, http.StatusBadRequest, "must be HOST or HOST:PORT")
+	}
+	for cause, status := range map[error]int{
+		image.ErrUnauthorized: http.StatusForbidden, errors.New("refused"): http.StatusBadGateway, credentials.ErrFile: http.StatusInternalServerError,
+	} {
+		s.login = cause
+		_, err = host.Login(t.Context(), api.LoginRequest{Registry: "a.example"})
+		wantStatus(t, err, status, `log in to "a.example": `+cause.Error())
 	}
 }
 
