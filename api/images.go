@@ -38,6 +38,8 @@ type Image struct {
 	Generations []string `json:"generations,omitempty"`
 	// Requested is [ImagePulled] or [ImageImported] if a person has requested the image. Otherwise it is empty.
 	Requested string `json:"requested,omitempty"`
+	// File is the archive in an image directory that has the image, which is kept while the archive is there; empty: none.
+	File string `json:"file,omitempty"`
 	// Archive is true if the image is from the imageArchives of a pod. Only pods that list the archive see the name.
 	Archive bool `json:"archive,omitempty"`
 	// Foreign is true if the image is for another platform than that of the host. Pods do not see the name.
@@ -52,8 +54,8 @@ const (
 	ImageImported = "imported"
 )
 
-// Used reports whether the image is named by a pod or kept for a rollback.
-func (i *Image) Used() bool { return len(i.Pods) > 0 || len(i.Generations) > 0 }
+// Used reports whether the image is named by a pod, kept for a rollback, or in an archive of an image directory.
+func (i *Image) Used() bool { return len(i.Pods) > 0 || len(i.Generations) > 0 || i.File != "" }
 
 // ImageList is a list of images.
 type ImageList struct {

@@ -45,6 +45,24 @@ func (i *Images) Import(ctx context.Context, r io.Reader) ([]image.Image, error)
 	return i.store.Import(enginecall.Context(ctx), r)
 }
 
+// SetFiles sets the archives in the image directories, see [image.Store.SetFiles].
+func (i *Images) SetFiles(list []image.DirFile) { i.store.SetFiles(list) }
+
+// ImportDirFile imports an archive of an image directory, see [image.Store.ImportDirFile].
+func (i *Images) ImportDirFile(ctx context.Context, f image.DirFile, open func() (io.ReadCloser, error)) (list []image.Image, read bool, err error) {
+	return i.store.ImportDirFile(enginecall.Context(ctx), f, open)
+}
+
+// PublishFiles gives the names in archives to all pods, see [image.Store.PublishFiles].
+func (i *Images) PublishFiles(ctx context.Context) error {
+	return i.store.PublishFiles(enginecall.Context(ctx))
+}
+
+// Held returns the images that archives in the image directories hold, see [image.Store.Held].
+func (i *Images) Held(ctx context.Context) (map[string]string, error) {
+	return i.store.Held(enginecall.Context(ctx))
+}
+
 // Export writes images to an archive, see [image.Store.Export].
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {
 	return i.store.Export(enginecall.Context(ctx), w, records...)

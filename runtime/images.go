@@ -31,7 +31,9 @@ func (r *Runtime) PullImage(
 	if err != nil {
 		return none, imageFailure(ctx, err)
 	}
-	report := func(p image.Progress) { progress(lifecycle.Progress{Done: p.Bytes, Total: p.TotalBytes}) }
+	report := func(p image.Progress) {
+		progress(lifecycle.Progress{Archive: p.Archive, Done: p.Bytes, Total: p.TotalBytes})
+	}
 	scope := r.images.In(pod.ArchivesOf(c)...)
 	img, err := scope.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)
 	if err != nil {

@@ -20,6 +20,8 @@ type Progress struct {
 	Bytes, TotalBytes int64
 	Layers            int // complete layers
 	TotalLayers       int
+	// Archive is the path of the archive in an image directory that a pod waits for; empty: it waits for a pull.
+	Archive string
 }
 
 // tracker records the parts of an image while it is pulled.

@@ -65,6 +65,8 @@ type Images struct {
 	GCHighPercent    int64         `json:"gcHighPercent"`
 	GCLowPercent     int64         `json:"gcLowPercent"`
 	CertsDir         string        `json:"certsDir"`
+	Dir              string        `json:"dir"`       // by default in StateDir
+	SystemDir        string        `json:"systemDir"` // that of packages
 }
 
 // ContainerLog configures the rotation of container logs.

@@ -20,6 +20,8 @@ const (
 	socketName = "podstead.sock"
 	// podsName is the default name of the pods directory in the configuration directory.
 	podsName = "pods.d"
+	// imagesName is the default name of the image directory in the state directory.
+	imagesName = "images"
 )
 
 // NoSocket is the value of a socket that the daemon does not have.
@@ -78,6 +80,9 @@ func Load(from Sources) (*Config, error) {
 	}
 	if c.Pods.Dir == "" {
 		c.Pods.Dir = filepath.Join(c.ConfigDir, podsName)
+	}
+	if c.Images.Dir == "" {
+		c.Images.Dir = filepath.Join(c.StateDir, imagesName)
 	}
 	return c, nil
 }

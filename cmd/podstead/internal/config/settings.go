@@ -52,6 +52,9 @@ func pathSettings() []Setting {
 
 // engineSettings returns the settings of the container engine, the network and images.
 func engineSettings() []Setting {
+	imagesDir := supported("images.dir", "", "image directory: archives in it are imported, and kept while they are there", absolute,
+		func(c *Config) any { return &c.Images.Dir })
+	imagesDir.DefaultHelp = imagesName + " in the state directory"
 	return []Setting{
 		reloads(supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
 			func(c *Config) any { return &c.Engine.IdleTimeout })),
@@ -74,6 +77,9 @@ func engineSettings() []Setting {
 			func(c *Config) any { return &c.Images.MaxUnpackedSize }),
 		supported("images.certsDir", "/etc/podstead/certs.d", "directory of registry configurations (hosts.toml)", absolute,
 			func(c *Config) any { return &c.Images.CertsDir }),
+		imagesDir,
+		supported("images.systemDir", "/usr/share/podstead/images", "second image directory, for packages; images.dir takes precedence", absolute,
+			func(c *Config) any { return &c.Images.SystemDir }),
 		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
 		unsupported("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
 	}

@@ -115,7 +115,7 @@ func match(entries []image.Entry, users []user) ([]found, error) {
 func describe(e *image.Entry) api.Image {
 	img := api.Image{
 		Name: e.Name, Digest: e.Target.Digest.String(), ID: e.ConfigDigest, Platform: e.Platform, Size: e.Size, CreatedAt: e.CreatedAt,
-		Generations: e.Kept, Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
+		Generations: e.Kept, File: e.File, Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
 	}
 	if e.ByHand {
 		img.Requested = api.ImagePulled
