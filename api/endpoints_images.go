@@ -29,6 +29,7 @@ func imageEndpoints() []Endpoint {
 			Method: "POST", Path: "/v1/images/import",
 			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
 			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
+			Query:   []Parameter{{Name: "whileUsed", Type: Boolean, Description: "Keep the images only while a pod or a generation uses them."}},
 			Body:    tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
 			serve: imageStream((*Server).importImages),
 		},

@@ -206,10 +206,19 @@ func (c *Client) PullImage(ctx context.Context, q PullRequest) iter.Seq2[PullUpd
 	}
 }
 
-// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed.
+// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The images are kept until they are removed.
 func (c *Client) ImportImages(ctx context.Context, archive io.Reader) (list ImageList, err error) {
+	return c.importImages(ctx, archive, nil)
+}
+
+// ImportUsedImages is ImportImages for images that are kept only while a pod or a generation uses them.
+func (c *Client) ImportUsedImages(ctx context.Context, archive io.Reader) (list ImageList, err error) {
+	return c.importImages(ctx, archive, url.Values{"whileUsed": {"true"}})
+}
+
+func (c *Client) importImages(ctx context.Context, archive io.Reader, v url.Values) (list ImageList, err error) {
 	body := &failingReader{r: archive}
-	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import"}
+	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import", RawQuery: v.Encode()}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), body)
 	if err != nil {
 		return list, err

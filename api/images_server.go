@@ -31,8 +31,8 @@ type Images interface {
 	Inspect(ctx context.Context, name, platform string) (ImageDetail, error)
 	// Pull pulls an image, and reports whether it has contacted a registry. It calls progress in the same goroutine.
 	Pull(ctx context.Context, q PullRequest, progress func(PullProgress)) (img Image, pulled bool, err error)
-	// Import imports an archive.
-	Import(ctx context.Context, archive io.Reader) ([]Image, error)
+	// Import imports an archive. Without keep, the images are kept only while something uses them.
+	Import(ctx context.Context, archive io.Reader, keep bool) ([]Image, error)
 	// Export writes an archive. After an error before the first write, nothing was exported.
 	Export(ctx context.Context, w io.Writer, platform string, names []string) error
 	// Remove removes a name of an image. With force, it refuses only if a pod runs that uses it.
@@ -181,8 +181,12 @@ func (s *Server) pullImage(w http.ResponseWriter, r *http.Request) error {
 
 // importImages imports the archive in the body. The client may send it for any time as long as bytes arrive.
 func (s *Server) importImages(w http.ResponseWriter, r *http.Request) error {
+	used, err := boolean(r.URL.Query(), "whileUsed")
+	if err != nil {
+		return err
+	}
 	control := http.NewResponseController(w)
-	list, err := s.o.Images.Import(r.Context(), &arriving{r.Body, control})
+	list, err := s.o.Images.Import(r.Context(), &arriving{r.Body, control}, !used)
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
 		return err

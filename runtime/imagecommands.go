@@ -40,8 +40,11 @@ func (i *Images) Pull(
 // Platform returns the normalized name of a platform; empty: that of the host.
 func (i *Images) Platform(text string) (string, error) { return i.store.PlatformName(text) }
 
-// Import adds the images of an archive, see [image.Store.Import].
-func (i *Images) Import(ctx context.Context, r io.Reader) ([]image.Image, error) {
+// Import adds the images of an archive, see [image.Store.Import] and, without keep, [image.Store.ImportUsed].
+func (i *Images) Import(ctx context.Context, r io.Reader, keep bool) ([]image.Image, error) {
+	if !keep {
+		return i.store.ImportUsed(enginecall.Context(ctx), r)
+	}
 	return i.store.Import(enginecall.Context(ctx), r)
 }
 

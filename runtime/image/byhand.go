@@ -98,14 +98,23 @@ func (s *Store) PullByHand(
 // Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They are
 // kept until they are removed by name. An existing name refers to the new image afterwards. The error is an *Error or the error of ctx.
 func (s *Store) Import(ctx context.Context, r io.Reader) ([]Image, error) {
-	list, err := s.importByHand(ctx, r)
+	return s.importAll(ctx, r, true)
+}
+
+// ImportUsed is [Store.Import] for images that are kept only while something uses them.
+func (s *Store) ImportUsed(ctx context.Context, r io.Reader) ([]Image, error) {
+	return s.importAll(ctx, r, false)
+}
+
+func (s *Store) importAll(ctx context.Context, r io.Reader, keep bool) ([]Image, error) {
+	list, err := s.importByHand(ctx, r, keep)
 	if err != nil {
 		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
 	}
 	return list, nil
 }
 
-func (s *Store) importByHand(ctx context.Context, r io.Reader) (list []Image, err error) {
+func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool) (list []Image, err error) {
 	m := &meter{}
 	release, err := s.imports.hold(ctx, m)
 	if err != nil {
@@ -131,16 +140,18 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader) (list []Image, er
 		if list, err = s.completeAll(ctx, records); err != nil {
 			return err
 		}
-		return s.nameByHand(ctx, records, list)
+		return s.nameByHand(ctx, records, list, keep)
 	})
 	return list, b.explain(err)
 }
 
-// nameByHand creates the records of imported images.
-func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image) error {
+// nameByHand creates the records of imported images. With keep, they are marked as requested by a person.
+func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image, keep bool) error {
 	for i, rec := range records {
-		if _, err := s.mark(ctx, rec.Name); err != nil {
-			return err
+		if keep {
+			if _, err := s.mark(ctx, rec.Name); err != nil {
+				return err
+			}
 		}
 		rec.Labels = map[string]string{labelArchive: "by hand"} // containerd drops labels without a value
 		named, err := s.name(ctx, rec)

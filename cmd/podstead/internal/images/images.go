@@ -25,7 +25,7 @@ type Store interface {
 	Detail(ctx context.Context, record string) (image.Detail, error)
 	Platform(text string) (string, error)
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
-	Import(ctx context.Context, r io.Reader) ([]image.Image, error)
+	Import(ctx context.Context, r io.Reader, keep bool) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Requested(ctx context.Context) (map[string]bool, error)
 	Forget(ctx context.Context, record string) error
@@ -232,8 +232,8 @@ func (i *Images) knows(ctx context.Context, name, full string) error {
 }
 
 // Import implements [api.Images].
-func (i *Images) Import(ctx context.Context, archive io.Reader) ([]api.Image, error) {
-	imported, err := i.store.Import(ctx, archive)
+func (i *Images) Import(ctx context.Context, archive io.Reader, keep bool) ([]api.Image, error) {
+	imported, err := i.store.Import(ctx, archive, keep)
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}

@@ -68,7 +68,7 @@ func (s *fakeStore) Pull(
 	return ref, image.Image{Name: ref, Pulled: true}, nil
 }
 
-func (s *fakeStore) Import(context.Context, io.Reader) ([]image.Image, error) {
+func (s *fakeStore) Import(context.Context, io.Reader, bool) ([]image.Image, error) {
 	if s.pull != nil {
 		return nil, s.pull
 	}
@@ -308,7 +308,7 @@ func TestPull(t *testing.T) {
 		s.pull = cause
 		_, _, err := host.Pull(t.Context(), api.PullRequest{Name: redis}, report)
 		wantStatus(t, err, status, "")
-		_, err = host.Import(t.Context(), nil)
+		_, err = host.Import(t.Context(), nil, true)
 		wantStatus(t, err, status, "")
 	}
 	s.pull = context.Canceled
@@ -316,7 +316,7 @@ func TestPull(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	s.pull = nil
-	list, err := host.Import(t.Context(), nil)
+	list, err := host.Import(t.Context(), nil, true)
 	if err != nil || !cmp.Equal(names(list), []string{"docker.io/library/imported:1"}) {
 		t.Errorf("imported %v, %v", list, err)
 	}
