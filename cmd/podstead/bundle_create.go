@@ -96,7 +96,7 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 		return fmt.Errorf("create bundle %q: %w", f.output, withoutPath(err))
 	}
 	m := c.w.Manifest()
-	fmt.Fprintf(a.out, "%s (%s, %d pods, %d images, %s)\n", f.output, m.Platform, len(m.Pods), len(m.Images), view.Size(size))
+	fmt.Fprintf(a.out, "%s (%s, pods: %d, images: %d, %s)\n", f.output, m.Platform, len(m.Pods), len(m.Images), view.Size(size))
 	return nil
 }
 
