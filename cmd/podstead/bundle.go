@@ -72,7 +72,7 @@ func completeBundles(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 }
 
 func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
-	var in io.Reader = a.in
+	in := a.in
 	if path != spec.Stdin {
 		f, err := spec.OpenFile(path)
 		if err != nil {

@@ -103,7 +103,7 @@ func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) 
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	cmd.SetContext(ctx)
-	if err := c.carryOut(ctx, plans); err != nil {
+	if err := c.carryOut(plans); err != nil {
 		return fmt.Errorf("apply bundle %q: %w", path, errors.Join(err, c.restore(context.WithoutCancel(ctx))))
 	}
 	return nil
@@ -221,7 +221,8 @@ func (c *carrying) plan() (plans []api.Applied, err error) {
 }
 
 // carryOut imports the images, writes the config maps and secrets, and applies the pod files.
-func (c *carrying) carryOut(ctx context.Context, plans []api.Applied) error {
+func (c *carrying) carryOut(plans []api.Applied) error {
+	ctx := c.cmd.Context()
 	before, err := c.w.Client.Pods(ctx)
 	if err != nil {
 		return err
@@ -266,11 +267,12 @@ func (c *carrying) carryOut(ctx context.Context, plans []api.Applied) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return c.rolledOut(ctx)
+	return c.rolledOut()
 }
 
 // rolledOut waits until all updates are done. A pod can be ready for a moment, and then be rolled back.
-func (c *carrying) rolledOut(ctx context.Context) error {
+func (c *carrying) rolledOut() error {
+	ctx := c.cmd.Context()
 	if c.f.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, c.f.timeout)
 		defer cancel()

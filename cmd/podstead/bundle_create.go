@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -84,7 +83,8 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 	defer func() { err = errors.Join(err, c.w.Close()) }()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	if err := c.collect(ctx, cmd); err != nil {
+	cmd.SetContext(ctx)
+	if err := c.collect(cmd); err != nil {
 		return fmt.Errorf("create bundle %q: %w", f.output, err)
 	}
 	var size int64
@@ -148,7 +148,7 @@ func (c *bundling) read(paths []string) error {
 }
 
 // collect adds all parts to the bundle.
-func (c *bundling) collect(ctx context.Context, cmd *cobra.Command) error {
+func (c *bundling) collect(cmd *cobra.Command) error {
 	for _, p := range c.pods {
 		c.w.AddPod(p.pod.Name, p.extension, p.text)
 		for name, policy := range imagesOf(p.pod) {
@@ -168,7 +168,7 @@ func (c *bundling) collect(ctx context.Context, cmd *cobra.Command) error {
 	if err := c.addArchives(); err != nil {
 		return err
 	}
-	return c.addImages(ctx, cmd)
+	return c.addImages(cmd)
 }
 
 // imagesOf returns the images that a pod names, with their pull policies.
@@ -280,7 +280,7 @@ func (c *bundling) addArchives() error {
 }
 
 // addImages adds the images that are in no archive. It pulls those that are missing.
-func (c *bundling) addImages(ctx context.Context, cmd *cobra.Command) error {
+func (c *bundling) addImages(cmd *cobra.Command) error {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(c.wanted)) {
 		if c.sources[name] == "" {
@@ -294,7 +294,7 @@ func (c *bundling) addImages(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	present, err := client.Images(ctx)
+	present, err := client.Images(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (c *bundling) addImages(ctx context.Context, cmd *cobra.Command) error {
 	defer t.Done()
 	_, err = c.w.AddImages(func(w io.Writer) error {
 		var n int64
-		return client.ExportImages(ctx, writerFunc(func(b []byte) (int, error) {
+		return client.ExportImages(cmd.Context(), writerFunc(func(b []byte) (int, error) {
 			n += int64(len(b))
 			t.Bytes("Exporting images to "+strconv.Quote(c.f.output), n, 0)
 			return w.Write(b)
