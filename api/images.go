@@ -38,7 +38,7 @@ type Image struct {
 	Generations []string `json:"generations,omitempty"`
 	// Requested is [ImagePulled] or [ImageImported] if a person has requested the image. Otherwise it is empty.
 	Requested string `json:"requested,omitempty"`
-	// File is the archive in an image directory that has the image, which is kept while the archive is there; empty: none.
+	// File is the archive in an image directory that has the image, which is kept until the archive is removed; empty: none.
 	File string `json:"file,omitempty"`
 	// Archive is true if the image is from the imageArchives of a pod. Only pods that list the archive see the name.
 	Archive bool `json:"archive,omitempty"`

@@ -44,7 +44,7 @@ func (a *app) bundleListCommand() *cobra.Command {
 		Use:     "inspect FILE|-",
 		Aliases: []string{"ls"},
 		Short:   "Show what is in a bundle",
-		Long: `Show the pods, images, config maps and secrets of a bundle. The whole bundle is verified: an error says which part is damaged or
+		Long: `Show the pods, images, config maps and secrets of a bundle. The whole bundle is verified: an error names the part that is damaged or
 missing. Values of config maps and secrets are not printed.`,
 		Example: `  # Show what is in a bundle
   podstead bundle inspect shop.bundle

@@ -52,7 +52,7 @@ func pathSettings() []Setting {
 
 // engineSettings returns the settings of the container engine, the network and images.
 func engineSettings() []Setting {
-	imagesDir := supported("images.dir", "", "image directory: archives in it are imported, and kept while they are there", absolute,
+	imagesDir := supported("images.dir", "", "image directory: archives in it are imported, and their images are kept while it contains the archives", absolute,
 		func(c *Config) any { return &c.Images.Dir })
 	imagesDir.DefaultHelp = imagesName + " in the state directory"
 	return []Setting{

@@ -141,7 +141,7 @@ func (b *bench) until(what string, is func(s *fakeStore) bool) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("not %s: %s", what, state)
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
