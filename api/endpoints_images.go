@@ -2,6 +2,7 @@ package api
 
 var (
 	imageName     = Parameter{Name: "name", Type: Text, Description: "Name of the image. Required."}
+	whileUsed     = Parameter{Name: "whileUsed", Type: Boolean, Description: "Keep the images only while a pod or a generation uses them."}
 	imagePlatform = Parameter{Name: "platform", Type: Text, Description: "Platform, such as linux/arm64. Default: any."}
 
 	imageSignature = Parameter{
@@ -34,7 +35,8 @@ func imageEndpoints() []Endpoint {
 			Method: "POST", Path: "/v1/images/import",
 			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
 			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
-			Query:   []Parameter{imageSignature}, Body: tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
+			Query:   []Parameter{whileUsed, imageSignature},
+			Body:    tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
 			serve: imageStream((*Server).importImages),
 		},
 		{
@@ -49,11 +51,9 @@ func imageEndpoints() []Endpoint {
 		},
 		{
 			Method: "DELETE", Path: "/v1/images",
-			Summary: "Remove a name of an image",
-			Details: "An image that a pod or a generation uses is not removed.",
-			Query: []Parameter{
-				imageName, imagePlatform, {Name: "force", Type: Boolean, Description: "Remove the name unless a pod that uses it is running."},
-			},
+			Summary:  "Remove a name of an image",
+			Details:  "An image that a pod or a generation uses is not removed.",
+			Query:    []Parameter{imageName, imagePlatform, {Name: "force", Type: Boolean, Description: "Remove the name unless a pod that uses it is running."}},
 			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotImplemented},
 			call: imageCall((*Server).removeImage), limit: removalTimeout,
 		},

@@ -121,6 +121,8 @@ const (
 	EventRolloutUndone            EventKind = "RolloutUndone"
 	EventPodsDirLost              EventKind = "PodsDirLost"
 	EventPodsDirFound             EventKind = "PodsDirFound"
+	EventImageArchiveImported     EventKind = "ImageArchiveImported"
+	EventImageArchiveFailed       EventKind = "ImageArchiveFailed"
 	EventConfigReloaded           EventKind = "ConfigReloaded"
 	EventConfigRestartRequired    EventKind = "ConfigRestartRequired"
 	EventConfigInvalid            EventKind = "ConfigInvalid"

@@ -38,6 +38,8 @@ type Image struct {
 	Generations []string `json:"generations,omitempty"`
 	// Requested is [ImagePulled] or [ImageImported] if a person has requested the image. Otherwise it is empty.
 	Requested string `json:"requested,omitempty"`
+	// File is the archive in an image directory that has the image, which is kept until the archive is removed; empty: none.
+	File string `json:"file,omitempty"`
 	// Archive is true if the image is from the imageArchives of a pod. Only pods that list the archive see the name.
 	Archive bool `json:"archive,omitempty"`
 	// Foreign is true if the image is for another platform than that of the host. Pods do not see the name.
@@ -62,8 +64,8 @@ const (
 	ImageImported = "imported"
 )
 
-// Used reports whether the image is named by a pod or kept for a rollback.
-func (i *Image) Used() bool { return len(i.Pods) > 0 || len(i.Generations) > 0 }
+// Used reports whether the image is named by a pod, kept for a rollback, or in an archive of an image directory.
+func (i *Image) Used() bool { return len(i.Pods) > 0 || len(i.Generations) > 0 || i.File != "" }
 
 // ImageList is a list of images.
 type ImageList struct {
@@ -244,11 +246,20 @@ func (c *Client) Logout(ctx context.Context, registry string) (r Registry, err e
 	return r, c.callWithin(ctx, clientLoginTimeout, http.MethodPost, "/v1/registries/logout", nil, LogoutRequest{registry}, &r)
 }
 
-// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The signatures are those beside the archive, as
-// the endpoint documents them.
+// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The images are kept until they are removed. The
+// signatures are those beside the archive, as the endpoint documents them.
 func (c *Client) ImportImages(ctx context.Context, archive io.Reader, signatures ...string) (list ImageList, err error) {
+	return c.importImages(ctx, archive, url.Values{"signature": signatures})
+}
+
+// ImportUsedImages is ImportImages for images that are kept only while a pod or a generation uses them.
+func (c *Client) ImportUsedImages(ctx context.Context, archive io.Reader, signatures ...string) (list ImageList, err error) {
+	return c.importImages(ctx, archive, url.Values{"whileUsed": {"true"}, "signature": signatures})
+}
+
+func (c *Client) importImages(ctx context.Context, archive io.Reader, v url.Values) (list ImageList, err error) {
 	body := &failingReader{r: archive}
-	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import", RawQuery: url.Values{"signature": signatures}.Encode()}
+	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import", RawQuery: v.Encode()}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), body)
 	if err != nil {
 		return list, err

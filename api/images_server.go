@@ -35,8 +35,8 @@ type Images interface {
 	Login(ctx context.Context, q LoginRequest) (registry string, err error)
 	// Logout deletes the credentials for a registry, and returns its normalized name.
 	Logout(ctx context.Context, registry string) (string, error)
-	// Import imports an archive. The signatures are documents in JSON.
-	Import(ctx context.Context, archive io.Reader, signatures []string) ([]Image, error)
+	// Import imports an archive. Without keep, the images are kept only while something uses them. The signatures are documents in JSON.
+	Import(ctx context.Context, archive io.Reader, keep bool, signatures []string) ([]Image, error)
 	// Export writes an archive. After an error before the first write, nothing was exported.
 	Export(ctx context.Context, w io.Writer, platform string, names []string) error
 	// Remove removes a name of an image. With force, it refuses only if a pod runs that uses it.
@@ -185,8 +185,12 @@ func (s *Server) pullImage(w http.ResponseWriter, r *http.Request) error {
 
 // importImages imports the archive in the body. The client may send it for any time as long as bytes arrive.
 func (s *Server) importImages(w http.ResponseWriter, r *http.Request) error {
+	used, err := boolean(r.URL.Query(), "whileUsed")
+	if err != nil {
+		return err
+	}
 	control := http.NewResponseController(w)
-	list, err := s.o.Images.Import(r.Context(), &arriving{r.Body, control}, r.URL.Query()["signature"])
+	list, err := s.o.Images.Import(r.Context(), &arriving{r.Body, control}, !used, r.URL.Query()["signature"])
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
 		return err

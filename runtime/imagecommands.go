@@ -42,13 +42,34 @@ func (i *Images) Pull(
 // Platform returns the normalized name of a platform; empty: that of the host.
 func (i *Images) Platform(text string) (string, error) { return i.store.PlatformName(text) }
 
-// Import adds the images of an archive, see [image.Store.Import].
-func (i *Images) Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]image.Image, error) {
+// SetVerification sets which images must be signed, see [image.Store.SetVerification].
+func (i *Images) SetVerification(p *signature.Policy) { i.store.SetVerification(p) }
+
+// Import adds the images of an archive, see [image.Store.Import] and, without keep, [image.Store.ImportUsed].
+func (i *Images) Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]image.Image, error) {
+	if !keep {
+		return i.store.ImportUsed(enginecall.Context(ctx), r, signatures...)
+	}
 	return i.store.Import(enginecall.Context(ctx), r, signatures...)
 }
 
-// SetVerification sets which images must be signed, see [image.Store.SetVerification].
-func (i *Images) SetVerification(p *signature.Policy) { i.store.SetVerification(p) }
+// SetFiles sets the archives in the image directories, see [image.Store.SetFiles].
+func (i *Images) SetFiles(list []image.DirFile) { i.store.SetFiles(list) }
+
+// ImportDirFile imports an archive of an image directory, see [image.Store.ImportDirFile].
+func (i *Images) ImportDirFile(ctx context.Context, f image.DirFile, open func() (io.ReadCloser, error)) (list []image.Image, read bool, err error) {
+	return i.store.ImportDirFile(enginecall.Context(ctx), f, open)
+}
+
+// PublishFiles gives the names in archives to all pods, see [image.Store.PublishFiles].
+func (i *Images) PublishFiles(ctx context.Context) error {
+	return i.store.PublishFiles(enginecall.Context(ctx))
+}
+
+// Held returns the images that archives in the image directories hold, see [image.Store.Held].
+func (i *Images) Held(ctx context.Context) (map[string]string, error) {
+	return i.store.Held(enginecall.Context(ctx))
+}
 
 // Export writes images to an archive, see [image.Store.Export].
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {

@@ -49,6 +49,8 @@ type Options struct {
 
 	read  reader
 	edits *[]edit // receives what Relocate replaces
+	// archives receives the values of imageArchives.
+	archives *[]*node
 }
 
 // reader reads an env file. With a nil reader, env files are not read.
@@ -95,6 +97,11 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, o Options)
 	pod := &Pod{Dir: filepath.Dir(absolute)}
 	d.decode(root, reflect.ValueOf(pod).Elem())
 	d.resolve(pod, o.edits)
+	if o.archives != nil {
+		for i := range pod.ImageArchives {
+			*o.archives = append(*o.archives, d.at[&pod.ImageArchives[i]])
+		}
+	}
 	if o.read != nil {
 		d.envFiles(pod, o.read)
 	}

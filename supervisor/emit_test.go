@@ -85,7 +85,7 @@ func nothing(*spec.Pod, *spec.Container) {}
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone,
-	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid,
+	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.

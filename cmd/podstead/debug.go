@@ -29,7 +29,9 @@ of the pod, and with --target it sees the processes of another container, whose 
 examined whose images have no shell. The other containers keep running unchanged.
 
 The image can be one of the pod, one of the archives of the pod, or one of a registry. On a host without a registry, name
-an archive with --image-archive and its image with --image. Without --image, it is ` + debug.DefaultImage + `.
+an archive with --image-archive and its image with --image. Without --image, it is an image named busybox: one in an image
+directory (put busybox.tar into /var/lib/podstead/images), otherwise one that is present, otherwise
+` + debug.DefaultImage + `, which is pulled.
 
 The container is never restarted, and its log and its state remain until the pod is deleted. It keeps running when this
 command is detached, interrupted or killed; podstead attach attaches to it again.
@@ -48,7 +50,7 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.debug(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default "+debug.DefaultImage+")")
+	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+debug.DefaultImage+")")
 	cmd.Flags().StringVar(&f.container.Archive, "image-archive", "", "`file` with the image, an OCI or Docker archive; requires root")
 	cmd.Flags().StringVar(&f.container.Target, "target", "", "`name` of the container whose processes are visible")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
@@ -86,6 +88,15 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 	client, err := a.client(cmd)
 	if err != nil {
 		return err
+	}
+	if f.container.Image == "" {
+		f.container.Name = name
+		if f.container.Image, err = a.debugImage(cmd, client); err != nil {
+			return err
+		}
+		if q, name, err = f.container.Request(); err != nil {
+			return usage(cmd, "%w", err)
+		}
 	}
 	created, err := client.AddEphemeral(cmd.Context(), podName(cmd, pods), q)
 	if err != nil {

@@ -62,8 +62,8 @@ func (a *app) listImagesCommand(use, path string) *cobra.Command {
 		Use:   use,
 		Short: "List images",
 		Long: `List the names of the images of this host, with the pods that use them. SIZE is that of the compressed layers. KEPT is why
-podstead image prune keeps an image: a pod or a pod file uses it, an earlier generation of a pod that is kept for a rollback ran it, or it
-was pulled or imported by hand.`,
+podstead image prune keeps an image: a pod or a pod file uses it, an earlier generation of a pod that is kept for a rollback ran it, it is in
+an archive of an image directory, or it was pulled or imported by hand.`,
 		Example: fmt.Sprintf(`  # List the images
   %[1]s
 

@@ -101,14 +101,23 @@ func (s *Store) PullByHand(
 //
 // The signatures are those beside the archive, in addition to those in it.
 func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
-	list, err := s.importByHand(ctx, r, signatures)
+	return s.importAll(ctx, r, true, signatures)
+}
+
+// ImportUsed is [Store.Import] for images that are kept only while something uses them.
+func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
+	return s.importAll(ctx, r, false, signatures)
+}
+
+func (s *Store) importAll(ctx context.Context, r io.Reader, keep bool, signatures []signature.Signature) ([]Image, error) {
+	list, err := s.importByHand(ctx, r, keep, signatures)
 	if err != nil {
 		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
 	}
 	return list, nil
 }
 
-func (s *Store) importByHand(ctx context.Context, r io.Reader, signatures []signature.Signature) (list []Image, err error) {
+func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signatures []signature.Signature) (list []Image, err error) {
 	m := &meter{}
 	release, err := s.imports.hold(ctx, m)
 	if err != nil {
@@ -137,16 +146,18 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader, signatures []sign
 		if err := s.rememberAll(ctx, signed); err != nil {
 			return err
 		}
-		return s.nameByHand(ctx, records, list)
+		return s.nameByHand(ctx, records, list, keep)
 	})
 	return list, b.explain(err)
 }
 
-// nameByHand creates the records of imported images.
-func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image) error {
+// nameByHand creates the records of imported images. With keep, they are marked as requested by a person.
+func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image, keep bool) error {
 	for i, rec := range records {
-		if _, err := s.mark(ctx, rec.Name); err != nil {
-			return err
+		if keep {
+			if _, err := s.mark(ctx, rec.Name); err != nil {
+				return err
+			}
 		}
 		rec.Labels = map[string]string{labelArchive: "by hand"} // containerd drops labels without a value
 		named, err := s.name(ctx, rec)

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
@@ -29,6 +30,8 @@ type Entry struct {
 	ByHand bool
 	// Kept are the pods for which [Store.Keep] keeps the image, sorted.
 	Kept []string
+	// File is the archive in an image directory that has the image, see [Store.Held]; empty: none.
+	File string
 	// Damaged is true if content is missing.
 	Damaged bool
 	// Verification is what the policy for signatures says about the image.
@@ -92,13 +95,20 @@ func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, targets := heldBy(records, s.files.now()), map[string]digest.Digest{}
+	for _, rec := range records {
+		targets[rec.Name] = rec.Target.Digest
+	}
 	list := make([]Entry, 0, len(records))
 	for _, rec := range records {
+		if strings.HasPrefix(rec.Name, filePrefix) && (held[rec.Name] == "" || targets[imageName(rec.Name)] == rec.Target.Digest) {
+			continue // the name that all pods see stands for it
+		}
 		d, err := s.detail(ctx, rec)
 		if err != nil {
 			return nil, fmt.Errorf("list images: %w", err)
 		}
-		d.ByHand, d.Kept = marked[rec.Name], kept[d.ConfigDigest]
+		d.ByHand, d.Kept, d.File = marked[rec.Name], kept[d.ConfigDigest], held[rec.Name]
 		list = append(list, d.Entry)
 	}
 	slices.SortFunc(list, func(a, b Entry) int {
@@ -132,7 +142,11 @@ func (s *Store) Detail(ctx context.Context, record string) (Detail, error) {
 	if err != nil {
 		return Detail{}, err
 	}
-	d.ByHand, d.Kept = marked[rec.Name], kept[d.ConfigDigest]
+	held, err := s.Held(ctx)
+	if err != nil {
+		return Detail{}, err
+	}
+	d.ByHand, d.Kept, d.File = marked[rec.Name], kept[d.ConfigDigest], held[rec.Name]
 	d.Platforms = s.indexed(ctx, rec.Target)
 	if len(d.Platforms) == 0 && d.Platform != "" {
 		d.Platforms = []string{d.Platform}
@@ -154,7 +168,7 @@ func (s *Store) detail(ctx context.Context, rec images.Image) (Detail, error) {
 		}
 		matcher = platforms.OnlyStrict(p)
 	}
-	d.Scoped = strings.HasPrefix(rec.Name, recordPrefix)
+	d.Scoped = strings.HasPrefix(rec.Name, recordPrefix) || strings.HasPrefix(rec.Name, filePrefix)
 	img, err := s.describeFor(ctx, rec, matcher)
 	d.Image = img
 	if foreign {

@@ -31,7 +31,8 @@ type Previous struct {
 }
 
 // EnsureAgain is Ensure for another run of a container. It returns the image of the previous run as long as its content is present and
-// the policy requires no pull, even if the name refers to another image now.
+// the policy requires no pull, even if the name refers to another image now. Unless the policy is Always, it waits for pending archives of the
+// image directories while the image is missing.
 func (s Scope) EnsureAgain(
 	ctx context.Context, ref string, policy spec.PullPolicy, p Previous, progress func(Progress),
 ) (Image, error) {
@@ -42,6 +43,15 @@ func (s Scope) EnsureAgain(
 	rec, found, err := s.lookupAgain(ctx, name, p)
 	if err != nil {
 		return Image{}, fail(ctx, ReasonInspect, "look up image", ref, err)
+	}
+	if !found && policy != spec.PullAlways {
+		err := s.awaitFiles(ctx, progress, func() (bool, error) {
+			rec, found, err = s.lookup(ctx, name)
+			return found, err
+		})
+		if err != nil {
+			return Image{}, fail(ctx, ReasonInspect, "look up image", ref, err)
+		}
 	}
 	_, archived := rec.Labels[labelArchive]
 	policy = resolve(policy, tag, archived)

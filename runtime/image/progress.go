@@ -22,6 +22,8 @@ type Progress struct {
 	TotalLayers       int
 	// MissingSecrets are the names of the pull secrets that cannot be used, separated by commas; only in the first progress of a pull.
 	MissingSecrets string
+	// Archive is the path of the archive in an image directory that a pod waits for; empty: it waits for a pull.
+	Archive string
 }
 
 // tracker records the parts of an image while it is pulled.

@@ -39,9 +39,11 @@ func recordsOf(archive string) (string, error) {
 
 // imageName returns the name of an image without the prefix of its record.
 func imageName(record string) string {
-	if rest, ok := strings.CutPrefix(record, recordPrefix); ok {
-		_, name, _ := strings.Cut(rest, "/")
-		return name
+	for _, prefix := range [...]string{recordPrefix, filePrefix} {
+		if rest, ok := strings.CutPrefix(record, prefix); ok {
+			_, name, _ := strings.Cut(rest, "/")
+			return name
+		}
 	}
 	return record
 }

@@ -13,7 +13,8 @@
 //     the creation fails with "not found", and the next attempt pulls again.
 //   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.
 //   - [Store.Keep] holds images in a lease for each pod, without names and without containers.
-//   - Nothing removes a record but [Scope.Remove] and [Store.Forget], and an unpacking that refuses the image. Leases without content note
+//   - Records of archives in the image directories hold their images while the archives are there, see [Store.Held].
+//   - Nothing removes a record but [Store.PublishFiles], [Scope.Remove] and [Store.Forget], and an unpacking that refuses the image. Leases without content note
 //     which images a person has pulled or imported, so that [Entry] can tell.
 package image
 
@@ -86,6 +87,7 @@ type Store struct {
 	names    keyedmutex.Mutex                 // by image; held during a pull
 	policy   atomic.Pointer[signature.Policy] // of signatures
 	flights  flights
+	files    dirFiles
 
 	bandwidth registrylimit.Bandwidth
 	quotas    registrylimit.Quotas

@@ -139,6 +139,8 @@ const (
 	RolloutUndone            Kind = "RolloutUndone"
 	PodsDirLost              Kind = "PodsDirLost"
 	PodsDirFound             Kind = "PodsDirFound"
+	ImageArchiveImported     Kind = "ImageArchiveImported"
+	ImageArchiveFailed       Kind = "ImageArchiveFailed"
 	ConfigReloaded           Kind = "ConfigReloaded"
 	ConfigRestartRequired    Kind = "ConfigRestartRequired"
 	ConfigInvalid            Kind = "ConfigInvalid"
@@ -243,6 +245,8 @@ func troubles() []Entry {
 		{RolloutUndone, "RolloutUndone", Normal, "Returning to generation {generation}, requested by {by}", []string{"generation", "by"}, nil, true},
 		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
+		{ImageArchiveImported, "ImageArchiveImported", Normal, "Imported image archive {archive}: {images}", []string{"archive", "images"}, nil, true},
+		{ImageArchiveFailed, "ImageArchiveFailed", Warning, "Failed to import image archive {archive}, it is tried again when it changes: {error}", []string{"archive", "error"}, nil, true},
 		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
 		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
 		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},

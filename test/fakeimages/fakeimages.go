@@ -105,7 +105,7 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 }
 
 // Import adds the image whose name the archive is.
-func (i *Images) Import(_ context.Context, archive io.Reader, _ []string) ([]api.Image, error) {
+func (i *Images) Import(_ context.Context, archive io.Reader, _ bool, _ []string) ([]api.Image, error) {
 	name, err := io.ReadAll(archive)
 	if err != nil {
 		return nil, &api.Error{Status: http.StatusBadGateway, Message: "import images: " + err.Error()}

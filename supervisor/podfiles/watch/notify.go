@@ -34,7 +34,7 @@ type Notifier struct {
 func NewNotifier(path string) (*Notifier, error) {
 	inotify, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("watch pods directory: %w", err)
+		return nil, fmt.Errorf("watch directory %s: %w", path, err)
 	}
 	return &Notifier{path: filepath.Clean(path), inotify: inotify, changed: make(chan struct{}, 1), removed: map[string]bool{}}, nil
 }
@@ -112,7 +112,7 @@ func (n *Notifier) Arm() error {
 	}
 	// The watch ends if the directory is deleted. A new one may have the same inode, so the watch is always added.
 	if err := n.inotify.Add(n.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("watch pods directory: %w", err)
+		return fmt.Errorf("watch directory %s: %w", n.path, err)
 	}
 	return nil
 }

@@ -72,6 +72,8 @@ type Images struct {
 	VerifyDefault string        `json:"verifyDefault"`
 	AuthFile      string        `json:"authFile"`     // by default in ConfigDir
 	MaxBandwidth  spec.Quantity `json:"maxBandwidth"` // of all pulls, in bytes per second; 0: unlimited
+	Dir           string        `json:"dir"`          // by default in StateDir
+	SystemDir     string        `json:"systemDir"`    // that of packages
 }
 
 // ContainerLog configures the logs of containers.

@@ -22,6 +22,8 @@ const (
 	podsName = "pods.d"
 	// authName is the default name of the credentials file in the configuration directory.
 	authName = "auth.json"
+	// imagesName is the default name of the image directory in the state directory.
+	imagesName = "images"
 )
 
 // NoSocket is the value of a socket that the daemon does not have.
@@ -83,6 +85,9 @@ func Load(from Sources) (*Config, error) {
 	}
 	if c.Images.AuthFile == "" {
 		c.Images.AuthFile = filepath.Join(c.ConfigDir, authName)
+	}
+	if c.Images.Dir == "" {
+		c.Images.Dir = filepath.Join(c.StateDir, imagesName)
 	}
 	return c, nil
 }

@@ -56,6 +56,9 @@ func engineSettings() []Setting {
 	auth := supported("images.authFile", "", "file with credentials for registries, in the format of Docker's config.json, mode 0600", absolute,
 		func(c *Config) any { return &c.Images.AuthFile })
 	auth.DefaultHelp = authName + " in the configuration directory"
+	imagesDir := supported("images.dir", "", "image directory: archives in it are imported, and their images are kept while it contains the archives", absolute,
+		func(c *Config) any { return &c.Images.Dir })
+	imagesDir.DefaultHelp = imagesName + " in the state directory"
 	return []Setting{
 		reloads(supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
 			func(c *Config) any { return &c.Engine.IdleTimeout })),
@@ -83,6 +86,9 @@ func engineSettings() []Setting {
 		auth,
 		reloads(supported("images.maxBandwidth", "0", "bytes per second that all pulls together may receive, at least 4Ki; 0 for unlimited",
 			zeroOr(atLeast(4<<10)), func(c *Config) any { return &c.Images.MaxBandwidth })),
+		imagesDir,
+		supported("images.systemDir", "/usr/share/podstead/images", "second image directory, for packages; images.dir takes precedence", absolute,
+			func(c *Config) any { return &c.Images.SystemDir }),
 		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
 		unsupported("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
 	}

@@ -18,11 +18,9 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/images"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
-	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
@@ -126,11 +124,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	crash, end := watchCrashes(ctx, o.Config.RunDir, o.Log) // the engine's lock is held: no other daemon runs
 	defer end()
+	dirs := o.imageDirs(ctx, rt) // before the pods: they wait for archives that are known
 	s, err := o.supervise(ctx, rt, crash)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
+	defer importImages(ctx, dirs, s)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
@@ -322,17 +322,6 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
-}
-
-// imageRuntime is a [Runtime] that manages images. The one in memory, for tests, does not.
-type imageRuntime interface{ Images() *runtime.Images }
-
-// imagesOf returns the images of the host; nil: the runtime does not manage them.
-func imagesOf(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) api.Images {
-	if r, ok := rt.(imageRuntime); ok {
-		return images.New(r.Images(), s, files)
-	}
-	return nil
 }
 
 // awaitClients waits until the clients of deleted pods have the final states, if no pods are left. Otherwise the clients wait for the next

@@ -135,7 +135,7 @@ func (e *StartError) Error() string {
 // Hint returns what a person can do.
 func (e *StartError) Hint() string {
 	if e.isImage() {
-		return "name another image with --image, or its archive with --image-archive FILE"
+		return "name another image with --image, its archive with --image-archive FILE, or put busybox.tar into the image directory /var/lib/podstead/images"
 	}
 	return ""
 }

@@ -77,6 +77,7 @@ func Run(ctx context.Context, c *config.Config, client *api.Client, version stri
 		{"resources", func() result { return resources(ctx, c, client) }},
 		{"host paths", func() result { return hostPaths(c) }},
 		{"pods directory", func() result { return podsDirectory(ctx, c.Pods.Dir, client) }},
+		{"image archives", func() result { return imageDirectories(ctx, client, c.Images.Dir, c.Images.SystemDir) }},
 		{"rejected pods", func() result { return rejectedPods(ctx, client, time.Now()) }},
 		{"pod state", func() result { return unsavedPods(ctx, client) }},
 		{"quarantined pods", func() result { return quarantinedPods(ctx, client) }},

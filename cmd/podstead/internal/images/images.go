@@ -29,7 +29,7 @@ type Store interface {
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
 	Login(ctx context.Context, registry string, l credentials.Login) error
 	Logout(ctx context.Context, registry string) error
-	Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]image.Image, error)
+	Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Requested(ctx context.Context) (map[string]bool, error)
 	Forget(ctx context.Context, record string) error
@@ -119,7 +119,7 @@ func match(entries []image.Entry, users []user) ([]found, error) {
 func describe(e *image.Entry) api.Image {
 	img := api.Image{
 		Name: e.Name, Digest: e.Target.Digest.String(), ID: e.ConfigDigest, Platform: e.Platform, Size: e.Size, CreatedAt: e.CreatedAt,
-		Generations: e.Kept, Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
+		Generations: e.Kept, File: e.File, Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
 	}
 	if e.Verification.Required {
 		img.Verification, img.VerifiedBy = api.ImageUnverified, e.Verification.Key
@@ -242,12 +242,12 @@ func (i *Images) knows(ctx context.Context, name, full string) error {
 }
 
 // Import implements [api.Images].
-func (i *Images) Import(ctx context.Context, archive io.Reader, signatures []string) ([]api.Image, error) {
+func (i *Images) Import(ctx context.Context, archive io.Reader, keep bool, signatures []string) ([]api.Image, error) {
 	beside, err := signature.Parse([]byte(strings.Join(signatures, "\n")))
 	if err != nil {
 		return nil, &api.Error{Status: http.StatusBadRequest, Message: "import images: " + err.Error()}
 	}
-	imported, err := i.store.Import(ctx, archive, beside...)
+	imported, err := i.store.Import(ctx, archive, keep, beside...)
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}

@@ -73,7 +73,7 @@ func (s *fakeStore) Pull(
 	return ref, image.Image{Name: ref, Pulled: true}, nil
 }
 
-func (s *fakeStore) Import(context.Context, io.Reader, ...signature.Signature) ([]image.Image, error) {
+func (s *fakeStore) Import(context.Context, io.Reader, bool, ...signature.Signature) ([]image.Image, error) {
 	if s.pull != nil {
 		return nil, s.pull
 	}
@@ -351,7 +351,7 @@ func TestPull(t *testing.T) {
 		s.pull = cause
 		_, _, err := host.Pull(t.Context(), api.PullRequest{Name: redis}, report)
 		wantStatus(t, err, status, "")
-		_, err = host.Import(t.Context(), nil, nil)
+		_, err = host.Import(t.Context(), nil, true, nil)
 		wantStatus(t, err, status, "")
 	}
 	s.pull = context.Canceled
@@ -359,7 +359,7 @@ func TestPull(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	s.pull = nil
-	list, err := host.Import(t.Context(), nil, nil)
+	list, err := host.Import(t.Context(), nil, true, nil)
 	if err != nil || !cmp.Equal(names(list), []string{"docker.io/library/imported:1"}) {
 		t.Errorf("imported %v, %v", list, err)
 	}

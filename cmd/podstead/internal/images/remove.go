@@ -50,6 +50,9 @@ func inUse(img *api.Image, force bool) error {
 	case len(img.Running) > 0:
 		e.Message = fmt.Sprintf("remove image %q: it is in use by %s", img.Name, pods(img.Running))
 		e.Hint = "delete the pod with podstead delete " + img.Running[0]
+	case img.File != "":
+		e.Message = fmt.Sprintf("remove image %q: it is in the archive %s of an image directory", img.Name, img.File)
+		e.Hint = "remove the archive first"
 	case force:
 		return nil
 	case len(img.Pods) > 0:

@@ -71,6 +71,7 @@ func persistent() []File {
 		{"STATE/engine/damaged/reports.json", "reports of damaged files", &damage.ReportFormat, "the reports"},
 		{"STATE/engine/damaged/*", "damaged files", nil, "nothing"},
 		{"STATE/engine/lock", "lock of the running daemon, empty", nil, "nothing"},
+		{"STATE/images/...", "image archives that the administrator puts there, see `images.dir`", nil, "the images of the archives are not kept any more"},
 		{"STATE/engine/clean", "mark of a daemon that was not killed, empty", nil, "all files of the engine are checked"},
 		{"STATE/engine/io.containerd.*/...", "containerd: images, layers, records", nil, "see [recovery](../design/recovery.md)"},
 	}

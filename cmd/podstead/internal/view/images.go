@@ -51,6 +51,9 @@ func keptFor(img *api.Image) string {
 	if len(earlier) > 0 {
 		why = append(why, "for rollback of "+strings.Join(earlier, ","))
 	}
+	if img.File != "" {
+		why = append(why, "archive "+img.File)
+	}
 	if img.Requested != "" {
 		why = append(why, img.Requested+" by hand")
 	}

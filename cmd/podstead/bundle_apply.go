@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
+)
+
+// bundleApplyFlags are the flags of bundle apply.
+type bundleApplyFlags struct {
+	dryRun bool
+	level  string
+	readiness
+}
+
+func (a *app) bundleApplyCommand() *cobra.Command {
+	var f bundleApplyFlags
+	cmd := &cobra.Command{
+		Use:   "apply FILE|-",
+		Short: "Create or update the pods of a bundle",
+		Long: `Verify a bundle, import its images, write its config maps and secrets, and apply its pod files. Nothing is changed if a part of the
+bundle is damaged or missing, if it is for another platform, if a pod is invalid or not admitted, or if the disk has too little space.
+
+Either all pods of the bundle are applied or none: after a failure, the pod files, config maps and secrets are as they were before. With
+--wait, a pod that does not become ready is such a failure. The images are kept as long as a pod or a generation for a rollback
+uses them.
+
+A bundle from standard input is first copied to a temporary file ($TMPDIR).
+
+Exit codes: 0 done, 1 failure, 2 the bundle has an invalid pod file, 5 timeout.`,
+		Example: `  # Apply a bundle, and return to the state before if a pod does not become ready
+  podstead bundle apply shop.bundle --wait
+
+  # Verify a bundle, and show what it would change
+  podstead bundle apply shop.bundle --dry-run`,
+		Args:              oneBundle,
+		ValidArgsFunction: completeBundles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.applyBundle(cmd, args[0], &f) },
+	}
+	cmd.Flags().SortFlags = false
+	f.waitFlags(cmd)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "verify the bundle and print what would change, and change nothing")
+	levelFlag(cmd, &f.level)
+	return cmd
+}
+
+// carrying applies a bundle.
+type carrying struct {
+	a      *app
+	cmd    *cobra.Command
+	f      *bundleApplyFlags
+	config *config.Config
+	w      *watcher
+	file   *os.File
+	bundle *podbundle.Bundle
+	pods   []applied
+	undo   []func(ctx context.Context) error // the reverse of what was done, in its order
+}
+
+func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) (err error) {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	c := &carrying{a: a, cmd: cmd, f: f}
+	if c.config, err = a.config(cmd); err != nil {
+		return err
+	}
+	if c.file, err = a.openBundle(path); err != nil {
+		return fmt.Errorf("apply bundle %q: %w", path, err)
+	}
+	defer c.file.Close()
+	if err := c.verify(); err != nil {
+		return fmt.Errorf("apply bundle %q: %w", path, err)
+	}
+	plans, err := c.plan()
+	if err != nil {
+		return fmt.Errorf("apply bundle %q: %w", path, err)
+	}
+	if f.dryRun {
+		for i := range plans {
+			fmt.Fprintln(a.out, plain.Text(view.Applied(&plans[i]))+" (dry run)")
+		}
+		return nil
+	}
+	// From here on an interruption is a failure: what was done is undone.
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	cmd.SetContext(ctx)
+	if err := c.carryOut(plans); err != nil {
+		return fmt.Errorf("apply bundle %q: %w", path, errors.Join(err, c.restore(context.WithoutCancel(ctx))))
+	}
+	return nil
+}
+
+// verify checks everything that can be checked without the daemon.
+func (c *carrying) verify() (err error) {
+	if c.bundle, err = podbundle.Read(c.cmd.Context(), c.file); err != nil {
+		return err
+	}
+	if host := image.HostPlatform(); !image.PlatformMatches(c.bundle.Platform, host) {
+		return fmt.Errorf("the bundle is for platform %s, this host is %s", c.bundle.Platform, host)
+	}
+	level, err := c.a.level(c.cmd, c.f.level)
+	if err != nil {
+		return err
+	}
+	policy := c.config.Policy.Admission()
+	policy.Protected = c.config.OwnPaths()
+	var errs []error
+	for _, p := range c.bundle.Pods {
+		// The name is that of a file in the pods directory: a bundle has no relative paths.
+		file := filepath.Join(c.config.Pods.Dir, filepath.Base(p.File))
+		pod, err := c.a.acceptFile(file, c.bundle.Text[p.File], spec.Options{}, level)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if err := c.checkPod(p, pod); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, r := range policy.Check(pod) {
+			errs = append(errs, fmt.Errorf("pod %q rejected: %w", p.Name, r))
+		}
+		c.pods = append(c.pods, applied{p.Name, api.ApplyRequest{File: file, Text: string(c.bundle.Text[p.File])}})
+	}
+	if len(errs) > 0 {
+		return invalidFiles(errs)
+	}
+	return c.space()
+}
+
+// checkPod checks that a pod is the one that the manifest names, and has all that it needs in the bundle.
+func (c *carrying) checkPod(p podbundle.Pod, pod *spec.Pod) error {
+	switch {
+	case pod.Name != p.Name:
+		return fmt.Errorf("%s defines pod %q, the manifest has %q", p.File, pod.Name, p.Name)
+	case len(pod.ImageArchives) > 0:
+		return fmt.Errorf("%s: imageArchives is not allowed in a bundle", p.File)
+	}
+	for name := range imagesOf(pod) {
+		full, err := image.FullName(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.File, err)
+		}
+		if !slices.ContainsFunc(c.bundle.Images, func(i podbundle.Image) bool { return i.Name == full }) {
+			return fmt.Errorf("%s: image %q is not in the bundle", p.File, name)
+		}
+	}
+	return nil
+}
+
+// freeSpace returns the free space of the disk of a directory, which may not exist yet.
+var freeSpace = func(dir string) (int64, error) {
+	for {
+		var st unix.Statfs_t
+		err := unix.Statfs(dir, &st)
+		if err == nil {
+			return int64(st.Bavail) * st.Bsize, nil
+		}
+		if above := filepath.Dir(dir); above != dir && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)) {
+			dir = above
+			continue
+		}
+		return 0, &fs.PathError{Op: "free space", Path: dir, Err: err}
+	}
+}
+
+// space checks that the images fit on the disk, compressed and unpacked.
+func (c *carrying) space() error {
+	free, err := freeSpace(c.config.StateDir)
+	if err != nil {
+		return err
+	}
+	size := c.bundle.ImageSize()
+	if size > free || c.bundle.UnpackedSize > free-size {
+		return &failure{
+			status: statusFailed,
+			err:    fmt.Errorf("the images need %s and %s unpacked, %s has %s free", view.Size(size), view.Size(c.bundle.UnpackedSize), c.config.StateDir, view.Size(free)),
+			hints:  []string{"remove unused images with podstead image prune"},
+		}
+	}
+	return nil
+}
+
+// plan returns what applying the pod files would do. It changes nothing.
+func (c *carrying) plan() (plans []api.Applied, err error) {
+	if err := c.checkConfig(); err != nil {
+		return nil, err
+	}
+	if c.w, err = c.a.watcher(c.cmd); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range c.pods {
+		p.request.DryRun = true
+		plan, err := c.w.Client.Apply(c.cmd.Context(), p.request)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pod %q: %w", p.pod, err))
+		}
+		plans = append(plans, plan)
+	}
+	return plans, errors.Join(errs...)
+}
+
+// carryOut imports the images, writes the config maps and secrets, and applies the pod files.
+func (c *carrying) carryOut(plans []api.Applied) error {
+	ctx := c.cmd.Context()
+	before, err := c.w.Client.Pods(ctx)
+	if err != nil {
+		return err
+	}
+	earlier, err := c.readEarlier(plans)
+	if err != nil {
+		return err
+	}
+	if err := c.importImages(ctx); err != nil {
+		return err
+	}
+	if err := c.writeConfig(); err != nil {
+		return err
+	}
+	var results []api.Applied
+	for i, p := range c.pods {
+		c.undo = append(c.undo, c.undoPod(p, earlier[i]))
+		result, err := c.w.Client.Apply(ctx, p.request)
+		if err != nil {
+			return fmt.Errorf("pod %q: %w", p.pod, err)
+		}
+		if err := c.accepted(ctx, p.pod); err != nil {
+			return err
+		}
+		results = append(results, result)
+	}
+	for i := range results {
+		fmt.Fprintln(c.a.out, plain.Text(view.Applied(&results[i])))
+		if !c.f.wait {
+			c.a.noteRolledBack(ctx, c.w.Client, &results[i])
+		}
+	}
+	c.a.noteBoot(ctx, c.w.Client, results)
+	if !c.f.wait {
+		return nil
+	}
+	var errs []error
+	for i := range results {
+		errs = append(errs, c.a.rolledBack(c.cmd, c.w.Client, &results[i]))
+	}
+	errs = append(errs, c.a.awaitReady(c.cmd, c.w, goalsOf(results, before.Items), &c.f.readiness))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.rolledOut()
+}
+
+// rolledOut waits until all updates are done. A pod can be ready for a moment, and then be rolled back.
+func (c *carrying) rolledOut() error {
+	ctx := c.cmd.Context()
+	if c.f.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, c.f.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	for _, p := range c.pods {
+		look := func(ctx context.Context) (api.Rollout, error) { return c.w.Client.Rollout(ctx, p.pod) }
+		r, err := settle.RolledOut(ctx, c.w, look, func(*api.Rollout) {})
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return &failure{status: statusTimeout, err: fmt.Errorf("rollout of pod %q: timed out after %v", p.pod, c.f.timeout)}
+		case err != nil:
+			return fmt.Errorf("rollout of pod %q: %w", p.pod, err)
+		case r.State != api.RolloutComplete:
+			c.a.printWhy(c.cmd, c.w.Client, p.pod)
+			return fmt.Errorf("rollout of pod %q: %s", p.pod, r.Message)
+		}
+	}
+	return nil
+}
+
+// accepted returns why the daemon has not accepted a pod file.
+func (c *carrying) accepted(ctx context.Context, name string) error {
+	p, err := c.w.Client.Pod(ctx, name)
+	if err != nil {
+		return fmt.Errorf("pod %q: %w", name, err)
+	}
+	if p.Metadata.UID == "" {
+		return fmt.Errorf("pod %q rejected: %s", name, p.Status.Message)
+	}
+	return nil
+}
+
+// importImages imports the image archives. The bundle is verified again while it is read.
+func (c *carrying) importImages(ctx context.Context) error {
+	if _, err := c.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	t := view.Transfer{W: c.a.err, Width: c.a.width()}
+	defer t.Done()
+	return podbundle.Archives(c.file, &c.bundle.Manifest, func(r io.Reader, size int64) error {
+		_, err := c.w.Client.ImportUsedImages(ctx, &counted{r: r, report: func(n int64) { t.Bytes("Importing images", n, size) }})
+		return err
+	})
+}
+
+// readEarlier returns the contents of the pod files that will be replaced; nil: the pod is new.
+func (c *carrying) readEarlier(plans []api.Applied) ([]*api.ApplyRequest, error) {
+	earlier := make([]*api.ApplyRequest, len(plans))
+	for i := range plans {
+		text, err := os.ReadFile(plans[i].File)
+		switch {
+		case err == nil:
+			earlier[i] = &api.ApplyRequest{File: plans[i].File, Text: string(text)}
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return earlier, nil
+}
+
+// undoPod returns a function that restores the file of a pod, or deletes a pod that is new.
+func (c *carrying) undoPod(p applied, earlier *api.ApplyRequest) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		if earlier != nil {
+			_, err := c.w.Client.Apply(ctx, *earlier)
+			return err
+		}
+		_, err := c.w.Client.Delete(ctx, p.pod, api.StopOptions{})
+		if e, ok := errors.AsType[*api.Error](err); ok && e.Reason == api.ReasonNotFound {
+			return nil
+		}
+		return err
+	}
+}
+
+// restore undoes what was done, the last first.
+func (c *carrying) restore(ctx context.Context) error {
+	var errs []error
+	for _, undo := range slices.Backward(c.undo) {
+		if err := undo(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("restore: %w", err))
+		}
+	}
+	if len(c.undo) > 0 && len(errs) == 0 {
+		c.a.note("nothing of the bundle was applied: the pod files and the configuration are as they were before")
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/runtime/configsource"
+	"github.com/podstead/podstead/spec"
+)
+
+// objectDir returns the directory of a config map or a secret, and the modes of it and its files.
+func (c *carrying) objectDir(o podbundle.Object) (dir string, dirMode, fileMode fs.FileMode) {
+	if o.Kind == "secret" {
+		return filepath.Join(c.config.ConfigDir, "secrets", o.Name), 0o700, 0o600
+	}
+	return filepath.Join(c.config.ConfigDir, "configmaps", o.Name), 0o755, 0o644
+}
+
+// checkConfig checks that the config maps and secrets of the bundle can be written.
+func (c *carrying) checkConfig() error {
+	for _, o := range c.bundle.Objects() {
+		dir, _, _ := c.objectDir(o)
+		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+			return fmt.Errorf("%s %q: %s is not a directory", o.Kind, o.Name, dir)
+		}
+		for errors.Is(unix.Access(dir, unix.F_OK), unix.ENOENT) {
+			dir = filepath.Dir(dir)
+		}
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return &failure{
+				status: statusFailed, err: fmt.Errorf("write %s %q: %w", o.Kind, o.Name, &fs.PathError{Op: "write", Path: dir, Err: err}),
+				hints: []string{"run podstead bundle apply as root"},
+			}
+		}
+	}
+	return nil
+}
+
+// writeConfig writes the config maps and secrets. Each of them has exactly the keys of the bundle afterwards.
+func (c *carrying) writeConfig() error {
+	for _, o := range c.bundle.Objects() {
+		if err := c.writeObject(o); err != nil {
+			return fmt.Errorf("write %s %q: %w", o.Kind, o.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *carrying) writeObject(o podbundle.Object) error {
+	dir, dirMode, fileMode := c.objectDir(o)
+	earlier, existed, err := c.earlierValues(o)
+	if err != nil {
+		return err
+	}
+	c.undo = append(c.undo, func(context.Context) error {
+		if !existed {
+			return os.RemoveAll(dir)
+		}
+		return replaceFiles(dir, earlier, fileMode)
+	})
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	values := map[string][]byte{}
+	for _, key := range o.Keys {
+		values[key] = c.bundle.Value(o, key)
+	}
+	return replaceFiles(dir, values, fileMode)
+}
+
+// earlierValues returns the values that a config map or a secret of the host has, and whether there is one.
+func (c *carrying) earlierValues(o podbundle.Object) (values map[string][]byte, existed bool, err error) {
+	source := configsource.Source{Dir: c.config.ConfigDir}
+	read := source.ConfigMap
+	if o.Kind == "secret" {
+		read = source.Secret
+	}
+	values, err = read(&spec.Pod{}, o.Name)
+	if _, missing := errors.AsType[*configsource.NotFoundError](err); missing {
+		return nil, false, nil
+	}
+	return values, err == nil, err
+}
+
+// replaceFiles makes the regular files of a directory those of a map. Each is replaced at once.
+func replaceFiles(dir string, values map[string][]byte, mode fs.FileMode) error {
+	var keys []string
+	for key, value := range values {
+		if err := atomicfile.Write(filepath.Join(dir, key), value, mode); err != nil {
+			return err
+		}
+		keys = append(keys, key)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() && e.Name()[0] != '.' && !slices.Contains(keys, e.Name()) {
+			if err := atomicfile.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
