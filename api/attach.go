@@ -22,6 +22,9 @@ type Attacher interface {
 	Attach(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error)
 }
 
+// incompleteHeader is the header of a response whose session has only the newest part of the output from the start.
+const incompleteHeader = "Podstead-Incomplete"
+
 // attach connects a client with the standard streams of a running container, from now on. The client connects with a WebSocket, see package
 // channel. The status at the end of the session has the exit code of the container.
 // Parameters: container, stdin, stdout, stderr, tty, width and height of the terminal, fromStart, and uid.
@@ -35,6 +38,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	var receive []channel.ID
 	if q.request.Stdin {
 		receive = append(receive, channel.Stdin)
+	}
+	if opened.Incomplete {
+		w.Header().Set(incompleteHeader, "true")
 	}
 	s.session(w, r, receive, func(ctx context.Context, conn *channel.Conn) (int, error) {
 		sent := make(chan struct{}) // closed when the input of the client was passed on

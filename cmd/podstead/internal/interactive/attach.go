@@ -140,11 +140,18 @@ func (s *session) attachOnce(ctx context.Context, in *input, sizes *sizes) error
 		o.Stdin = in.reader(ctx)
 	}
 	o.Size, o.Resize = sizes.follow(ctx)
+	o.Incomplete = func() { s.notice(Incomplete(s.pod.Metadata.Name, s.Container)) }
 	code, err := s.Daemon.Attach(ctx, s.pod.Metadata.Name, o)
 	if err == nil {
 		s.result.Started, s.result.Code = true, code
 	}
 	return err
+}
+
+// Incomplete is the notice for a session that does not have all output from the start of its container.
+func Incomplete(pod, container string) string {
+	return fmt.Sprintf("container %q wrote more than 64 KiB before this command attached, the first part is not shown: see all output with podstead logs %s -c %s",
+		container, pod, container)
 }
 
 // notingWriter notes that the container has written.
