@@ -19,9 +19,10 @@ import (
 
 // applyFlags are the flags of apply.
 type applyFlags struct {
-	files []string
-	prune bool
-	level string
+	files  []string
+	create bool // the pods must not exist
+	prune  bool
+	level  string
 	readiness
 }
 
@@ -87,9 +88,10 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	var results []api.Applied
 	var errs []error
 	for _, file := range files {
+		file.request.Create = f.create
 		result, err := client.Apply(cmd.Context(), file.request)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("apply pod %q: %w", file.pod, err))
+			errs = append(errs, fmt.Errorf("%s pod %q: %w", cmd.Name(), file.pod, err))
 			continue
 		}
 		results = append(results, result)
