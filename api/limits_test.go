@@ -184,14 +184,14 @@ func TestFollowers(t *testing.T) {
 			readers[path] = append(readers[path], d.follow(t, path))
 		}
 	}
-	for path, want := range map[string]int64{output: lines, events: 1} {
-		for i, r := range readers[path] {
-			until(t, fmt.Sprintf("follower %d of %s has read %d of %d lines", i, path, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })
-		}
-	}
 	const marked = 48 // fewer than the daemon keeps: none of them may be missed
 	for range marked {
 		d.supervisor.Events().Add(event.Event{Level: event.Normal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
+	}
+	for path, want := range map[string]int64{output: lines, events: marked} {
+		for i, r := range readers[path] {
+			until(t, fmt.Sprintf("follower %d of %s has read %d of %d lines", i, path, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })
+		}
 	}
 	for i, r := range readers[events] {
 		until(t, fmt.Sprintf("follower %d of events has read %d of %d events", i, r.marked.Load(), marked), func() bool { return r.marked.Load() >= marked })
