@@ -135,7 +135,7 @@ func attachError(err error, pod, container string) error {
 	return fmt.Errorf("attach to container %q of pod %q: %w", container, pod, err)
 }
 
-// serveAttach copies between a client and a container until the container or the session has ended, and returns the exit code.
+// serveAttach copies between a client and a container until the container exits or the session is closed, and returns the exit code.
 func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sent chan<- struct{}) (int, error) {
 	go func() {
 		if q.size != (channel.Size{}) {
@@ -158,7 +158,7 @@ func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sen
 		go func() {
 			defer close(sent)
 			if _, err := io.Copy(opened, conn.Reader(channel.Stdin)); err == nil {
-				_ = opened.CloseStdin() // Next returns the error of a session that has ended
+				_ = opened.CloseStdin() // Next returns the error of a closed session
 			}
 		}()
 	}
@@ -184,10 +184,10 @@ func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sen
 	}
 }
 
-// inputTimeout is how long the input of a client that has gone is passed on: what a user types before the detach keys.
+// inputTimeout is how long the input of a client that has disconnected is passed on: what a user types before the detach keys.
 const inputTimeout = time.Second
 
-// closeAttach closes a session whose client has gone or whose daemon stops.
+// closeAttach closes a session whose client has disconnected or whose daemon stops.
 func closeAttach(opened *attach.Session, sent <-chan struct{}) {
 	timeout := time.NewTimer(inputTimeout)
 	defer timeout.Stop()
@@ -199,5 +199,5 @@ func closeAttach(opened *attach.Session, sent <-chan struct{}) {
 }
 
 func resize(opened *attach.Session, size channel.Size) {
-	_ = opened.Resize(attach.Size{Width: size.Width, Height: size.Height}) // Next returns the error of a session that has ended
+	_ = opened.Resize(attach.Size{Width: size.Width, Height: size.Height}) // Next returns the error of a closed session
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/api/channel"
 )
 
-// writtenTimeout is how long a session waits for the output in progress after its context has ended.
+// writtenTimeout is how long a session waits for the output in progress after its context is done.
 const writtenTimeout = time.Second
 
 // Streams connect a session with the caller.

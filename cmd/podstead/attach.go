@@ -153,7 +153,7 @@ func (a *app) noteIncomplete(f *streamFlags, raw bool, pod, container string) {
 	}
 }
 
-// attachEnd returns the error of an attach session that has ended.
+// attachEnd returns the error of a finished attach session.
 func (a *app) attachEnd(f *streamFlags, pod, container string, code int, err error) error {
 	interrupted, signalled := errors.AsType[*terminal.SignalError](err)
 	switch {
