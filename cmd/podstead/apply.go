@@ -26,6 +26,14 @@ type applyFlags struct {
 	readiness
 }
 
+// verb is what a command does, in errors; run -d applies.
+func (f *applyFlags) verb() string {
+	if f.create {
+		return "create"
+	}
+	return "apply"
+}
+
 func (a *app) applyCommand() *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
@@ -91,7 +99,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		file.request.Create = f.create
 		result, err := client.Apply(cmd.Context(), file.request)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s pod %q: %w", cmd.Name(), file.pod, err))
+			errs = append(errs, fmt.Errorf("%s pod %q: %w", f.verb(), file.pod, err))
 			continue
 		}
 		results = append(results, result)
