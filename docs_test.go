@@ -2,6 +2,7 @@ package podstead_test
 
 import (
 	"flag"
+	"go/ast"
 	"os"
 	"path"
 	"path/filepath"
@@ -127,5 +128,22 @@ func TestMakeHelp(t *testing.T) {
 	slices.Sort(targets)
 	if diff := cmp.Diff(targets, phony); diff != "" {
 		t.Errorf("Makefile: targets and .PHONY differ (-targets +phony):\n%s", diff)
+	}
+}
+
+// TestTestsOfSecurity checks that the tests that docs/security.md names exist.
+func TestTestsOfSecurity(t *testing.T) {
+	exists := map[string]bool{}
+	for _, s := range goFiles(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.isTest {
+				exists[f.Name.Name] = true
+			}
+		}
+	}
+	for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*)").FindAllStringSubmatch(readFile(t, "docs/security.md"), -1) {
+		if !exists[name[1]] {
+			t.Errorf("docs/security.md names %s, which does not exist", name[1])
+		}
 	}
 }

@@ -299,6 +299,11 @@ func apiPage(t *testing.T, page string) string {
 	return b.String()
 }
 
+// anchor returns the anchor of a heading.
+func anchor(heading string) string {
+	return strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
+
 func (s *apiSchema) endpoint(b *strings.Builder, e *api.Endpoint) {
 	fmt.Fprintf(b, "\n### %s\n\n`%s`\n\n%s.", operationID(e), e.Pattern(), e.Summary)
 	if e.Details != "" {
@@ -343,6 +348,7 @@ func (s *apiSchema) endpoint(b *strings.Builder, e *api.Endpoint) {
 	if len(reasons) > 0 {
 		fmt.Fprintf(b, "- Errors: %s\n", strings.Join(reasons, ", "))
 	}
+	fmt.Fprintf(b, "- Example: [request and response](api-requests.md#%s)\n", anchor(e.Pattern()))
 }
 
 // typeText returns a schema in one line.

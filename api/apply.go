@@ -46,6 +46,8 @@ type ApplyRequest struct {
 	Text string `json:"text"`
 	// DryRun requests the plan only. Nothing is written.
 	DryRun bool `json:"dryRun,omitempty"`
+	// Create requires that the pod does not exist.
+	Create bool `json:"create,omitempty"`
 }
 
 // Applied is what applying a pod file has done, or would do.
@@ -146,7 +148,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, errors.New("the pod file is invalid with absolute paths") // unless an env file changed since
 	}
-	plan, err := s.o.Files.Apply(r.Context(), pod, spec.Extension(q.File, text), text, podfiles.ApplyOptions{DryRun: q.DryRun, By: requester(r)})
+	plan, err := s.o.Files.Apply(r.Context(), pod, spec.Extension(q.File, text), text, podfiles.ApplyOptions{DryRun: q.DryRun, Create: q.Create, By: requester(r)})
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ type Attacher interface {
 	Attach(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error)
 }
 
+// incompleteHeader is the header of a response whose session has only the newest part of the output from the start.
+const incompleteHeader = "Podstead-Incomplete"
+
 // attach connects a client with the standard streams of a running container, from now on. The client connects with a WebSocket, see package
 // channel. The status at the end of the session has the exit code of the container.
 // Parameters: container, stdin, stdout, stderr, tty, width and height of the terminal, fromStart, and uid.
@@ -35,6 +38,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	var receive []channel.ID
 	if q.request.Stdin {
 		receive = append(receive, channel.Stdin)
+	}
+	if opened.Incomplete {
+		w.Header().Set(incompleteHeader, "true")
 	}
 	s.session(w, r, receive, func(ctx context.Context, conn *channel.Conn) (int, error) {
 		sent := make(chan struct{}) // closed when the input of the client was passed on
@@ -129,7 +135,7 @@ func attachError(err error, pod, container string) error {
 	return fmt.Errorf("attach to container %q of pod %q: %w", container, pod, err)
 }
 
-// serveAttach copies between a client and a container until the container or the session has ended, and returns the exit code.
+// serveAttach copies between a client and a container until the container exits or the session is closed, and returns the exit code.
 func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sent chan<- struct{}) (int, error) {
 	go func() {
 		if q.size != (channel.Size{}) {
@@ -152,7 +158,7 @@ func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sen
 		go func() {
 			defer close(sent)
 			if _, err := io.Copy(opened, conn.Reader(channel.Stdin)); err == nil {
-				_ = opened.CloseStdin() // Next returns the error of a session that has ended
+				_ = opened.CloseStdin() // Next returns the error of a closed session
 			}
 		}()
 	}
@@ -178,10 +184,10 @@ func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sen
 	}
 }
 
-// inputTimeout is how long the input of a client that has gone is passed on: what a user types before the detach keys.
+// inputTimeout is how long the input of a client that has disconnected is passed on: what a user types before the detach keys.
 const inputTimeout = time.Second
 
-// closeAttach closes a session whose client has gone or whose daemon stops.
+// closeAttach closes a session whose client has disconnected or whose daemon stops.
 func closeAttach(opened *attach.Session, sent <-chan struct{}) {
 	timeout := time.NewTimer(inputTimeout)
 	defer timeout.Stop()
@@ -193,5 +199,5 @@ func closeAttach(opened *attach.Session, sent <-chan struct{}) {
 }
 
 func resize(opened *attach.Session, size channel.Size) {
-	_ = opened.Resize(attach.Size{Width: size.Width, Height: size.Height}) // Next returns the error of a session that has ended
+	_ = opened.Resize(attach.Size{Width: size.Width, Height: size.Height}) // Next returns the error of a closed session
 }

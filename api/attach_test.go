@@ -175,6 +175,24 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// A client that requests the output from the start gets a report if it does not get all.
+func TestAttachFromStart(t *testing.T) {
+	for written, incomplete := range map[int]bool{32 << 10: false, 512 << 10: true} {
+		d := newTestDaemon(t, fakeruntime.Options{})
+		p := d.interactive(t)
+		data := bytes.Repeat([]byte("0123456789abcde\n"), written/16)
+		_, _ = p.stdout.Write(data)
+		told := false
+		a := d.attach(t, p, api.AttachOptions{FromStart: true, Incomplete: func() { told = true }})
+		p.exit(0)
+		a.wait(t)
+		got := a.stdout.Bytes()
+		if told != incomplete || len(got) == 0 || !bytes.HasSuffix(data, got) || (len(got) < len(data)) != incomplete {
+			t.Errorf("%d bytes: got %d, told %v, %v", len(data), len(got), told, a.err)
+		}
+	}
+}
+
 // A client that disconnects does not end the container. The daemon notices.
 func TestAttachedClientIsLost(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})

@@ -138,7 +138,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, in a
 	return c.http.Do(r)
 }
 
-// unavailable wraps an error of the connection in [ErrUnavailable], unless the context has ended.
+// unavailable wraps an error of the connection in [ErrUnavailable], unless the context is done.
 func (c *Client) unavailable(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -1,6 +1,9 @@
 package api
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
 
 // AttachOptions select a container and connect its streams.
 type AttachOptions struct {
@@ -11,6 +14,8 @@ type AttachOptions struct {
 	// FromStart adds what the container has written before its first client, as far as it is kept: up to 64 KiB of a container with standard
 	// input or a terminal.
 	FromStart bool
+	// Incomplete is called before any output is written if FromStart is set and the container has written more than is kept; nil: ignore.
+	Incomplete func()
 }
 
 // Attach connects to the standard streams of a running container, from now on, and returns its exit code when it has exited and its output
@@ -29,7 +34,11 @@ func (c *Client) Attach(ctx context.Context, pod string, o AttachOptions) (code 
 	if o.FromStart {
 		q.Set("fromStart", "true")
 	}
-	status, err := c.session(ctx, podPath(pod)+"/attach", q, &o.Streams)
+	status, err := c.session(ctx, podPath(pod)+"/attach", q, &o.Streams, func(h http.Header) {
+		if o.Incomplete != nil && h.Get(incompleteHeader) == "true" {
+			o.Incomplete()
+		}
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/api/channel"
 )
 
-// writtenTimeout is how long a session waits for the output in progress after its context has ended.
+// writtenTimeout is how long a session waits for the output in progress after its context is done.
 const writtenTimeout = time.Second
 
 // Streams connect a session with the caller.
@@ -56,7 +56,7 @@ func (c *Client) Exec(ctx context.Context, pod string, o ExecOptions) (code int,
 	if o.Container != "" {
 		q.Set("container", o.Container)
 	}
-	status, err := c.session(ctx, podPath(pod)+"/exec", q, &o.Streams)
+	status, err := c.session(ctx, podPath(pod)+"/exec", q, &o.Streams, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -80,13 +80,16 @@ func (s *Streams) query() url.Values {
 	return q
 }
 
-// session opens a session and copies its streams until it ends.
-func (c *Client) session(ctx context.Context, path string, q url.Values, s *Streams) (*metav1.Status, error) {
+// session opens a session and copies its streams until it ends. It first calls accepted, if not nil, with the header of the response.
+func (c *Client) session(ctx context.Context, path string, q url.Values, s *Streams, accepted func(http.Header)) (*metav1.Status, error) {
 	conn, err := c.connect(ctx, path, q, channel.Stdout, channel.Stderr)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
+	if accepted != nil {
+		accepted(conn.Header())
+	}
 	copying, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go s.send(copying, conn)

@@ -261,7 +261,7 @@ func streamEndpoints() []Endpoint {
 			Summary: "Attach to the first process of a container",
 			Details: "The output starts now. The status at the end has the exit code of the container. The container keeps running when the client disconnects.",
 			Query: append([]Parameter{
-				{Name: "fromStart", Type: Boolean, Description: "Start with what the container has written before its first client, as far as that is kept. Only the output of containers with stdin or tty is kept."},
+				{Name: "fromStart", Type: Boolean, Description: "Start with what the container has written before its first client, as far as that is kept: the last 64 KiB of a container with stdin or tty. The header `Podstead-Incomplete: true` of the response reports that it has written more."},
 			}, streamParameters...),
 			Upgrade: sessionProtocol, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotRunning, ReasonTooManySessions},
 			serve: (*Server).attach,

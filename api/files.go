@@ -192,7 +192,7 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
 	for err == nil {
 		p.made()
 		if err := errors.Join(control.SetWriteDeadline(time.Now().Add(copyTimeout)), writeAll(w, block[:n])); err != nil {
-			panic(http.ErrAbortHandler) // the client is gone
+			panic(http.ErrAbortHandler) // the client has disconnected
 		}
 		n, err = from.Read(block)
 	}

@@ -301,7 +301,7 @@ func (c *Client) ExportImages(ctx context.Context, w io.Writer, platform string,
 	return nil
 }
 
-// failingReader keeps the error of a reader, so that it can be told from that of the other side.
+// failingReader keeps the error of a reader, to distinguish it from that of the other side.
 type failingReader struct {
 	r   io.Reader
 	err atomic.Pointer[error]

@@ -167,7 +167,7 @@ func (s *Server) pullImage(w http.ResponseWriter, r *http.Request) error {
 			sent = out.flush()
 		}
 		if sent != nil {
-			cancel() // the client is gone, or too slow
+			cancel() // the client has disconnected, or is too slow
 		}
 	}
 	img, pulled, err := s.o.Images.Pull(ctx, q, func(p PullProgress) { send(PullUpdate{Progress: &p}) })

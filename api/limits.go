@@ -67,7 +67,7 @@ type conn struct {
 	net.Conn
 
 	peer     peer
-	known    bool // the kernel has told the peer
+	known    bool // the kernel has reported the peer
 	readOnly bool // it came over the read-only socket
 	refused  bool // there are too many connections: requests are rejected
 
@@ -144,7 +144,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if l.of.add(c) {
 			return c, nil
 		}
-		_ = accepted.Close() // there is nobody to report it to
+		_ = accepted.Close() // there is no client to report it to
 	}
 }
 

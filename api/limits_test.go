@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -105,8 +107,11 @@ func TestBodyLimit(t *testing.T) {
 // followers is the number of clients that follow streams. Half of them never read.
 const followers = 200
 
+// mark is in the events of a test that are large enough to fill the buffer of a socket.
+const mark = "marked event"
+
 // follower is a client that reads a stream.
-type follower struct{ lines atomic.Int64 }
+type follower struct{ lines, marked atomic.Int64 }
 
 // follow starts a client that reads a stream until it ends.
 func (d *testDaemon) follow(t *testing.T, path string) *follower {
@@ -119,8 +124,12 @@ func (d *testDaemon) follow(t *testing.T, path string) *follower {
 		}
 		defer r.Body.Close()
 		for lines := bufio.NewReader(r.Body); ; f.lines.Add(1) {
-			if _, err := lines.ReadBytes('\n'); err != nil {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
 				return
+			}
+			if bytes.Contains(line, []byte(mark)) {
+				f.marked.Add(1)
 			}
 		}
 	}()
@@ -150,7 +159,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestFollowers has 200 clients that follow events and output, half of which never read. The others receive everything, requests are served,
+// TestFollowers has 200 clients that follow events or output, half of each of which never read. The others receive everything, requests are served,
 // the memory is bounded, and the clients that do not read are disconnected by the write timeout. Nothing remains of them.
 func TestFollowers(t *testing.T) {
 	api.SetWriteTimeout(t, 10*time.Second)
@@ -166,36 +175,33 @@ func TestFollowers(t *testing.T) {
 	d.await(t, uid, "start", ready)
 	d.client.Close()
 	before, goroutines := heap(), runtime.NumGoroutine()
-	var readers []*follower
+	const output, events = "/v1/pods/loud/output?follow=true", "/v1/events?follow=true"
+	readers := map[string][]*follower{}
 	var silent []net.Conn
-	for i := range followers {
-		// Clients that do not read follow output only: there are not enough events to fill the buffer of a socket.
-		if path := "/v1/pods/loud/output?follow=true"; i%2 == 0 {
+	for range followers / 4 {
+		for _, path := range []string{output, events} {
 			silent = append(silent, open(t, d.socket, path))
-		} else if i%4 == 1 {
-			readers = append(readers, d.follow(t, path))
-		} else {
-			readers = append(readers, d.follow(t, "/v1/events?follow=true"))
+			readers[path] = append(readers[path], d.follow(t, path))
 		}
 	}
-	for i, r := range readers {
-		want := int64(1)
-		if i%2 == 0 {
-			want = lines
-		}
-		until(t, fmt.Sprintf("follower %d has read %d of %d lines", i, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })
+	const marked = 48 // fewer than the daemon keeps: none of them may be missed
+	for range marked {
+		d.supervisor.Events().Add(event.Event{Level: event.Normal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
 	}
-	d.create(t, file("other", app("main", "quiet")))
-	for i := 1; i < len(readers); i += 2 {
-		read := readers[i]
-		until(t, "a follower of events has those of the new pod", func() bool { return read.lines.Load() >= int64(len(d.eventsOf(t, ""))) })
+	for path, want := range map[string]int64{output: lines, events: marked} {
+		for i, r := range readers[path] {
+			until(t, fmt.Sprintf("follower %d of %s has read %d of %d lines", i, path, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })
+		}
+	}
+	for i, r := range readers[events] {
+		until(t, fmt.Sprintf("follower %d of events has read %d of %d events", i, r.marked.Load(), marked), func() bool { return r.marked.Load() >= marked })
 	}
 	const perClient = 256 << 10
 	if grown := heap() - before; grown > followers*perClient {
 		t.Errorf("the heap has grown by %d KiB for %d clients", grown>>10, followers)
 	}
 	d.client.Close()
-	until(t, "the daemon has disconnected the clients that do not read", func() bool { return d.server.Connections() <= len(readers) })
+	until(t, "the daemon has disconnected the clients that do not read", func() bool { return d.server.Connections() <= followers/2 })
 	for _, c := range silent { // what is in the buffer of the socket, and the end of the connection
 		if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 			t.Fatal(err)
@@ -206,16 +212,4 @@ func TestFollowers(t *testing.T) {
 	}
 	d.closeServer()
 	until(t, "the goroutines of the clients have ended", func() bool { return runtime.NumGoroutine() < goroutines+followers/10 })
-}
-
-// eventsOf returns the events of a pod; empty: of all.
-func (d *testDaemon) eventsOf(t *testing.T, pod string) (list []api.Event) {
-	t.Helper()
-	for e, err := range d.client.Events(t.Context(), &api.EventQuery{Pod: pod}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, e)
-	}
-	return list
 }

@@ -53,7 +53,7 @@ func (s *Server) forwardPort(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	defer conn.Close()
 	defer context.AfterFunc(r.Context(), conn.Close)()

@@ -20,7 +20,7 @@ import (
 // The files that a pod file names are opened with the rights of the client. Otherwise a member of the group podstead could have the
 // daemon, which is root, read any file.
 
-// nobody is the user of a client that is not known.
+// nobody is the user ID (Linux: nobody) of an unknown client.
 const nobody = 65534
 
 // peerOf returns the process that sent a request.

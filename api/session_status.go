@@ -13,7 +13,7 @@ import (
 
 // Reasons of an [Error] of a session.
 const (
-	// ReasonTooManySessions is the reason for [MaxSessions] sessions. The request can be repeated when one has ended.
+	// ReasonTooManySessions is the reason for [MaxSessions] sessions. The request can be repeated when one is closed.
 	ReasonTooManySessions ErrorReason = "TooManySessions"
 	// ReasonNotRunning is the reason for a container that is not running.
 	ReasonNotRunning ErrorReason = "ContainerNotRunning"
@@ -41,7 +41,7 @@ type CommandError struct {
 // Error returns the message of the OCI runtime.
 func (e *CommandError) Error() string { return e.Message }
 
-// sessionStatusOf returns the status of a session that has ended.
+// sessionStatusOf returns the status of a finished session.
 func sessionStatusOf(code int, err error) metav1.Status {
 	start, failed := errors.AsType[*session.StartError](err)
 	switch {

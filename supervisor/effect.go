@@ -20,7 +20,7 @@ const (
 	effectTimeout = 2 * time.Minute
 	// signalTimeout is shorter, because the next signal waits for it.
 	signalTimeout = 10 * time.Second
-	// cleanupTimeout is the time for an effect to return after its context has ended. After that it is abandoned.
+	// cleanupTimeout is the time for an effect to return after its context is done. After that it is abandoned.
 	cleanupTimeout = 5 * time.Second
 	// progressInterval is the least time between two reports of the progress of a pull.
 	progressInterval = 250 * time.Millisecond

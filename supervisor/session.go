@@ -50,7 +50,7 @@ func (s *Supervisor) EndSession(id string) {
 }
 
 // Final returns the final state of a deleted pod. It is kept until the session of the pod ends, so that its client sees how the pod has
-// terminated, whoever deletes it.
+// terminated, regardless of the client that deletes it.
 func (s *Supervisor) Final(uid string) (Snapshot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -130,7 +130,7 @@ func (c *Conn) receiveSize(b []byte) error {
 		return protocolError("the size of the terminal is invalid: " + err.Error())
 	}
 	select {
-	case <-c.sizes: // an older size that nobody has read
+	case <-c.sizes: // an older size that was not read
 	default:
 	}
 	c.sizes <- size // only this goroutine sends

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type Conn struct {
 	server bool
 	flow   bool // the peer waits for permission to send
 	limits limits
+	header http.Header // of the response that accepted the session; nil on the side of the server
 	// timeout returns a context for a call on the WebSocket.
 	timeout func(time.Duration) (context.Context, context.CancelFunc)
 
@@ -79,10 +81,13 @@ func (c *Conn) Resize(size Size) error {
 	return c.send(append([]byte{byte(resizeID)}, b...))
 }
 
-// Done is closed when the connection has ended: by a status, by [Conn.Close], or because it was lost.
+// Header returns the header of the response that accepted the session. It is nil on the side of the server.
+func (c *Conn) Header() http.Header { return c.header }
+
+// Done is closed when the connection is finished: by a status, by [Conn.Close], or because it was lost.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection has ended: nil by a status, or while it has not ended. Other errors wrap [ErrLost].
+// Err returns why the connection finished: nil after a status, or while it is open. Other errors wrap [ErrLost].
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -103,7 +103,7 @@ func dial(
 		transport = http.DefaultTransport
 	}
 	k := &keeper{next: transport}
-	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: k}, HTTPHeader: header, Subprotocols: subprotocols,
 	})
 	if err != nil {
@@ -113,7 +113,9 @@ func dial(
 		_ = ws.CloseNow()
 		return nil, nil, fmt.Errorf("%w: the server does not support the subprotocol %s", ErrLost, Subprotocol)
 	}
-	return newConn(ctx, ws, false, l, receive), nil, nil
+	c := newConn(ctx, ws, false, l, receive)
+	c.header = resp.Header
+	return c, nil, nil
 }
 
 // keeper keeps the response of a server that refused the upgrade. The websocket package would truncate it.

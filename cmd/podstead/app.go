@@ -91,6 +91,7 @@ started this way exits when it is idle.`,
 		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
+	addGroup(root, "Commands of kubectl:", a.createCommand(), a.diffCommand())
 	addGroup(root, "Commands of docker, podman and docker compose:",
 		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand(),
 		a.imagesCommand(), a.pullCommand(), a.loadCommand())

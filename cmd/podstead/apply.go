@@ -19,10 +19,19 @@ import (
 
 // applyFlags are the flags of apply.
 type applyFlags struct {
-	files []string
-	prune bool
-	level string
+	files  []string
+	create bool // the pods must not exist
+	prune  bool
+	level  string
 	readiness
+}
+
+// verb is what a command does, in errors; run -d applies.
+func (f *applyFlags) verb() string {
+	if f.create {
+		return "create"
+	}
+	return "apply"
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -87,9 +96,10 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	var results []api.Applied
 	var errs []error
 	for _, file := range files {
+		file.request.Create = f.create
 		result, err := client.Apply(cmd.Context(), file.request)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("apply pod %q: %w", file.pod, err))
+			errs = append(errs, fmt.Errorf("%s pod %q: %w", f.verb(), file.pod, err))
 			continue
 		}
 		results = append(results, result)

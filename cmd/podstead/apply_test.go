@@ -165,6 +165,38 @@ func TestPlan(t *testing.T) {
 	h.fails(t, "plan $DIR/web.toml -o xml", statusUsage, `output format "xml" is not supported`)
 }
 
+// TestCreateAndDiff: create does not change a pod that exists, and diff has the exit codes of kubectl.
+func TestCreateAndDiff(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "web.toml", script("", runs))
+	h.write(t, "db.toml", script("", runs))
+	h.fails(t, "diff -f $DIR/web.toml", statusFailed, "")
+	h.want(t, "create -f $DIR/web.toml --wait", "pod/web created\n")
+	h.want(t, "diff -f $DIR/web.toml", "")
+	h.write(t, "web.toml", script("labels.app = \"web\"", runs))
+	if got := h.run(t, "diff $DIR/web.toml $DIR/db.toml"); got != (output{statusFailed, "pod/web would be configured\npod/db would be created\n", ""}) {
+		t.Errorf("diff: %+v", got)
+	}
+	want := output{statusFailed, "pod/db created\n", "podstead: create pod \"web\": pod \"web\" already exists\nhint: update it with podstead apply\n"}
+	if got := h.run(t, "create -f $DIR/web.toml -f $DIR/db.toml"); got != want {
+		t.Errorf("create: %+v, want %+v", got, want)
+	}
+	if got := h.want(t, "get web -o jsonpath={.metadata.labels.app}", ""); got.stderr != "" {
+		t.Error(got.stderr)
+	}
+	for line, message := range map[string]string{
+		"create": "create requires a pod file", "diff": "diff requires a pod file", "diff $DIR/none.toml": "no such file", "create nginx:1.27": "podstead runs pod files",
+	} {
+		h.fails(t, line, statusUsage, message)
+	}
+	h.write(t, "run.toml", script("", runs))
+	_, stderr, exit := h.start(t.Context(), "run $DIR/run.toml")
+	stderr.await(t, "Container started")
+	h.fails(t, "diff $DIR/run.toml", statusUsage, `pod "run" already exists`)
+	h.want(t, "delete run --force", "pod/run deleted\n")
+	<-exit
+}
+
 func TestPrune(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	for _, name := range []string{"a", "b", "c"} {

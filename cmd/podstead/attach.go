@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/interactive"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 	"github.com/podstead/podstead/spec"
 )
@@ -131,6 +132,7 @@ func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFla
 	if raw && !f.quiet {
 		a.note("the output of this session is in the log of the container; if you do not see a command prompt, press enter")
 	}
+	o.Incomplete = func() { a.noteIncomplete(f, raw, pod, o.Container) }
 	var code int
 	err = terminal.Run(cmd.Context(), t, func(ctx context.Context, s terminal.Session) (err error) {
 		o.Streams = api.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: f.tty, Size: s.Size, Resize: s.Resize}
@@ -140,7 +142,18 @@ func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFla
 	return a.attachEnd(f, pod, o.Container, code, err)
 }
 
-// attachEnd returns the error of an attach session that has ended.
+// noteIncomplete prints that a session does not have all output. A terminal in raw mode needs a carriage return.
+func (a *app) noteIncomplete(f *streamFlags, raw bool, pod, container string) {
+	if f.quiet {
+		return
+	}
+	a.note("%s", interactive.Incomplete(pod, container))
+	if raw {
+		fmt.Fprint(a.err, "\r")
+	}
+}
+
+// attachEnd returns the error of a finished attach session.
 func (a *app) attachEnd(f *streamFlags, pod, container string, code int, err error) error {
 	interrupted, signalled := errors.AsType[*terminal.SignalError](err)
 	switch {

@@ -14,11 +14,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// newAttachHost returns a host with the pod web, whose container app runs. A client that attaches to a container reads "output" and its name,
-// and then that it has exited with code 3.
-func newAttachHost(t *testing.T) *testHost {
+// newAttachServer returns a server of attach clients and its directory.
+func newAttachServer(t *testing.T) (dir string, server *attach.Server) {
 	t.Helper()
-	dir, server := t.TempDir(), attach.NewServer()
+	dir, server = t.TempDir(), attach.NewServer()
 	l, err := attach.Listen(filepath.Join(dir, attach.Socket))
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +30,14 @@ func newAttachHost(t *testing.T) *testHost {
 			t.Error(err)
 		}
 	})
+	return dir, server
+}
+
+// newAttachHost returns a host with the pod web, whose container app runs. A client that attaches to a container reads "output" and its name,
+// and then that it has exited with code 3.
+func newAttachHost(t *testing.T) *testHost {
+	t.Helper()
+	dir, server := newAttachServer(t)
 	open := func(ctx context.Context, _ string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
 		c := attach.NewContainer(attach.Options{})
 		out := c.Copy(strings.NewReader("output of "+ref.Container+"\n"), attach.Stdout)

@@ -16,14 +16,13 @@ type commandHint struct {
 }
 
 var commandHints = []commandHint{
-	{[]string{"create", "play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
+	{[]string{"play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
 	{[]string{"ls", "list", "pods", "status"}, "list pods with podstead get, or containers with podstead ps"},
 	{[]string{"show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
 	{[]string{"import"}, "import image archives with podstead image import FILE"},
 	{[]string{"save", "export"}, "write images to an archive with podstead image export IMAGE -o FILE"},
 	{[]string{"rmi"}, "remove images with podstead image rm IMAGE"},
 	{[]string{"history"}, "list the build steps of an image with podstead image history IMAGE, or the generations of a pod with podstead rollout history POD"},
-	{[]string{"diff"}, "show what would change with podstead plan FILE"},
 	{[]string{"info", "check"}, "check the host with podstead doctor, and pod files with podstead validate"},
 }
 

@@ -21,8 +21,8 @@ func (a *app) editCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit POD",
 		Short: "Edit the file of a pod",
-		Long: `Open a copy of a pod's file in the pods directory with the editor of the environment variable VISUAL or EDITOR, or vi.
-When the editor exits, check the copy and apply it like podstead apply. If it is invalid, the editor opens again with the
+		Long: `Open a copy of a pod's file in the pods directory with the editor of the environment variable KUBE_EDITOR, VISUAL or
+EDITOR, or vi. When the editor exits, check the copy and apply it like podstead apply. If it is invalid, the editor opens again with the
 errors at the top of the file. A file that was not changed is not applied.
 
 Pods of podstead run have no file in the pods directory: edit the file that they were started from.`,

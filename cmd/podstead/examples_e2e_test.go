@@ -40,6 +40,8 @@ const (
 
 // exampleRuns are the lines of examples that need a preparation, or that a user ends with Ctrl-C.
 var exampleRuns = map[string]exampleRun{
+	"podstead create -f web.toml":                                                                 {before: noWeb},
+	"podstead create -f web.toml --wait --timeout 2m":                                             {before: noWeb},
 	"podstead run web.toml db.toml --timeout 10m":                                                 {before: noWeb, until: "app started"},
 	"kubectl get pod web -o yaml | podstead run -":                                                {before: noWeb},
 	"podstead run -it console.toml":                                                               {before: "podstead delete console --force || true"},

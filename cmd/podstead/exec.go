@@ -136,7 +136,7 @@ func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Con
 	return a.sessionEnd(f, code, err)
 }
 
-// sessionEnd returns the error of a session that has ended, with its exit code.
+// sessionEnd returns the error of a finished session, with its exit code.
 func (a *app) sessionEnd(f *streamFlags, code int, err error) error {
 	start, notStarted := errors.AsType[*api.CommandError](err)
 	interrupted, signalled := errors.AsType[*terminal.SignalError](err)

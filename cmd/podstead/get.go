@@ -3,7 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,9 +22,8 @@ type getFlags struct {
 	table  view.TableOptions
 	watch  bool
 
-	order    *query.Path     // nil: by name
-	template *query.Template // of -o jsonpath=
-	columns  *query.Columns  // of -o custom-columns=
+	order  *query.Path // nil: by name
+	output outputFormat
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -35,9 +34,10 @@ func (a *app) getCommand() *cobra.Command {
 		Long: `List all pods, or the named ones, in a table. The formats json and yaml print Kubernetes objects: a Pod if exactly one
 name is given, otherwise a PodList.
 
-The format jsonpath=TEMPLATE prints text in which expressions in braces are replaced by values of this object. The format
-custom-columns=NAME:PATH,... prints a table with these columns. Expressions are those of kubectl. Control characters in
-values are escaped, except line breaks and tabs in the format jsonpath.
+The formats jsonpath=TEMPLATE and go-template=TEMPLATE print text in which expressions in braces are replaced by values of
+this object. The format custom-columns=NAME:PATH,... prints a table with these columns. Formats that end with -file read
+their expression from a file. Expressions are those of kubectl. Control characters in values are escaped, except line breaks
+and tabs of templates.
 
 As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists events, as podstead events does.`,
 		Example: `  # List all pods
@@ -55,6 +55,9 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
   # Print the address of a pod
   podstead get web -o jsonpath='{.status.podIP}{"\n"}'
 
+  # Print the names of all pods with a Go template
+  podstead get -o go-template='{{range .items}}{{.metadata.name}}{{"\n"}}{{end}}'
+
   # List the images of all pods
   podstead get -o custom-columns=NAME:.metadata.name,IMAGES:.spec.containers[*].image
 
@@ -68,7 +71,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	f.flags(cmd)
 	f.fieldFlags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
-	formats(cmd, &f.format, "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")
+	formats(cmd, &f.format, slices.Concat([]string{"wide"}, objectFormats, columnFormats)...)
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return startingWith(prefix, sortPaths...)
@@ -90,7 +93,7 @@ func (a *app) getResources(cmd *cobra.Command, args []string, f *getFlags) error
 		return err
 	}
 	f.table.Namespace = f.fields.allNamespaces
-	if err := f.parse(cmd); err != nil {
+	if err := a.parseGet(cmd, f); err != nil {
 		return err
 	}
 	if f.watch {
@@ -104,19 +107,11 @@ var sortPaths = []string{
 	".metadata.name", ".metadata.creationTimestamp", ".status.containerStatuses[0].restartCount", ".status.phase", ".status.podIP", ".status.startTime",
 }
 
-// parse parses the expressions of the flags.
-func (f *getFlags) parse(cmd *cobra.Command) (err error) {
-	format, expression, _ := strings.Cut(f.format, "=")
-	switch format {
-	case "wide":
-		f.table.Wide = true
-	case "jsonpath":
-		f.template, err = query.ParseTemplate(expression)
-	case "custom-columns":
-		f.columns, err = query.ParseColumns(expression)
-	}
-	if err != nil {
-		return usage(cmd, "--output %s: %w", format, err)
+// parseGet parses the expressions of the flags.
+func (a *app) parseGet(cmd *cobra.Command, f *getFlags) (err error) {
+	f.table.Wide = f.format == "wide"
+	if f.output, err = a.parseFormat(cmd, f.format); err != nil {
+		return err
 	}
 	if f.sortBy != "" {
 		path, err := query.ParsePath(f.sortBy)
@@ -145,7 +140,7 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 	}
 	list.Items = pods
 	switch {
-	case f.format == "json", f.format == "yaml", f.template != nil:
+	case f.format == "json", f.format == "yaml", f.output.template != nil:
 		var v any = list
 		if len(f.names) == 1 {
 			if len(pods) == 0 {
@@ -153,11 +148,7 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 			}
 			v = pods[0]
 		}
-		if f.template != nil {
-			err = a.printTemplate(f.template, v)
-		} else {
-			err = a.encode(f.format, v)
-		}
+		err = a.printObject(&f.output, v)
 	case f.format == "name":
 		for _, p := range pods {
 			fmt.Fprintln(a.out, "pod/"+p.Metadata.Name)
@@ -174,13 +165,13 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 // printTable prints pods as a table. If there are none and no pod is missing, it prints a message.
 func (a *app) printTable(f *getFlags, pods []api.Pod, missing error) error {
 	switch {
-	case f.columns != nil:
-		rows, err := columnRows(f, pods...)
+	case f.output.columns != nil:
+		rows, err := f.output.columnRows(pods...)
 		if err != nil {
 			return err
 		}
 		if !f.table.NoHeader {
-			rows = append([][]string{f.columns.Header}, rows...)
+			rows = append([][]string{f.output.columns.Header}, rows...)
 		}
 		return a.screen().Table(rows)
 	case len(pods) > 0:
@@ -189,54 +180,6 @@ func (a *app) printTable(f *getFlags, pods []api.Pod, missing error) error {
 		a.note("%v", errNoPods)
 	}
 	return nil
-}
-
-// columnRows returns the rows of the format custom-columns.
-func columnRows(f *getFlags, pods ...api.Pod) ([][]string, error) {
-	var rows [][]string
-	for i := range pods {
-		object, err := query.Object(&pods[i])
-		if err != nil {
-			return nil, err
-		}
-		row, err := f.columns.Row(object)
-		if err != nil {
-			return nil, fmt.Errorf("--output custom-columns: %w", err)
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-// printTemplate prints the text of the format jsonpath for a value. As in kubectl, no line break follows.
-func (a *app) printTemplate(t *query.Template, v any) error {
-	object, err := query.Object(v)
-	if err != nil {
-		return err
-	}
-	text, err := t.Text(object)
-	if err != nil {
-		return fmt.Errorf("--output jsonpath: %w", err)
-	}
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = plain.Text(lines[i])
-	}
-	_, err = fmt.Fprint(a.out, strings.Join(lines, "\n"))
-	return err
-}
-
-// encode prints a value as indented JSON or as YAML.
-func (a *app) encode(format string, v any) error {
-	text, err := json.MarshalIndent(v, "", "    ")
-	if err == nil && format == "yaml" {
-		text, err = plain.YAML(text)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
-	return err
 }
 
 // watch lists the pods and then prints every change, until the context ends.
@@ -249,8 +192,8 @@ func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
 		a.note("--sort-by is ignored with --watch")
 	}
 	table, rows := view.Watch{W: a.out, Options: f.table}, view.Rows{W: a.out}
-	if f.columns != nil && !f.table.NoHeader {
-		rows.Header = f.columns.Header
+	if f.output.columns != nil && !f.table.NoHeader {
+		rows.Header = f.output.columns.Header
 	}
 	for change, err := range client.Watch(cmd.Context()) {
 		if err != nil {
@@ -284,10 +227,10 @@ func (a *app) printChange(table *view.Watch, rows *view.Rows, f *getFlags, p *ap
 	case f.format == "name":
 		_, err := fmt.Fprintln(a.out, "pod/"+p.Metadata.Name)
 		return err
-	case f.template != nil:
-		return a.printTemplate(f.template, p)
-	case f.columns != nil:
-		cells, err := columnRows(f, *p)
+	case f.output.template != nil:
+		return a.printTemplate(&f.output, p)
+	case f.output.columns != nil:
+		cells, err := f.output.columnRows(*p)
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ func (h *testHost) arguments(t *testing.T, args ...string) output {
 // TestGetFormats checks the formats of get that have expressions, its order, labels and headers.
 func TestGetFormats(t *testing.T) {
 	h := newListed(t)
+	path, template, columns := h.write(t, "path", "{.items[*].metadata.name}"), h.write(t, "template", "{{len .items}}"), h.write(t, "columns", "NAME  PHASE\nmetadata.name  status.phase\n")
 	for _, c := range []struct {
 		args string // separated by |
 		want string
@@ -51,6 +52,11 @@ func TestGetFormats(t *testing.T) {
 		{`get|-o|custom-columns=NAME:metadata.name,TIER:metadata.labels.tier|--no-headers`, "db    <none>\njob   <none>\nweb   front\n"},
 		{`get|db|-o|custom-columns=NOTE:.metadata.annotations.note`, "NOTE\n" + `a\x1b[2Jb c` + "\n"},
 		{`get|-l|app=none|-o|custom-columns=NAME:.metadata.name`, "NAME\n"},
+		{`get|-o|jsonpath-file=` + path, "db job web"},
+		{`get|-o|go-template-file=` + template, "3"},
+		{`get|-o|custom-columns-file=` + columns, "NAME   PHASE\ndb     Running\njob    Succeeded\nweb    Running\n"},
+		{`get|-o|go-template={{range .items}}{{.metadata.name}} {{end}}`, "db job web "},
+		{`get|db|-o|go-template={{.metadata.annotations.note}}`, `a\x1b[2Jb` + "\tc"},
 		{`get|-o|name|--sort-by|.status.phase`, "pod/db\npod/web\npod/job\n"},
 		{`get|-o|name|--sort-by={.metadata.labels.tier}`, "pod/db\npod/job\npod/web\n"},
 	} {
@@ -68,7 +74,9 @@ func TestGetErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"get -o jsonpath=.metadata.name":              `--output jsonpath: expression ".metadata.name": must have braces, such as {.metadata.name}`,
 		"get -o jsonpath={.metadata":                  `--output jsonpath: expression "{.metadata": unclosed action`,
-		"get -o jsonpath":                             `output format "jsonpath" is not supported: must be one of wide, json, yaml, name, jsonpath=, custom-columns=`,
+		"get -o jsonpath":                             `output format "jsonpath" is not supported: must be one of wide, json, yaml, name, jsonpath=, jsonpath-file=, go-template=, go-template-file=, custom-columns=`,
+		"get -o go-template={{.a":                     `--output go-template: template "{{.a": `,
+		"get -o jsonpath-file=none":                   `--output jsonpath-file: open none: no such file`,
 		"get -o custom-columns=NAME":                  `--output custom-columns: column "NAME": must have the form NAME:PATH, such as NAME:.metadata.name`,
 		"get --sort-by {.a}{.b}":                      `--sort-by: expression "{.a}{.b}": must be a path such as .metadata.name`,
 		"get --sort-by .none":                         `--sort-by: no pod has the field {.none}`,

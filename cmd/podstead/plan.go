@@ -19,6 +19,7 @@ var errChanges = errors.New("there are changes")
 type planFlags struct {
 	files           []string
 	prune, exitCode bool
+	onlyChanges     bool // print no unchanged pods
 	level, format   string
 }
 
@@ -83,7 +84,11 @@ func (a *app) plan(cmd *cobra.Command, paths []string, f *planFlags) error {
 		errs = append(errs, err)
 		list.Items = append(list.Items, pruned.Items...)
 	}
-	if err := a.printPlan(f.format, &list); err != nil {
+	changes := list
+	if f.onlyChanges {
+		changes.Items = slices.DeleteFunc(slices.Clone(list.Items), func(p api.Applied) bool { return p.Outcome == api.PodUnchanged })
+	}
+	if err := a.printPlan(f.format, &changes); err != nil {
 		return err
 	}
 	if err := errors.Join(errs...); err != nil {

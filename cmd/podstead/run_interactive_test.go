@@ -17,23 +17,11 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// newInteractiveHost returns a host where a client that attaches to a container reads what it passes as input, and then that the container
-// has exited with code 3. The container runs as long as the pod.
-func newInteractiveHost(t *testing.T) *testHost {
+// newInteractiveHost returns a host where a client that attaches to a container reads what the container wrote before, then what it passes as
+// input, and then that the container has exited with code 3. The container runs as long as the pod.
+func newInteractiveHost(t *testing.T, before string) *testHost {
 	t.Helper()
-	dir, server := t.TempDir(), attach.NewServer()
-	l, err := attach.Listen(filepath.Join(dir, attach.Socket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		_ = l.Close()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	dir, server := newAttachServer(t)
 	open := func(ctx context.Context, _ string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
 		r.Container = ref.Container
 		path := filepath.Join(dir, "in")
@@ -47,8 +35,11 @@ func newInteractiveHost(t *testing.T) *testHost {
 			return nil, err
 		}
 		in.Created()
-		out := c.Copy(io.MultiReader(strings.NewReader("in: "), stdin), attach.Stdout)
+		out := c.Copy(io.MultiReader(strings.NewReader(before), stdin), attach.Stdout)
 		server.Add(r.Container, c)
+		if _, err := io.CopyN(io.Discard, out, int64(len(before))); err != nil {
+			return nil, err
+		}
 		s, err := attach.Open(ctx, dir, r)
 		go func() {
 			_, _ = io.Copy(io.Discard, struct{ io.Reader }{out})
@@ -65,7 +56,7 @@ func interactiveProgram(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Pr
 }
 
 func TestRunInteractive(t *testing.T) {
-	h := newInteractiveHost(t)
+	h := newInteractiveHost(t, "in: ")
 	h.stdin = "some input\n"
 	file := h.write(t, "web.toml", script("terminationGracePeriodSeconds = 1", "true")+
 		"[[containers]]\nname = \"other\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"echo aside; sleep 1000\"]\n")
@@ -79,6 +70,25 @@ func TestRunInteractive(t *testing.T) {
 		}
 	}
 	h.want(t, "get", "")
+}
+
+// One line reports that the output before the session is not complete, and how to see it.
+func TestIncompleteOutput(t *testing.T) {
+	h := newInteractiveHost(t, strings.Repeat("0123456789abcde\n", 8<<10))
+	h.stdin = "some input\n"
+	const notice = `podstead: container "app" wrote more than 64 KiB before this command attached, the first part is not shown: ` +
+		"see all output with podstead logs web -c app\n"
+	got := h.run(t, "run -i "+h.write(t, "web.toml", script("", "true")))
+	if got.code != 3 || !strings.HasSuffix(got.stdout, "\nsome input\n") || len(got.stdout) > 64<<10 || strings.Count(got.stderr, notice) != 1 {
+		t.Errorf("exit code %d, %d bytes, %s", got.code, len(got.stdout), got.stderr)
+	}
+	h.want(t, "apply --wait "+h.write(t, "web.toml", script("", runs)), "pod/web created\n")
+	for line, want := range map[string]int{"debug -i web --image i --name a": 1, "debug -qi web --image i --name b": 0} {
+		got := h.run(t, line)
+		if n := strings.Count(got.stderr, strings.ReplaceAll(notice, "app", line[len(line)-1:])); n != want || got.code != 3 {
+			t.Errorf("podstead %s: exit code %d, %s", line, got.code, got.stderr)
+		}
+	}
 }
 
 // The output of a container that exits at once is that of its log.

@@ -23,6 +23,7 @@ type waitFlags struct {
 	all       bool
 	condition string
 	timeout   time.Duration
+	format    string
 }
 
 func (a *app) waitCommand() *cobra.Command {
@@ -40,6 +41,8 @@ The conditions are:
 - delete: the pod does not exist
 - create: the pod exists; with --selector or --all, at least one such pod exists
 
+With --output, each pod is printed when it meets the condition, and a deleted pod as it was last seen.
+
 Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemon is unavailable, 5 timeout.`,
 		Example: `  # Wait until a pod is ready
   podstead wait web --for=condition=Ready
@@ -49,6 +52,9 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 
   # Wait until a pod has an address
   podstead wait web --for=jsonpath='{.status.podIP}'
+
+  # Wait until a pod runs, and print its address
+  podstead wait web --for=phase=Running -o jsonpath='{.status.podIP}{"\n"}'
 
   # Wait until the pods with a label are deleted
   podstead wait -l app=shop --for=delete
@@ -66,6 +72,7 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 	f.fieldFlags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "wait for all pods")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 30*time.Second, "maximum `duration` of the wait; 0 checks without waiting, a negative one is a week")
+	formats(cmd, &f.format, objectFormats...)
 	return cmd
 }
 
@@ -83,18 +90,25 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	if err != nil {
 		return usage(cmd, "%w", err)
 	}
+	output, err := a.parseFormat(cmd, f.format)
+	if err != nil {
+		return err
+	}
 	daemon, err := a.watcher(cmd)
 	if err != nil {
 		return err
 	}
 	w := wait.Wait{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
-	w.Met = func(pod string) { fmt.Fprintf(a.out, "pod/%s condition met\n", pod) } // as kubectl, also for a deletion
+	w.Met = func(p *api.Pod) error { return a.printMet(&output, p) }
 	if f.timeout == 0 {
 		list, err := daemon.Client.Pods(cmd.Context())
 		if err != nil {
 			return err
 		}
-		outcome := w.Check(list.Items)
+		outcome, err := w.Check(list.Items)
+		if err != nil {
+			return err
+		}
 		return waitError(condition, &outcome, "condition not met", "for")
 	}
 	timeout := f.timeout
@@ -110,6 +124,19 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 		return err
 	}
 	return waitError(condition, &outcome, "timed out waiting for the condition", "on")
+}
+
+// printMet prints a pod that meets the condition, in the words of kubectl also for a deletion.
+func (a *app) printMet(f *outputFormat, p *api.Pod) (err error) {
+	switch f.name {
+	case "":
+		_, err = fmt.Fprintf(a.out, "pod/%s condition met\n", p.Metadata.Name)
+	case "name":
+		_, err = fmt.Fprintf(a.out, "pod/%s\n", p.Metadata.Name)
+	default:
+		err = a.printObject(f, p)
+	}
+	return err
 }
 
 // waitError returns the errors of a wait in the words of kubectl. The message for a pod that does not meet the condition is "UNMET PREPOSITION

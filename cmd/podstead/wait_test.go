@@ -57,6 +57,9 @@ func TestWait(t *testing.T) {
 		{"wait none --for=create --timeout 0", statusTimeout, "", "podstead: condition not met for pods/none\n"},
 		{"wait -l app=none --for=create --timeout 0", statusTimeout, "", "podstead: condition not met\n"},
 
+		{"wait web db --for=condition=Ready -o name", 0, "pod/db\npod/web\n", ""},
+		{"wait web --for=condition=Ready -o jsonpath={.metadata.name}", 0, "web", ""},
+		{"wait web --for=condition=Ready --timeout 0 -o go-template={{.kind}}", 0, "Pod", ""},
 		{"wait none web --for=condition=Ready", statusNotFound, "pod/web condition met\n", "podstead: no such pod \"none\"\n"},
 		{"wait none --for=phase=Running --timeout 0", statusNotFound, "", "podstead: no such pod \"none\"\n"},
 		{"wait -l app=none --for=condition=Ready", statusNotFound, "", "podstead: no matching resources found\n"},
@@ -78,17 +81,18 @@ func TestWait(t *testing.T) {
 func TestWaitUsage(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	for line, want := range map[string]string{
-		"wait web":                                 "podstead: wait requires --for\nhint: run podstead wait --help for usage\n",
-		"wait --for=delete":                        "podstead: wait requires pod names, --selector or --all\n",
-		"wait pod --for=delete":                    "podstead: wait requires pod names, --selector or --all\n",
-		"wait web --all --for=delete":              "podstead: --all cannot be combined with pod names or --selector\n",
-		"wait deployment/web --for=delete":         `resource type "deployment" is not supported: must be pod`,
-		"wait web --for=Ready":                     `podstead: unrecognized condition: "Ready": must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, `,
-		"wait web --for=phase=Ready":               `podstead: unrecognized condition: "phase=Ready": the phase must be one of Pending, `,
-		"wait web --for=jsonpath={.a}=":            `podstead: unrecognized condition: "jsonpath={.a}=": must have a value after the equals sign`,
-		"wait web --for=delete --timeout soon":     `podstead: invalid argument "soon" for "--timeout" flag: `,
-		"wait -l a=b=c --for=condition=Ready":      `podstead: --selector "a=b=c": `,
-		"wait web --for=condition=Ready -o yaml x": `podstead: unknown shorthand flag: 'o' in -o`,
+		"wait web":                               "podstead: wait requires --for\nhint: run podstead wait --help for usage\n",
+		"wait --for=delete":                      "podstead: wait requires pod names, --selector or --all\n",
+		"wait pod --for=delete":                  "podstead: wait requires pod names, --selector or --all\n",
+		"wait web --all --for=delete":            "podstead: --all cannot be combined with pod names or --selector\n",
+		"wait deployment/web --for=delete":       `resource type "deployment" is not supported: must be pod`,
+		"wait web --for=Ready":                   `podstead: unrecognized condition: "Ready": must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, `,
+		"wait web --for=phase=Ready":             `podstead: unrecognized condition: "phase=Ready": the phase must be one of Pending, `,
+		"wait web --for=jsonpath={.a}=":          `podstead: unrecognized condition: "jsonpath={.a}=": must have a value after the equals sign`,
+		"wait web --for=delete --timeout soon":   `podstead: invalid argument "soon" for "--timeout" flag: `,
+		"wait -l a=b=c --for=condition=Ready":    `podstead: --selector "a=b=c": `,
+		"wait web --for=condition=Ready -o wide": `output format "wide" is not supported: must be one of json, yaml, name, jsonpath=, `,
+		"wait web --for=delete -o jsonpath={.a":  "podstead: --output jsonpath: ",
 	} {
 		h.fails(t, line, statusUsage, want)
 	}

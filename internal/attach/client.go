@@ -13,8 +13,8 @@ import (
 const (
 	// WriteTimeout is how long a client may take to read 32 KiB. The container waits for the client meanwhile. A slower client is disconnected.
 	WriteTimeout = 5 * time.Second
-	// tellTimeout is how long a client that is disconnected has to read why.
-	tellTimeout = time.Minute
+	// reasonTimeout is how long a client that is disconnected has to read why.
+	reasonTimeout = time.Minute
 	// stdinCheck is the interval at which input that the container does not read is checked for a client that has disconnected.
 	stdinCheck = time.Second
 )
@@ -59,7 +59,7 @@ func (c *client) wants(k kind) bool {
 	return k == kindStdout && c.request.Stdout || k == kindStderr && c.request.Stderr
 }
 
-// enqueue queues a frame. A client whose queue is full is told so and gets nothing else.
+// enqueue queues a frame. A client whose queue is full gets the reason and nothing else.
 func (c *client) enqueue(f []byte) {
 	if c.last {
 		return
@@ -143,7 +143,7 @@ func (c *client) writeOutput(gone <-chan struct{}) {
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.container.remove(c)
-			_ = c.conn.SetWriteDeadline(time.Now().Add(tellTimeout))
+			_ = c.conn.SetWriteDeadline(time.Now().Add(reasonTimeout))
 			_, _ = c.conn.Write(append(f[n:len(f):len(f)], frame(kindDisconnected, []byte(slowClient))...)) // the client may be gone
 		}
 		return
@@ -212,7 +212,7 @@ func (c *client) hungUp() bool {
 	return hungUp
 }
 
-// closeStdin closes the client's end of the standard input. If the client has no more input, the container may be told.
+// closeStdin closes the client's end of the standard input. If the client has no more input, the container may get EOF.
 func (c *client) closeStdin(done bool) {
 	if c.stdin != nil {
 		_ = c.stdin.Close()

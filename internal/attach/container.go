@@ -38,7 +38,7 @@ type Container struct {
 	open    int // streams that can have more output
 	exited  bool
 	code    uint32
-	ended   bool // all clients were told the end
+	ended   bool // all clients got the exit code
 	kept    [][]byte
 	keeps   bool // until the first client
 	size    int  // of kept
@@ -88,7 +88,7 @@ func (c *copier) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// awaitRoom waits until no client has a full queue. That ends because a client that does not read is disconnected after [WriteTimeout]. It
+// awaitRoom waits until no client has a full queue. The wait is bounded because a client that does not read is disconnected after [WriteTimeout]. It
 // does not wait for clients of an exited container, so that they do not delay its deletion.
 func (c *Container) awaitRoom() {
 	c.mu.Lock()
@@ -156,7 +156,7 @@ func (c *Container) Exited(code uint32) {
 	c.endLocked()
 }
 
-// endLocked tells all clients the exit code when the container has exited and its output is complete.
+// endLocked sends all clients the exit code when the container has exited and its output is complete.
 func (c *Container) endLocked() {
 	if !c.exited || c.open > 0 || c.ended {
 		return
@@ -173,7 +173,7 @@ func exitFrame(code uint32) []byte {
 }
 
 // Close closes the standard input and disconnects the clients of a container that was deleted or could not be created. Clients that are
-// being told the end are disconnected when they have read it.
+// being sent the exit code are disconnected when they have read it.
 func (c *Container) Close() {
 	if c == nil {
 		return

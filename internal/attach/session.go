@@ -29,13 +29,13 @@ type Session struct {
 	mu sync.Mutex // guards writing
 }
 
-// ExitedError is the end of a session: the container has exited.
+// ExitedError is the result of a session whose container has exited.
 type ExitedError struct{ Code uint32 }
 
 // Error returns the exit code in words.
 func (e *ExitedError) Error() string { return fmt.Sprintf("the container exited with code %d", e.Code) }
 
-// DisconnectedError is the end of a session: the shim has disconnected the client.
+// DisconnectedError is the result of a session whose client the shim has disconnected.
 type DisconnectedError struct{ Reason string }
 
 // Error returns the reason.
@@ -90,7 +90,7 @@ func (s *Session) open(ctx context.Context, r Request) error {
 	return nil
 }
 
-// Next waits for output, and returns it with its stream. The data are valid until the next call. At the end the error is an [*ExitedError] or a
+// Next waits for output, and returns it with its stream. The data are valid until the next call. After the last output the error is an [*ExitedError] or a
 // [*DisconnectedError]. Any other error means that the shim was lost or the session was closed.
 func (s *Session) Next() (stream string, data []byte, err error) {
 	for {
@@ -124,7 +124,7 @@ func (s *Session) Write(data []byte) (int, error) {
 	}
 }
 
-// CloseStdin ends the input of this client.
+// CloseStdin closes the input of this client.
 func (s *Session) CloseStdin() error { return s.write(frame(kindStdinClosed, nil)) }
 
 // Resize changes the size of the container's terminal, if it has one.

@@ -102,7 +102,7 @@ func (s *Stdin) reopen() {
 	s.used = false
 }
 
-// clientDone is called when the input of a client has ended.
+// clientDone is called at EOF of the input of a client.
 func (s *Stdin) clientDone() {
 	if s != nil && s.once {
 		s.close()

@@ -12,7 +12,7 @@ import (
 )
 
 // Remove removes the log at path and its rotated files, and whatever else has these names. It is no error if there is none, or if links
-// have taken the place of its directories: then the log itself is gone.
+// have taken the place of its directories: then the log itself does not exist.
 func Remove(path string) error {
 	name := filepath.Base(path)
 	return RemoveMatching(filepath.Dir(path), func(entry string) bool { return entry == name || strings.HasPrefix(entry, name+".") })

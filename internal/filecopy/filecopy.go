@@ -9,7 +9,7 @@ import (
 
 // Stat describes a file of a container.
 type Stat struct {
-	// Path is the absolute path in the container, without symbolic links at its end.
+	// Path is the absolute path in the container, whose last element is no symbolic link.
 	Path string
 	// Mode has the type and the permissions. It is that of the file, not of a symbolic link that leads to it.
 	Mode    fs.FileMode

@@ -130,7 +130,7 @@ func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Respon
 }
 
 // exchange is the key of the exchange's context. A transport connects and performs the TLS handshake in a goroutine of its own,
-// which continues after the request has ended.
+// which continues after the request is finished.
 type exchange struct{}
 
 // bound returns dial with connection attempt and connection bounded by the exchange.

@@ -1,4 +1,4 @@
-// Package inroot opens files below a root directory whose files belong to somebody hostile, who can change every name while it is resolved.
+// Package inroot opens files below a root directory whose files belong to an attacker, who can change every name while it is resolved.
 //
 // The kernel resolves each path below the root (openat2 with RESOLVE_IN_ROOT, openat2(2)): absolute links and ".." start at the root, and links of
 // /proc are not followed. A file is opened without effects first (O_PATH). Only if it is a regular file or a directory is it opened for reading,
@@ -65,7 +65,7 @@ func (r *Root) open(path string, flags int) (*File, error) {
 
 // Locate returns the directory and the name of the file at a path, after it has followed the last element as far as it is a symbolic link. The
 // file need not exist, but its directory must. The name is "." if the path is that of the root or ends with "." or "..". The last result is
-// the path without the links at its end.
+// the path whose last element is no link.
 func (r *Root) Locate(path string) (dir *File, name, located string, err error) {
 	for range maxLinks {
 		parent, name := split(path)

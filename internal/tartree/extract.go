@@ -28,7 +28,8 @@ type Attributes struct {
 //
 // It follows no symbolic link below the directory: an element of a name that is one is an error, also if it was swapped in during the copy. A
 // file is written under a temporary name and then renamed, so that an existing file is replaced and never written, and a link that an entry
-// creates is never used by the next one. Existing directories are kept.
+// creates is never used by the next one. Existing directories are kept. Temporary files that a killed process has left in the directories of the
+// stream are removed.
 type Extractor struct {
 	Dir *inroot.File
 	// Attributes returns the attributes for an entry. An error ends the copy.
@@ -40,7 +41,8 @@ type Extractor struct {
 	Rebase bool
 	Prefix []string
 
-	open []openDir // the directories of the last entry, outermost first
+	searched bool      // the destination, for leftovers
+	open     []openDir // the directories of the last entry, outermost first
 }
 
 // openDir is a directory whose files are being created. Its attributes are set when the last of them exists: it may be read-only.
@@ -112,6 +114,10 @@ func (x *Extractor) entry(h *tar.Header, data io.Reader) (size int64, err error)
 	if h.Typeflag == tar.TypeDir {
 		last++
 	}
+	if !x.searched {
+		x.searched = true
+		removeLeftovers(x.Dir)
+	}
 	dir, err := x.enter(names[:last])
 	if err == nil && h.Typeflag == tar.TypeDir {
 		if d := &x.open[last-1]; d.set != nil { // this copy has created it
@@ -159,7 +165,9 @@ func (x *Extractor) enter(names []string) (*inroot.File, error) {
 			return nil, fmt.Errorf("%q exists and is not a directory", name)
 		}
 		x.open = append(x.open, openDir{name: name, file: next})
-		if dir = next; created {
+		if dir = next; !created {
+			removeLeftovers(next)
+		} else {
 			set, err := x.Attributes(&tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: 0o755})
 			if err != nil {
 				return nil, err
@@ -205,7 +213,7 @@ func (x *Extractor) create(dir *inroot.File, name string, h *tar.Header, data io
 			return 0, errors.New("it exists and is a directory")
 		}
 	}
-	temporary := ".podstead-cp-" + rand.Text()
+	temporary := temporaryPrefix + rand.Text()
 	switch h.Typeflag {
 	case tar.TypeSymlink:
 		if err = unix.Symlinkat(h.Linkname, fd, temporary); err == nil {
@@ -265,6 +273,7 @@ func writeFile(dir int, name string, data io.Reader, size int64, a Attributes) (
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer func() { err = errors.Join(err, f.Close()) }()
+	_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) // see removeLeftovers
 	if err := writeSparse(f, data, size, &written); err != nil {
 		return written, err
 	}

@@ -131,7 +131,7 @@ func (e *Engine) awaitAnswer(ctx context.Context, id string, answered <-chan err
 	report(false)
 	err := <-answered
 	if err == nil && ctx.Err() == nil {
-		e.reported.set(id, false) // before anybody acts on the report
+		e.reported.set(id, false) // before a reader acts on the report
 		report(true)
 	}
 	return err

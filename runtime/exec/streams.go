@@ -113,7 +113,7 @@ func (s *streams) Wait() { s.pumps.Wait() }
 // Close implements [cio.IO]. It removes the FIFOs.
 func (s *streams) Close() error { return s.fifos.Close() }
 
-// sink writes output to a client. It never fails, so that a command does not wait for a client that is gone.
+// sink writes output to a client. It never fails, so that a command does not wait for a client that has disconnected.
 type sink struct {
 	w        io.Writer // nil: the output is discarded
 	received atomic.Int64

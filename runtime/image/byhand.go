@@ -131,7 +131,7 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signat
 	counted := readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
 		b.mu.Lock()
-		b.compressed += int64(n) // the size of a stream is not known before its end
+		b.compressed += int64(n) // the size of a stream is not known before EOF
 		b.mu.Unlock()
 		return n, err
 	})

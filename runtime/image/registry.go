@@ -87,7 +87,7 @@ func limit(t *http.Transport, p pace) {
 }
 
 // pacedConn is a connection whose reads fail if no data arrives for the stall timeout, or too little data in the window. Only the time
-// counts in which somebody waits for data. What was read waits for the bandwidth limit.
+// counts in which a reader waits for data. What was read waits for the bandwidth limit.
 type pacedConn struct {
 	net.Conn
 	pace

@@ -12,7 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-// Scope resolves names of images for a pod. A name from an archive is known only to pods that list the archive, because anybody can write
+// Scope resolves names of images for a pod. A name from an archive is known only to pods that list the archive, because any user can write
 // an archive that contains docker.io/library/nginx:1. Names of pulled images are known to all pods.
 type Scope struct {
 	*Store

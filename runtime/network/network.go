@@ -161,7 +161,7 @@ func (n *Network) lock(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// step runs one step of a change, unless ctx has ended.
+// step runs one step of a change, unless ctx is done.
 func (n *Network) step(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

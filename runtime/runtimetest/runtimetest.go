@@ -69,7 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"an init container", testInit},
 		{"stop", testStop},
 		{"kill", testKill},
-		{"signals to what is over", testSignalsTooLate},
+		{"signals to exited containers", testSignalsTooLate},
 		{"a program that is not there", testStartError},
 		{"refused", testRefused},
 		{"a new run ends the old one", testStopBeforeStart},

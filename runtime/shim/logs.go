@@ -31,7 +31,7 @@ type Stdin string
 const (
 	NoStdin   Stdin = ""     // the process reads EOF
 	OpenStdin Stdin = "open" // stays open over clients
-	OnceStdin Stdin = "once" // is closed when the input of the first client has ended, unless it is a terminal
+	OnceStdin Stdin = "once" // is closed at EOF of the input of the first client, unless it is a terminal
 )
 
 // LogURI returns the standard output of a container whose log the shim writes to path, an absolute path, in the format of package

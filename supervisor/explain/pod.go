@@ -217,7 +217,7 @@ func (b *builder) shimCause() *Cause {
 	return nil
 }
 
-// setNotDurable sets why the newest state is not saved. Such a pod is not healthy: somebody must look at the disk.
+// setNotDurable sets why the newest state is not saved. Such a pod is not healthy: the disk needs attention.
 func (b *builder) setNotDurable(e *Explanation) {
 	for _, c := range b.snapshot.Status.Conditions {
 		if c.Type == supervisor.StateNotDurable {

@@ -144,7 +144,7 @@ func (t timeline) entries() []Entry {
 	return list
 }
 
-// podTimeline are the events of the pod as a whole, without failures that the start of the sandbox has ended.
+// podTimeline are the events of the pod as a whole, without failures before the start of the sandbox.
 func (b *builder) podTimeline() []Entry {
 	var t timeline
 	for i := range b.events {

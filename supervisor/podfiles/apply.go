@@ -19,6 +19,7 @@ import (
 // ApplyOptions are options of [Set.Apply].
 type ApplyOptions struct {
 	DryRun bool   // plan only
+	Create bool   // the pod must not exist
 	By     string // the client, for people
 }
 
@@ -70,6 +71,9 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 			plan.Outcome = Configured
 		}
 	}
+	if err := s.checkCreate(pod.Name, o); err != nil {
+		return Plan{}, err
+	}
 	if err := s.rollouts.Load(ctx); err != nil {
 		return Plan{}, err
 	}
@@ -94,6 +98,18 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
 	return plan, nil
+}
+
+// checkCreate returns an error if a pod is to be created that exists, or that a valid file defines. s.turn must be held.
+func (s *Set) checkCreate(name string, o ApplyOptions) error {
+	_, exists := s.world.pods[name]
+	for _, c := range s.world.contents {
+		exists = exists || c.pod != nil && c.pod.Name == name
+	}
+	if !o.Create || !exists {
+		return nil
+	}
+	return &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply"}
 }
 
 // place returns the path for the file of a pod, and the files of that pod that it replaces under another name. s.turn must be held.

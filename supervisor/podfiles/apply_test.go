@@ -101,6 +101,29 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestCreate: a pod that exists, or that a file defines, is not changed by a request to create it.
+func TestCreate(t *testing.T) {
+	b := newBench(t)
+	b.write("site.toml", named("web", "a"))
+	b.write("db.toml", named("db", "a"))
+	b.run()
+	b.untilPods(map[string]string{"web": "a", "db": "a"})
+	create := func(name string) error {
+		text := named(name, "b")
+		c := accept("/home/"+name+".toml", []byte(text))
+		_, err := b.set.Apply(t.Context(), c.pod, ".toml", []byte(text), ApplyOptions{Create: true})
+		return err
+	}
+	for _, name := range []string{"web", "db"} {
+		e, ok := errors.AsType[*ConflictError](create(name))
+		if !ok || e.Message != `pod "`+name+`" already exists` || e.Hint != "update it with podstead apply" {
+			t.Errorf("create %s: %v", name, e)
+		}
+	}
+	b.must(create("new"))
+	b.untilPods(map[string]string{"web": "a", "db": "a", "new": "b"})
+}
+
 // idle reports whether no step is in progress or due.
 func (b *bench) idle() bool {
 	b.set.turn.Lock()

@@ -24,7 +24,7 @@ type existing struct {
 }
 
 // checkOverwrite returns why the files that an applied text replaces must be kept. A file that was saved a moment ago is not in the listing
-// yet, and may define another pod. A link is the work of somebody who keeps the file elsewhere, whose next change would be lost.
+// yet, and may define another pod. A link leads to a file elsewhere, and the next change of that file would be lost.
 // s.turn must be held.
 func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte, replaced []string) error {
 	paths := append(slices.Clone(replaced), path)

@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // attachPod starts a pod with one container that runs a script, with more lines in its definition.
@@ -120,7 +123,19 @@ func (f *fixture) attached() (n int) {
 	return strings.Count(string(out), "attach.sock")
 }
 
-// TestDebug: a debug container sees the processes and the files of a container whose image has no shell.
+// debug adds a debug container to the pod web.
+func (f *fixture) debug(stdin string, args ...string) result {
+	f.Helper()
+	cmd := f.Command(f.Ctx(), append([]string{"debug", "web", "-q"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		f.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// TestDebug: a debug container sees the processes and the files of its target, and those of no other container.
 func TestDebug(t *testing.T) {
 	f := newFixture(t)
 	file := f.PodFile("web", "terminationGracePeriodSeconds = 1\n"+container("c", "echo up; exec sleep 7401")+container("other", "exec sleep 7402"))
@@ -129,13 +144,7 @@ func TestDebug(t *testing.T) {
 	f.awaitReady("web", "c other")
 	debug := func(stdin string, args ...string) result {
 		t.Helper()
-		cmd := f.Command(f.Ctx(), append([]string{"debug", "web", "-q", "--image", busybox}, args...)...)
-		var stdout, stderr bytes.Buffer
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-			t.Fatal(err)
-		}
-		return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+		return f.debug(stdin, append([]string{"--image", busybox}, args...)...)
 	}
 	got := debug("", "--target", "c", "--", "sh", "-c", "tr '\\0' ' ' </proc/1/cmdline; echo; ls /proc/1/root/bin/sh; exit 5")
 	if got.Code != 5 || got.Stdout != "sleep 7401 \n/proc/1/root/bin/sh\n" {
@@ -161,6 +170,32 @@ func TestDebug(t *testing.T) {
 	x.shows("exited with code 6")
 	if code := x.exitCode(); code != 6 {
 		t.Errorf("exit code %d", code)
+	}
+	f.end(r)
+}
+
+// TestDebugArchive: on a host without a registry, an archive provides the image of a debug container. It sees the process and the files of a
+// container that has another user and whose image has no shell.
+func TestDebugArchive(t *testing.T) {
+	f := &fixture{rig.NewFixture(t, deadline, "testserver")}
+	f.CheckLeftovers(deadline/4, "daemon", "stop")
+	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/testserver:1\"\n"))
+	r.event(api.EventContainerStarted)
+	f.awaitReady("web", "c")
+	if got := f.debug("", "--image", busybox, "--", "true"); got.Code != 1 || !strings.Contains(got.Stderr, "--image-archive FILE") {
+		t.Errorf("without the archive: %+v", got)
+	}
+	archive := f.Archive("busybox")
+	got := f.debug("", "--image-archive", archive, "--image", busybox, "--target", "c", "--", "sh", "-c",
+		"tr '\\0' ' ' </proc/1/cmdline; echo; ls /proc/1/root/bin; stat -c %u /proc/1; echo from debug >/proc/1/root/srv/file; exit 5")
+	if want := (result{Code: 5, Stdout: "/bin/testserver -dir /srv \ntestserver\n65534\n"}); got != want {
+		t.Errorf("with a target: %+v, want %+v", got, want)
+	}
+	if got := f.MustRun("cp", "web:/srv/file", "-"); !strings.Contains(got, "from debug") {
+		t.Errorf("the target does not have the file: %q", got)
+	}
+	if got := f.debug("", "--image-archive", archive, "--image", "localhost/none:1", "--", "true"); got.Code == 0 || !strings.Contains(got.Stderr, "localhost/none:1") {
+		t.Errorf("an image that is not in the archive: %+v", got)
 	}
 	f.end(r)
 }

@@ -202,7 +202,7 @@ func (m *Machine) thaw() {
 }
 
 // left removes the cgroups, and returns one that could not be removed, or the loop device of the disk: the kernel detaches it some time
-// after the last process has ended.
+// after the last process has exited.
 func (m *Machine) left() string {
 	v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + m.cgroup) // a valid pattern
 	for _, top := range append(v1, filepath.Join("/sys/fs/cgroup", m.cgroup)) {

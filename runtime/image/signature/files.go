@@ -19,6 +19,9 @@ const (
 	payloadSuffix = ".payload"       // of cosign sign --output-payload
 )
 
+// Suffixes are the ends of the names of all files with signatures beside an archive.
+func Suffixes() []string { return []string{bundleSuffix, sigSuffix, payloadSuffix} }
+
 // maxFile is the maximum size of a file with signatures.
 const maxFile = 4 << 20
 

@@ -24,7 +24,7 @@ type process struct {
 	watched int // the supervisor that waits for its exit
 }
 
-// prepare reads the script for an action. It returns the duration of the action, and a function that carries it out at its end.
+// prepare reads the script for an action. It returns the duration of the action, and a function that carries it out after that.
 func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Event) {
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:

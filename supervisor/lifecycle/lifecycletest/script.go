@@ -6,7 +6,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Script is the behaviour of the engine. Each list is consumed from the front; after its end everything succeeds.
+// Script is the behaviour of the engine. Each list is consumed from the front; when it is empty everything succeeds.
 type Script struct {
 	Sandboxes []Start
 	Pulls     map[string][]Start // by container

@@ -78,7 +78,7 @@ func (k *keeper) wake() {
 	}
 }
 
-// start starts run. The returned function ends it.
+// start starts run. The returned function stops it.
 func (k *keeper) start(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

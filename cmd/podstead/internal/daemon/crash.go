@@ -41,7 +41,7 @@ type life struct {
 }
 
 // watchCrashes returns why the last daemon crashed, and records a crash of this one until the returned function is called. The cause is
-// empty if the last daemon exited on its own or was killed by somebody. Errors are only logged.
+// empty if the last daemon exited on its own or was killed. Errors are only logged.
 func watchCrashes(ctx context.Context, dir string, log *slog.Logger) (cause string, end func()) {
 	cause = lastCrash(dir)
 	if err := recordLife(dir); err != nil {

@@ -27,8 +27,10 @@ type Editor struct {
 	Out, Err io.Writer
 }
 
-// Command returns the command of the editor: the first of VISUAL and EDITOR that is set, else vi.
-func Command() string { return cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi") }
+// Command returns the command of the editor: the first of KUBE_EDITOR (as in kubectl), VISUAL and EDITOR that is set, else vi.
+func Command() string {
+	return cmp.Or(os.Getenv("KUBE_EDITOR"), os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
+}
 
 // Edit edits a copy of a text in a file with the given base name. It calls accept with each new text, and opens the editor again with the
 // error until the text is accepted. It returns ErrUnchanged if the text is still the same, and an error that names the copy if the editor

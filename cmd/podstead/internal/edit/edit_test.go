@@ -111,10 +111,15 @@ func TestCopyIsPrivate(t *testing.T) {
 	}
 }
 
-// TestCommand: VISUAL takes precedence over EDITOR.
+// TestCommand: KUBE_EDITOR takes precedence over VISUAL, and that over EDITOR.
 func TestCommand(t *testing.T) {
+	t.Setenv("KUBE_EDITOR", "ed")
 	t.Setenv("VISUAL", "code --wait")
 	t.Setenv("EDITOR", "nano")
+	if got := edit.Command(); got != "ed" {
+		t.Errorf("command %q", got)
+	}
+	t.Setenv("KUBE_EDITOR", "")
 	if got := edit.Command(); got != "code --wait" {
 		t.Errorf("command %q", got)
 	}

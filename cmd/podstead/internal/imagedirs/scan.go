@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/podstead/podstead/runtime/image/signature"
 )
 
 const (
@@ -74,6 +76,11 @@ func list(dir string) ([]found, error) {
 		case info.Mode().IsRegular() && isArchive(e.Name()):
 			h := sha256.New()
 			changed := stamp(h, path, info)
+			for _, suffix := range signature.Suffixes() { // a signature that arrives later is a reason to try again
+				if beside, err := os.Stat(path + suffix); err == nil {
+					stamp(h, path+suffix, beside)
+				}
+			}
 			archives = append(archives, found{path, fmt.Sprintf("%x", h.Sum(nil)), info.Size(), changed})
 		}
 	}

@@ -93,7 +93,7 @@ func (s *session) attach(ctx context.Context, t terminal.Session) error {
 			s.lost(in, fmt.Sprintf("container %q: %s; attaching again, a part of its output is missing", s.Container, e.Message))
 		case rejected && (e.Reason == api.ReasonNotRunning || !s.isRunning(ctx)):
 			return s.printRest(ctx)
-		case refused < maxRefused: // the shim of a container that has just exited may be gone before the state changes
+		case refused < maxRefused: // the shim of a container that has just exited may have exited before the state changes
 			refused++
 		default:
 			return err
@@ -104,7 +104,7 @@ func (s *session) attach(ctx context.Context, t terminal.Session) error {
 	}
 }
 
-// lost reports a connection that was lost. The input of a container without a terminal has ended with it.
+// lost reports a connection that was lost. A container without a terminal has read EOF then.
 func (s *session) lost(in *input, message string) {
 	if !s.TTY && in.used() && !in.ended() {
 		s.result.InputLost = true
@@ -136,15 +136,22 @@ func (s *session) attachOnce(ctx context.Context, in *input, sizes *sizes) error
 	defer cancel()
 	o := api.AttachOptions{UID: s.pod.Metadata.UID, Container: s.Container, FromStart: true}
 	o.Stdout, o.Stderr, o.TTY = &notingWriter{s.Out, s}, &notingWriter{s.Err, s}, s.TTY
-	if s.TTY || !in.used() { // the input of a container without a terminal has ended with its first client
+	if s.TTY || !in.used() { // a container without a terminal has read EOF after its first client
 		o.Stdin = in.reader(ctx)
 	}
 	o.Size, o.Resize = sizes.follow(ctx)
+	o.Incomplete = func() { s.notice(Incomplete(s.pod.Metadata.Name, s.Container)) }
 	code, err := s.Daemon.Attach(ctx, s.pod.Metadata.Name, o)
 	if err == nil {
 		s.result.Started, s.result.Code = true, code
 	}
 	return err
+}
+
+// Incomplete is the notice for a session that does not have all output from the start of its container.
+func Incomplete(pod, container string) string {
+	return fmt.Sprintf("container %q wrote more than 64 KiB before this command attached, the first part is not shown: see all output with podstead logs %s -c %s",
+		container, pod, container)
 }
 
 // notingWriter notes that the container has written.

@@ -49,7 +49,7 @@ type Result struct {
 	Pod     string // empty: none was created
 	Started bool   // the container has exited, with Code
 	Code    int
-	// InputLost reports that the connection was lost while the container could read input. Nobody knows how much it has read.
+	// InputLost reports that the connection was lost while the container could read input. How much it has read is unknown.
 	InputLost bool
 }
 
@@ -84,7 +84,7 @@ type session struct {
 	notice func(message string)
 	begin  func(p api.Pod) // starts run
 	ending sync.WaitGroup
-	done   chan struct{} // closed when the session has ended
+	done   chan struct{} // closed when the session is finished
 
 	// begun reports that the container has started: a terminal belongs to it from then on.
 	begun atomic.Bool

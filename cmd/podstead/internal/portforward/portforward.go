@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// ErrEnded is wrapped by the error of a forward that has ended because its pod ended.
+// ErrEnded is wrapped by the error of a forward that stopped because its pod terminated.
 var ErrEnded = errors.New("forwarding stopped")
 
 // Port is a local port and the port of the pod to which it is forwarded. Local is 0 for a random port.
@@ -142,7 +142,7 @@ func open(ctx context.Context, network, address string, p Port) (listener, error
 	return listener{l, p}, nil
 }
 
-// watch returns when the pod has ended or the daemon does not respond.
+// watch returns when the pod has terminated or the daemon does not respond.
 func (f *Forwarder) watch(ctx context.Context, changes iter.Seq2[api.PodChange, error]) error {
 	exists := false
 	for change, err := range changes {

@@ -7,20 +7,26 @@ import (
 	"strings"
 )
 
-// Template is a JSONPath template: text with expressions in braces.
-type Template struct{ text string }
+// Template is a template of an output format.
+type Template interface {
+	// Text returns the text for an object. The object is an [Object].
+	Text(object any) (string, error)
+}
 
-// ParseTemplate parses a template.
-func ParseTemplate(text string) (*Template, error) {
+// pathTemplate is a JSONPath template: text with expressions in braces.
+type pathTemplate struct{ text string }
+
+// ParseTemplate parses a JSONPath template.
+func ParseTemplate(text string) (Template, error) {
 	if !strings.Contains(text, "{") {
 		return nil, fmt.Errorf("expression %q: must have braces, such as {.metadata.name}", text)
 	}
 	_, err := parse(text)
-	return &Template{text}, err
+	return pathTemplate{text}, err
 }
 
-// Text returns the text for an object. The object is an [Object].
-func (t *Template) Text(object any) (text string, err error) {
+// Text implements [Template].
+func (t pathTemplate) Text(object any) (text string, err error) {
 	defer recovered(t.text, &err)
 	j, err := parse(t.text)
 	if err != nil {
@@ -57,6 +63,24 @@ func ParseColumns(text string) (*Columns, error) {
 		c.Header, c.paths = append(c.Header, name), append(c.paths, path)
 	}
 	return &c, nil
+}
+
+// ParseColumnsFile parses the text of a file with two lines, as in kubectl: the names of the columns, and below each its path.
+func ParseColumnsFile(text string) (*Columns, error) {
+	var lines [][]string
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			lines = append(lines, words)
+		}
+	}
+	if len(lines) != 2 || len(lines[0]) != len(lines[1]) {
+		return nil, errors.New("the file must have two lines: names of columns, and as many paths, such as NAME and .metadata.name")
+	}
+	columns := make([]string, len(lines[0]))
+	for i, name := range lines[0] {
+		columns[i] = name + ":" + lines[1][i]
+	}
+	return ParseColumns(strings.Join(columns, ","))
 }
 
 // Row returns the cells for an object. The object is an [Object].

@@ -209,3 +209,50 @@ func FuzzExpression(f *testing.F) {
 		}
 	})
 }
+
+// TestGoTemplate checks templates with the functions of kubectl, and values that do not exist.
+func TestGoTemplate(t *testing.T) {
+	object, err := query.Object(map[string]any{"metadata": map[string]any{"name": "web"}, "items": []any{1, map[string]any{"a": "eA=="}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"{{.metadata.name}}": "web", "{{.metadata.uid}}": "<no value>", "{{range .items}}<{{.}}>{{end}}": "<1><map[a:eA==]>",
+		"{{(index .items 1).a | base64decode}}": "x", `{{exists . "items" 1 "a"}} {{exists . "items" 2}} {{exists . "items" "x"}} {{exists . "none"}}`: "true false false false",
+	} {
+		template, err := query.ParseGoTemplate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := template.Text(object); got != want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	if _, err := query.ParseGoTemplate("{{.a"); err == nil || !strings.Contains(err.Error(), `template "{{.a"`) {
+		t.Error(err)
+	}
+	template, err := query.ParseGoTemplate("{{base64decode .metadata.name}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := template.Text(object); err == nil {
+		t.Errorf("%q: text that is not base64 is no error", text)
+	}
+}
+
+// TestColumnsFile checks the two lines of a file with columns.
+func TestColumnsFile(t *testing.T) {
+	c, err := query.ParseColumnsFile("NAME   UID\n\nmetadata.name  .metadata.uid\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := c.Row(map[string]any{"metadata": map[string]any{"name": "web"}})
+	if err != nil || strings.Join(c.Header, " ") != "NAME UID" || strings.Join(row, " ") != "web <none>" {
+		t.Errorf("%q, %q, %v", c.Header, row, err)
+	}
+	for _, text := range []string{"", "NAME\n", "NAME\n.a .b\n", "NAME\n.a\n.b\n", "NAME\n{.a\n"} {
+		if _, err := query.ParseColumnsFile(text); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}

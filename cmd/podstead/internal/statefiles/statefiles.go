@@ -27,7 +27,7 @@ import (
 
 // File is a kind of file.
 type File struct {
-	// Path begins with STATE or RUN and is a pattern of [filepath.Match]. "/..." at its end means everything below a directory.
+	// Path begins with STATE or RUN and is a pattern of [filepath.Match]. A trailing "/..." means everything below a directory.
 	Path string
 	// Content describes the content and its format.
 	Content string

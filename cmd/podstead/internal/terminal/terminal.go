@@ -22,7 +22,7 @@ import (
 // ErrDetached is the cause of the end of a context when the user has typed the detach keys.
 var ErrDetached = errors.New("detached")
 
-// SignalError is the cause of the end of a context when the program has received a signal that ends it.
+// SignalError is the cause of a cancelled context when the program has received a signal that terminates it.
 type SignalError struct {
 	Signal syscall.Signal
 }
@@ -30,7 +30,7 @@ type SignalError struct {
 // Error implements error.
 func (e *SignalError) Error() string { return "received " + unix.SignalName(e.Signal) }
 
-// ExitCode is the exit code of a shell for a program that the signal has ended.
+// ExitCode is the exit code of a shell for a program that the signal has terminated.
 func (e *SignalError) ExitCode() int { return 128 + int(e.Signal) }
 
 // endings are the signals that end a session. In raw mode, Ctrl-C is a character for the session and sends no signal.
@@ -63,7 +63,7 @@ type Session struct {
 	Resize <-chan channel.Size
 }
 
-// Run calls run with a context that ends when the program receives a signal that ends it (with a [*SignalError] as its cause) or the user
+// Run calls run with a context that is cancelled when the program receives a signal that terminates it (with a [*SignalError] as its cause) or the user
 // types the detach keys ([ErrDetached]). If run fails then, Run returns the cause. The terminal is restored before Run returns, also if run
 // panics. The first signal restores it as well, and the next one has its default action: it ends the program even if run does not return.
 func Run(ctx context.Context, o Options, run func(context.Context, Session) error) error {
@@ -136,7 +136,7 @@ func (s *Session) raw(ctx context.Context, o Options, detach func()) (restore fu
 	}()
 	return func() {
 		signal.Stop(changed)
-		_ = term.Restore(fd, before) // a terminal that is gone needs none
+		_ = term.Restore(fd, before) // a closed terminal needs none
 	}, nil
 }
 

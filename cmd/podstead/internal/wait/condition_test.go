@@ -31,8 +31,15 @@ func check(t *testing.T, condition string, pods ...api.Pod) (wait.Outcome, []str
 		t.Fatal(err)
 	}
 	var met []string
-	w := wait.Wait{For: c, Names: []string{"web"}, Met: func(pod string) { met = append(met, pod) }}
-	return w.Check(pods), met
+	w := wait.Wait{For: c, Names: []string{"web"}, Met: func(p *api.Pod) error {
+		met = append(met, p.Metadata.Name)
+		return nil
+	}}
+	outcome, err := w.Check(pods)
+	if err != nil {
+		t.Error(err)
+	}
+	return outcome, met
 }
 
 // TestConditions checks conditions of all forms for a pod.

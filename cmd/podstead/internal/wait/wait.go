@@ -4,6 +4,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +19,8 @@ type Wait struct {
 	// Names are the names of the pods; empty: the pods for which Selected reports true when the wait starts.
 	Names    []string
 	Selected func(*api.Pod) bool
-	// Met is called with the name of each pod that meets the condition.
-	Met func(pod string)
+	// Met is called with each pod that meets the condition, as it was last seen. The error ends the wait.
+	Met func(pod *api.Pod) error
 }
 
 // Outcome is what became of a wait.
@@ -44,23 +45,24 @@ func (w *Wait) Until(ctx context.Context, d settle.Daemon) (Outcome, error) {
 	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
 		err = nil
 	}
-	return r.outcome(), err
+	return r.outcome(), errors.Join(err, r.err)
 }
 
 // Check checks the condition without waiting. The pods are all pods that exist.
-func (w *Wait) Check(pods []api.Pod) Outcome {
+func (w *Wait) Check(pods []api.Pod) (Outcome, error) {
 	r := w.start()
 	changed := r.watch()
 	for _, p := range pods {
 		changed(&api.PodChange{Type: api.Added, Object: p})
 	}
 	changed(&api.PodChange{Type: api.Listed})
-	return r.outcome()
+	return r.outcome(), r.err
 }
 
 // run is a wait in progress.
 type run struct {
 	*Wait
+	err  error             // of Met
 	open map[string]target // pods that do not meet the condition yet, by name
 	done map[string]bool   // names of the others
 	Outcome
@@ -69,7 +71,8 @@ type run struct {
 // target is a pod that a wait is for.
 type target struct {
 	seen bool
-	uid  string // when it was first seen
+	uid  string  // when it was first seen
+	last api.Pod // as it was last seen
 }
 
 func (w *Wait) start() *run {
@@ -92,9 +95,9 @@ func (r *run) watch() func(*api.PodChange) bool {
 			present[uid] = true
 			r.see(&c.Object)
 		case open && r.For.Kind == Deleted && t.uid == uid:
-			r.meet(name)
+			r.meet(name, &c.Object)
 		}
-		return r.Listed && len(r.open) == 0 && !r.awaitsAny()
+		return r.err != nil || r.Listed && len(r.open) == 0 && !r.awaitsAny()
 	}
 }
 
@@ -109,7 +112,7 @@ func (r *run) list(present map[string]bool) {
 		t := r.open[name]
 		switch {
 		case r.For.Kind == Deleted && t.seen && !present[t.uid]: // deleted while the daemon was not watched
-			r.meet(name)
+			r.meet(name, &t.last)
 		case !t.seen && r.For.Kind != Created:
 			delete(r.open, name)
 			if r.For.Kind == State {
@@ -135,8 +138,10 @@ func (r *run) see(p *api.Pod) {
 		return
 	}
 	if !t.seen {
-		r.open[name] = target{seen: true, uid: p.Metadata.UID}
+		t.seen, t.uid = true, p.Metadata.UID
 	}
+	t.last = *p
+	r.open[name] = t
 	met, err := r.For.Kind == Created, error(nil)
 	switch r.For.Kind {
 	case State:
@@ -153,15 +158,15 @@ func (r *run) see(p *api.Pod) {
 		r.done[name] = true
 		r.Errors = append(r.Errors, fmt.Errorf("pod %q: %w", name, err))
 	case met:
-		r.meet(name)
+		r.meet(name, p)
 	}
 }
 
 // meet ends the wait for a pod that meets the condition.
-func (r *run) meet(name string) {
+func (r *run) meet(name string, p *api.Pod) {
 	delete(r.open, name)
 	r.done[name] = true
-	r.Met(name)
+	r.err = errors.Join(r.err, r.Met(p))
 }
 
 func (r *run) outcome() Outcome {

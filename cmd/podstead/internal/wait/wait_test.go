@@ -130,7 +130,10 @@ func TestUntil(t *testing.T) {
 				w := wait.Wait{
 					For: c, Names: strings.Fields(tt.names),
 					Selected: func(p *api.Pod) bool { return p.Metadata.Labels["app"] != "other" },
-					Met:      func(pod string) { got = append(got, "met "+pod) },
+					Met: func(p *api.Pod) error {
+						got = append(got, "met "+p.Metadata.Name)
+						return nil
+					},
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()

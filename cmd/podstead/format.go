@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/query"
+	"github.com/podstead/podstead/internal/plain"
+)
+
+// objectFormats are the output formats of kubectl for objects.
+var objectFormats = []string{"json", "yaml", "name", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file="}
+
+// columnFormats are the output formats of kubectl for tables of columns.
+var columnFormats = []string{"custom-columns=", "custom-columns-file="}
+
+// outputFormat is the value of -o of commands that print pods.
+type outputFormat struct {
+	name     string         // without the expression
+	template query.Template // of jsonpath and go-template; nil: another format
+	columns  *query.Columns // of custom-columns; nil: another format
+}
+
+// parseFormat parses the value of -o. The value of a format that ends with -file is the path of a file with the expression.
+func (a *app) parseFormat(cmd *cobra.Command, text string) (f outputFormat, err error) {
+	name, expression, _ := strings.Cut(text, "=")
+	f.name = name
+	kind, isFile := strings.CutSuffix(name, "-file")
+	if isFile {
+		file, err := os.ReadFile(expression)
+		if err != nil {
+			return f, usage(cmd, "--output %s: %w", name, err)
+		}
+		expression = string(file)
+	}
+	switch {
+	case kind == "jsonpath":
+		f.template, err = query.ParseTemplate(expression)
+	case kind == "go-template":
+		f.template, err = query.ParseGoTemplate(expression)
+	case kind == "custom-columns" && isFile:
+		f.columns, err = query.ParseColumnsFile(expression)
+	case kind == "custom-columns":
+		f.columns, err = query.ParseColumns(expression)
+	}
+	if err != nil {
+		return f, usage(cmd, "--output %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// columnRows returns the rows of the format custom-columns.
+func (f *outputFormat) columnRows(pods ...api.Pod) ([][]string, error) {
+	var rows [][]string
+	for i := range pods {
+		object, err := query.Object(&pods[i])
+		if err != nil {
+			return nil, err
+		}
+		row, err := f.columns.Row(object)
+		if err != nil {
+			return nil, fmt.Errorf("--output %s: %w", f.name, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// printObject prints a pod or a list of pods as JSON, as YAML, or with a template.
+func (a *app) printObject(f *outputFormat, v any) error {
+	if f.template != nil {
+		return a.printTemplate(f, v)
+	}
+	return a.encode(f.name, v)
+}
+
+// printTemplate prints the text of a template for a value. As in kubectl, no line break follows.
+func (a *app) printTemplate(f *outputFormat, v any) error {
+	object, err := query.Object(v)
+	if err != nil {
+		return err
+	}
+	text, err := f.template.Text(object)
+	if err != nil {
+		return fmt.Errorf("--output %s: %w", f.name, err)
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = plain.Text(lines[i])
+	}
+	_, err = fmt.Fprint(a.out, strings.Join(lines, "\n"))
+	return err
+}
+
+// encode prints a value as indented JSON or as YAML.
+func (a *app) encode(format string, v any) error {
+	text, err := json.MarshalIndent(v, "", "    ")
+	if err == nil && format == "yaml" {
+		text, err = plain.YAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
+	return err
+}
