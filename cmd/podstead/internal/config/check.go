@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
@@ -60,6 +61,15 @@ func program(v any) error {
 func duration(v any) error {
 	if p, ok := v.(*Duration); ok && p.Duration() <= 0 {
 		return errors.New(`must be a duration greater than 0, such as "60s" or "5m"`)
+	}
+	return nil
+}
+
+func durationOrZero(v any) error {
+	if p, ok := v.(*Duration); ok {
+		if d, err := time.ParseDuration(string(*p)); err != nil || d < 0 {
+			return errors.New(`must be a duration, such as "2m" or "720h"`)
+		}
 	}
 	return nil
 }

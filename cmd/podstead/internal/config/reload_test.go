@@ -13,6 +13,7 @@ func TestReload(t *testing.T) {
 		"duration": "7m", "int": "7", "quantity": "777Mi", "list": "/a,/b",
 		"engine.runtime": "crun", "engine.cgroupDriver": "systemd", "network.mode": "none", "network.subnets": "10.99.0.0/22",
 		"policy.podSecurity": "baseline", "policy.requests": "ignore", "policy.allowedUnsafeSysctls": "net.core.*", "policy.systemReserved": "cpu=1",
+		"images.gcHighPercent": "90",
 	}
 	for _, s := range Settings() {
 		old, err := Load(Sources{File: "/dev/null", Env: none, Flag: none})

@@ -18,11 +18,9 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/images"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
-	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
@@ -135,7 +133,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, s)), unfollow())
+	host := o.newDisk(rt, s, files)
+	err = errors.Join(o.serve(ctx, rt, s, files, host, newReloader(&o, loaded, s, host)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -265,9 +264,9 @@ func hostIPs() []api.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
-	var reloading sync.WaitGroup
-	defer reloading.Wait()
+func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, host disk, r *reloader) error {
+	var workers sync.WaitGroup
+	defer workers.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
@@ -276,7 +275,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 		Socket:     o.Config.Socket,
-		Images:     imagesOf(rt, s, files),
+		Images:     host.api(),
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
@@ -296,7 +295,8 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	if o.Ready != nil {
 		o.Ready()
 	}
-	reloading.Go(func() { r.run(ctx) })
+	workers.Go(func() { r.run(ctx) })
+	workers.Go(func() { host.run(ctx) })
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, r.idleTimeout) {
@@ -318,17 +318,6 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
-}
-
-// imageRuntime is a [Runtime] that manages images. The one in memory, for tests, does not.
-type imageRuntime interface{ Images() *runtime.Images }
-
-// imagesOf returns the images of the host; nil: the runtime does not manage them.
-func imagesOf(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) api.Images {
-	if r, ok := rt.(imageRuntime); ok {
-		return images.New(r.Images(), s, files)
-	}
-	return nil
 }
 
 // awaitClients waits until the clients of deleted pods have the final states, if no pods are left. Otherwise the clients wait for the next

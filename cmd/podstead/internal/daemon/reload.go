@@ -19,12 +19,13 @@ import (
 type reloader struct {
 	o          *Options
 	supervisor *supervisor.Supervisor
+	disk       disk
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 }
 
-func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor) *reloader {
-	r := &reloader{o: o, supervisor: s}
+func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor, host disk) *reloader {
+	r := &reloader{o: o, supervisor: s, disk: host}
 	r.config.Store(loaded)
 	return r
 }
@@ -63,6 +64,9 @@ func (r *reloader) reload() {
 	r.supervisor.SetPolicy(policy)
 	r.config.Store(merged)
 	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
+	if r.disk.collector != nil {
+		r.disk.collector.SetLimits(imageLimits(merged))
+	}
 	changes := "nothing changed"
 	if len(changed) > 0 {
 		changes = "changed " + strings.Join(changed, ", ")
