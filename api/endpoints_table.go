@@ -7,7 +7,7 @@ import (
 
 // Endpoints returns the table of endpoints.
 func Endpoints() []Endpoint {
-	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), statsEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), copyEndpoints(), sessionEndpoints(), volumeEndpoints(), imageEndpoints())
+	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), statsEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), copyEndpoints(), sessionEndpoints(), volumeEndpoints(), imageEndpoints(), systemEndpoints())
 }
 
 // uidParameter restricts a request to a pod that was not deleted and created again.

@@ -87,7 +87,7 @@ started this way exits when it is idle.`,
 		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand())
 	addGroup(root, "Commands for containers:", a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.portForwardCommand())
 	const host = "Commands for the host:"
-	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.imageCommand(), a.volumeCommand(), a.versionCommand())
+	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.imageCommand(), a.volumeCommand(), a.systemCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
 	addGroup(root, "Commands of docker, podman and docker compose:",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/diskusage"
 	"github.com/podstead/podstead/cmd/podstead/internal/imagegc"
 	"github.com/podstead/podstead/cmd/podstead/internal/images"
 	"github.com/podstead/podstead/runtime"
@@ -15,12 +16,16 @@ import (
 )
 
 // imageRuntime is a [Runtime] that manages images. The one in memory, for tests, does not.
-type imageRuntime interface{ Images() *runtime.Images }
+type imageRuntime interface {
+	Images() *runtime.Images
+	diskusage.Disk
+}
 
 // disk is what the daemon does with images and the disk. The zero value does nothing.
 type disk struct {
 	images    *images.Images
 	collector *imagegc.Collector
+	system    *diskusage.System
 }
 
 // newDisk returns the images of the host with their collector, if the runtime manages images.
@@ -30,19 +35,21 @@ func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.
 		return disk{}
 	}
 	list := images.New(r.Images(), s, files, nil)
-	return disk{list, imagegc.New(imageLimits(o.Config), imagegc.Options{
+	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
 		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
 		Disk: func() (imagegc.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
 		Emit: func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
-	})}
+	})
+	return disk{list, collector, &diskusage.System{
+		Disk: r, Images: list, Pods: s, Files: files, Ages: collector, Dir: o.Config.StateDir,
+	}}
 }
 
-// api returns the images for the API; nil: the runtime does not manage them.
-func (d disk) api() api.Images {
-	if d.images == nil {
-		return nil
+// serve sets the images and the system of the API, if the runtime manages images.
+func (d disk) serve(o *api.Options) {
+	if d.images != nil {
+		o.Images, o.System = d.images, d.system
 	}
-	return d.images
 }
 
 // run collects images until ctx ends.

@@ -270,13 +270,14 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
-	server := api.NewServer(ctx, api.Options{
+	options := api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 		Socket:     o.Config.Socket,
-		Images:     host.api(),
-	})
+	}
+	host.serve(&options)
+	server := api.NewServer(ctx, options)
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type Whole struct {
 	// ByHand is set if a person has pulled or imported the image.
 	ByHand bool
 
-	records []string
+	Records []string // in the store
 }
 
 // Removable reports whether nothing uses the image and, without byHand, no person has requested it.
@@ -47,7 +47,7 @@ func (i *Images) Wholes(ctx context.Context) ([]Whole, error) {
 			wholes = append(wholes, Whole{ID: id, Size: f.Size, CreatedAt: f.CreatedAt, Used: running[id]})
 		}
 		w := &wholes[at]
-		w.records = append(w.records, f.entry.Record)
+		w.Records = append(w.Records, f.entry.Record)
 		if !slices.Contains(w.Names, f.Name) {
 			w.Names = append(w.Names, f.Name)
 		}
@@ -88,7 +88,7 @@ func (i *Images) Discard(ctx context.Context, id string, byHand bool) (removed b
 		if at < 0 || !list[at].Removable(byHand) {
 			return nil
 		}
-		for _, record := range list[at].records {
+		for _, record := range list[at].Records {
 			if err := i.store.Forget(ctx, record); err != nil && !image.IsNotFound(err) {
 				return err
 			}
