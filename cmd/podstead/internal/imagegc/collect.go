@@ -81,6 +81,8 @@ func (c *Collector) relieve(ctx context.Context, list []images.Whole, limits Lim
 	}
 	if disk.above(limits.High) {
 		errs = append(errs, c.warn(ctx, disk, limits))
+	} else {
+		c.relieved(disk)
 	}
 	return errors.Join(errs...)
 }

@@ -132,14 +132,9 @@ func (c *Collector) turn(ctx context.Context, now time.Time) {
 		return
 	}
 	above := disk.above(limits.High)
-	if c.pressed && !above {
-		c.pressed = false
-		if !c.warned.IsZero() {
-			c.o.Emit(event.DiskSpaceAvailable, event.Fields{"usage": disk.String()})
-		}
-		c.warned = time.Time{}
-	}
-	if above && !c.pressed {
+	if !above {
+		c.relieved(disk)
+	} else if !c.pressed {
 		c.pressed, retry = true, true
 	}
 	if !due && (!above || !retry) {
@@ -153,6 +148,14 @@ func (c *Collector) turn(ctx context.Context, now time.Time) {
 		return
 	}
 	c.complaint = time.Time{}
+}
+
+// relieved records that the usage is below the high threshold.
+func (c *Collector) relieved(disk Disk) {
+	if !c.warned.IsZero() {
+		c.o.Emit(event.DiskSpaceAvailable, event.Fields{"usage": disk.String()})
+	}
+	c.pressed, c.warned = false, time.Time{}
 }
 
 // fail emits the event for a collection that failed, but not again and again.
