@@ -37,7 +37,7 @@ func (s *System) Prune(ctx context.Context, q api.SystemPrune) (api.SystemPruned
 	p := &pruning{System: s, survey: v, SystemPrune: q}
 	if q.Volumes && len(v.unknown) > 0 {
 		return p.done, &api.Error{
-			Status: http.StatusConflict,
+			Status:  http.StatusConflict,
 			Message: fmt.Sprintf("prune persistent volumes: pod file %s is invalid, the volumes of its pod are not known", filepath.Base(v.unknown[0])),
 			Hint:    "correct or remove the file",
 		}
