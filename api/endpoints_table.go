@@ -7,7 +7,9 @@ import (
 
 // Endpoints returns the table of endpoints.
 func Endpoints() []Endpoint {
-	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), statsEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), copyEndpoints(), sessionEndpoints(), volumeEndpoints(), imageEndpoints(), registryEndpoints())
+	return slices.Concat(
+		daemonEndpoints(), podEndpoints(), readEndpoints(), statsEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(),
+		copyEndpoints(), sessionEndpoints(), volumeEndpoints(), imageEndpoints(), registryEndpoints(), systemEndpoints())
 }
 
 // uidParameter restricts a request to a pod that was not deleted and created again.

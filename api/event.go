@@ -126,4 +126,8 @@ const (
 	EventConfigReloaded           EventKind = "ConfigReloaded"
 	EventConfigRestartRequired    EventKind = "ConfigRestartRequired"
 	EventConfigInvalid            EventKind = "ConfigInvalid"
+	EventImageRemoved             EventKind = "ImageRemoved"
+	EventImageGCFailed            EventKind = "ImageGCFailed"
+	EventFreeDiskSpaceFailed      EventKind = "FreeDiskSpaceFailed"
+	EventDiskSpaceAvailable       EventKind = "DiskSpaceAvailable"
 )

@@ -87,6 +87,43 @@ func (s *Supervisor) finishedPods() []finishedPod {
 	return list
 }
 
+// Finished is a pod that has finished, and has left containers, volumes or logs.
+type Finished struct {
+	Snapshot
+	For time.Duration // since it finished, not counting the time for which the host is off
+}
+
+// Finished returns the pods that have finished and were not collected, the oldest first. It omits those whose clients may still read their logs.
+func (s *Supervisor) Finished() []Finished {
+	now := s.shared.now()
+	var list []Finished
+	for _, p := range s.finishedPods() {
+		if p.Facts.Collection.Requested.IsZero() {
+			list = append(list, Finished{p.Snapshot, now.Sub(p.at)})
+		}
+	}
+	return list
+}
+
+// CollectFinished removes what a finished pod has left, before a limit of [FinishedPods] is exceeded, and waits until that is done. A pod that
+// was started again or deleted meanwhile is left alone.
+func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
+	s.collectPod(ctx, finishedPod{Snapshot: p.Snapshot})
+	for {
+		changed := s.Changed()
+		list := s.Pods()
+		at := slices.IndexFunc(list, func(other Snapshot) bool { return other.Facts.UID == p.Facts.UID })
+		if at < 0 || !list[at].AtRest || list[at].Facts.Collected() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // collectable returns the pods that exceed a limit, and how long to wait for the next one; negative: until a pod changes.
 func (s *Supervisor) collectable() (due []finishedPod, wake time.Duration) {
 	s.mu.Lock()

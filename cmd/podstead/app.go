@@ -88,7 +88,7 @@ started this way exits when it is idle.`,
 	addGroup(root, "Commands for containers:", a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.portForwardCommand())
 	const host = "Commands for the host:"
 	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.imageCommand(), a.bundleCommand(),
-		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.versionCommand())
+		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.systemCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
 	addGroup(root, "Commands of kubectl:", a.createCommand(), a.diffCommand())

@@ -47,15 +47,24 @@ func (s *Store) Free(ctx context.Context, remove func() error) (freed int64, err
 	return freed, nil
 }
 
-// usage returns the sizes of the content and the unpacked layers of images on disk.
-func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
+// blobSizes returns the sizes of the content of images on disk, by digest.
+func (s *Store) blobSizes(ctx context.Context) (map[string]int64, error) {
 	sizes := map[string]int64{}
 	err := s.client.ContentStore().Walk(ctx, func(i content.Info) error {
-		sizes["content "+i.Digest.String()] = i.Size
+		sizes[i.Digest.String()] = i.Size
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("measure content: %w", err)
+	}
+	return sizes, nil
+}
+
+// usage returns the sizes of the content and the unpacked layers of images on disk.
+func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
+	sizes, err := s.blobSizes(ctx)
+	if err != nil {
+		return nil, err
 	}
 	sn := s.client.SnapshotService(s.opts.Snapshotter)
 	var layers []string

@@ -144,6 +144,10 @@ const (
 	ConfigReloaded           Kind = "ConfigReloaded"
 	ConfigRestartRequired    Kind = "ConfigRestartRequired"
 	ConfigInvalid            Kind = "ConfigInvalid"
+	ImageRemoved             Kind = "ImageRemoved"
+	ImageGCFailed            Kind = "ImageGCFailed"
+	FreeDiskSpaceFailed      Kind = "FreeDiskSpaceFailed"
+	DiskSpaceAvailable       Kind = "DiskSpaceAvailable"
 )
 
 // Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
@@ -250,6 +254,10 @@ func troubles() []Entry {
 		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
 		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
 		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},
+		{ImageRemoved, "ImageRemoved", Normal, "Removed image {image}, freed {size}: {cause}", []string{"image", "size", "cause"}, []string{"bytes"}, true},
+		{ImageGCFailed, "ImageGCFailed", Warning, "Image garbage collection failed: {error}", []string{"error"}, nil, true},
+		{FreeDiskSpaceFailed, "FreeDiskSpaceFailed", Warning, "Failed to garbage collect required amount of images. {usage}. {kept}", []string{"usage", "kept"}, []string{"bytes"}, true},
+		{DiskSpaceAvailable, "DiskSpaceAvailable", Normal, "Disk usage is below the threshold of image garbage collection again: {usage}", []string{"usage"}, nil, true},
 		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
 	}
 }

@@ -112,6 +112,21 @@ func (t *Tracker) History(pod string) *generation.History {
 	return nil
 }
 
+// Definitions returns the definitions of all generations that are kept, of all pods.
+func (t *Tracker) Definitions() (list []*spec.Pod) {
+	for _, h := range t.histories {
+		for n := range h.Generations {
+			if d := h.Generations[n].Definition; d != nil {
+				list = append(list, d.Pod)
+			}
+		}
+		if h.Instead != nil && h.Instead.Definition != nil {
+			list = append(list, h.Instead.Definition.Pod)
+		}
+	}
+	return list
+}
+
 // Instead returns what runs in place of the file of a pod; nil: the file is carried out. Its pointer changes with its content.
 func (t *Tracker) Instead(pod string) *generation.Instead {
 	if h := t.histories[pod]; h != nil {

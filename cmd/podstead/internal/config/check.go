@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
@@ -68,6 +69,15 @@ func logRate(v any) error {
 	if p, ok := v.(*string); ok {
 		_, err := spec.ParseLogRate(*p)
 		return err
+	}
+	return nil
+}
+
+func durationOrZero(v any) error {
+	if p, ok := v.(*Duration); ok {
+		if d, err := time.ParseDuration(string(*p)); err != nil || d < 0 {
+			return errors.New(`must be a duration, such as "2m" or "720h"`)
+		}
 	}
 	return nil
 }

@@ -60,12 +60,14 @@ func (n Network) Prefixes() []netip.Prefix {
 	return list
 }
 
-// Images configures image pulls.
+// Images configures image pulls and the removal of unused images.
 type Images struct {
 	MaxParallelPulls int64         `json:"maxParallelPulls"`
 	MaxUnpackedSize  spec.Quantity `json:"maxUnpackedSize"` // of one image, in bytes; 0: half of the free disk space
-	GCHighPercent    int64         `json:"gcHighPercent"`
+	GCHighPercent    int64         `json:"gcHighPercent"`   // 100: never
 	GCLowPercent     int64         `json:"gcLowPercent"`
+	MaxAge           Duration      `json:"maxAge"` // of an unused image; 0: without limit
+	MinAge           Duration      `json:"minAge"`
 	CertsDir         string        `json:"certsDir"`
 	// Verify are the rules for signatures, and VerifyDefault is the type for images without a rule.
 	Verify        []VerifyRule  `json:"verify,omitempty"`

@@ -134,7 +134,10 @@ func TestInvalidFiles(t *testing.T) {
 		{"number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: must be between 2 and 1000, inclusive", ""},
 		{"size too small", "[containerLog]\nmaxSize = 10", "2:11: containerLog.maxSize: must be at least 4096 bytes", ""},
 		{"relative path", "stateDir = \"x\"", "1:12: stateDir: must be an absolute path", ""},
-		{"key that is not supported yet", "[images]\ngcHighPercent = 90", "2:17: images.gcHighPercent: not supported yet", ""},
+		{"key that is not supported yet", "[metrics]\naddress = \":9090\"", "2:11: metrics.address: not supported yet", ""},
+		{"percentage out of range", "[images]\ngcHighPercent = 101", "2:17: images.gcHighPercent: must be between 0 and 100, inclusive", ""},
+		{"invalid age of images", "[images]\nmaxAge = \"30d\"", `2:10: images.maxAge: must be a duration, such as "2m" or "720h"`, ""},
+		{"negative age of images", "[images]\nminAge = \"-1m\"", `2:10: images.minAge: must be a duration, such as "2m" or "720h"`, ""},
 		{"invalid TTL of finished pods", "[pods]\nfinishedPodTTL = \"0s\"", `2:18: pods.finishedPodTTL: must be a duration greater than 0, such as "60s" or "5m"`, ""},
 		{"no finished pods", "[pods]\nmaxFinishedPods = 0", "2:19: pods.maxFinishedPods: must be between 1 and 10000, inclusive", ""},
 		{"invalid network mode", "[network]\nmode = \"host\"", "2:8: network.mode: must be one of bridge, none", ""},
@@ -184,7 +187,8 @@ func TestInvalidEnvironmentAndFlags(t *testing.T) {
 		{map[string]string{"PODSTEAD_STATE_DIR": "x"}, nil, `PODSTEAD_STATE_DIR="x": must be an absolute path`},
 		{map[string]string{"PODSTEAD_IMAGES_MAX_PARALLEL_PULLS": "x"}, nil, `PODSTEAD_IMAGES_MAX_PARALLEL_PULLS="x": must be an integer`},
 		{map[string]string{"PODSTEAD_METRICS_ADDRESS": ":1"}, nil, `PODSTEAD_METRICS_ADDRESS=":1": not supported yet`},
-		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "90"}, nil, `PODSTEAD_IMAGES_GC_HIGH_PERCENT="90": not supported yet`},
+		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "101"}, nil, `PODSTEAD_IMAGES_GC_HIGH_PERCENT="101": must be between 0 and 100, inclusive`},
+		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "70"}, nil, "images.gcLowPercent = 80: must not exceed images.gcHighPercent = 70"},
 		{nil, map[string]string{"engine-runtime": "./x"}, `--engine-runtime="./x": must be the name of a program or an absolute path`},
 	} {
 		if _, err := load(t, "", c.env, c.flags); err == nil || err.Error() != c.want {

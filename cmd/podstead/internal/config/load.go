@@ -74,6 +74,9 @@ func Load(from Sources) (*Config, error) {
 			return nil, err
 		}
 	}
+	if c.Images.GCLowPercent > c.Images.GCHighPercent {
+		return nil, fmt.Errorf("images.gcLowPercent = %d: must not exceed images.gcHighPercent = %d", c.Images.GCLowPercent, c.Images.GCHighPercent)
+	}
 	if c.Socket == "" {
 		c.Socket = filepath.Join(c.RunDir, socketName)
 	}

@@ -14,6 +14,7 @@ func TestReload(t *testing.T) {
 		"containerLog.driver": "memory", "containerLog.rateLimit": "7 lines/s",
 		"engine.runtime": "crun", "engine.cgroupDriver": "systemd", "network.mode": "none", "network.subnets": "10.99.0.0/22",
 		"policy.podSecurity": "baseline", "policy.requests": "ignore", "images.verifyDefault": "reject", "policy.allowedUnsafeSysctls": "net.core.*", "policy.systemReserved": "cpu=1",
+		"images.gcHighPercent": "90",
 	}
 	for _, s := range Settings() {
 		old, err := Load(Sources{File: "/dev/null", Env: none, Flag: none})

@@ -89,8 +89,14 @@ func engineSettings() []Setting {
 		imagesDir,
 		supported("images.systemDir", "/usr/share/podstead/images", "second image directory, for packages; images.dir takes precedence", absolute,
 			func(c *Config) any { return &c.Images.SystemDir }),
-		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
-		unsupported("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
+		reloads(supported("images.gcHighPercent", "85", "usage of space or of inodes of the state directory's file system, in percent, at which unused images are removed; 100 for never",
+			between(0, 100), func(c *Config) any { return &c.Images.GCHighPercent })),
+		reloads(supported("images.gcLowPercent", "80", "usage in percent at which the removal of unused images ends, at most that of images.gcHighPercent", between(0, 100),
+			func(c *Config) any { return &c.Images.GCLowPercent })),
+		reloads(supported("images.maxAge", "0s", "time without use after which an image is removed; 0s for never", durationOrZero,
+			func(c *Config) any { return &c.Images.MaxAge })),
+		reloads(supported("images.minAge", "2m", "minimum age of an image before it is removed without a command", durationOrZero,
+			func(c *Config) any { return &c.Images.MinAge })),
 	}
 }
 

@@ -135,7 +135,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, rt, s)), unfollow())
+	host := o.newDisk(rt, s, files)
+	err = errors.Join(o.serve(ctx, rt, s, files, host, newReloader(&o, loaded, rt, s, host)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -265,19 +266,20 @@ func hostIPs() []api.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
+func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, host disk, r *reloader) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
-	server := api.NewServer(ctx, api.Options{
+	options := api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 		Socket:     o.Config.Socket,
-		Images:     imagesOf(rt, s, files),
-	})
+	}
+	host.serve(&options)
+	server := api.NewServer(ctx, options)
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
 		return err
@@ -301,6 +303,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	background.Go(func() {
 		reportStatus(ctx, s.Pods, s.Changed, func(line string) { o.notify(ctx, "STATUS="+line) })
 	})
+	background.Go(func() { host.run(ctx) })
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, r.idleTimeout) {

@@ -23,6 +23,7 @@ type reloader struct {
 	supervisor *supervisor.Supervisor
 	// bandwidth changes the limit of pulls in bytes per second; nil: the runtime pulls nothing.
 	bandwidth func(int64)
+	disk      disk
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 	// images take the policy for signatures; nil: the runtime does not manage images.
@@ -30,8 +31,8 @@ type reloader struct {
 	policy *signature.Policy
 }
 
-func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor) *reloader {
-	r := &reloader{o: o, supervisor: s}
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host disk) *reloader {
+	r := &reloader{o: o, supervisor: s, disk: host}
 	if i, ok := rt.(imageRuntime); ok {
 		r.images = i.Images()
 	}
@@ -90,6 +91,9 @@ func (r *reloader) reload() {
 		r.bandwidth(merged.Images.MaxBandwidth.Value())
 	}
 	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
+	if r.disk.collector != nil {
+		r.disk.collector.SetLimits(imageLimits(merged))
+	}
 	changes := "nothing changed"
 	if len(changed) > 0 {
 		changes = "changed " + strings.Join(changed, ", ")

@@ -52,15 +52,21 @@ type Images struct {
 	store Store
 	pods  Pods
 	files Files
+	// protected is nil if no other images are kept.
+	protected image.Protected
 }
 
-// New returns the images of a store.
-func New(store Store, pods Pods, files Files) *Images { return &Images{store, pods, files} }
+// New returns the images of a store. Images that protected returns are not pruned; nil: none.
+func New(store Store, pods Pods, files Files, protected image.Protected) *Images {
+	return &Images{store, pods, files, protected}
+}
 
 // found is an image with its entry in the store.
 type found struct {
 	api.Image
 	entry *image.Entry
+	// protected is why the image must not be pruned, although no pod uses it; empty: it may be.
+	protected string
 }
 
 // List implements [api.Images]. If the pods directory cannot be listed, it knows only the pods that exist.
@@ -86,7 +92,11 @@ func (i *Images) find(ctx context.Context, strict bool) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
-	return match(entries, users)
+	list, err := match(entries, users)
+	if err != nil {
+		return nil, err
+	}
+	return list, i.protect(ctx, list)
 }
 
 // match returns the images with their users.
@@ -107,7 +117,7 @@ func match(entries []image.Entry, users []user) ([]found, error) {
 	list := make([]found, len(entries))
 	for n := range entries {
 		e := &entries[n]
-		list[n] = found{describe(e), e}
+		list[n] = found{Image: describe(e), entry: e}
 		used := uses[e.Record]
 		list[n].Pods = slices.Sorted(maps.Keys(used))
 		maps.DeleteFunc(used, func(_ string, running bool) bool { return !running })

@@ -134,7 +134,7 @@ func newHost(names ...string) (*fakeStore, *fakePods, *Images) {
 	for _, name := range names {
 		s.entries = append(s.entries, entry(name))
 	}
-	return s, p, New(s, p, p)
+	return s, p, New(s, p, p, nil)
 }
 
 func names(list []api.Image) []string {

@@ -108,7 +108,7 @@ func (i *Images) prune(ctx context.Context, all, dryRun bool) (removed []api.Ima
 		entries[n] = *list[n].entry
 	}
 	for n := range list {
-		if !prunable(&list[n].Image, all) {
+		if !prunable(&list[n], all) {
 			continue
 		}
 		gone := dryRun
@@ -125,8 +125,8 @@ func (i *Images) prune(ctx context.Context, all, dryRun bool) (removed []api.Ima
 }
 
 // prunable reports whether nothing uses an image and, without all, no person has requested it.
-func prunable(img *api.Image, all bool) bool {
-	return !img.Used() && (all || img.Requested == "")
+func prunable(img *found, all bool) bool {
+	return !img.Used() && img.protected == "" && (all || img.Requested == "")
 }
 
 // pruneOne removes one of the images that were read before, unless a pod has begun to use it or a person has requested it meanwhile.
@@ -143,7 +143,10 @@ func (i *Images) pruneOne(ctx context.Context, entries []image.Entry, n int, all
 		return false, err
 	}
 	list, err := match(entries, users)
-	if err != nil || !prunable(&list[n].Image, all) {
+	if err == nil {
+		err = i.protect(ctx, list)
+	}
+	if err != nil || !prunable(&list[n], all) {
 		return false, err
 	}
 	err = i.store.Forget(ctx, entries[n].Record)

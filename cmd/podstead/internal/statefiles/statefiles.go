@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/cmd/podstead/internal/imagegc"
 	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/engine/damage"
@@ -61,6 +62,7 @@ func persistent() []File {
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &quarantine.Format, "the pod is supervised again"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &lease.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},
+		{"STATE/image-use.json", "when images were used", &imagegc.Format, "all images count as new"},
 		{"STATE/users.json", "ID ranges of pods with a user namespace", &idmap.Format, "pods get other ranges after they are created again"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},

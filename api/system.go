@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// DiskUsage is what Podstead has on the disk. All sizes are in bytes.
+type DiskUsage struct {
+	Filesystem Filesystem `json:"filesystem"` // of the state directory
+	// Items are the kinds of data, always all of them in the same order.
+	Items []DiskUsageItem `json:"items"`
+
+	Images     []ImageUsage     `json:"images"`     // with all their names
+	Containers []ContainerUsage `json:"containers"` // their writable layers
+	Volumes    []VolumeUsage    `json:"volumes"`    // the persistent ones
+}
+
+// Filesystem is a file system. Without a fixed number of inodes, both numbers are 0.
+type Filesystem struct {
+	Path       string `json:"path"`
+	Size       int64  `json:"size"` // without what is reserved for root
+	Used       int64  `json:"used"`
+	Inodes     int64  `json:"inodes"`
+	InodesUsed int64  `json:"inodesUsed"`
+	// HighPercent and LowPercent are the thresholds of image garbage collection.
+	HighPercent int `json:"highPercent"`
+	LowPercent  int `json:"lowPercent"`
+}
+
+// DiskUsageItem is the disk usage of a kind of data.
+type DiskUsageItem struct {
+	// Type is images, layers, containers, volumes, podVolumes, logs, state or journal.
+	Type   string `json:"type"`
+	Total  int    `json:"total"`
+	Active int    `json:"active"` // in use
+	Size   int64  `json:"size"`
+	// Reclaimable is what a prune of everything that is not in use frees, with persistent volumes.
+	Reclaimable int64 `json:"reclaimable"`
+}
+
+// ImageUsage is the disk usage of an image.
+type ImageUsage struct {
+	Names []string `json:"names"`
+	// Size is that of the compressed content and the unpacked layers. Shared is the part that other images have too.
+	Size   int64 `json:"size"`
+	Shared int64 `json:"shared"`
+	// Unused is for how many seconds nothing has used the image, as far as the daemon knows; 0: it is in use, or new.
+	Unused int64 `json:"unused"`
+	// Used is true if a pod, a pod file or a generation needs the image. Requested is true if a person has pulled or imported it.
+	Used      bool `json:"used,omitempty"`
+	Requested bool `json:"requested,omitempty"`
+}
+
+// ContainerUsage is the writable layer of a container.
+type ContainerUsage struct {
+	Pod       string `json:"pod"`
+	Container string `json:"container"`
+	ID        string `json:"id"`
+	Size      int64  `json:"size"`
+	Active    bool   `json:"active"` // the pod has not finished
+}
+
+// VolumeUsage is a persistent volume.
+type VolumeUsage struct {
+	Name string   `json:"name"`
+	Pods []string `json:"pods,omitempty"` // that use it, also those of pod files
+	Size int64    `json:"size"`
+}
+
+// SystemPrune selects what is removed.
+type SystemPrune struct {
+	// All removes also images that a person has requested.
+	All bool
+	// Volumes removes also persistent volumes that no pod uses, with their data. It cannot be combined with OlderThan.
+	Volumes bool
+	// OlderThan keeps pods that finished, and images that were used, within this time.
+	OlderThan time.Duration
+	DryRun    bool
+}
+
+// SystemPruned is what was removed.
+type SystemPruned struct {
+	Items []PrunedItem `json:"items"`
+	Freed int64        `json:"freed"` // bytes, the sum of the items
+	// Error is set if something was removed before an error.
+	Error *Error `json:"error,omitempty"`
+}
+
+// PrunedItem is something that was removed.
+type PrunedItem struct {
+	// Type is pod, image, volume, or content, which has no name. Of a pod, containers, volumes and old logs are removed; its status is kept.
+	Type  string `json:"type"`
+	Name  string `json:"name,omitempty"`
+	Bytes int64  `json:"bytes"`
+}
+
+// System measures and frees what is on the disk. Its errors are an [*Error] or those of the context. It must be safe for concurrent use.
+type System interface {
+	DiskUsage(ctx context.Context) (DiskUsage, error)
+	// Prune returns what it has removed also with an error. It leaves Error to its caller.
+	Prune(ctx context.Context, q SystemPrune) (SystemPruned, error)
+}
+
+// DiskUsage measures what Podstead has on the disk. That takes a while if there are many files.
+func (c *Client) DiskUsage(ctx context.Context) (u DiskUsage, err error) {
+	return u, c.callWithin(ctx, clientRemovalTimeout, http.MethodGet, "/v1/system/df", nil, nil, &u)
+}
+
+// PruneSystem removes what nothing uses. With an error it returns what was removed nevertheless.
+func (c *Client) PruneSystem(ctx context.Context, q SystemPrune) (pruned SystemPruned, err error) {
+	v := url.Values{
+		"all": {strconv.FormatBool(q.All)}, "volumes": {strconv.FormatBool(q.Volumes)}, "dryRun": {strconv.FormatBool(q.DryRun)},
+		"olderThan": {q.OlderThan.String()},
+	}
+	err = c.callWithin(ctx, clientRemovalTimeout, http.MethodPost, "/v1/system/prune", v, nil, &pruned)
+	if err == nil && pruned.Error != nil {
+		err = pruned.Error
+	}
+	return pruned, err
+}
+
+func (s *Server) diskUsage(r *http.Request) (any, error) {
+	if s.o.System == nil {
+		return nil, failure(http.StatusNotImplemented, "the daemon does not measure the disk")
+	}
+	return s.o.System.DiskUsage(r.Context())
+}
+
+func (s *Server) pruneSystem(r *http.Request) (any, error) {
+	if s.o.System == nil {
+		return nil, failure(http.StatusNotImplemented, "the daemon does not manage images")
+	}
+	v := r.URL.Query()
+	var q SystemPrune
+	for name, field := range map[string]*bool{"all": &q.All, "volumes": &q.Volumes, "dryRun": &q.DryRun} {
+		var err error
+		if *field, err = boolean(v, name); err != nil {
+			return nil, err
+		}
+	}
+	if text := v.Get("olderThan"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return nil, invalidField("olderThan", "olderThan=%q: must be a duration, such as 24h", text)
+		}
+		q.OlderThan = d
+	}
+	if q.Volumes && q.OlderThan > 0 {
+		return nil, invalidField("olderThan", "olderThan: it is not known when a persistent volume was used")
+	}
+	pruned, err := s.o.System.Prune(r.Context(), q)
+	if pruned.Items == nil {
+		pruned.Items = []PrunedItem{}
+	}
+	if err != nil && len(pruned.Items) > 0 {
+		pruned.Error = asError(err)
+		return pruned, nil
+	}
+	return pruned, err
+}
+
+func systemEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/system/df",
+			Summary:  "Measure what Podstead has on the disk, and what could be freed",
+			Details:  "It reads the sizes of all files of volumes, logs and writable layers.",
+			Response: DiskUsage{}, Reasons: []ErrorReason{ReasonNotImplemented},
+			call: (*Server).diskUsage, limit: removalTimeout,
+		},
+		{
+			Method: "POST", Path: "/v1/system/prune",
+			Summary: "Remove what nothing uses: what finished pods have left, images, and content",
+			Details: "The response has the field `error` if something was removed before an error.",
+			Query: []Parameter{
+				{Name: "all", Type: Boolean, Description: "Remove also images that a person has requested."},
+				{Name: "volumes", Type: Boolean, Description: "Remove also persistent volumes that no pod uses, with their data."},
+				{Name: "olderThan", Type: Duration, Description: "Keep pods that finished, and images that were used, within this time. Not with volumes."},
+				{Name: "dryRun", Type: Boolean, Description: "Remove nothing."},
+			},
+			Response: SystemPruned{}, Reasons: []ErrorReason{ReasonNotImplemented},
+			call: (*Server).pruneSystem, limit: removalTimeout,
+		},
+	}
+}

@@ -1,0 +1,80 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestWholes: names with the same configuration are one image. It is used if one name is, or if a container runs it under another name.
+func TestWholes(t *testing.T) {
+	const same, running, kept, protected, free = "docker.io/library/same:1", "docker.io/library/moved:1", "docker.io/library/kept:1", "docker.io/library/protected:1", "docker.io/library/free:1"
+	store, p, i := newHost(nginx, same, running, kept, protected, free, redis)
+	id := func(name string) string { return "sha256:config of " + name }
+	store.entries[1].ConfigDigest = id(nginx)
+	store.entries[3].Kept = []string{"web"}
+	store.entries[6].ByHand = true
+	p.pods = append(p.pods, supervisor.Snapshot{
+		Pod: pod("run", "other:1"), Facts: lifecycle.Facts{Containers: map[string]lifecycle.Container{"c": {Image: lifecycle.Image{ID: id(running)}}}},
+	})
+	p.files = []*spec.Pod{pod("refused", "docker.io/library/none:1")}
+	i.protected = func(context.Context) (map[string]string, error) {
+		return map[string]string{store.entries[4].Target.Digest.String(): "/usr/share/podstead/images/a.tar"}, nil
+	}
+	list, err := i.Wholes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for n := range list {
+		got[list[n].ID] = list[n].Removable(false)
+	}
+	want := map[string]bool{id(nginx): false, id(running): false, id(kept): false, id(protected): false, id(free): true, id(redis): false}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	pruned, err := i.Prune(t.Context(), true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{same, running, free, redis}, names(pruned.Items)); diff != "" {
+		t.Error("pruned:", diff)
+	}
+	for _, c := range []struct {
+		id     string
+		byHand bool
+		want   bool
+	}{{id(nginx), true, false}, {id(protected), true, false}, {id(redis), false, false}, {id(redis), true, true}, {id(free), false, true}, {id(free), false, false}} {
+		removed, freed, err := i.Discard(t.Context(), c.id, c.byHand)
+		if err != nil || removed != c.want || freed != 42 {
+			t.Errorf("discard %s, by hand %t: %t, %d, %v", c.id, c.byHand, removed, freed, err)
+		}
+	}
+	if left, err := i.List(t.Context()); err != nil || len(left) != 5 {
+		t.Errorf("left: %v, %v", names(left), err)
+	}
+}
+
+// TestUncertainUse: nothing is removed if it is not known which images are protected.
+func TestUncertainUse(t *testing.T) {
+	store, _, i := newHost(redis)
+	failed := errors.New("cannot read the image directory")
+	i.protected = func(context.Context) (map[string]string, error) { return nil, failed }
+	if _, _, err := i.Discard(t.Context(), store.entries[0].ConfigDigest, true); !errors.Is(err, failed) {
+		t.Errorf("discard: %v", err)
+	}
+	if removed, err := i.Prune(t.Context(), true, false); err == nil || len(removed.Items) > 0 || len(store.entries) != 1 {
+		t.Errorf("prune: %v, %v", removed, err)
+	}
+	var refusal *api.Error
+	if _, err := i.Prune(t.Context(), true, false); !errors.As(err, &refusal) {
+		t.Errorf("prune: %v is no error of the API", err)
+	}
+}

@@ -1,0 +1,109 @@
+package image
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/errdefs"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// DiskUsage is what images and containers have on the disk. A blob is compressed content, and a layer is unpacked.
+type DiskUsage struct {
+	// Blobs and Layers are the sizes in bytes, by digest and chain ID.
+	Blobs, Layers map[string]int64
+	// Images are the blobs and the layers of each record. Several images can have the same.
+	Images map[string]Parts
+	// Writable are the sizes of the writable layers, by the key of the snapshot, which is the ID of the container.
+	Writable map[string]int64
+	// InUse are the layers below writable ones.
+	InUse map[string]bool
+}
+
+// Parts are the blobs and layers of an image.
+type Parts struct{ Blobs, Layers []string }
+
+// DiskUsage measures what images and containers have on the disk. It walks the writable layers.
+func (s *Store) DiskUsage(ctx context.Context) (DiskUsage, error) {
+	u := DiskUsage{Images: map[string]Parts{}, Writable: map[string]int64{}, InUse: map[string]bool{}}
+	var err error
+	if u.Blobs, err = s.blobSizes(ctx); err != nil {
+		return u, err
+	}
+	parents := map[string]string{}
+	if u.Layers, u.Writable, err = s.layerSizes(ctx, parents); err != nil {
+		return u, err
+	}
+	for key := range u.Writable {
+		for layer := parents[key]; layer != ""; layer = parents[layer] {
+			u.InUse[layer] = true
+		}
+	}
+	records, err := s.client.ImageService().List(ctx)
+	if err != nil {
+		return u, fmt.Errorf("list images: %w", err)
+	}
+	for _, rec := range records {
+		p, err := s.parts(ctx, rec, parents, u.Blobs)
+		if err != nil {
+			return u, err
+		}
+		u.Images[rec.Name] = p
+	}
+	return u, nil
+}
+
+// parts returns the blobs that are present, and the layers, of an image.
+func (s *Store) parts(ctx context.Context, rec images.Image, parents map[string]string, blobs map[string]int64) (p Parts, err error) {
+	seen := map[string]bool{}
+	collect := func(_ context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+		id := d.Digest.String()
+		if _, present := blobs[id]; !present || seen[id] {
+			return nil, images.ErrSkipDesc
+		}
+		seen[id] = true
+		p.Blobs = append(p.Blobs, id)
+		return nil, nil
+	}
+	children := images.ChildrenHandler(s.client.ContentStore())
+	if err := images.Walk(ctx, images.Handlers(images.HandlerFunc(collect), children), rec.Target); err != nil && !errdefs.IsNotFound(err) {
+		return p, fmt.Errorf("measure image %q: %w", rec.Name, err)
+	}
+	d, err := s.detail(ctx, rec)
+	if err != nil {
+		return p, err
+	}
+	for layer := d.Snapshot; layer != ""; layer = parents[layer] {
+		p.Layers = append(p.Layers, layer)
+	}
+	return p, nil
+}
+
+// layerSizes returns the sizes of unpacked and of writable layers, and adds the parent of each layer.
+func (s *Store) layerSizes(ctx context.Context, parents map[string]string) (layers, writable map[string]int64, err error) {
+	layers, writable = map[string]int64{}, map[string]int64{}
+	kinds := map[string]snapshots.Kind{}
+	sn := s.client.SnapshotService(s.opts.Snapshotter)
+	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		kinds[i.Name], parents[i.Name] = i.Kind, i.Parent
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("measure layers: %w", err)
+	}
+	for key, kind := range kinds { // not within the walk, which holds a transaction
+		u, err := sn.Usage(ctx, key)
+		switch {
+		case errdefs.IsNotFound(err):
+		case err != nil:
+			return nil, nil, fmt.Errorf("measure layer %s: %w", key, err)
+		case kind == snapshots.KindCommitted:
+			layers[key] = u.Size
+		default:
+			writable[key] = u.Size
+		}
+	}
+	return layers, writable, nil
+}
