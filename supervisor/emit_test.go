@@ -81,11 +81,12 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 
 func nothing(*spec.Pod, *spec.Container) {}
 
-// elsewhere are the kinds that the tests of packages podfiles and daemon emit.
+// elsewhere are the kinds that the tests of packages podfiles, daemon, imagedirs and imagegc emit.
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone,
 	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
+	event.ImageRemoved, event.ImageGCFailed, event.FreeDiskSpaceFailed, event.DiskSpaceAvailable,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.

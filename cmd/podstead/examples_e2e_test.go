@@ -86,6 +86,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64":                       {before: pulledForeign},
 	"podstead load -i shop.tar":                                                                   {before: exported},
 	"docker save nginx:1.27 | podstead load":                                                      {before: pulled},
+	"podstead logout docker.io":                                                                   {before: `echo '{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6dG9rZW4="}}}' >$PODSTEAD_CONFIG_DIR/auth.json && chmod 600 $PODSTEAD_CONFIG_DIR/auth.json`},
 	"podstead logout registry.example.com":                                                        {before: "podstead login registry.example.com -u robot --password-stdin <token"},
 	"podstead rm web":                                                                             {before: "podstead stop web"},
 	"podstead daemon --engine-cgroup-driver systemd":                                              {before: "podstead daemon stop", until: "daemon ready"},

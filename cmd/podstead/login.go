@@ -56,7 +56,10 @@ func (a *app) logoutCommand() *cobra.Command {
 		Long: `Delete the credentials for a registry from the credentials file of this host, or from the credential helper that the file names for
 the registry. Images that are present stay.`,
 		Example: `  # Log out of a registry
-  podstead logout registry.example.com`,
+  podstead logout registry.example.com
+
+  # Log out of Docker Hub
+  podstead logout docker.io`,
 		Args:              oneRegistry,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -139,10 +139,10 @@ func nameDefences() []defence {
 			pkg, "TestFalseDigest", false,
 			[]attack{{"give an image of an archive the digest of another one", "", accepted}},
 		},
-		{"pulls without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestSlowRegistriesBlockNobody", false, []attack{
+		{"pulls without progress give up their slots", []edit{{slots, "if now-last < int64(", "if now-last < -int64("}}, pkg, "TestSlowRegistriesBlockNobody", false, []attack{
 			{"keep other pods from starting with a registry that sends a byte from time to time", "", "pull beside two slow ones: "},
 		}},
-		{"imports without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestDeepIndexesBlockNobody", false, []attack{
+		{"imports without progress give up their slots", []edit{{slots, "if now-last < int64(", "if now-last < -int64("}}, pkg, "TestDeepIndexesBlockNobody", false, []attack{
 			{"keep other images from being imported by archives that are read slowly", "", "import beside deep indexes: "},
 		}},
 		{"minimum rate of registries", []edit{{"runtime/image/registry.go", "if c.got < int64(c.window.Seconds()*minRate) {", "if false {"}}, pkg, "TestTooSlowRegistryFails", false, []attack{

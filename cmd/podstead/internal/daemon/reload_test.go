@@ -30,15 +30,20 @@ func service(t *testing.T) *net.UnixConn {
 	return l
 }
 
+// receive returns the next notification but those of the status of pods.
 func receive(t *testing.T, l *net.UnixConn) string {
 	t.Helper()
 	text := make([]byte, 256)
 	_ = l.SetReadDeadline(time.Now().Add(testTimeout))
-	n, err := l.Read(text)
-	if err != nil {
-		t.Fatal(err)
+	for {
+		n, err := l.Read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text[:n]), "STATUS=") {
+			return string(text[:n])
+		}
 	}
-	return string(text[:n])
 }
 
 // TestReload checks that SIGHUP applies what can be applied, reports what cannot and the errors of the file, and notifies systemd.
