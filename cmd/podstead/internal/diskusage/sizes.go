@@ -16,7 +16,7 @@ func (v *survey) partition() []part {
 	for n := range v.images {
 		list[n] = part{map[string]bool{}, map[string]bool{}}
 		for _, record := range v.images[n].Records {
-			list[n].add(v.DiskUsage.Images[record])
+			list[n].add(v.Images[record])
 		}
 	}
 	return list
@@ -137,7 +137,8 @@ func (v *survey) items(parts []part) []api.DiskUsageItem {
 	}
 	return []api.DiskUsageItem{
 		images, layers, containers, volumes, v.ofPods("podVolumes", v.PodVolumes), v.ofPods("logs", v.Logs),
-		{Type: "state", Size: v.State}, {Type: "journal", Size: v.Journal},
+		{Type: "state", Size: v.State},
+		{Type: "journal", Size: v.Journal},
 	}
 }
 
