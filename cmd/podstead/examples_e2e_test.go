@@ -28,6 +28,8 @@ type exampleRun struct {
 const (
 	noWeb      = "podstead delete web db --force"
 	threeTimes = "sh generations.sh"
+	// The readiness gate of the pod is open soon after the pod is created.
+	openDoor = ` && { timeout 30 sh -c 'until podstead condition set web example.org/door=True; do sleep 0.1; done' >/dev/null 2>&1 & }`
 )
 
 // Preparations of examples with images.
@@ -41,7 +43,7 @@ const (
 // exampleRuns are the lines of examples that need a preparation, or that a user ends with Ctrl-C.
 var exampleRuns = map[string]exampleRun{
 	"podstead create -f web.toml":                                                                 {before: noWeb},
-	"podstead create -f web.toml --wait --timeout 2m":                                             {before: noWeb},
+	"podstead create -f web.toml --wait --timeout 2m":                                             {before: noWeb + openDoor},
 	"podstead run web.toml db.toml --timeout 10m":                                                 {before: noWeb, until: "app started"},
 	"kubectl get pod web -o yaml | podstead run -":                                                {before: noWeb},
 	"podstead run -it console.toml":                                                               {before: "podstead delete console --force || true"},
