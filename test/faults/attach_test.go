@@ -43,18 +43,7 @@ func TestAttachTerminal(t *testing.T) {
 	x := f.terminal("attach", "-it", "web")
 	x.types("stty size; echo $TERM\n")
 	x.shows("30 100\r\nxterm")
-	f.Check(pty.Setsize(x.file, &pty.Winsize{Rows: 50, Cols: 132}))
-	x.types("while [ \"$(stty size)\" != '50 132' ]; do sleep 0.1; done; echo resi''zed\n")
-	x.shows("resized")
-	x.types("sleep 7301\n")
-	f.awaitSleeping("7301", 1)
-	x.types("\x03") // Ctrl-C
-	f.awaitSleeping("7301", 0)
-	x.types("echo st''arted; cat\n")
-	x.shows("started")
-	x.types("typed\n")
-	x.shows("typed\r\ntyped")
-	x.types("\x04") // Ctrl-D ends cat
+	f.useShell(x)
 	x.types("\x10\x11")
 	x.shows(`podstead: detached, container "c" of pod "web" keeps running`)
 	if code := x.exitCode(); code != 0 {
@@ -77,6 +66,23 @@ func TestAttachTerminal(t *testing.T) {
 	if code := r.exitCode(); code != 1 {
 		t.Errorf("podstead run exited with %d, want 1", code)
 	}
+}
+
+// useShell resizes the terminal of a shell, and ends programs in it with Ctrl-C and Ctrl-D.
+func (f *fixture) useShell(x *terminal) {
+	f.Helper()
+	f.Check(pty.Setsize(x.file, &pty.Winsize{Rows: 50, Cols: 132}))
+	x.types("while [ \"$(stty size)\" != '50 132' ]; do sleep 0.1; done; echo resi''zed\n")
+	x.shows("resized")
+	x.types("sleep 7301\n")
+	f.awaitSleeping("7301", 1)
+	x.types("\x03") // Ctrl-C
+	f.awaitSleeping("7301", 0)
+	x.types("echo st''arted; cat\n")
+	x.shows("started")
+	x.types("typed\n")
+	x.shows("typed\r\ntyped")
+	x.types("\x04") // Ctrl-D ends cat
 }
 
 // TestAttachData: 100 MB reach a container and come back complete, also if another client stops reading. That one is disconnected.
@@ -160,11 +166,20 @@ func TestDebug(t *testing.T) {
 	x.shows("/ #")
 	x.types("tr '\\0' ' ' </proc/1/cmdline; stty size\n")
 	x.shows("sleep 7402 30 100")
+	f.useShell(x)
 	x.types("\x10\x11")
 	x.shows(`container "look" of pod "web" keeps running`)
 	if code := x.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+	x = f.terminal("attach", "-it", "web", "-c", "look")
+	x.types("echo st''ill here\n")
+	x.shows("still here")
+	f.Check(x.cmd.Process.Signal(syscall.SIGKILL))
+	if code := x.exitCode(); code != -1 {
+		t.Errorf("exit code %d of a client that was killed", code)
+	}
+	f.MustKillDaemon()
 	x = f.terminal("attach", "-it", "web", "-c", "look")
 	x.types("ex''it 6\n")
 	x.shows("exited with code 6")
