@@ -205,6 +205,11 @@ func TestAttachedClientIsLost(t *testing.T) {
 	if lost.wait(t); !errors.Is(lost.err, context.Canceled) {
 		t.Errorf("the session ended with %v", lost.err)
 	}
+	for end := time.Now().Add(testTimeout); p.Clients() > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the client remains attached")
+		}
+	}
 	other := d.attach(t, p, api.AttachOptions{})
 	p.exit(0)
 	if other.wait(t); other.code != 0 || other.err != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -172,5 +173,6 @@ func (d *testDaemon) await(t *testing.T, uid string, what string, cond func(api.
 func atRest(c api.PodChange) bool  { return c.Object.Status.AtRest }
 func deleted(c api.PodChange) bool { return c.Type == api.Deleted }
 func ready(c api.PodChange) bool {
-	return len(c.Object.Status.ContainerStatuses) > 0 && c.Object.Status.ContainerStatuses[0].Ready
+	list := c.Object.Status.ContainerStatuses
+	return len(list) > 0 && !slices.ContainsFunc(list, func(s api.ContainerStatus) bool { return !s.Ready })
 }
