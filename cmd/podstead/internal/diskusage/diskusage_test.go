@@ -146,7 +146,8 @@ func TestDiskUsage(t *testing.T) {
 		{Type: "volumes", Total: 3, Active: 2, Size: 59, Reclaimable: 19},
 		{Type: "podVolumes", Total: 2, Active: 1, Size: 60, Reclaimable: 31},
 		{Type: "logs", Total: 2, Active: 1, Size: 78, Reclaimable: 41},
-		{Type: "state", Size: 47}, {Type: "journal", Size: 43},
+		{Type: "state", Size: 47},
+		{Type: "journal", Size: 43},
 	}
 	if diff := cmp.Diff(want, u.Items); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)

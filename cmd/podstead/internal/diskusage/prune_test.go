@@ -34,7 +34,10 @@ func TestPrune(t *testing.T) {
 		"dry run of everything": {
 			q: api.SystemPrune{DryRun: true, All: true, Volumes: true},
 			items: []api.PrunedItem{
-				job, {Type: "image", Name: "hand:1", Bytes: 220}, {Type: "image", Name: "old:1, old:2", Bytes: 330}, {Type: "image", Name: "new:1", Bytes: 495},
+				job,
+				{Type: "image", Name: "hand:1", Bytes: 220},
+				{Type: "image", Name: "old:1, old:2", Bytes: 330},
+				{Type: "image", Name: "new:1", Bytes: 495},
 				{Type: "volume", Name: "spare", Bytes: 19},
 			},
 		},
@@ -42,8 +45,12 @@ func TestPrune(t *testing.T) {
 			q:       api.SystemPrune{All: true, Volumes: true},
 			removed: []string{"pod job", "image hand", "image old", "image new", "content", "volume spare"},
 			items: []api.PrunedItem{
-				collected, {Type: "image", Name: "hand:1", Bytes: 20}, {Type: "image", Name: "old:1, old:2", Bytes: 35}, {Type: "image", Name: "new:1", Bytes: 45},
-				content, {Type: "volume", Name: "spare", Bytes: 19},
+				collected,
+				{Type: "image", Name: "hand:1", Bytes: 20},
+				{Type: "image", Name: "old:1, old:2", Bytes: 35},
+				{Type: "image", Name: "new:1", Bytes: 45},
+				content,
+				{Type: "volume", Name: "spare", Bytes: 19},
 			},
 		},
 		"older than one hour": {
