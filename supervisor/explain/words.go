@@ -170,9 +170,12 @@ func quantity(bytes int64) string {
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
 }
 
-// Size is a number of bytes as text, rounded.
+// Size is a number of bytes as text, rounded: whole Ki below 1Mi, and one decimal in Mi and Gi.
 func Size(bytes int64) string {
-	const ki = 1 << 10
+	const ki, gi = 1 << 10, 1 << 30
+	if bytes >= gi && bytes%gi != 0 {
+		return fmt.Sprintf("%.1fGi", float64(bytes)/gi)
+	}
 	if bytes > ki {
 		bytes -= bytes % ki
 	}

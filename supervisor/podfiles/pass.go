@@ -159,7 +159,7 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 	}
 	w.directory = w.directory.observe(&l, err, removed, s.owned(), w.now, s.times.settle)
 	s.logListing(ctx, err)
-	present, contents := map[string]bool{}, map[string]*content{}
+	present, contents, changing := map[string]bool{}, map[string]*content{}, map[string]*content{}
 	s.settled = time.Time{}
 	for i := range l.Files {
 		f := &l.Files[i]
@@ -167,6 +167,7 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 		present[path] = true
 		c, due := s.take(f, path, accepted[i])
 		if !due.IsZero() {
+			changing[path] = accepted[i]
 			if s.settled.IsZero() || due.Before(s.settled) {
 				s.settled = due
 			}
@@ -180,7 +181,7 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 		present[path] = true
 		contents[path] = unreadable(path, fmt.Errorf("pods directory %s has more than %d pod files", s.dir, watch.MaxFiles))
 	}
-	w.listed, w.present, w.contents, w.unsettled = w.now, present, contents, !s.settled.IsZero()
+	w.listed, w.present, w.contents, w.changing, w.unsettled = w.now, present, contents, changing, !s.settled.IsZero()
 	return err
 }
 

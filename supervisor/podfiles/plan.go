@@ -28,6 +28,7 @@ type world struct {
 	missing   map[string]absence  // pods whose file is missing or defines another pod, by name
 	confirmed map[string]bool     // paths whose removal a client has confirmed
 	unsettled bool                // the content of a file is not taken yet
+	changing  map[string]*content // the newest content of files whose content is not taken yet, by path
 	pods      map[string]pod      // by name
 	attempts  map[string]attempt  // the newest ones, by name of the pod
 	working   map[string]string   // what the workers are doing, by name of the pod

@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// nearlyFull is a host with a small disk: one pod runs, one keeps a generation for a rollback, one is refused, one has finished, and images
-// that nothing uses.
+// nearlyFull is a host with a small disk and two pods that run: keeper, whose image was imported by hand, and rolling, which keeps a generation
+// for a rollback. The image actor was imported by hand, and nothing uses the image intruder.
 type nearlyFull struct{ *fixture }
 
 const (

@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 // Disk measures the disk. *runtime.Runtime implements it.
@@ -37,7 +38,7 @@ type Pods interface {
 
 // Files are the files of the pods directory and the generations. *podfiles.Set implements it.
 type Files interface {
-	Claimants(ctx context.Context) (list []*spec.Pod, unknown []string, err error)
+	Claimants(ctx context.Context, settle bool) (list []*spec.Pod, unknown *podfiles.Unknown, err error)
 }
 
 // Ages are those of images. [*imagegc.Collector] implements it.
@@ -65,10 +66,11 @@ type survey struct {
 	// leftover are the UIDs of finished.
 	leftover map[string]bool
 	volumes  []api.VolumeUsage
-	unknown  []string // pod files whose volumes are not known
+	unknown  *podfiles.Unknown // why there may be more users of volumes; nil: there are none
 }
 
-func (s *System) survey(ctx context.Context) (v survey, err error) {
+// survey looks at the disk. With settle, it waits for pod files that may be half-written.
+func (s *System) survey(ctx context.Context, settle bool) (v survey, err error) {
 	if v.images, err = s.Images.Wholes(ctx); err != nil {
 		return v, err
 	}
@@ -79,19 +81,19 @@ func (s *System) survey(ctx context.Context) (v survey, err error) {
 	if v.DiskUsage, err = s.Disk.DiskUsage(ctx); err != nil {
 		return v, err
 	}
-	v.volumes, v.unknown, err = s.claims(ctx, v.Claims)
+	v.volumes, v.unknown, err = s.claims(ctx, v.Claims, settle)
 	return v, err
 }
 
 // claims returns the persistent volumes with the pods, pod files and generations that use them.
-func (s *System) claims(ctx context.Context, sizes map[string]int64) (list []api.VolumeUsage, unknown []string, err error) {
+func (s *System) claims(ctx context.Context, sizes map[string]int64, settle bool) (list []api.VolumeUsage, unknown *podfiles.Unknown, err error) {
 	users := map[string][]string{}
 	add := func(volume, pod string) {
 		if !slices.Contains(users[volume], pod) {
 			users[volume] = append(users[volume], pod)
 		}
 	}
-	definitions, unknown, err := s.Files.Claimants(ctx)
+	definitions, unknown, err := s.Files.Claimants(ctx, settle)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +121,7 @@ func (s *System) claims(ctx context.Context, sizes map[string]int64) (list []api
 // DiskUsage implements [api.System].
 func (s *System) DiskUsage(ctx context.Context) (api.DiskUsage, error) {
 	u := api.DiskUsage{Images: []api.ImageUsage{}, Containers: []api.ContainerUsage{}, Volumes: []api.VolumeUsage{}}
-	v, err := s.survey(ctx)
+	v, err := s.survey(ctx, false)
 	if err != nil {
 		return u, failure("measure disk usage", err)
 	}

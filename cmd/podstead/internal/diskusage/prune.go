@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 // collectTimeout bounds the wait for the removal of what a finished pod has left.
@@ -30,17 +31,13 @@ func (p *pruning) add(kind, name string, bytes int64) {
 
 // Prune implements [api.System].
 func (s *System) Prune(ctx context.Context, q api.SystemPrune) (api.SystemPruned, error) {
-	v, err := s.survey(ctx)
+	v, err := s.survey(ctx, q.Volumes)
 	if err != nil {
 		return api.SystemPruned{}, failure("prune", err)
 	}
 	p := &pruning{System: s, survey: v, SystemPrune: q}
-	if q.Volumes && len(v.unknown) > 0 {
-		return p.done, &api.Error{
-			Status:  http.StatusConflict,
-			Message: fmt.Sprintf("prune persistent volumes: pod file %s is invalid, the volumes of its pod are not known", filepath.Base(v.unknown[0])),
-			Hint:    "correct or remove the file",
-		}
+	if q.Volumes && v.unknown != nil {
+		return p.done, refusal(v.unknown)
 	}
 	for _, step := range []func(context.Context) error{p.pods, p.images, p.content, p.persistent} {
 		if err := step(ctx); err != nil {
@@ -48,6 +45,13 @@ func (s *System) Prune(ctx context.Context, q api.SystemPrune) (api.SystemPruned
 		}
 	}
 	return p.done, nil
+}
+
+// refusal returns the response if the users of volumes are not known.
+func refusal(unknown *podfiles.Unknown) error {
+	return &api.Error{
+		Status: http.StatusConflict, Message: "prune persistent volumes: the volumes that pods use are not known: " + unknown.Cause, Hint: unknown.Hint,
+	}
 }
 
 // pods removes what finished pods have left. The end of their logs remains.
@@ -149,25 +153,40 @@ func (p *pruning) persistent(ctx context.Context) error {
 	if !p.Volumes {
 		return nil
 	}
-	list := p.volumes
-	if !p.DryRun {
-		var err error
-		var unknown []string
-		if list, unknown, err = p.claims(ctx, p.Claims); err != nil || len(unknown) > 0 {
-			return err
-		}
-	}
-	for n := range list {
-		v := &list[n]
+	for n := range p.volumes {
+		v := &p.volumes[n]
 		if len(v.Pods) > 0 {
 			continue
 		}
 		if !p.DryRun {
-			if err := p.Pods.RemoveVolume(ctx, v.Name); err != nil {
-				return fmt.Errorf("remove volume %q: %w", v.Name, err)
+			removed, err := p.remove(ctx, v.Name)
+			if err != nil {
+				return err
+			}
+			if !removed {
+				continue
 			}
 		}
 		p.add("volume", v.Name, v.Size)
 	}
 	return nil
+}
+
+// remove removes a persistent volume, unless something uses it by now: a pod file may have been written since the survey.
+func (p *pruning) remove(ctx context.Context, name string) (bool, error) {
+	list, unknown, err := p.claims(ctx, nil, true)
+	if err != nil {
+		return false, err
+	}
+	if unknown != nil {
+		return false, refusal(unknown)
+	}
+	at := slices.IndexFunc(list, func(v api.VolumeUsage) bool { return v.Name == name })
+	if at < 0 || len(list[at].Pods) > 0 {
+		return false, nil
+	}
+	if err := p.Pods.RemoveVolume(ctx, name); err != nil {
+		return false, fmt.Errorf("remove volume %q: %w", name, err)
+	}
+	return true, nil
 }
