@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -44,31 +45,39 @@ func (o *Options) apiResponds(ctx context.Context) error {
 	return err
 }
 
-// run checks the daemon four times in an interval until ctx ends. A check that fails is logged, and the next one follows at once: a daemon
-// on a loaded host responds late, but before the interval has passed.
+// run checks the daemon four times in an interval until ctx ends. After a check that fails, the next one follows at once: a daemon on a loaded
+// host responds late, but before the interval has passed.
 func (w *watchdog) run(ctx context.Context) {
 	if w.interval <= 0 {
 		return
 	}
 	for ctx.Err() == nil {
-		if err := w.check(ctx); err == nil {
+		err := w.check(ctx)
+		if err == nil {
 			w.report(ctx)
 		} else if ctx.Err() == nil {
 			w.log.LogAttrs(ctx, slog.LevelWarn, "daemon does not respond, not reporting to the watchdog of systemd", slog.Any("error", err))
 		}
+		pause := w.interval / 4
+		if err != nil {
+			pause = time.Second // of a check that fails without waiting
+		}
 		select {
-		case <-time.After(w.interval / 4):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
 }
 
+// check runs all checks at the same time. Each has a quarter of the interval.
 func (w *watchdog) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.interval/4, errSlow)
 	defer cancel()
-	var errs []error
-	for _, check := range w.checks {
-		errs = append(errs, check(ctx))
+	errs := make([]error, len(w.checks))
+	var running sync.WaitGroup
+	for i, check := range w.checks {
+		running.Go(func() { errs[i] = check(ctx) })
 	}
+	running.Wait()
 	return errors.Join(errs...)
 }
