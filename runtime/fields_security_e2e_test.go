@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/containerd/v2/pkg/apparmor"
+
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -308,7 +310,7 @@ seccompProfile = { type = "Localhost", localhostProfile = "no-chmod.json" }
 `
 
 // status prints the privileges of a process.
-const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
+const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cat /proc/self/attr/current 2>/dev/null; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
 
 // Commands of probes and hooks have the privileges of their container.
 func TestExecPrivileges(t *testing.T) {
@@ -322,7 +324,11 @@ func TestExecPrivileges(t *testing.T) {
 		t.Fatalf("exit %d, %v", code, err)
 	}
 	wantLines(t, got, strings.Split(strings.TrimSuffix(want, "\n"), "\n")...)
-	for _, part := range []string{"Uid:\t1000\t", "Gid:\t2000\t", "CapBnd:\t0000000000000001", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+	parts := []string{"Uid:\t1000\t", "Gid:\t2000\t", "CapBnd:\t0000000000000001", "NoNewPrivs:\t1", "Seccomp:\t2"}
+	if apparmor.HostSupports() { // in the virtual machine
+		parts = append(parts, "podstead-default (enforce)")
+	}
+	for _, part := range parts {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q is missing in the status of the command:\n%s", part, got)
 		}
