@@ -13,7 +13,7 @@ FUZZTIME    ?= 10s
 SOAKTIME    ?= 30m
 SOAKRUNS    ?= 20
 MUTATEFLAGS ?=
-ARCHES      ?= amd64 arm64 armv7
+ARCHES      ?= amd64 arm64
 
 # .ci/deps unpacks packages here that it does not install.
 export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:/usr/local/go/bin
@@ -122,7 +122,7 @@ uninstall: ## remove installed programs; pods, images and state are kept
 	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1 $(DESTDIR)$(UNITDIR)/podstead.service
 	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(LIBEXECDIR) 2>/dev/null || true
 
-package: ## build deb and rpm packages for ARCHES (amd64 arm64 armv7) in dist
+package: ## build deb and rpm packages for ARCHES (amd64 arm64) in dist
 	@packaging/build package dist $(ARCHES)
 
 release: ## build packages, archives, bills of materials and checksums for ARCHES in dist
