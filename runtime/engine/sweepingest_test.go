@@ -21,7 +21,9 @@ func TestSweepIngests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := func(ref string) string { return filepath.Join(root, contentDir, "ingest", digest.FromString(ref).Encoded()) }
+	dir := func(ref string) string {
+		return filepath.Join(root, contentDir, "ingest", digest.FromString(ref).Encoded())
+	}
 	for _, ref := range []string{"whole", "ref", "startedat", "updatedat", "data", "other", "noref"} {
 		w, err := store.Writer(t.Context(), content.WithRef(ref))
 		if err != nil {

@@ -70,7 +70,10 @@ func (h *Host) interrupt(r *rand.Rand, number int, c pullCut) string {
 	}
 	began, within := `ls -d `+content+`/ingest/* >/dev/null 2>&1`, time.Second
 	if c.unpack {
-		began, within = `[ "$(count '`+snapshots+`/*')" -gt "$before" ]`, 500*time.Millisecond
+		began = `[ "$(count '` + snapshots + `/*')" -gt "$before" ]`
+	}
+	if c.unpack && c.archive {
+		within /= 2
 	}
 	s := &storm{Host: h, r: r}
 	moment := s.moment(within)
