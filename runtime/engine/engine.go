@@ -165,6 +165,9 @@ func (e *Engine) sweepLeftovers(ctx context.Context) {
 	if err := sweep(e.opt.Root, e.opt.State); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
 	}
+	if err := sweepIngests(ctx, e.opt.Root); err != nil {
+		e.opt.Log.WarnContext(ctx, "cannot remove partial content of a previous engine", slog.Any("error", err))
+	}
 	sweepRunc(ctx, e.opt)
 	if err := e.sweepRoots(); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot remove root file systems of a previous engine", slog.Any("error", err))

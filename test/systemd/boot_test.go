@@ -41,7 +41,13 @@ func machine(t *testing.T) *systemd.Machine {
 // host returns a machine with an installed Podstead.
 func host(t *testing.T) *installed.Host {
 	t.Helper()
-	return installed.New(t, machine(t), installed.Options{
+	return install(t, machine(t))
+}
+
+// install installs Podstead on a machine.
+func install(t *testing.T, m *systemd.Machine) *installed.Host {
+	t.Helper()
+	return installed.New(t, m, installed.Options{
 		Install: "make -s -C /src install >/dev/null; ",
 		Archive: "/src/examples/images/busybox.tar",
 		Timeout: time.Minute,

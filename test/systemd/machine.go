@@ -132,6 +132,9 @@ func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	return out.String(), err
 }
 
+// Root returns the path of the root directory of the machine, until it is turned off. Files that are written there are not synced.
+func (m *Machine) Root() string { return fmt.Sprintf("/proc/%d/root", m.process.Pid) }
+
 // Reboot runs systemctl reboot, and boots again when the machine has shut down.
 func (m *Machine) Reboot(ctx context.Context) error {
 	_, _ = m.Run(ctx, "systemctl --no-block reboot") // the script can be killed before it reports
@@ -152,7 +155,7 @@ const (
 
 // Cut cuts the power: what was not synced is lost. It boots again.
 func (m *Machine) Cut(ctx context.Context) error {
-	root, err := os.Open(fmt.Sprintf("/proc/%d/root", m.process.Pid))
+	root, err := os.Open(m.Root())
 	if err != nil {
 		return fmt.Errorf("cut power: %w", err)
 	}

@@ -56,7 +56,7 @@ func New(t *testing.T, machine Machine, o Options) *Host {
 	h := &Host{T: t, machine: machine, options: o}
 	t.Cleanup(func() {
 		if t.Failed() {
-			state, _ := h.Try(`cat /run/data/begun; podstead get -o wide; podstead events | tail -n 50; journalctl --no-pager -u podstead | tail -n 80`)
+			state, _ := h.Try(`cat /run/data/begun || true; podstead get -o wide; podstead events | tail -n 50; journalctl --no-pager -u podstead | tail -n 80`)
 			t.Log(state) // the machine may be off
 		}
 	})
