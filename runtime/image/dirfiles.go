@@ -39,7 +39,7 @@ type DirFile struct {
 }
 
 func (f *DirFile) archive() archive {
-	return archive{records: fmt.Sprintf("%s%x/", filePrefix, sha256.Sum256([]byte(f.Path))), origin: f.Origin, size: f.Size}
+	return archive{records: fmt.Sprintf("%s%x/", filePrefix, sha256.Sum256([]byte(f.Path))), origin: f.Origin, size: f.Size, path: f.Path}
 }
 
 // dirFiles are the archives that are in the image directories now. The zero value is usable.
