@@ -66,9 +66,9 @@ func (i *Images) PublishFiles(ctx context.Context) error {
 	return i.store.PublishFiles(enginecall.Context(ctx))
 }
 
-// Held returns the images that archives in the image directories hold, see [image.Store.Held].
-func (i *Images) Held(ctx context.Context) (map[string]string, error) {
-	return i.store.Held(enginecall.Context(ctx))
+// Protected returns the images that must not be removed although no pod uses them, see [image.Store.Protected].
+func (i *Images) Protected(ctx context.Context) (map[string]string, error) {
+	return i.store.Protected(enginecall.Context(ctx))
 }
 
 // Export writes images to an archive, see [image.Store.Export].

@@ -17,7 +17,8 @@ type Whole struct {
 	// Size is that of the compressed content in bytes.
 	Size      int64
 	CreatedAt time.Time // of the oldest name
-	// Used is set if a pod, a pod file, a generation or an image directory needs one of the names.
+	// Used is set if a pod, a pod file, a generation or an image directory needs one of the names, or if it was imported for a pod a
+	// short time ago.
 	Used bool
 	// ByHand is set if a person has pulled or imported the image.
 	ByHand bool
