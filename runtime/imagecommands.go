@@ -99,6 +99,11 @@ func (i *Images) Forget(ctx context.Context, record string) error {
 	return i.store.Forget(enginecall.Context(ctx), record)
 }
 
+// ForgetUnless removes names of images unless something uses them afterwards, see [image.Store.ForgetUnless].
+func (i *Images) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
+	return i.store.ForgetUnless(enginecall.Context(ctx), records, used)
+}
+
 // Free deletes what nothing refers to after remove, see [image.Store.Free].
 func (i *Images) Free(ctx context.Context, remove func() error) (int64, error) {
 	return i.store.Free(enginecall.Context(ctx), remove)
