@@ -2,7 +2,7 @@ package api
 
 var (
 	imageName     = Parameter{Name: "name", Type: Text, Description: "Name of the image. Required."}
-	whileUsed     = Parameter{Name: "whileUsed", Type: Boolean, Description: "Keep the images only while a pod or a generation uses them."}
+	whileUsed     = Parameter{Name: "whileUsed", Type: Boolean, Description: "Keep the images only while a pod or a generation uses them, but at least for an hour."}
 	imagePlatform = Parameter{Name: "platform", Type: Text, Description: "Platform, such as linux/arm64. Default: any."}
 
 	imageSignature = Parameter{

@@ -66,9 +66,9 @@ func (i *Images) PublishFiles(ctx context.Context) error {
 	return i.store.PublishFiles(enginecall.Context(ctx))
 }
 
-// Held returns the images that archives in the image directories hold, see [image.Store.Held].
-func (i *Images) Held(ctx context.Context) (map[string]string, error) {
-	return i.store.Held(enginecall.Context(ctx))
+// Protected returns the images that must not be removed although no pod uses them, see [image.Store.Protected].
+func (i *Images) Protected(ctx context.Context) (map[string]string, error) {
+	return i.store.Protected(enginecall.Context(ctx))
 }
 
 // Export writes images to an archive, see [image.Store.Export].
@@ -97,6 +97,11 @@ func (i *Images) Requested(ctx context.Context) (map[string]bool, error) {
 // Forget removes the name of an image, see [image.Store.Forget].
 func (i *Images) Forget(ctx context.Context, record string) error {
 	return i.store.Forget(enginecall.Context(ctx), record)
+}
+
+// ForgetUnless removes names of images unless something uses them afterwards, see [image.Store.ForgetUnless].
+func (i *Images) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
+	return i.store.ForgetUnless(enginecall.Context(ctx), records, used)
 }
 
 // Free deletes what nothing refers to after remove, see [image.Store.Free].

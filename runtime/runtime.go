@@ -230,7 +230,7 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	r.workers.Go(func() { r.volumes.Run(ctx) })
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
-		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Running: r.runningLogs, Log: r.log})
+		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Log: r.log})
 		r.workers.Go(func() { b.Run(ctx) })
 	}
 }

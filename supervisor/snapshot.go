@@ -58,6 +58,9 @@ type Snapshot struct {
 	NotDurable bool                          // the newest state could not be saved
 }
 
+// Undefined reports that the definition of the pod is not known: its state file cannot be used, and no container has the definition.
+func (s *Snapshot) Undefined() bool { return len(s.Pod.Containers) == 0 }
+
 // Settled reports that no container runs and none will be started. Of a pod whose state cannot be saved, what it leaves may remain: it may not
 // be removable either.
 func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.Phase.Terminal() }

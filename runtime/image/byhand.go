@@ -104,7 +104,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature
 	return s.importAll(ctx, r, true, signatures)
 }
 
-// ImportUsed is [Store.Import] for images that are kept only while something uses them.
+// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected].
 func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
 	return s.importAll(ctx, r, false, signatures)
 }
@@ -151,13 +151,18 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signat
 	return list, b.explain(err)
 }
 
-// nameByHand creates the records of imported images. With keep, they are marked as requested by a person.
+// nameByHand creates the records of imported images. With keep, they are marked as requested by a person;
+// without, they are protected for a while.
 func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image, keep bool) error {
 	for i, rec := range records {
+		var err error
 		if keep {
-			if _, err := s.mark(ctx, rec.Name); err != nil {
-				return err
-			}
+			_, err = s.mark(ctx, rec.Name)
+		} else {
+			err = s.protectImported(ctx, rec.Name) // no pod may use it yet
+		}
+		if err != nil {
+			return err
 		}
 		rec.Labels = map[string]string{labelArchive: "by hand"} // containerd drops labels without a value
 		named, err := s.name(ctx, rec)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/errdefs"
@@ -34,12 +33,13 @@ type DirFile struct {
 	Origin string
 	// Size is that of the file in bytes.
 	Size int64
-	// Pending is true for an archive that will be imported. A pod whose image is not present waits for it instead of pulling the image.
+	// Pending is true for an archive that will be imported. A pod whose image is not present waits for it instead of pulling the image, as long
+	// as the import progresses.
 	Pending bool
 }
 
 func (f *DirFile) archive() archive {
-	return archive{records: fmt.Sprintf("%s%x/", filePrefix, sha256.Sum256([]byte(f.Path))), origin: f.Origin, size: f.Size}
+	return archive{records: fmt.Sprintf("%s%x/", filePrefix, sha256.Sum256([]byte(f.Path))), origin: f.Origin, size: f.Size, path: f.Path}
 }
 
 // dirFiles are the archives that are in the image directories now. The zero value is usable.
@@ -48,6 +48,7 @@ type dirFiles struct {
 	list    []DirFile // by precedence, the highest last
 	changed chan struct{}
 	publish sync.Mutex // held while names are given to all pods
+	stall   stall
 }
 
 // SetFiles sets which archives are in the image directories, by precedence: of two with the same name of an image, the later one counts.
@@ -55,6 +56,9 @@ func (s *Store) SetFiles(list []DirFile) {
 	s.files.mu.Lock()
 	defer s.files.mu.Unlock()
 	s.files.list = slices.Clone(list)
+	if !slices.ContainsFunc(list, func(f DirFile) bool { return f.Pending }) {
+		s.files.stall.at = ""
+	}
 	if s.files.changed != nil {
 		close(s.files.changed)
 		s.files.changed = nil
@@ -80,44 +84,6 @@ func (f *dirFiles) pending() (list []DirFile, changed <-chan struct{}) {
 		}
 	}
 	return list, f.changed
-}
-
-// awaitFiles waits until found returns true, or no archive in the image directories is pending. It calls found after each change.
-func (s *Store) awaitFiles(ctx context.Context, progress func(Progress), found func() (bool, error)) error {
-	tick := time.NewTicker(progressInterval)
-	defer tick.Stop()
-	for {
-		pending, changed := s.files.pending()
-		if ok, err := found(); ok || err != nil || len(pending) == 0 {
-			return err
-		}
-		for waiting := true; waiting; {
-			if progress != nil {
-				progress(s.reads.of(pending))
-			}
-			select {
-			case <-changed:
-				waiting = false
-			case <-tick.C:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-	}
-}
-
-// of returns the progress of the archive that is being read, or of the first one.
-func (s *reads) of(pending []DirFile) Progress {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range pending {
-		if c := s.archives[pending[i].archive().records]; c != nil {
-			p := c.progress()
-			p.Archive = pending[i].Path
-			return p
-		}
-	}
-	return Progress{Archive: pending[0].Path, TotalBytes: pending[0].Size}
 }
 
 // ImportDirFile imports an archive of an image directory, unless it was imported in this state, and gives its names to all pods. open opens the

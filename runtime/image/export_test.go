@@ -42,3 +42,10 @@ func (s *Store) Importing() int {
 	defer s.reads.mu.Unlock()
 	return len(s.reads.archives)
 }
+
+// SetPatience sets how long pods wait for an import that makes no progress.
+func (s *Store) SetPatience(d time.Duration) {
+	s.files.mu.Lock()
+	defer s.files.mu.Unlock()
+	s.files.stall.patience = d
+}

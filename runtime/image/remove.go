@@ -21,6 +21,9 @@ func (s *Store) Forget(ctx context.Context, record string) error {
 	if err := s.unmark(ctx, record); err != nil { // first: after an interruption the image is one that prune removes
 		return err
 	}
+	if err := s.unprotectImported(ctx, record); err != nil {
+		return err
+	}
 	return s.client.ImageService().Delete(ctx, record)
 }
 

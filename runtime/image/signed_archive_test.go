@@ -173,3 +173,38 @@ func unpack(t *testing.T, archive string) map[string][]byte {
 		}
 	}
 }
+
+// TestDirFileIsVerified: an archive of an image directory is imported once a signature beside it satisfies the rule.
+func TestDirFileIsVerified(t *testing.T) {
+	k := signing.NewKey("ecdsa")
+	const repo = "registry.example.com/shop"
+	path := save(t, sample(repo+":1", "one"))
+	ctx, plain := newEnv(t, image.Options{})
+	list, err := plain.load(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := k.Bundle(signing.SignPredicate, list[0].Target.Digest)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(".sigstore.json", bundle, 0o600); err != nil { // of no archive
+		t.Fatal(err)
+	}
+	ctx, w := newEnv(t, image.Options{Verification: signedBy(t, repo, k)})
+	load := func(origin string) error {
+		f := dirFile(path, origin)
+		w.store.SetFiles([]image.DirFile{f})
+		_, _, err := w.store.ImportDirFile(ctx, f, func() (io.ReadCloser, error) { return os.Open(path) })
+		return err
+	}
+	wantReason(t, load("a"), unsigned)
+	nothingUnpacked(ctx, t, w)
+	if err := os.WriteFile(path+".sigstore.json", bundle, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := load("b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.In().Ensure(ctx, repo+":1", spec.PullNever, nil); err != nil {
+		t.Error(err)
+	}
+}

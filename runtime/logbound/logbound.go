@@ -37,12 +37,14 @@ const (
 	abandoned = time.Hour
 )
 
-// Options are the options of a [Bound]. All except Max are required.
+// Options are the options of a [Bound]. All except Max and Memory are required.
 type Options struct {
 	// Dir contains the logs, see [crilog.DiskFiles].
 	Dir string
 	// Max is the limit in bytes. The default is a tenth of the file system, at most 4 GiB.
 	Max int64
+	// Memory is set for logs in memory. They use at most the default limit, also if Max is larger.
+	Memory bool
 	// Running returns the paths of the logs of all containers that may be running.
 	Running func(context.Context) (map[string]bool, error)
 	Log     *slog.Logger
@@ -135,7 +137,7 @@ func (b *Bound) Check(ctx context.Context) (used, limit int64, err error) {
 
 // Limit returns the limit in bytes.
 func (b *Bound) Limit() (int64, error) {
-	if b.o.Max > 0 {
+	if b.o.Max > 0 && !b.o.Memory {
 		return b.o.Max, nil
 	}
 	var stat unix.Statfs_t
@@ -147,7 +149,11 @@ func (b *Bound) Limit() (int64, error) {
 		if err != nil {
 			return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 		}
-		return min(int64(stat.Blocks)*stat.Bsize/defaultPart, defaultMax), nil
+		limit := min(int64(stat.Blocks)*stat.Bsize/defaultPart, defaultMax)
+		if b.o.Max > 0 {
+			limit = min(limit, b.o.Max)
+		}
+		return limit, nil
 	}
 }
 

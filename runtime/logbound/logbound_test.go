@@ -190,3 +190,17 @@ func TestRunEndsWhileCheckHangs(t *testing.T) {
 		close(hangs)
 	})
 }
+
+// TestLimitInMemory: a limit for disks does not let logs fill the memory.
+func TestLimitInMemory(t *testing.T) {
+	dir := t.TempDir()
+	standard, err := New(Options{Dir: dir}).Limit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]int64{0: standard, 1 << 20: 1 << 20, 1 << 50: standard} {
+		if got, err := New(Options{Dir: dir, Max: limit, Memory: true}).Limit(); got != want || err != nil {
+			t.Errorf("with totalMaxSize %d: %d, %v; want %d", limit, got, err, want)
+		}
+	}
+}

@@ -250,7 +250,7 @@ func troubles() []Entry {
 		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
 		{ImageArchiveImported, "ImageArchiveImported", Normal, "Imported image archive {archive}: {images}", []string{"archive", "images"}, nil, true},
-		{ImageArchiveFailed, "ImageArchiveFailed", Warning, "Failed to import image archive {archive}, it is tried again when it changes: {error}", []string{"archive", "error"}, nil, true},
+		{ImageArchiveFailed, "ImageArchiveFailed", Warning, "Failed to import image archive {archive}, retrying: {error}", []string{"archive", "error"}, nil, true},
 		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
 		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
 		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},

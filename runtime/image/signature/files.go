@@ -28,6 +28,9 @@ const maxFile = 4 << 20
 // Beside returns the signatures in the files beside an archive or a directory; none if there are no such files.
 func Beside(path string) ([]Signature, error) {
 	path = strings.TrimRight(path, "/")
+	if path == "" {
+		return nil, nil
+	}
 	var list []Signature
 	data, err := read(path + bundleSuffix)
 	if err != nil {

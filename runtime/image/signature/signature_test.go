@@ -239,3 +239,14 @@ func FuzzVerify(f *testing.F) {
 		_, _ = signature.Parse(data)
 	})
 }
+
+// TestFilesBesideNothing: an archive without a path has no signatures in the working directory.
+func TestFilesBesideNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(".sigstore.json", []byte("malformed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := signature.Beside(""); err != nil || len(list) > 0 {
+		t.Errorf("%d signatures, %v; want none", len(list), err)
+	}
+}

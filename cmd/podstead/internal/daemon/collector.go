@@ -34,7 +34,7 @@ func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.
 	if !ok {
 		return disk{}
 	}
-	list := images.New(r.Images(), s, files, r.Images().Held)
+	list := images.New(r.Images(), s, files, r.Images().Protected)
 	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
 		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
 		Disk: func() (imagegc.Disk, error) { return imagegc.Stat(o.Config.StateDir) },

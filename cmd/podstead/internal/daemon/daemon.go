@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	})
 	unfollow := follow(ctx, files)
 	host := o.newDisk(rt, s, files)
-	err = errors.Join(o.serve(ctx, rt, s, files, host, newReloader(&o, loaded, rt, s, host)), unfollow())
+	err = errors.Join(o.serve(ctx, rt, s, files, host, newReloader(&o, loaded, rt, s, host, dirs)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()

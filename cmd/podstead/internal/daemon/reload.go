@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/imagedirs"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/supervisor"
@@ -29,10 +30,15 @@ type reloader struct {
 	// images take the policy for signatures; nil: the runtime does not manage images.
 	images *runtime.Images
 	policy *signature.Policy
+	// reverify makes the image directories look at their archives again; nil: there are none.
+	reverify func()
 }
 
-func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host disk) *reloader {
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host disk, dirs *imagedirs.Dirs) *reloader {
 	r := &reloader{o: o, supervisor: s, disk: host}
+	if dirs != nil {
+		r.reverify = dirs.Reverify
+	}
 	if i, ok := rt.(imageRuntime); ok {
 		r.images = i.Images()
 	}
@@ -80,11 +86,8 @@ func (r *reloader) reload() {
 	policy, old := merged.Policy.Admission(), r.supervisor.Policy()
 	policy.Protected = old.Protected
 	r.supervisor.SetPolicy(policy)
-	if r.policy == nil || !r.policy.EqualRules(verification) {
+	if r.verify(verification) {
 		changed = append(changed, "images.verify")
-	}
-	if r.policy = verification; r.images != nil {
-		r.images.SetVerification(verification)
 	}
 	r.config.Store(merged)
 	if r.bandwidth != nil {
@@ -102,6 +105,19 @@ func (r *reloader) reload() {
 	if len(restart) > 0 {
 		r.emit(event.ConfigRestartRequired, event.Fields{"keys": strings.Join(restart, ", ")})
 	}
+}
+
+// verify applies a policy for signatures, and reports whether its rules have changed.
+func (r *reloader) verify(policy *signature.Policy) (changed bool) {
+	changed = r.policy == nil || !r.policy.EqualRules(policy)
+	r.policy = policy
+	if r.images != nil {
+		r.images.SetVerification(policy)
+	}
+	if changed && r.reverify != nil {
+		r.reverify()
+	}
+	return changed
 }
 
 func (r *reloader) emit(kind event.Kind, f event.Fields) {

@@ -115,7 +115,21 @@ func (s *System) claims(ctx context.Context, sizes map[string]int64, settle bool
 		slices.Sort(users[v.Name])
 		list = append(list, api.VolumeUsage{Name: v.Name, Pods: users[v.Name], Size: sizes[v.Name]})
 	}
-	return list, unknown, nil
+	return list, cmp.Or(unknown, s.undefined()), nil
+}
+
+// undefined returns why the volumes of a pod are not known; nil: those of all pods are.
+func (s *System) undefined() *podfiles.Unknown {
+	pods := s.Pods.Pods()
+	for n := range pods {
+		if pods[n].Undefined() {
+			name := pods[n].Pod.Name
+			return &podfiles.Unknown{
+				Cause: fmt.Sprintf("the definition of pod %q is not known", name), Hint: "see the reason with podstead why " + name + ", or delete the pod",
+			}
+		}
+	}
+	return nil
 }
 
 // DiskUsage implements [api.System].

@@ -30,6 +30,7 @@ type host struct {
 	ages     map[string]time.Duration
 	finished []supervisor.Finished
 	planned  []*spec.Pod
+	pods     []supervisor.Snapshot
 	volumes  []supervisor.Volume
 	files    []*spec.Pod
 	unknown  *podfiles.Unknown
@@ -44,7 +45,7 @@ func (h *host) Wholes(context.Context) ([]images.Whole, error) { return slices.C
 func (h *host) Unused() map[string]time.Duration               { return h.ages }
 func (h *host) Limits() imagegc.Limits                         { return imagegc.Limits{High: 85, Low: 80} }
 func (h *host) Finished() []supervisor.Finished                { return h.finished }
-func (h *host) Pods() []supervisor.Snapshot                    { return nil }
+func (h *host) Pods() []supervisor.Snapshot                    { return h.pods }
 func (h *host) Planned() []*spec.Pod                           { return h.planned }
 
 func (h *host) DiskUsage(context.Context) (runtime.DiskUsage, error) {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -104,6 +106,23 @@ func TestPruneVolumesUnknown(t *testing.T) {
 		if _, err := h.system(t).Prune(t.Context(), api.SystemPrune{DryRun: dryRun}); err != nil {
 			t.Errorf("without volumes: %v", err)
 		}
+	}
+}
+
+// TestPruneVolumesOfUndefinedPod: a pod whose definition is not known may use any volume.
+func TestPruneVolumesOfUndefinedPod(t *testing.T) {
+	h := newHost()
+	h.pods = []supervisor.Snapshot{{Pod: &spec.Pod{Name: "later"}}}
+	got, err := h.system(t).Prune(t.Context(), api.SystemPrune{Volumes: true})
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != http.StatusConflict || !strings.HasSuffix(e.Message, `not known: the definition of pod "later" is not known`) || e.Hint == "" {
+		t.Errorf("error %#v", err)
+	}
+	if len(got.Items)+len(h.removed) > 0 {
+		t.Errorf("removed %v, items %v", h.removed, got.Items)
+	}
+	if _, err := h.system(t).Prune(t.Context(), api.SystemPrune{}); err != nil {
+		t.Errorf("without volumes: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/imagefile"
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
@@ -44,6 +45,7 @@ type times struct {
 	rescan time.Duration // interval of scans without a notification
 	look   time.Duration // interval of scans while a file changes
 	again  time.Duration // after which an import that failed is tried again
+	stop   time.Duration // after which an import that does not end is abandoned
 }
 
 // Dirs are the image directories. Call Scan, then Run.
@@ -54,7 +56,11 @@ type Dirs struct {
 	archives []*archive // by precedence
 	released bool       // an archive was removed, and its images are not released yet
 	failing  map[string]bool
+	disks    map[string]*diskcall.Disk // for listings, by directory: one may be on a file system that does not respond
 	now      func() time.Time
+
+	verify   chan struct{} // full after the policy for signatures has changed
+	outdated bool          // the policy has changed since the current import began
 }
 
 // archive is an archive that is in a directory.
@@ -73,7 +79,7 @@ type archive struct {
 // New returns the image directories of a store.
 func New(store Store, o Options) *Dirs {
 	if o.times == (times{}) {
-		o.times = times{settle: 2 * time.Second, give: 5 * time.Minute, rescan: 30 * time.Second, look: 500 * time.Millisecond, again: 10 * time.Minute}
+		o.times = times{settle: 2 * time.Second, give: 5 * time.Minute, rescan: 30 * time.Second, look: 500 * time.Millisecond, again: 10 * time.Minute, stop: 5 * time.Second}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -86,18 +92,39 @@ func New(store Store, o Options) *Dirs {
 		paths[i] = filepath.Clean(path)
 	}
 	o.Paths = slices.Compact(paths)
-	return &Dirs{store: store, o: o, failing: map[string]bool{}, now: time.Now, released: true}
+	d := &Dirs{store: store, o: o, failing: map[string]bool{}, disks: map[string]*diskcall.Disk{}, now: time.Now, released: true, verify: make(chan struct{}, 1)}
+	for _, dir := range o.Paths {
+		d.disks[dir] = diskcall.New(o.Log)
+	}
+	return d
 }
 
 // SetEmit sets the function that emits events. It must not be called while Run runs.
 func (d *Dirs) SetEmit(emit func(kind event.Kind, f event.Fields)) { d.o.Emit = emit }
 
-// Scan lists the directories, and tells the store which archives pods have to wait for. It imports nothing.
+// Reverify makes Run look at all archives again, because the policy for signatures has changed. It does not wait.
+func (d *Dirs) Reverify() {
+	select {
+	case d.verify <- struct{}{}:
+	default:
+	}
+}
+
+// forget makes all archives candidates for an import. The store reads only those whose images the policy for signatures does not admit.
+func (d *Dirs) forget() {
+	for _, a := range d.archives {
+		a.done, a.failed = "", ""
+	}
+	d.outdated = true
+}
+
+// Scan lists the directories, and tells the store which archives pods have to wait for. It imports nothing. A directory on a file system that
+// does not respond is one that cannot be listed.
 func (d *Dirs) Scan(ctx context.Context) {
 	var archives []*archive
 	now := d.now()
 	for _, dir := range d.o.Paths {
-		files, err := list(dir)
+		files, err := diskcall.Do(ctx, d.disks[dir], func() ([]found, error) { return list(dir) })
 		if err != nil {
 			d.report(ctx, dir, err)
 			archives = append(archives, d.knownIn(dir)...) // as they were
@@ -117,7 +144,7 @@ func (d *Dirs) Scan(ctx context.Context) {
 
 // report logs once that a directory cannot be listed.
 func (d *Dirs) report(ctx context.Context, dir string, err error) {
-	if !d.failing[dir] {
+	if !d.failing[dir] && ctx.Err() == nil {
 		d.o.Log.LogAttrs(ctx, slog.LevelWarn, "image directory cannot be listed", slog.String("dir", dir), slog.Any("error", err))
 	}
 	d.failing[dir] = true
@@ -231,6 +258,9 @@ func (d *Dirs) finish(ctx context.Context, o outcome) {
 		}
 	} else {
 		d.refuse(ctx, a, o.origin, causeOf(o.err))
+	}
+	if d.outdated {
+		a.done, a.failed = "", ""
 	}
 	d.publish()
 }

@@ -100,7 +100,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) options() Options {
 	return Options{
 		Paths: []string{filepath.Join(b.dir, "none"), b.dir},
-		times: times{settle: 50 * time.Millisecond, give: 200 * time.Millisecond, rescan: time.Minute, look: 5 * time.Millisecond, again: time.Hour},
+		times: times{settle: 50 * time.Millisecond, give: 200 * time.Millisecond, rescan: time.Minute, look: 5 * time.Millisecond, again: time.Hour, stop: 100 * time.Millisecond},
 		Emit: func(kind event.Kind, f event.Fields) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *bench) options() Options {
 	}
 }
 
-func (b *bench) start() {
+func (b *bench) start() *Dirs {
 	b.t.Helper()
 	d := New(b.store, b.options())
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -118,6 +118,7 @@ func (b *bench) start() {
 	go func() { defer close(done); d.Run(ctx) }()
 	b.stop = func() { cancel(); <-done }
 	b.t.Cleanup(b.stop)
+	return d
 }
 
 func (b *bench) write(name, text string) {

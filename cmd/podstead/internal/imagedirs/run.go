@@ -6,16 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
 
 // Run imports archives until ctx ends, one at a time, so that a pod that lists an archive of its own does not wait for them. It returns when an
-// import that is in progress has ended.
+// import that is in progress has ended, but does not wait for a file system that does not respond.
 func (d *Dirs) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	defer running.Wait()
+	defer d.await(ctx, &running)
 	defer cancel()
 	changed := make(chan struct{}, 1)
 	notifiers := d.notify(ctx, &running, changed)
@@ -23,7 +24,7 @@ func (d *Dirs) Run(ctx context.Context) {
 	busy, failed := false, false
 	for {
 		for _, n := range notifiers {
-			if err := n.Arm(); err != nil {
+			if _, err := diskcall.Do(ctx, n.disk, func() (struct{}, error) { return struct{}{}, n.Arm() }); err != nil {
 				d.o.Log.LogAttrs(ctx, slog.LevelDebug, "changes of an image directory are found at intervals only", slog.Any("error", err))
 			}
 		}
@@ -41,6 +42,8 @@ func (d *Dirs) Run(ctx context.Context) {
 		select {
 		case <-changed:
 		case <-timer.C:
+		case <-d.verify:
+			d.forget()
 		case o := <-done:
 			if ctx.Err() == nil {
 				busy, failed = false, o.path == "" && o.err != nil
@@ -54,11 +57,28 @@ func (d *Dirs) Run(ctx context.Context) {
 	}
 }
 
+// await waits until what Run has started has ended, or does not end in time.
+func (d *Dirs) await(ctx context.Context, running *sync.WaitGroup) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		running.Wait()
+	}()
+	timeout := time.NewTimer(d.o.times.stop)
+	defer timeout.Stop()
+	select {
+	case <-ended:
+	case <-timeout.C:
+		d.o.Log.LogAttrs(ctx, slog.LevelWarn, "an import of an image directory does not end, the file system may not respond")
+	}
+}
+
 // begin starts an import, or the release of the images of archives that are gone, and reports whether there is one to be done. After a release
 // that failed it waits for the next scan.
 func (d *Dirs) begin(ctx context.Context, running *sync.WaitGroup, a *archive, failed bool, done chan<- outcome) bool {
 	switch {
 	case a != nil:
+		d.outdated = false
 		f := image.DirFile{Path: a.path, Origin: a.origin, Size: a.size}
 		running.Go(func() { done <- d.work(ctx, f) })
 	case d.released && !failed:
@@ -69,15 +89,21 @@ func (d *Dirs) begin(ctx context.Context, running *sync.WaitGroup, a *archive, f
 	return true
 }
 
+// notifier is that of a directory, which may be on a file system that does not respond.
+type notifier struct {
+	*watch.Notifier
+	disk *diskcall.Disk
+}
+
 // notify sends to changed when a directory changes, until ctx ends.
-func (d *Dirs) notify(ctx context.Context, running *sync.WaitGroup, changed chan<- struct{}) (list []*watch.Notifier) {
+func (d *Dirs) notify(ctx context.Context, running *sync.WaitGroup, changed chan<- struct{}) (list []notifier) {
 	for _, dir := range d.o.Paths {
 		n, err := watch.NewNotifier(dir)
 		if err != nil {
 			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "changes of an image directory are found at intervals only", slog.Any("error", err))
 			continue
 		}
-		list = append(list, n)
+		list = append(list, notifier{n, diskcall.New(d.o.Log)})
 		running.Go(func() {
 			defer n.Close()
 			n.Run(ctx)

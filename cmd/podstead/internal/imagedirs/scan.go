@@ -76,11 +76,7 @@ func list(dir string) ([]found, error) {
 		case info.Mode().IsRegular() && isArchive(e.Name()):
 			h := sha256.New()
 			changed := stamp(h, path, info)
-			for _, suffix := range signature.Suffixes() { // a signature that arrives later is a reason to try again
-				if beside, err := os.Stat(path + suffix); err == nil {
-					stamp(h, path+suffix, beside)
-				}
-			}
+			stampSignatures(h, path)
 			archives = append(archives, found{path, fmt.Sprintf("%x", h.Sum(nil)), info.Size(), changed})
 		}
 	}
@@ -97,6 +93,15 @@ func stamp(w io.Writer, path string, info fs.FileInfo) (changed time.Time) {
 	return info.ModTime()
 }
 
+// stampSignatures includes the signatures beside an archive: one that arrives later is a reason to try again.
+func stampSignatures(w io.Writer, path string) {
+	for _, suffix := range signature.Suffixes() {
+		if beside, err := os.Stat(path + suffix); err == nil {
+			stamp(w, path+suffix, beside)
+		}
+	}
+}
+
 // layoutOf returns a directory in the OCI layout, and false for any other directory.
 func layoutOf(dir string) (found, bool) {
 	if _, err := os.Lstat(filepath.Join(dir, "oci-layout")); err != nil {
@@ -106,6 +111,7 @@ func layoutOf(dir string) (found, bool) {
 	if err := f.walk(h); err != nil {
 		fmt.Fprint(h, err) // importing it reports the error
 	}
+	stampSignatures(h, dir)
 	f.origin = fmt.Sprintf("%x", h.Sum(nil))
 	return f, true
 }

@@ -33,6 +33,7 @@ type Store interface {
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Requested(ctx context.Context) (map[string]bool, error)
 	Forget(ctx context.Context, record string) error
+	ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error)
 	Free(ctx context.Context, remove func() error) (int64, error)
 }
 

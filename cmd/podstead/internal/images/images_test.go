@@ -26,6 +26,8 @@ type fakeStore struct {
 	entries []image.Entry
 	pull    error
 	onList  func()
+	// onForget is called after ForgetUnless has removed images.
+	onForget func()
 
 	requested map[string]bool
 	forget    map[string]error // by record
@@ -94,6 +96,27 @@ func (s *fakeStore) Forget(_ context.Context, record string) error {
 	}
 	s.entries = slices.DeleteFunc(s.entries, func(e image.Entry) bool { return e.Record == record })
 	return nil
+}
+
+func (s *fakeStore) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (bool, error) {
+	before := slices.Clone(s.entries)
+	for _, record := range records {
+		if err := s.Forget(ctx, record); err != nil {
+			if image.IsNotFound(err) {
+				continue
+			}
+			return false, err
+		}
+	}
+	if s.onForget != nil {
+		s.onForget()
+	}
+	inUse, err := used()
+	if inUse || err != nil {
+		s.entries = before
+		return false, err
+	}
+	return len(s.entries) < len(before), nil
 }
 
 func (*fakeStore) Free(_ context.Context, remove func() error) (int64, error) { return 42, remove() }

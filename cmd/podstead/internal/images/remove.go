@@ -103,17 +103,13 @@ func (i *Images) prune(ctx context.Context, all, dryRun bool) (removed []api.Ima
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]image.Entry, len(list))
-	for n := range list {
-		entries[n] = *list[n].entry
-	}
 	for n := range list {
 		if !prunable(&list[n], all) {
 			continue
 		}
 		gone := dryRun
 		if !dryRun {
-			if gone, err = i.pruneOne(ctx, entries, n, all); err != nil {
+			if gone, err = i.pruneOne(ctx, list, n, all); err != nil {
 				return removed, err
 			}
 		}
@@ -130,28 +126,23 @@ func prunable(img *found, all bool) bool {
 }
 
 // pruneOne removes one of the images that were read before, unless a pod has begun to use it or a person has requested it meanwhile.
-func (i *Images) pruneOne(ctx context.Context, entries []image.Entry, n int, all bool) (bool, error) {
+func (i *Images) pruneOne(ctx context.Context, before []found, n int, all bool) (bool, error) {
+	record := before[n].entry.Record
 	if !all {
 		requested, err := i.store.Requested(ctx)
 		if err != nil {
 			return false, err
 		}
-		entries[n].ByHand = requested[entries[n].Record]
+		if requested[record] {
+			return false, nil
+		}
 	}
-	users, err := i.users(ctx, true)
-	if err != nil {
+	used := func() (bool, error) {
+		now, err := i.again(ctx, before)
+		return err != nil || now[n].Used() || now[n].protected != "", err
+	}
+	if is, err := used(); is || err != nil {
 		return false, err
 	}
-	list, err := match(entries, users)
-	if err == nil {
-		err = i.protect(ctx, list)
-	}
-	if err != nil || !prunable(&list[n], all) {
-		return false, err
-	}
-	err = i.store.Forget(ctx, entries[n].Record)
-	if image.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return i.store.ForgetUnless(ctx, []string{record}, used)
 }

@@ -17,7 +17,8 @@ type Whole struct {
 	// Size is that of the compressed content in bytes.
 	Size      int64
 	CreatedAt time.Time // of the oldest name
-	// Used is set if a pod, a pod file, a generation or an image directory needs one of the names.
+	// Used is set if a pod, a pod file, a generation or an image directory needs one of the names, or if it was imported for a pod a
+	// short time ago.
 	Used bool
 	// ByHand is set if a person has pulled or imported the image.
 	ByHand bool
@@ -34,6 +35,11 @@ func (i *Images) Wholes(ctx context.Context) ([]Whole, error) {
 	if err != nil {
 		return nil, err
 	}
+	return i.wholes(list), nil
+}
+
+// wholes returns the images that have these names.
+func (i *Images) wholes(list []found) []Whole {
 	running := i.running()
 	index := map[string]int{}
 	var wholes []Whole
@@ -57,7 +63,24 @@ func (i *Images) Wholes(ctx context.Context) ([]Whole, error) {
 		w.Used = w.Used || f.Used() || f.protected != ""
 		w.ByHand = w.ByHand || f.Requested != ""
 	}
-	return wholes, nil
+	return wholes
+}
+
+// again returns images that were found before, some of which may have been removed, with what uses or would use them now.
+func (i *Images) again(ctx context.Context, before []found) ([]found, error) {
+	entries := make([]image.Entry, len(before))
+	for n := range before {
+		entries[n] = *before[n].entry
+	}
+	users, err := i.users(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	list, err := match(entries, users)
+	if err != nil {
+		return nil, err
+	}
+	return list, i.protect(ctx, list)
 }
 
 // running returns the images of containers of pods that are not at rest. Their names may refer to other images now.
@@ -76,25 +99,28 @@ func (i *Images) running() map[string]bool {
 	return ids
 }
 
-// Discard removes all names of an image and its content, unless something uses it now or, without byHand, a person has requested it. It reports
-// whether the image was removed, and how many bytes were deleted from the disk.
+// Discard removes all names of an image and its content, unless something uses it now or, without byHand, a person has requested it. It restores
+// the names if something has begun to use the image meanwhile. It reports whether the image was removed, and how many bytes were deleted from the disk.
 func (i *Images) Discard(ctx context.Context, id string, byHand bool) (removed bool, freed int64, err error) {
 	freed, err = i.store.Free(ctx, func() error {
-		list, err := i.Wholes(ctx)
+		before, err := i.find(ctx, true)
 		if err != nil {
 			return err
 		}
+		list := i.wholes(before)
 		at := slices.IndexFunc(list, func(w Whole) bool { return w.ID == id })
 		if at < 0 || !list[at].Removable(byHand) {
 			return nil
 		}
-		for _, record := range list[at].Records {
-			if err := i.store.Forget(ctx, record); err != nil && !image.IsNotFound(err) {
-				return err
+		removed, err = i.store.ForgetUnless(ctx, list[at].Records, func() (bool, error) {
+			now, err := i.again(ctx, before)
+			if err != nil {
+				return true, err
 			}
-		}
-		removed = true
-		return nil
+			list := i.wholes(now)
+			return slices.ContainsFunc(list, func(w Whole) bool { return w.ID == id && w.Used }), nil
+		})
+		return err
 	})
 	return removed, freed, err
 }

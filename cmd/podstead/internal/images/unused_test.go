@@ -78,3 +78,26 @@ func TestUncertainUse(t *testing.T) {
 		t.Errorf("prune: %v is no error of the API", err)
 	}
 }
+
+// TestPodBeginsToUseRemovedImage: a pod that is accepted while its image is removed finds it.
+func TestPodBeginsToUseRemovedImage(t *testing.T) {
+	for name, remove := range map[string]func(i *Images, id string) (bool, error){
+		"discard": func(i *Images, id string) (bool, error) {
+			removed, _, err := i.Discard(t.Context(), id, true)
+			return removed, err
+		},
+		"prune": func(i *Images, _ string) (bool, error) {
+			list, err := i.Prune(t.Context(), true, false)
+			return len(list.Items) > 0, err
+		},
+	} {
+		store, p, i := newHost(redis)
+		store.onForget = func() { p.planned = append(p.planned, pod("db", redis)) }
+		if removed, err := remove(i, store.entries[0].ConfigDigest); removed || err != nil {
+			t.Errorf("%s: removed %t, %v", name, removed, err)
+		}
+		if left, err := i.List(t.Context()); err != nil || len(left) != 1 {
+			t.Errorf("%s: left %v, %v", name, names(left), err)
+		}
+	}
+}
