@@ -71,7 +71,8 @@ func undoing(t *testing.T, files map[string]string) (*carrying, func() map[strin
 // awaitImage waits until the pod web runs an image; empty: there is no pod.
 func awaitImage(t *testing.T, c *carrying, want string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	tick, timeout := time.NewTicker(20*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
 	for {
 		list, err := c.w.Client.Pods(t.Context())
 		if err != nil {
@@ -86,10 +87,11 @@ func awaitImage(t *testing.T, c *carrying, want string) {
 		if found == want {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-timeout:
 			t.Fatalf("the pod has image %q, want %q", found, want)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
