@@ -57,6 +57,8 @@ type Applied struct {
 	File    string   `json:"file"`
 	Outcome Outcome  `json:"outcome"`
 	Changes []Change `json:"changes,omitempty"`
+	// Replaced are other files of the pod in the pods directory, such as one with another extension. They are removed.
+	Replaced []string `json:"replaced,omitempty"`
 	// Instead is why the pod does not run this definition, although the file has it: it was rolled back, and has not changed since.
 	Instead string `json:"instead,omitempty"`
 	// SpecHash is the hash of the definition, see [spec.Pod]. A pod that has it runs this definition.
@@ -156,7 +158,8 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		s.awaitCreated(r.Context(), plan.Pod)
 	}
 	return Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: plan.Changes, Instead: plan.Instead, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
+		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: plan.Changes, Replaced: plan.Replaced, Instead: plan.Instead,
+		SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,11 +35,11 @@ func (a *app) bundleApplyCommand() *cobra.Command {
 		Use:   "apply FILE|-",
 		Short: "Create or update the pods of a bundle",
 		Long: `Verify a bundle, import its images, write its config maps and secrets, and apply its pod files. Nothing is changed if a part of the
-bundle is damaged or missing, if it is for another platform, if a pod is invalid or not admitted, or if the disk has too little space.
+bundle is damaged or missing, if it is for another platform, if an image must be signed and is not, if a pod is invalid or not admitted, or if the disk has too little space.
 
 Either all pods of the bundle are applied or none: after a failure, the pod files, config maps and secrets are as they were before. With
---wait, a pod that does not become ready is such a failure. The images are kept as long as a pod or a generation for a rollback
-uses them.
+--wait, a pod that does not become ready is such a failure. Names of images are not restored: they refer to the images of the bundle.
+The images are kept for an hour, and then as long as a pod or a generation for a rollback uses them.
 
 A bundle from standard input is first copied to a temporary file ($TMPDIR).
 
@@ -71,6 +70,7 @@ type carrying struct {
 	file   *os.File
 	bundle *podbundle.Bundle
 	pods   []applied
+	images []api.Image                       // of the host, before the import
 	undo   []func(ctx context.Context) error // the reverse of what was done, in its order
 }
 
@@ -208,6 +208,9 @@ func (c *carrying) plan() (plans []api.Applied, err error) {
 	if c.w, err = c.a.watcher(c.cmd); err != nil {
 		return nil, err
 	}
+	if err := c.checkSignatures(); err != nil {
+		return nil, err
+	}
 	var errs []error
 	for _, p := range c.pods {
 		p.request.DryRun = true
@@ -227,7 +230,7 @@ func (c *carrying) carryOut(plans []api.Applied) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := c.readEarlier(plans)
+	earlier, err := c.readEarlier(ctx, plans)
 	if err != nil {
 		return err
 	}
@@ -239,12 +242,8 @@ func (c *carrying) carryOut(plans []api.Applied) error {
 	}
 	var results []api.Applied
 	for i, p := range c.pods {
-		c.undo = append(c.undo, c.undoPod(p, earlier[i]))
-		result, err := c.w.Client.Apply(ctx, p.request)
+		result, err := c.applyPod(ctx, p, earlier[i])
 		if err != nil {
-			return fmt.Errorf("pod %q: %w", p.pod, err)
-		}
-		if err := c.accepted(ctx, p.pod); err != nil {
 			return err
 		}
 		results = append(results, result)
@@ -294,71 +293,21 @@ func (c *carrying) rolledOut() error {
 	return nil
 }
 
-// accepted returns why the daemon has not accepted a pod file.
-func (c *carrying) accepted(ctx context.Context, name string) error {
-	p, err := c.w.Client.Pod(ctx, name)
+// applyPod applies a pod file. Only what was applied is undone.
+func (c *carrying) applyPod(ctx context.Context, p applied, earlier *api.ApplyRequest) (api.Applied, error) {
+	// An interruption must not leave open whether the file was written.
+	result, err := c.w.Client.Apply(context.WithoutCancel(ctx), p.request)
 	if err != nil {
-		return fmt.Errorf("pod %q: %w", name, err)
+		return result, fmt.Errorf("pod %q: %w", p.pod, err)
 	}
-	if p.Metadata.UID == "" {
-		return fmt.Errorf("pod %q rejected: %s", name, p.Status.Message)
+	undo := &podUndo{client: c.w.Client, pod: p.pod, outcome: result.Outcome, earlier: earlier}
+	c.undo = append(c.undo, undo.run)
+	found, err := c.w.Client.Pod(ctx, p.pod)
+	if err != nil {
+		return result, fmt.Errorf("pod %q: %w", p.pod, err)
 	}
-	return nil
-}
-
-// importImages imports the image archives. The bundle is verified again while it is read.
-func (c *carrying) importImages(ctx context.Context) error {
-	if _, err := c.file.Seek(0, io.SeekStart); err != nil {
-		return err
+	if undo.uid = found.Metadata.UID; undo.uid == "" {
+		return result, fmt.Errorf("pod %q rejected: %s", p.pod, found.Status.Message)
 	}
-	t := view.Transfer{W: c.a.err, Width: c.a.width()}
-	defer t.Done()
-	return podbundle.Archives(c.file, &c.bundle.Manifest, func(r io.Reader, size int64) error {
-		_, err := c.w.Client.ImportUsedImages(ctx, &counted{r: r, report: func(n int64) { t.Bytes("Importing images", n, size) }})
-		return err
-	})
-}
-
-// readEarlier returns the contents of the pod files that will be replaced; nil: the pod is new.
-func (c *carrying) readEarlier(plans []api.Applied) ([]*api.ApplyRequest, error) {
-	earlier := make([]*api.ApplyRequest, len(plans))
-	for i := range plans {
-		text, err := os.ReadFile(plans[i].File)
-		switch {
-		case err == nil:
-			earlier[i] = &api.ApplyRequest{File: plans[i].File, Text: string(text)}
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, err
-		}
-	}
-	return earlier, nil
-}
-
-// undoPod returns a function that restores the file of a pod, or deletes a pod that is new.
-func (c *carrying) undoPod(p applied, earlier *api.ApplyRequest) func(ctx context.Context) error {
-	return func(ctx context.Context) error {
-		if earlier != nil {
-			_, err := c.w.Client.Apply(ctx, *earlier)
-			return err
-		}
-		_, err := c.w.Client.Delete(ctx, p.pod, api.StopOptions{})
-		if e, ok := errors.AsType[*api.Error](err); ok && e.Reason == api.ReasonNotFound {
-			return nil
-		}
-		return err
-	}
-}
-
-// restore undoes what was done, the last first.
-func (c *carrying) restore(ctx context.Context) error {
-	var errs []error
-	for _, undo := range slices.Backward(c.undo) {
-		if err := undo(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("restore: %w", err))
-		}
-	}
-	if len(c.undo) > 0 && len(errs) == 0 {
-		c.a.note("nothing of the bundle was applied: the pod files and the configuration are as they were before")
-	}
-	return errors.Join(errs...)
+	return result, nil
 }

@@ -32,6 +32,12 @@ func (c *carrying) checkConfig() error {
 		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s %q: %s is not a directory", o.Kind, o.Name, dir)
 		}
+		if link := filepath.Join(dir, configsource.DataLink); isPresent(link) {
+			return &failure{
+				status: statusFailed, err: fmt.Errorf("%s %q: %s exists: the values are read from where it leads, and other software replaces them", o.Kind, o.Name, link),
+				hints: []string{fmt.Sprintf("update the %s with that software, and create the bundle without it, or remove %s", o.Kind, dir)},
+			}
+		}
 		for errors.Is(unix.Access(dir, unix.F_OK), unix.ENOENT) {
 			dir = filepath.Dir(dir)
 		}
@@ -43,6 +49,12 @@ func (c *carrying) checkConfig() error {
 		}
 	}
 	return nil
+}
+
+// isPresent reports whether a path exists. A symbolic link may lead nowhere.
+func isPresent(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // writeConfig writes the config maps and secrets. Each of them has exactly the keys of the bundle afterwards.
@@ -94,7 +106,7 @@ func (c *carrying) earlierValues(o podbundle.Object) (values map[string][]byte, 
 	return values, err == nil, err
 }
 
-// replaceFiles makes the regular files of a directory those of a map. Each is replaced at once.
+// replaceFiles makes the keys of a directory those of a map. Each is replaced at once. Files that are not keys are kept.
 func replaceFiles(dir string, values map[string][]byte, mode fs.FileMode) error {
 	var keys []string
 	for key, value := range values {
@@ -108,7 +120,7 @@ func replaceFiles(dir string, values map[string][]byte, mode fs.FileMode) error 
 		return err
 	}
 	for _, e := range entries {
-		if !e.IsDir() && e.Name()[0] != '.' && !slices.Contains(keys, e.Name()) {
+		if !e.IsDir() && configsource.IsKey(e.Name()) && !slices.Contains(keys, e.Name()) {
 			if err := atomicfile.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}

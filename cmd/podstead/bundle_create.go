@@ -37,8 +37,8 @@ func (a *app) bundleCreateCommand() *cobra.Command {
 		Use:   "create FILE|DIR...",
 		Short: "Write a bundle of pod files and their images",
 		Long: `Write pod files, and the images that they name, to one file. Images that are missing are pulled, unless --pull Never is given. Archives
-in imageArchives become images that all pods see: the pod files in the bundle name no files of this host. Config maps and
-secrets are in the bundle only on request. Everybody who can read the bundle can read its secrets.
+in imageArchives become images that all pods see, with the signatures in files beside them: the pod files in the bundle name no files
+of this host. Config maps and secrets are in the bundle only on request. Everybody who can read the bundle can read its secrets.
 
 Temporary files are written beside the bundle. They need as much space as the images.`,
 		Example: `  # Write a bundle with the pods of a directory
@@ -251,6 +251,10 @@ func (c *bundling) addArchives() error {
 				continue
 			}
 			done[archive] = true
+			signatures, err := imagefile.Signatures(archive)
+			if err != nil {
+				return fmt.Errorf("image archive %q: %w", archive, err)
+			}
 			found, err := c.w.AddImages(func(w io.Writer) error {
 				f, err := spec.OpenFile(archive)
 				if err != nil {
@@ -264,7 +268,7 @@ func (c *bundling) addArchives() error {
 				defer r.Close()
 				_, err = io.Copy(w, r)
 				return err
-			})
+			}, signatures...)
 			if err != nil {
 				return fmt.Errorf("image archive %q: %w", archive, err)
 			}

@@ -10,13 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/test/ocitar"
+	"github.com/podstead/podstead/test/signing"
 )
 
 // writeBundle writes a bundle with these pod files and the image localhost/shop:1. It returns its path as a test host prints it.
-func writeBundle(t *testing.T, h *testHost, platform string, pods map[string]string) string {
+func writeBundle(t *testing.T, h *testHost, platform string, pods map[string]string, signatures ...string) string {
 	t.Helper()
 	architecture := platform[strings.Index(platform, "/")+1:]
 	w, err := podbundle.NewWriter(t.TempDir(), "1", platform, time.Now())
@@ -30,7 +32,7 @@ func writeBundle(t *testing.T, h *testHost, platform string, pods map[string]str
 	w.AddValue("configmap", "shop", "mode", []byte("one"))
 	_, err = w.AddImages(func(w io.Writer) error {
 		return ocitar.WriteOCI(w, ocitar.Image{Name: "localhost/shop:1", Architecture: architecture, Layers: []ocitar.Layer{{{Path: "a", Mode: 0o644}}}})
-	})
+	}, signatures...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,16 +123,23 @@ func TestBundleArguments(t *testing.T) {
 	h.fails(t, "bundle create $DIR/relative.toml -o $DIR/a", statusUsage, "paths that are relative to the file")
 }
 
-// TestReplaceFiles checks that a config map has exactly the keys that it is to have.
+// TestReplaceFiles checks that a config map has exactly the keys that it is to have. Other files are kept.
 func TestReplaceFiles(t *testing.T) {
 	dir := t.TempDir()
-	for _, values := range []map[string][]byte{{"a": []byte("1"), "b": []byte("2")}, {"b": []byte("3")}, {}} {
+	for _, name := range []string{"..2026_01", "mode~"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, values := range []map[string][]byte{
+		{"a": []byte("1"), "b": []byte("2"), ".dockerconfigjson": []byte("{}")}, {"b": []byte("3")}, {},
+	} {
 		if err := replaceFiles(dir, values, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		entries, err := os.ReadDir(dir)
-		if err != nil || len(entries) != len(values) {
-			t.Errorf("files %v, %v; want %d", entries, err, len(values))
+		if err != nil || len(entries) != len(values)+2 {
+			t.Errorf("files %v, %v; want %d keys", entries, err, len(values))
 		}
 		for key, want := range values {
 			if got, err := os.ReadFile(filepath.Join(dir, key)); err != nil || string(got) != string(want) {
@@ -138,4 +147,53 @@ func TestReplaceFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBundleRefusesDataLink: what is written beside the link would not be read.
+func TestBundleRefusesDataLink(t *testing.T) {
+	h, _ := newImageHost(t)
+	t.Setenv("PODSTEAD_CONFIG_DIR", h.dir)
+	h.write(t, "configmaps/shop/..1/mode", "zero")
+	if err := os.Symlink("..1", filepath.Join(h.dir, "configmaps/shop/..data")); err != nil {
+		t.Fatal(err)
+	}
+	path := writeBundle(t, h, image.HostPlatform(), map[string]string{"web": shopPod})
+	for _, flags := range []string{"", " --dry-run"} {
+		h.fails(t, "bundle apply "+path+flags, statusFailed, `configmap "shop": $DIR/configmaps/shop/..data exists`)
+	}
+}
+
+// TestBundleSignatures checks that a bundle is refused before anything is changed if images.verify requires signatures that it has not.
+func TestBundleSignatures(t *testing.T) {
+	h, images := newImageHost(t)
+	path := writeBundle(t, h, image.HostPlatform(), map[string]string{"web": shopPod})
+	key := h.write(t, "shop.pub", string(signing.NewKey("ecdsa").Public))
+	verify := func(rule string) {
+		h.write(t, "podstead.toml", "[[images.verify]]\nprefix = \"localhost/shop\"\n"+rule)
+	}
+	verify("type = \"reject\"\n")
+	h.fails(t, "bundle apply "+path+" --dry-run", statusFailed, `image "localhost/shop:1": images.verify prefix "localhost/shop" rejects the image`)
+	verify(fmt.Sprintf("keys = [%q]\n", key))
+	const unsigned = `images.verify prefix "localhost/shop" requires a signature by $DIR/shop.pub: the bundle has no signature of it`
+	for _, flags := range []string{"", " --dry-run"} {
+		h.fails(t, "bundle apply "+path+flags, statusFailed, unsigned)
+	}
+
+	signed := writeBundle(t, h, image.HostPlatform(), map[string]string{"web": shopPod}, "a signature")
+	h.want(t, "bundle apply "+signed+" --dry-run", "pod/web created (dry run)\n")
+
+	path = writeBundle(t, h, image.HostPlatform(), map[string]string{"web": shopPod})
+	f, err := os.Open(filepath.Join(h.dir, "shop.bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := podbundle.Inspect(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images.Add(api.Image{Name: m.Images[0].Name, Digest: m.Images[0].Digest, Verification: api.ImageUnverified})
+	h.fails(t, "bundle apply "+path+" --dry-run", statusFailed, unsigned)
+	images.Add(api.Image{Name: m.Images[0].Name, Digest: m.Images[0].Digest, Verification: api.ImageVerified})
+	h.want(t, "bundle apply "+path+" --dry-run", "pod/web created (dry run)\n")
 }

@@ -100,9 +100,18 @@ func (s Source) dir(kind, name string, allowed fs.FileMode) (map[string][]byte, 
 	return nil, fmt.Errorf("%s %q: %s is replaced continuously", kind, name, dir)
 }
 
+// DataLink is the name of a symbolic link to the directory with the current values, as the kubelet writes it. Without it, the values are in the
+// directory of the config map or secret itself.
+const DataLink = "..data"
+
+// IsKey reports whether a file with this name is a key. Others are ignored.
+func IsKey(name string) bool {
+	return len(validation.IsConfigMapKey(name)) == 0 && !strings.HasPrefix(name, "..")
+}
+
 // resolve returns the directory that contains the files of a directory now.
 func resolve(dir string) string {
-	for _, path := range []string{filepath.Join(dir, "..data"), dir} {
+	for _, path := range []string{filepath.Join(dir, DataLink), dir} {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			return real
 		}
@@ -122,7 +131,7 @@ func readDir(kind, name, dir string, allowed fs.FileMode) (map[string][]byte, er
 	values, left := map[string][]byte{}, maxBytes
 	for _, entry := range entries {
 		key := entry.Name()
-		if len(validation.IsConfigMapKey(key)) > 0 || strings.HasPrefix(key, "..") {
+		if !IsKey(key) {
 			continue
 		}
 		value, err := read(filepath.Join(dir, key), allowed, left)

@@ -22,6 +22,8 @@ type Content struct {
 	Digest string
 	// Platforms are those whose configuration is in the archive.
 	Platforms []string
+	// Signatures is true if the index of the archive has manifests that may be signatures.
+	Signatures bool
 }
 
 const (
@@ -121,12 +123,13 @@ func (c *contents) layout() (list []Content, err error) {
 	if err := json.Unmarshal(c.files[ocispec.ImageIndexFile], &index); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", ocispec.ImageIndexFile, err)
 	}
+	signatures := split(&index)
 	records, err := named(index)
 	if err != nil {
 		return nil, err
 	}
 	for _, rec := range records {
-		img := Content{Name: rec.Name, Digest: rec.Target.Digest.String()}
+		img := Content{Name: rec.Name, Digest: rec.Target.Digest.String(), Signatures: len(signatures) > 0}
 		budget := maxNames
 		c.platforms(rec.Target, &img, 0, &budget)
 		list = append(list, img)

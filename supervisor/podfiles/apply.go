@@ -61,7 +61,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	case next.pod.Name != pod.Name:
 		return Plan{}, fmt.Errorf("the file defines pod %q", next.pod.Name)
 	}
-	plan := Plan{Pod: pod.Name, File: path, Outcome: Created}
+	plan := Plan{Pod: pod.Name, File: path, Outcome: Created, Replaced: replaced}
 	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
 		if p.file == "" && !p.unowned {
 			return Plan{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}

@@ -72,6 +72,13 @@ func TestApply(t *testing.T) {
 		if plan.Outcome != step.outcome || plan.Pod != "web" || plan.File != filepath.Join(b.dir, "web"+step.extension) {
 			t.Errorf("step %d: plan %+v, want %s", i, plan, step.outcome)
 		}
+		var replaced []string
+		if i == len(steps)-1 { // the extension differs
+			replaced = []string{filepath.Join(b.dir, "web.toml")}
+		}
+		if !slices.Equal(plan.Replaced, replaced) {
+			t.Errorf("step %d: replaced %v, want %v", i, plan.Replaced, replaced)
+		}
 		if (len(plan.Changes) > 0) != (step.outcome == Configured) {
 			t.Errorf("step %d: changes %v", i, plan.Changes)
 		}

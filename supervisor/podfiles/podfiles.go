@@ -61,6 +61,8 @@ type Plan struct {
 	File    string // in the pods directory
 	Outcome Outcome
 	Changes []change.Change
+	// Replaced are the other files of the pod, which are removed.
+	Replaced []string
 	// Instead is why the file is not carried out although it is applied: its definition was rolled back. Empty: it is carried out.
 	Instead string
 }

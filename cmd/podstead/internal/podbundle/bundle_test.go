@@ -45,7 +45,7 @@ func sample(t testing.TB) []byte {
 	w.AddValue("configmap", "shop", "mode", []byte("one"))
 	w.AddValue("secret", "shop", ".key", []byte("two"))
 	data := archive(t, "localhost/shop:1")
-	found, err := w.AddImages(func(w io.Writer) error { _, err := w.Write(data); return err })
+	found, err := w.AddImages(func(w io.Writer) error { _, err := w.Write(data); return err }, "a signature")
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
@@ -78,12 +78,15 @@ func TestReadWhatWasWritten(t *testing.T) {
 	if m, err := Inspect(bytes.NewReader(data)); err != nil || len(m.Images) != 1 || m.Images[0].Name != "localhost/shop:1" {
 		t.Errorf("manifest %+v, %v", m, err)
 	}
+	if got := b.Signatures["images/0.tar"]; len(got) != 1 || got[0] != "a signature" || b.Signed["images/0.tar"] {
+		t.Errorf("signatures %v, in the index %v", b.Signatures, b.Signed)
+	}
 	var size int64
-	err = Archives(bytes.NewReader(data), &b.Manifest, func(r io.Reader, n int64) error {
+	err = Archives(bytes.NewReader(data), &b.Manifest, func(f File, r io.Reader) error {
 		read, err := io.Copy(io.Discard, r)
 		size = read
-		if read != n {
-			t.Errorf("archive of %d bytes, want %d", read, n)
+		if read != f.Size {
+			t.Errorf("archive of %d bytes, want %d", read, f.Size)
 		}
 		return err
 	})
@@ -190,6 +193,10 @@ func TestHostileBundles(t *testing.T) {
 			m.Files = append(m.Files, fileOf("pods/other.toml", nil))
 			return m, append(l, entry{tar.Header{Name: "pods/other.toml", Typeflag: tar.TypeReg}, nil})
 		}, "nothing refers to file"},
+		"signatures of no archive": {func(m *Manifest, l []entry) (any, []entry) {
+			m.Signatures = map[string][]string{"pods/web.toml": {"a"}}
+			return m, l
+		}, `archive "pods/web.toml" of signatures is missing`},
 		"image that is not there":   {func(m *Manifest, l []entry) (any, []entry) { m.Images[0].Name = "localhost/other:1"; return m, l }, `image "localhost/other:1" is missing`},
 		"image with another digest": {func(m *Manifest, l []entry) (any, []entry) { m.Images[0].Digest = ""; return m, l }, "is missing"},
 		"image that is not listed": {func(m *Manifest, l []entry) (any, []entry) {
@@ -266,7 +273,7 @@ func TestChangedSinceItWasRead(t *testing.T) {
 	same := pack(t, m, list)
 	m.Files[3] = fileOf("images/0.tar", list[3].data)
 	for name, changed := range map[string][]byte{"same manifest": same, "other manifest": pack(t, m, list)} {
-		err := Archives(bytes.NewReader(changed), &b.Manifest, func(r io.Reader, _ int64) error {
+		err := Archives(bytes.NewReader(changed), &b.Manifest, func(_ File, r io.Reader) error {
 			if _, err := io.ReadAll(r); err == nil {
 				t.Errorf("%s: the archive was read without an error", name)
 			}

@@ -45,6 +45,8 @@ type Manifest struct {
 	Platform string    `json:"platform"` // of the images, such as linux/arm64
 	Pods     []Pod     `json:"pods"`
 	Images   []Image   `json:"images"`
+	// Signatures are the documents that were in files beside an image archive, by its path in the bundle.
+	Signatures map[string][]string `json:"signatures,omitempty"`
 	// UnpackedSize is how many bytes the images have when they are unpacked.
 	UnpackedSize int64  `json:"unpackedSize"`
 	Files        []File `json:"files"`
@@ -156,6 +158,11 @@ func (m *Manifest) checkParts(files map[string]bool) error {
 			return fmt.Errorf("manifest: image %q is listed twice", i.Name)
 		}
 		names["image "+i.Name], used[i.Archive] = true, true
+	}
+	for archive := range m.Signatures {
+		if path.Dir(archive) != imagesDir || !used[archive] {
+			return fmt.Errorf("manifest: archive %q of signatures is missing", archive)
+		}
 	}
 	for f := range files {
 		if dir := path.Dir(f); (dir == podsDir || dir == imagesDir) && !used[f] {

@@ -21,6 +21,8 @@ type Bundle struct {
 	Manifest
 	// Text has the content of the pod files and the values of config maps and secrets, by path.
 	Text map[string][]byte
+	// Signed has the archives with manifests in their index that may be signatures, by path.
+	Signed map[string]bool
 }
 
 // Value returns a value of a config map or a secret.
@@ -35,7 +37,7 @@ func Inspect(r io.Reader) (Manifest, error) {
 // Read reads and verifies a bundle: every file of the manifest is there with its digest, nothing else is, and the archives have the images that
 // the manifest lists, for its platform.
 func Read(ctx context.Context, r io.Reader) (*Bundle, error) {
-	b := &Bundle{Text: map[string][]byte{}}
+	b := &Bundle{Text: map[string][]byte{}, Signed: map[string]bool{}}
 	err := each(r, &b.Manifest, func(f File, r io.Reader) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -49,6 +51,7 @@ func Read(ctx context.Context, r io.Reader) (*Bundle, error) {
 		if err != nil {
 			return err
 		}
+		b.Signed[f.Path] = slices.ContainsFunc(found, func(c image.Content) bool { return c.Signatures })
 		return b.checkArchive(f.Path, found)
 	})
 	if err != nil {
@@ -81,7 +84,7 @@ func (b *Bundle) checkArchive(archive string, found []image.Content) error {
 
 // Archives calls do with each image archive. The bundle may have changed since it was read: do gets an error from the reader before the end of
 // an archive that differs from the manifest m.
-func Archives(r io.Reader, m *Manifest, do func(r io.Reader, size int64) error) error {
+func Archives(r io.Reader, m *Manifest, do func(f File, r io.Reader) error) error {
 	var now Manifest
 	return each(r, &now, func(f File, r io.Reader) error {
 		if !strings.HasPrefix(f.Path, imagesDir+"/") {
@@ -90,7 +93,7 @@ func Archives(r io.Reader, m *Manifest, do func(r io.Reader, size int64) error) 
 		if !slices.Contains(m.Files, f) {
 			return errors.New("the bundle has changed")
 		}
-		return do(r, f.Size)
+		return do(f, r)
 	})
 }
 

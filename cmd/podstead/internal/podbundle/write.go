@@ -61,8 +61,9 @@ func (w *Writer) AddValue(kind, name, key string, value []byte) {
 	w.add(kind+"s/"+name+"/"+key, value)
 }
 
-// AddImages adds an image archive that is not compressed, which write writes. Each of the images in it must have the platform of the bundle.
-func (w *Writer) AddImages(write func(io.Writer) error) ([]image.Content, error) {
+// AddImages adds an image archive that is not compressed, which write writes, with the signatures beside it. Each of the images in it must have
+// the platform of the bundle.
+func (w *Writer) AddImages(write func(io.Writer) error, signatures ...string) ([]image.Content, error) {
 	n := 0
 	for _, f := range w.manifest.Files {
 		if filepath.Dir(f.Path) == imagesDir {
@@ -94,6 +95,12 @@ func (w *Writer) AddImages(write func(io.Writer) error) ([]image.Content, error)
 	for _, c := range found {
 		w.manifest.Images = append(w.manifest.Images, Image{c.Name, c.Digest, imagesDir + "/" + name})
 	}
+	if len(signatures) > 0 {
+		if w.manifest.Signatures == nil {
+			w.manifest.Signatures = map[string][]string{}
+		}
+		w.manifest.Signatures[imagesDir+"/"+name] = signatures
+	}
 	w.manifest.UnpackedSize += unpacked
 	w.manifest.Files = append(w.manifest.Files, File{imagesDir + "/" + name, size, fmt.Sprintf("%x", h.Sum(nil))})
 	w.parts = append(w.parts, part{path: path})
@@ -109,6 +116,9 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	text, err := json.MarshalIndent(w.manifest, "", "  ")
 	if err != nil {
 		return 0, err
+	}
+	if len(text) > maxManifest {
+		return 0, fmt.Errorf("the list of files and signatures has more than %d bytes", maxManifest)
 	}
 	counted := &counter{w: out}
 	tw := tar.NewWriter(counted)

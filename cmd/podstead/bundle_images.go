@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/distribution/reference"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/signature"
+)
+
+// checkSignatures refuses images that the import would refuse: they are rejected, or must be signed and come without a signature. The import
+// verifies the signatures of the others.
+func (c *carrying) checkSignatures() error {
+	policy, err := c.config.Verification()
+	if err != nil {
+		return err
+	}
+	var present api.ImageList
+	var errs []error
+	for _, i := range c.bundle.Images {
+		named, err := reference.ParseNormalizedNamed(i.Name)
+		if err != nil {
+			return fmt.Errorf("image %q: %w", i.Name, err)
+		}
+		rule := policy.For(named.Name())
+		switch {
+		case rule.Type == signature.Reject:
+			errs = append(errs, fmt.Errorf("image %q: %w", i.Name, rule.Refuse("")))
+		case rule.Type == signature.Accept || c.bundle.Signed[i.Archive] || len(c.bundle.Signatures[i.Archive]) > 0:
+		default:
+			if present.Items == nil {
+				if present, err = c.w.Client.Images(c.cmd.Context()); err != nil {
+					return err
+				}
+			}
+			if !slices.ContainsFunc(present.Items, func(p api.Image) bool {
+				return p.Name == i.Name && p.Digest == i.Digest && p.Verification == api.ImageVerified
+			}) {
+				errs = append(errs, fmt.Errorf("image %q: %w", i.Name, rule.Refuse("the bundle has no signature of it")))
+			}
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return &failure{
+		status: statusFailed, err: errors.Join(errs...),
+		hints: []string{"create the bundle from an archive in imageArchives with its signature beside it, or change images.verify"},
+	}
+}
+
+// importImages imports the image archives. The bundle is verified again while it is read.
+func (c *carrying) importImages(ctx context.Context) error {
+	before, err := c.w.Client.Images(ctx)
+	if err != nil {
+		return err
+	}
+	c.images = before.Items
+	if _, err := c.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	t := view.Transfer{W: c.a.err, Width: c.a.width()}
+	defer t.Done()
+	return podbundle.Archives(c.file, &c.bundle.Manifest, func(f podbundle.File, r io.Reader) error {
+		report := func(n int64) { t.Bytes("Importing images", n, f.Size) }
+		_, err := c.w.Client.ImportUsedImages(ctx, &counted{r: r, report: report}, c.bundle.Signatures[f.Path]...)
+		return err
+	})
+}
+
+// noteMoved names the images that the bundle has replaced, which are not restored.
+func (c *carrying) noteMoved(ctx context.Context) {
+	if len(c.images) == 0 {
+		return
+	}
+	now, err := c.w.Client.Images(ctx)
+	if err != nil {
+		return
+	}
+	for _, i := range c.bundle.Images {
+		same := func(img api.Image) bool {
+			return img.Name == i.Name && !img.Archive && image.PlatformMatches(img.Platform, image.HostPlatform())
+		}
+		was, is := slices.IndexFunc(c.images, same), slices.IndexFunc(now.Items, same)
+		if was >= 0 && is >= 0 && c.images[was].Digest != now.Items[is].Digest {
+			c.a.note("image %q remains that of the bundle; before, it was %s. Import that image again, or apply the bundle that has it", i.Name, c.images[was].Digest)
+		}
+	}
+}
