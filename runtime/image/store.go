@@ -14,7 +14,7 @@
 //   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.
 //   - [Store.Keep] holds images in a lease for each pod, without names and without containers.
 //   - Records of archives in the image directories hold their images while the archives are there, see [Store.Held].
-//   - Nothing removes a record but [Store.PublishFiles], [Scope.Remove] and [Store.Forget], and an unpacking that refuses the image. Leases without content note
+//   - Nothing removes a record but [Store.PublishFiles], [Scope.Remove], [Store.Forget] and [Store.ForgetUnless], and an unpacking that refuses the image. Leases without content note
 //     which images a person has pulled or imported, so that [Entry] can tell.
 package image
 
