@@ -38,16 +38,25 @@ func refusal(p *api.Pod) string {
 	return ""
 }
 
-// refusals are pods whose images must be refused, with the words that are expected.
+// refusals are pods whose images must be refused, with the words that are expected. A few exist at a time: they are deleted before their
+// pulls are repeated, because a pull that is interrupted keeps what it has for the next one.
 type refusals struct {
 	*fixture
 	names, want []string
+	n           int // pods that were created
 }
+
+// maxRefusals is how many pods exist at a time.
+const maxRefusals = 6
 
 // add creates a pod, with an archive or none.
 func (r *refusals) add(archive, image, want string) {
 	r.Helper()
-	name := fmt.Sprintf("refused%d", len(r.names))
+	if len(r.names) == maxRefusals {
+		r.check()
+	}
+	r.n++
+	name := fmt.Sprintf("refused%d", r.n)
 	if archive != "" {
 		archive = fmt.Sprintf("imageArchives = [%q]\n", archive)
 	}
@@ -66,7 +75,8 @@ func (r *refusals) check() {
 			r.Errorf("%s: phase %s, message %q, want %q", name, p.Status.Phase, message, r.want[i])
 		}
 	}
-	r.MustRun(append([]string{"delete"}, r.names...)...)
+	r.MustRun(append([]string{"delete", "--force"}, r.names...)...)
+	r.names, r.want = nil, nil
 }
 
 // write writes a file in the directory of the fixture and returns its path.
