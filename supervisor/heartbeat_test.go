@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// TestHeartbeat: a loop whose decision hangs does not answer; one that has ended, and one with work to do, count as answers.
+// TestHeartbeat: a loop whose decision hangs does not answer; one that has exited, and one with work to do, count as answers.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: noStore{}, Clock: bubbleClock()})

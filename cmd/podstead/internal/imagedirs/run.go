@@ -12,7 +12,7 @@ import (
 )
 
 // Run imports archives until ctx ends, one at a time, so that a pod that lists an archive of its own does not wait for them. It returns when an
-// import that is in progress has ended, but does not wait for a file system that does not respond.
+// import that is in progress has completed, but does not wait for a file system that does not respond.
 func (d *Dirs) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -57,7 +57,7 @@ func (d *Dirs) Run(ctx context.Context) {
 	}
 }
 
-// await waits until what Run has started has ended, or does not end in time.
+// await waits until the goroutines of Run have exited, or the time is up.
 func (d *Dirs) await(ctx context.Context, running *sync.WaitGroup) {
 	ended := make(chan struct{})
 	go func() {

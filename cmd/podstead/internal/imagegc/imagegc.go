@@ -158,7 +158,7 @@ func (c *Collector) relieved(disk Disk) {
 	c.pressed, c.warned = false, time.Time{}
 }
 
-// fail emits the event for a collection that failed, but not again and again.
+// fail emits the event for a collection that failed, once while the cause remains.
 func (c *Collector) fail(ctx context.Context, now time.Time, err error) {
 	if ctx.Err() != nil {
 		return
