@@ -1,0 +1,74 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// withOutgoing returns facts with a container that has run once, and its earlier definition.
+func withOutgoing(removed bool) Facts {
+	return Facts{
+		Containers: map[string]Container{"c": {Newest: Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 1}}}},
+		Outgoing:   []Outgoing{{Container: spec.Container{Name: "c", Image: "old"}, Attempt: 1, Removed: removed}},
+	}
+}
+
+// TestNextRunEndsOutgoing: the next run of a container ends the earlier definition, unless the container was removed.
+func TestNextRunEndsOutgoing(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		f := withOutgoing(removed)
+		StartContainer{Ref: Ref{Container: "c", Round: 1, Attempt: 2}}.issued(&f, Instant{})
+		if kept := len(f.Outgoing) == 1; kept != removed {
+			t.Errorf("removed: %t, the earlier definition is kept: %t", removed, kept)
+		}
+	}
+}
+
+// TestUnknownContainerHasNoOutgoing: a container without facts has no definition to keep, also if it is removed.
+func TestUnknownContainerHasNoOutgoing(t *testing.T) {
+	f := Facts{Containers: map[string]Container{}}
+	f.goes(&spec.Pod{}, &spec.Container{Name: "c"}, true)
+	if len(f.Outgoing) > 0 {
+		t.Errorf("kept definitions: %+v", f.Outgoing)
+	}
+}
+
+func TestDefinitionOf(t *testing.T) {
+	pod := &spec.Pod{Containers: []spec.Container{{Name: "c", Image: "new"}}}
+	f := withOutgoing(false)
+	for attempt, want := range map[int]string{1: "old", 2: "new"} {
+		if c := DefinitionOf(pod, f, "c", attempt); c == nil || c.Image != want {
+			t.Errorf("attempt %d: %+v, want image %s", attempt, c, want)
+		}
+	}
+	if c := DefinitionOf(pod, f, "none", 1); c != nil {
+		t.Errorf("a container that the pod does not have: %+v", c)
+	}
+}
+
+// TestSupersededByRound: only the runs of earlier rounds are superseded when the pod runs again.
+func TestSupersededByRound(t *testing.T) {
+	f := Facts{Again: 2}
+	for round, want := range map[int]bool{1: true, 2: false, 3: false} {
+		if got := f.superseded(&Attempt{Ref: Ref{Container: "c", Round: round, Attempt: 1}}); got != want {
+			t.Errorf("round %d: superseded %t, want %t", round, got, want)
+		}
+	}
+}
+
+func TestCompleted(t *testing.T) {
+	for _, test := range []struct {
+		condition Condition
+		want      bool
+	}{
+		{Condition{Type: ContainersReady, Reason: ReasonPodCompleted}, true},
+		{Condition{Type: ContainersReady, Reason: ReasonPodFailed}, true},
+		{Condition{Type: ContainersReady, Reason: ReasonContainersNotReady}, false},
+		{Condition{Type: PodReady, Reason: ReasonPodCompleted}, false},
+	} {
+		if got := Completed([]Condition{{Type: PodScheduled}, test.condition}); got != test.want {
+			t.Errorf("%+v: completed %t", test.condition, got)
+		}
+	}
+}
