@@ -11,7 +11,7 @@ import (
 )
 
 // TestSlowFollowerIsToldWhatItMissed checks a client that does not read while the log is rotated many times: it gets each line once and in
-// order, or is told how many lines it missed. So does one that continues from a position after a rotation.
+// order, or gets the number of lines that it missed. So does one that continues from a position after a rotation.
 func TestSlowFollowerIsToldWhatItMissed(t *testing.T) {
 	d, path := newLogged(t)
 	log, err := crilog.Open(path, crilog.Options{MaxBytes: 100 << 10, Keep: 3, Compress: true})
