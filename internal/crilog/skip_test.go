@@ -16,7 +16,7 @@ import (
 )
 
 // TestFollowerSkipsAndCounts checks a reader that is slower than the rotation: it gets each line of the files that it can read, in order, and
-// gets the exact number of lines that it missed. The same holds while files are compressed.
+// the exact number of lines that it missed. The same holds while files are compressed.
 func TestFollowerSkipsAndCounts(t *testing.T) {
 	for _, compress := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compress %v", compress), func(t *testing.T) {
