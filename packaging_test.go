@@ -2,6 +2,7 @@ package podstead_test
 
 import (
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,7 @@ func TestServiceUnit(t *testing.T) {
 		}
 	}
 	unit := strings.Join(lines, "")
-	for _, line := range []string{"Type=notify\n", "ExecStart=/usr/local/bin/podstead daemon\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "Restart=on-failure\n", "MemoryMax=1G\n", "WantedBy=multi-user.target\n"} {
+	for _, line := range []string{"Type=notify\n", "ExecStart=/usr/local/bin/podstead daemon\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "Restart=on-failure\n", "MemoryMax=1G\n", "KillMode=process\n", "Delegate=yes\n", "WantedBy=multi-user.target\n"} {
 		if !strings.Contains(unit, line) {
 			t.Errorf("the unit has no line %q", line)
 		}
@@ -25,14 +26,48 @@ func TestServiceUnit(t *testing.T) {
 	}
 }
 
-// TestInstallUnit checks that make install writes the unit with the path of the program.
+// TestInstallUnit checks that make install writes the unit with the path of the program, and the message catalog.
 func TestInstallUnit(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "make", "-n", "install", "PREFIX=/usr", "DESTDIR=/image").CombinedOutput()
 	if err != nil {
 		t.Fatalf("make -n install: %v\n%s", err, out)
 	}
-	want := "sed 's|/usr/local/bin/|/usr/bin/|' packaging/podstead.service >/image/usr/lib/systemd/system/podstead.service\n"
-	if !strings.Contains(string(out), want) {
-		t.Errorf("make install does not run %s\n%s", want, out)
+	for _, want := range []string{
+		"sed 's|/usr/local/bin/|/usr/bin/|' packaging/podstead.service >/image/usr/lib/systemd/system/podstead.service\n",
+		"packaging/podstead.catalog /image/usr/lib/systemd/catalog/podstead.catalog\n",
+		"packaging/podstead@.service >/image/usr/lib/systemd/system/podstead@.service\n",
+		"ln -sf /usr/bin/podstead /image/usr/lib/systemd/system-generators/podstead-generator\n",
+		"sed 's|/usr/local/bin/|/usr/bin/|' packaging/podstead.socket >/image/usr/lib/systemd/system/podstead.socket\n",
+		"install -m 0644 packaging/podstead-ro.socket packaging/podstead.slice /image/usr/lib/systemd/system/\n",
+		"install -D -m 0644 packaging/podstead-pods.slice.conf /image/usr/lib/systemd/system/podstead-.slice.d/10-podstead.conf\n",
+		"install -D -m 0644 packaging/podstead.sysusers /image/usr/lib/sysusers.d/podstead.conf\n",
+		"install -D -m 0644 packaging/podstead.tmpfiles /image/usr/lib/tmpfiles.d/podstead.conf\n",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("make install does not run %s\n%s", want, out)
+		}
+	}
+}
+
+// TestHardeningTable checks that the unit sets none of the options of which docs/design/system-service.md says so. A test of the installed service
+// compares the table with systemd-analyze.
+func TestHardeningTable(t *testing.T) {
+	_, table, _ := strings.Cut(readFile(t, "docs/design/system-service.md"), "| option | why it is not set |\n")
+	unit := readFile(t, "packaging/podstead.service")
+	count := 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			break
+		}
+		for _, option := range regexp.MustCompile("`([A-Za-z]+)`").FindAllStringSubmatch(cells[1], -1) {
+			count++
+			if option[1] != "Delegate" && strings.Contains(unit, "\n"+option[1]+"=") {
+				t.Errorf("the unit sets %s, and the table says that it does not", option[1])
+			}
+		}
+	}
+	if count < 20 {
+		t.Errorf("found only %d options in the table", count)
 	}
 }

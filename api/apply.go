@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -70,9 +69,6 @@ type Applied struct {
 type AppliedList struct {
 	Items []Applied `json:"items"`
 }
-
-// Change is a difference between two definitions of a pod.
-type Change = change.Change
 
 // PruneRequest requests the deletion of pods of the pods directory, with their files.
 type PruneRequest struct {
@@ -158,7 +154,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		s.awaitCreated(r.Context(), plan.Pod)
 	}
 	return Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: plan.Changes, Replaced: plan.Replaced, Instead: plan.Instead,
+		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes), Replaced: plan.Replaced, Instead: plan.Instead,
 		SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
+// PodOf returns a pod as the API shows it, without the addresses of the host.
+func PodOf(s *supervisor.Snapshot) Pod { return podOf(s, nil) }
+
 // podOf converts a snapshot to the structure that kubectl prints.
 func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 	p := Pod{

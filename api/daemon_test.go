@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,7 @@ type testDaemon struct {
 	stops             chan string // requesters of StopDaemon
 	secrets           api.SecretSource
 	stats             api.StatsSource
+	metrics           http.Handler
 	files             *fakefiles.Set
 	restarts          *restarts
 	streams           *streams
@@ -71,6 +73,7 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 		t.Fatal(err)
 	}
 	d.streams = newStreams(t)
+	d.metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
 	d.files, d.restarts = fakefiles.New("/pods.d", d.supervisor), &restarts{}
 	d.serve(t, "first")
 	t.Cleanup(func() {
@@ -89,7 +92,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, Images: d.images, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log, Socket: d.socket,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, Metrics: d.metrics, Images: d.images, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log, Socket: d.socket,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

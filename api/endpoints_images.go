@@ -12,7 +12,7 @@ var (
 )
 
 func imageEndpoints() []Endpoint {
-	return []Endpoint{
+	return append(carriedEndpoints(), []Endpoint{
 		{
 			Method: "GET", Path: "/v1/images", Summary: "List the images of the host with what uses them, sorted by name",
 			Response: ImageList{}, Reasons: []ErrorReason{ReasonNotImplemented},
@@ -67,6 +67,28 @@ func imageEndpoints() []Endpoint {
 			},
 			Response: RemovedImages{}, Reasons: []ErrorReason{ReasonNotImplemented},
 			call: imageCall((*Server).pruneImages), limit: removalTimeout,
+		},
+	}...)
+}
+
+// carriedEndpoints are those for images in bundles.
+func carriedEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/images/signatures",
+			Summary: "Get the signatures that the registry of a pulled image has",
+			Details: "The signatures are not verified. They are for the import of an archive that has the image. An imported image has none.",
+			Query:   []Parameter{imageName, imagePlatform}, Response: ImageSignatures{},
+			Reasons: []ErrorReason{ReasonNotFound, ReasonBadGateway, ReasonNotImplemented},
+			call:    imageCall((*Server).imageSignatures), limit: loginTimeout,
+		},
+		{
+			Method: "POST", Path: "/v1/images/restore",
+			Summary:  "Make the name of an image refer again to the image before an import with whileUsed",
+			Details:  "Nothing is changed if nothing was replaced, if the name has been changed since, or if the earlier image is not on the host any more. It is kept for an hour.",
+			Query:    []Parameter{imageName, {Name: "after", Type: Timestamp, Description: "Time before the import. Required."}},
+			Response: RestoredImage{}, Reasons: []ErrorReason{ReasonNotImplemented},
+			call: imageCall((*Server).restoreImage),
 		},
 	}
 }

@@ -165,6 +165,13 @@ func statsEndpoints() []Endpoint {
 			call: (*Server).stats,
 		},
 		{
+			Method: "GET", Path: "/v1/metrics", ReadOnly: true, Routine: true,
+			Summary: "Get all metrics in the text format of Prometheus",
+			Details: "The format can be chosen with the header `Accept`. A figure that cannot be read in time is absent. The metrics are listed in " +
+				"[metrics.md](metrics.md). Prometheus needs a TCP address, see `metrics.address`.",
+			Content: metricsType, Reasons: []ErrorReason{ReasonNotImplemented}, serve: (*Server).metrics,
+		},
+		{
 			Method: "POST", Path: "/v1/redact", Routine: true,
 			Summary: "Replace the values of the secrets of all pods in texts, for root",
 			Request: RedactRequest{}, Response: Redacted{},

@@ -140,11 +140,11 @@ type progress struct {
 }
 
 func newProgress(ctx context.Context, cancel context.CancelCauseFunc) progress {
-	p := progress{time.NewTimer(copyTimeout)}
+	p, cause := progress{time.NewTimer(copyTimeout)}, stalled()
 	go func() {
 		select {
 		case <-p.timer.C:
-			cancel(stalled())
+			cancel(cause)
 		case <-ctx.Done():
 		}
 	}()

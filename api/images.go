@@ -142,6 +142,17 @@ type Registry struct {
 	Name string `json:"name"`
 }
 
+// ImageSignatures are the signatures of an image.
+type ImageSignatures struct {
+	// Items are sigstore bundles, or objects with Base64Signature and Payload as cosign download signature prints them.
+	Items []string `json:"items"`
+}
+
+// RestoredImage reports whether the name of an image refers to another image now.
+type RestoredImage struct {
+	Restored bool `json:"restored"`
+}
+
 // PullProgress is the progress of a pull. It is zero until the registry has sent the manifest.
 type PullProgress struct {
 	Done        int64 `json:"done"` // bytes
@@ -299,6 +310,19 @@ func (c *Client) ExportImages(ctx context.Context, w io.Writer, platform string,
 		return fmt.Errorf("write archive: %w", err)
 	}
 	return nil
+}
+
+// ImageSignatures returns the signatures that the registry of a pulled image has, for [Client.ImportImages]. They are not verified.
+func (c *Client) ImageSignatures(ctx context.Context, name, platform string) (s ImageSignatures, err error) {
+	return s, c.callWithin(ctx, clientLoginTimeout, http.MethodGet, "/v1/images/signatures", imageQuery(platform, name), nil, &s)
+}
+
+// RestoreImage makes a name refer again to the image that it had before [Client.ImportUsedImages] was called after a time. It reports whether
+// it has done so: not if the name has been changed since.
+func (c *Client) RestoreImage(ctx context.Context, name string, after time.Time) (r RestoredImage, err error) {
+	v := imageQuery("", name)
+	v.Set("after", after.UTC().Format(time.RFC3339Nano))
+	return r, c.call(ctx, http.MethodPost, "/v1/images/restore", v, nil, &r)
 }
 
 // failingReader keeps the error of a reader, to distinguish it from that of the other side.

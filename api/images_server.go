@@ -39,6 +39,10 @@ type Images interface {
 	Import(ctx context.Context, archive io.Reader, keep bool, signatures []string) ([]Image, error)
 	// Export writes an archive. After an error before the first write, nothing was exported.
 	Export(ctx context.Context, w io.Writer, platform string, names []string) error
+	// Restore makes a name refer to the image before an import without keep after a time, and reports whether it has done so.
+	Restore(ctx context.Context, name string, after time.Time) (bool, error)
+	// Signatures returns the signatures in the registry of a pulled image, as documents in JSON that Import reads.
+	Signatures(ctx context.Context, name, platform string) ([]string, error)
 	// Remove removes a name of an image. With force, it refuses only if a pod runs that uses it.
 	Remove(ctx context.Context, name, platform string, force bool) (RemovedImages, error)
 	// Prune removes what nothing uses, and with all also what a person has requested. With dryRun it removes nothing. With an error it returns what it has removed.
@@ -101,6 +105,36 @@ func (s *Server) inspectImage(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return s.o.Images.Inspect(r.Context(), name, q.Get("platform"))
+}
+
+func (s *Server) restoreImage(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	name, err := oneImage(q)
+	if err != nil {
+		return nil, err
+	}
+	after, err := timestamp(q, "after")
+	if err != nil {
+		return nil, err
+	}
+	if after.IsZero() {
+		return nil, invalidField("after", "after: is required")
+	}
+	restored, err := s.o.Images.Restore(r.Context(), name, after)
+	return RestoredImage{Restored: restored}, err
+}
+
+func (s *Server) imageSignatures(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	name, err := oneImage(q)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.o.Images.Signatures(r.Context(), name, q.Get("platform"))
+	if list == nil {
+		list = []string{}
+	}
+	return ImageSignatures{Items: list}, err
 }
 
 func (s *Server) removeImage(r *http.Request) (any, error) {

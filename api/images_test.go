@@ -180,6 +180,32 @@ func TestExportImages(t *testing.T) {
 	}
 }
 
+func TestImageSignatures(t *testing.T) {
+	d, _ := newImageDaemon(t)
+	s, err := d.client.ImageSignatures(t.Context(), "a:1", "")
+	if err != nil || len(s.Items) != 1 || !strings.Contains(s.Items[0], "Base64Signature") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	_, err = d.client.ImageSignatures(t.Context(), "none", "")
+	wantImageError(t, err, http.StatusNotFound, "no such image")
+	_, err = d.client.ImageSignatures(t.Context(), "", "")
+	wantImageError(t, err, http.StatusBadRequest, "name: exactly one is required")
+}
+
+func TestRestoreImage(t *testing.T) {
+	d, images := newImageDaemon(t)
+	at := time.Now()
+	images.Replace("a:1", "sha256:bbb", at)
+	if r, err := d.client.RestoreImage(t.Context(), "a:1", at.Add(time.Nanosecond)); err != nil || r.Restored {
+		t.Errorf("replaced before: %+v, %v", r, err)
+	}
+	if r, err := d.client.RestoreImage(t.Context(), "a:1", at); err != nil || !r.Restored {
+		t.Errorf("%+v, %v", r, err)
+	}
+	_, err := d.client.RestoreImage(t.Context(), "", at)
+	wantImageError(t, err, http.StatusBadRequest, "name: exactly one is required")
+}
+
 type brokenWriter struct{ err error }
 
 func (f brokenWriter) Write([]byte) (int, error) { return 0, f.err }

@@ -52,6 +52,18 @@ func ListenReadOnly(ctx context.Context, path string) (net.Listener, error) {
 	return listen(ctx, path, readOnlyGroup)
 }
 
+// Activated returns a listener for the socket at the path, on which systemd listens too. Closing it keeps the socket: the next client makes
+// systemd start a daemon.
+func Activated(l net.Listener, path string) (net.Listener, error) {
+	if u, ok := l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	if err := removeStopRecord(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
+
 func listen(ctx context.Context, path, group string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err

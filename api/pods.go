@@ -201,6 +201,14 @@ func (s *Server) create(r *http.Request) (any, error) {
 		return nil, invalidField("interactive", "container %q: not found in the containers of pod %q", i.Container, pod.Name)
 	}
 	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r), Process: clientProcess(r)}
+	switch unit := UnitOf(pod.Name); {
+	case q.Unit != "" && q.Unit != unit:
+		return nil, invalidField("unit", "unit %q: the file defines pod %q, which %s starts", q.Unit, pod.Name, unit)
+	case q.Reload:
+		return s.reloadUnit(r, &q, pod, found)
+	case q.Unit != "":
+		owner.Unit, owner.By = q.Unit, q.Unit
+	}
 	takenOver := false
 	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {

@@ -151,7 +151,7 @@ func (s *Server) rolloutOf(r *podfiles.Rollout, f *refusal) Rollout {
 	for i := range h.Generations {
 		g := &h.Generations[i]
 		converted.Generations = append(converted.Generations, Generation{
-			Generation: g.Number, Time: seconds(g.Since.Wall), Outcome: GenerationOutcome(g.Outcome), Message: g.Message, By: g.By, Digest: g.Digest, Changes: g.Changes,
+			Generation: g.Number, Time: seconds(g.Since.Wall), Outcome: GenerationOutcome(g.Outcome), Message: g.Message, By: g.By, Digest: g.Digest, Changes: changesOf(g.Changes),
 			Kept: g.Definition != nil,
 		})
 	}

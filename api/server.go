@@ -82,6 +82,8 @@ type Options struct {
 	StopDaemon func(by string)
 	// Images manages the images of the host; nil: the endpoints for images fail with status 501.
 	Images Images
+	// Metrics serves the metrics in the format of Prometheus; nil: its endpoint fails with status 501.
+	Metrics http.Handler
 	// System measures and frees what is on the disk; nil: its endpoints fail with status 501.
 	System System
 	Log    *slog.Logger // nil: discarded

@@ -208,6 +208,7 @@ const (
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
 	ReasonEvicted           Reason = "Evicted"     // it exceeded a limit
+	ReasonTerminated        Reason = "Terminated"  // the host was shut down
 	ReasonNewerState        Reason = "NewerState"  // a later version of Podstead has written its state file
 	ReasonQuarantined       Reason = "Quarantined" // the daemon crashed while it handled the pod, and would again
 	ReasonSuspected         Reason = "Suspected"   // the daemon crashed while it handled the pod and others

@@ -25,15 +25,14 @@ func (e *StoppedError) Is(target error) bool { return target == ErrUnavailable }
 // stopRecord is the content of the file beside the socket of a daemon that was stopped on request. A file reaches every client, whether it
 // is connected at that moment or not.
 type stopRecord struct {
-	Instance string `json:"instance"`
-	Pods     int    `json:"pods"`
+	Pods int `json:"pods"`
 }
 
 func stopRecordPath(socket string) string { return socket + ".stopped" }
 
-// RecordStop reports to the clients of the instance that it stops on request and leaves pods behind. Call it before [Server.Close].
-func RecordStop(socket, instance string, pods int) error {
-	text, err := json.Marshal(stopRecord{Instance: instance, Pods: pods})
+// RecordStop reports to clients that the daemon stops on request and leaves pods behind. Call it before [Server.Close].
+func RecordStop(socket string, pods int) error {
+	text, err := json.Marshal(stopRecord{Pods: pods})
 	if err == nil {
 		err = atomicfile.WriteVolatile(stopRecordPath(socket), text, 0o644)
 	}
@@ -51,11 +50,11 @@ func removeStopRecord(socket string) error {
 	return nil
 }
 
-// Stopped returns a [*StoppedError] if the instance of the daemon was stopped on request, and nil otherwise.
-func (c *Client) Stopped(instance string) error {
+// Stopped returns a [*StoppedError] if the daemon that ran last was stopped on request and no other one has started, and nil otherwise.
+func (c *Client) Stopped() error {
 	var r stopRecord
 	text, err := os.ReadFile(stopRecordPath(c.socket))
-	if err != nil || json.Unmarshal(text, &r) != nil || instance == "" || r.Instance != instance {
+	if err != nil || json.Unmarshal(text, &r) != nil {
 		return nil
 	}
 	return &StoppedError{Pods: r.Pods}

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"flag"
 	"hash/fnv"
@@ -47,7 +46,8 @@ func (f *filler) fill(v reflect.Value, path string) {
 		v.Set(reflect.ValueOf(spec.Pod{RestartPolicy: spec.RestartAlways, Containers: []spec.Container{{Name: "web", Image: "nginx:1.27"}}}))
 		return
 	}
-	if v.Kind() != reflect.Pointer && v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()) { // such as the effect of a change: one of a few words
+	if v.Type() == reflect.TypeFor[api.Effect]() { // one of a few words
+		v.SetString(string(api.EffectInPlace))
 		return
 	}
 	switch v.Kind() {

@@ -45,6 +45,8 @@ type Options struct {
 	Parallel int
 	// Random returns a number in [0, 1). The default is the usual random source.
 	Random func() float64
+	// Observe is called with each result and how long the probe took; nil: never. It must not block.
+	Observe func(uid, container string, kind lifecycle.ProbeKind, outcome lifecycle.ProbeOutcome, took time.Duration)
 }
 
 // Prober runs handlers. It is safe for concurrent use.
@@ -53,6 +55,7 @@ type Prober struct {
 	now      func() lifecycle.Instant
 	born     lifecycle.Instant
 	random   func() float64
+	observe  func(uid, container string, kind lifecycle.ProbeKind, outcome lifecycle.ProbeOutcome, took time.Duration)
 	dial     httpget.Dial
 	http     *httpget.Client
 	commands slots
@@ -67,8 +70,11 @@ func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
+	if o.Observe == nil {
+		o.Observe = func(string, string, lifecycle.ProbeKind, lifecycle.ProbeOutcome, time.Duration) {}
+	}
 	return &Prober{
-		exec: exec, now: now, born: now(), random: o.Random, dial: o.Dial, http: httpget.New(o.Dial),
+		exec: exec, now: now, born: now(), random: o.Random, observe: o.Observe, dial: o.Dial, http: httpget.New(o.Dial),
 		commands: make(slots, cmp.Or(o.Parallel, 8)),
 		network:  make(slots, cmp.Or(o.Parallel, 64)),
 	}

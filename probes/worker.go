@@ -26,10 +26,12 @@ func (p *Prober) Probe(
 		if due.IsZero() || !p.sleep(ctx, timer, due) {
 			return
 		}
+		begun := p.now()
 		result := p.Run(ctx, t, o.Spec)
 		if ctx.Err() != nil {
 			return
 		}
+		p.observe(uid, o.Container, o.Kind, result.Outcome, p.now().Sub(begun))
 		var events []lifecycle.Event
 		events, probe = probe.Step(p.now(), result)
 		if len(events) > 0 {

@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/pkg/apparmor"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -312,7 +315,7 @@ seccompProfile = { type = "Localhost", localhostProfile = "no-chmod.json" }
 // status prints the privileges of a process.
 const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cat /proc/self/attr/current 2>/dev/null; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
 
-// Commands of probes and hooks have the privileges of their container.
+// Commands of probes and hooks, and sessions with and without a terminal, have the privileges of their container.
 func TestExecPrivileges(t *testing.T) {
 	m := newTestHost(t)
 	m.write("etc/seccomp/no-chmod.json", noChmod, 0o600)
@@ -331,6 +334,16 @@ func TestExecPrivileges(t *testing.T) {
 	for _, part := range parts {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q is missing in the status of the command:\n%s", part, got)
+		}
+	}
+	for _, tty := range []bool{false, true} {
+		var output bytes.Buffer
+		code, err := p.Session(p.ctx(), uid, ref, session.Command{Args: []string{"sh", "-c", status}, Stdout: &output, Stderr: &output, TTY: tty})
+		if err != nil || code != 0 {
+			t.Fatalf("session with terminal %v: exit %d, %v", tty, code, err)
+		}
+		if got := strings.ReplaceAll(output.String(), "\r\n", "\n"); got != want {
+			t.Errorf("session with terminal %v (-container +session):\n%s", tty, cmp.Diff(want, got))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/image"
@@ -74,6 +75,16 @@ func (i *Images) Protected(ctx context.Context) (map[string]string, error) {
 // Export writes images to an archive, see [image.Store.Export].
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {
 	return i.store.Export(enginecall.Context(ctx), w, records...)
+}
+
+// Restore makes the name of an image refer to the one before an import, see [image.Store.Restore].
+func (i *Images) Restore(ctx context.Context, record string, after time.Time) (bool, error) {
+	return i.store.Restore(enginecall.Context(ctx), record, after)
+}
+
+// Signatures returns the signatures of an image in its registry, see [image.Store.Signatures].
+func (i *Images) Signatures(ctx context.Context, record string) ([]signature.Signature, error) {
+	return i.store.Signatures(enginecall.Context(ctx), record)
 }
 
 // Login checks and saves credentials for a registry, see [image.Store.Login].

@@ -82,7 +82,7 @@ type Options struct {
 	LogTotalMaxSize int64
 	// LogDriver is where logs are written to (default [spec.LogFile]).
 	LogDriver spec.LogDriver
-	// LogMemoryMaxSize in bytes limits the log of each container whose driver is memory (default 1 MiB).
+	// LogMemoryMaxSize in bytes limits the log of each container whose driver is memory or journald (default 1 MiB).
 	LogMemoryMaxSize int64
 	// LogRate limits what each container can write to its log (default none).
 	LogRate spec.LogRate

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	osexec "os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -91,6 +92,8 @@ type Runtime struct {
 	stop     context.CancelFunc
 
 	unbindable []string // directories that contain the mounts of pods
+
+	lossReport atomic.Pointer[func(logbound.Loss)] // see OnLogsRemoved
 }
 
 // Start starts the engine, recovers the running containers, and returns when the runtime is ready. Values of ctx reach the engine, but its
@@ -141,10 +144,8 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 
 // compose creates the parts of the runtime, and recovers the state of an earlier daemon. After an error, the caller calls Close.
 func (r *Runtime) compose(ctx context.Context) error {
-	if r.opts.LogDriver == spec.LogMemory {
-		if err := container.CheckMemory(r.dirs.Run); err != nil {
-			return err
-		}
+	if err := container.CheckDriver(r.opts.LogDriver, r.dirs.Run); err != nil {
+		return err
 	}
 	// All of the engine's directory: bundles are renamed within it, which is not possible between mounts.
 	var err error
@@ -195,6 +196,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.inventory = inventory.New(r.client, r.engine, r.volumes, r.network, r.log)
 	r.files, err = files.New(files.Config{
 		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir, IDs: r.users.Find,
+		Volumes: r.containers.Volumes,
 	})
 	return err
 }
@@ -230,9 +232,20 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	r.workers.Go(func() { r.volumes.Run(ctx) })
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
-		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Log: r.log})
+		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log})
 		r.workers.Go(func() { b.Run(ctx) })
 	}
+}
+
+// OnLogsRemoved sets the function that receives what containers lose because of [Options.LogTotalMaxSize], at a bounded rate.
+func (r *Runtime) OnLogsRemoved(report func(logbound.Loss)) { r.lossReport.Store(&report) }
+
+func (r *Runtime) reportLoss(l logbound.Loss) bool {
+	report := r.lossReport.Load()
+	if report != nil {
+		(*report)(l)
+	}
+	return report != nil
 }
 
 // runningLogs returns the logs of all containers that have not exited.
@@ -350,6 +363,17 @@ func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 // Stats measures what pods use, see [stats.Collector.Collect].
 func (r *Runtime) Stats(ctx context.Context, targets []stats.Target) []stats.Pod {
 	return r.stats.Collect(enginecall.Context(ctx), targets)
+}
+
+// ReadStats measures what pods use, see [stats.Collector.Read].
+func (r *Runtime) ReadStats(ctx context.Context, targets []stats.Target) []stats.Pod {
+	return r.stats.Read(enginecall.Context(ctx), targets)
+}
+
+// CheckEngine returns nil if the container engine can read its records. It may hang with the disk.
+func (r *Runtime) CheckEngine(ctx context.Context) error {
+	_, err := r.client.NamespaceService().List(enginecall.Context(ctx))
+	return err
 }
 
 // RemoveNetwork removes the bridge and the rules of the network, if no pod is connected.

@@ -13,7 +13,7 @@ import (
 // additions are the fields of a pod file that PodSpec and Container do not have:
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
-	reflect.TypeFor[Pod]():       {"annotations", "configMaps", "imageArchives", "labels", "name", "restartBackoff", "secrets", "update", "waitFor"},
+	reflect.TypeFor[Pod]():       {"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "secrets", "systemd", "unhealthyAfterSeconds", "update", "waitFor"},
 	reflect.TypeFor[Container](): {"restartBackoff"},
 }
 

@@ -18,10 +18,14 @@ type LogDriver string
 const (
 	LogFile   LogDriver = "file"   // files in the directory for container logs
 	LogMemory LogDriver = "memory" // files in memory, in the directory for runtime state
+	// LogJournald is LogMemory with a copy in the journal.
+	LogJournald LogDriver = "journald"
 )
 
 // LogDrivers returns the names of all log drivers.
-func LogDrivers() []string { return []string{string(LogFile), string(LogMemory)} }
+func LogDrivers() []string {
+	return []string{string(LogFile), string(LogMemory), string(LogJournald)}
+}
 
 // Annotations that replace settings of the daemon for the logs of a pod. A rate limit for one container takes precedence over that for all
 // containers of the pod. The value off is no limit.

@@ -39,7 +39,7 @@ func TestLogAnnotations(t *testing.T) {
 		t.Errorf("a pod without annotations has %+v, %v", r, ok)
 	}
 	for annotation, want := range map[string]string{
-		`"podstead.io/log-driver" = "syslog"`:              "supported values: file, memory",
+		`"podstead.io/log-driver" = "syslog"`:              "supported values: file, memory, journald",
 		`"podstead.io/log-rate-limit" = "fast"`:            "must be off or a rate greater than 0",
 		`"log-rate-limit.podstead.io/web" = "0 lines/s"`:   "must be off or a rate greater than 0",
 		`"log-rate-limit.podstead.io/none" = "10 lines/s"`: `Not found: container "none"`,

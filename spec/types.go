@@ -13,7 +13,7 @@ type Pod struct {
 	Name string `json:"name"`
 	// Labels for selectors (`-l`) and the downward API.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations for tools and the downward API, at most 256 KiB in total. `podstead.io/log-driver` (file, memory) and
+	// Annotations for tools and the downward API, at most 256 KiB in total. `podstead.io/log-driver` (file, memory, journald) and
 	// `podstead.io/log-rate-limit` (such as `100 lines/s`, `64Ki bytes/s` or `off`) replace the settings for logs of the daemon,
 	// `log-rate-limit.podstead.io/CONTAINER` for one container.
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -46,6 +46,15 @@ type Pod struct {
 	WaitFor []string `json:"waitFor,omitempty"`
 	// Rollback of updates. Default: a definition that does not become ready is kept. [Pod.UpdateRule] resolves it.
 	Update *Update `json:"update,omitempty"`
+	// Start by a systemd unit in the order of the boot, in place of the start by the daemon. Default: the daemon starts the pod.
+	Systemd *Systemd `json:"systemd,omitempty"`
+	// Last step if the pod stays unready: `restart` restarts all containers, `replace` then replaces the pod sandbox, `reboot` then
+	// reboots the host, at most as often as `reboot.maxPerDay` of the host allows. It cannot be set with `restartPolicy` `Never`.
+	// Default: nothing.
+	OnUnhealthy UnhealthyStep `json:"onUnhealthy,omitempty"`
+	// Time for which the pod may be unready before each step of `onUnhealthy`, from 1 to 604800. Time in which an image is pulled or a
+	// container starts up does not count. Default: 600.
+	UnhealthyAfterSeconds Seconds `json:"unhealthyAfterSeconds,omitempty"`
 	// Inline config maps. They take precedence over the files of the same name on the host.
 	ConfigMaps []ConfigMap `json:"configMaps,omitempty"`
 	// Inline secrets. They take precedence over the files of the same name on the host.

@@ -147,6 +147,8 @@ func (v *validator) podFields() {
 	}
 	v.waitFor()
 	v.update(p.Update)
+	v.systemd(p.Systemd)
+	v.unhealthy()
 }
 
 func qualifiedName(s string) []string { return validation.IsQualifiedName(s) }

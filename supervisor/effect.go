@@ -184,6 +184,8 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
 	case lifecycle.CollectPod:
 		return r, e.shared.runtime.CollectPod(ctx, e.uid, pod)
+	case lifecycle.RebootHost:
+		return r, e.reboot(ctx, pod.Name)
 	case lifecycle.RemovePod:
 		return r, e.shared.runtime.RemovePod(ctx, e.uid, pod)
 	}
@@ -269,6 +271,8 @@ func completed(a lifecycle.Action, r effectResult, now lifecycle.Instant) lifecy
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
 	case lifecycle.CollectPod:
 		return lifecycle.PodCollected{At: now}
+	case lifecycle.RebootHost:
+		return lifecycle.HostRebootRequested{At: now}
 	case lifecycle.RemovePod:
 		return lifecycle.PodRemoved{At: now}
 	}

@@ -81,12 +81,13 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 
 func nothing(*spec.Pod, *spec.Container) {}
 
-// elsewhere are the kinds that the tests of packages podfiles, daemon, imagedirs and imagegc emit.
+// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagedirs and imagegc emit.
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone,
 	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
-	event.ImageRemoved, event.ImageGCFailed, event.FreeDiskSpaceFailed, event.DiskSpaceAvailable,
+	event.PodEscalated, event.RebootRequested, event.RebootHeldBack, event.RebootFailed,
+	event.ImageRemoved, event.ImageGCFailed, event.FreeDiskSpaceFailed, event.DiskSpaceAvailable, event.LogsRemoved,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.
@@ -141,6 +142,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			s, _ := w.Pod("p")
 			w.engine.Evict(s.Facts.UID, "too much")
 		}, emitted{event.PodEvicted}},
+		{"host shuts down", with(nothing), nil, func(w *troubled) { w.ShutDown(context.Background(), time.Minute) }, emitted{event.NodeShutdown}},
 		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{event.PodDeadlineExceeded}},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}

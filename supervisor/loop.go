@@ -132,7 +132,7 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 			l.handle(ctx, m, now)
 		}
 		if !resumed {
-			l.resume(ctx)
+			l.resume(ctx, now)
 			resumed = true
 		}
 		if l.health.writeErr != nil && now.Sub(l.savedAt) >= maxSleep {
@@ -243,9 +243,10 @@ func (l *loop) engineAnswered(now lifecycle.Instant) {
 	}
 }
 
-// resume continues what an earlier supervisor or a turn that panicked has left: it repeats actions without a result, and watches what
-// runs.
-func (l *loop) resume(ctx context.Context) {
+// resume continues what an earlier supervisor or a turn that panicked has left: it repeats actions without a result, except for a
+// reboot, and watches what runs.
+func (l *loop) resume(ctx context.Context, now lifecycle.Instant) {
+	l.abandonReboot(now)
 	for _, a := range l.facts.Unresolved() {
 		l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), nil)
 	}
@@ -291,9 +292,12 @@ func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time
 
 // issue folds that an action is issued, and emits its event.
 func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
+	before := l.facts.Escalation.Step
 	l.events.At(l.facts, now).Action(a)
 	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
 	switch a.(type) {
+	case lifecycle.CountUnready, lifecycle.PauseUnready, lifecycle.EndEscalation:
+		l.escalationChanged(before)
 	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated.
 	default:
@@ -309,7 +313,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
-	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable, lifecycle.ConditionUnmet:
+	case lifecycle.SupervisionGap, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable, lifecycle.ConditionUnmet:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated with the same result.
 	default:
@@ -328,7 +332,7 @@ func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if l.checkpointDue {
 		l.checkpointDue = false
 		l.writer.Checkpoint(state.Checkpoint{
-			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now),
+			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now), Escalation: l.escalation(),
 		})
 	}
 	if !l.dirty {
@@ -348,10 +352,11 @@ func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
 	return lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now).Conditions
 }
 
-// correctTimes corrects the wall times of the pod if the wall clock was set since the last turn, or since the state was saved.
+// correctTimes corrects the wall times if the wall clock was set since the last turn, or since the state was saved.
 func (l *loop) correctTimes(now lifecycle.Instant) {
 	before := l.read
 	l.read = now
+	l.noticeGap(before, now)
 	if before.IsZero() || !now.Set(before) {
 		return
 	}

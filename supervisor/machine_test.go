@@ -30,6 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a host in a synctest bubble. Its engine and disk survive restarts of the supervisor.
 type machine struct {
+	rebooter    supervisor.Rebooter
 	policy      admission.Policy
 	t           *testing.T
 	engine      *fakeruntime.Runtime
@@ -82,7 +83,7 @@ func (m *machine) start() {
 		Quarantine: q, Crash: m.cause,
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
 		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
-		Damaged: m.damaged, Conditions: m.host, Finished: m.finished,
+		Damaged: m.damaged, Conditions: m.host, Finished: m.finished, Rebooter: m.rebooter,
 	})
 	m.CompareWith(compare)
 	m.seen = 0

@@ -108,3 +108,10 @@ type Hooks interface {
 	// emitted as an event. The error is not: it may contain output of the container.
 	Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler) (warning string, err error)
 }
+
+// Rebooter reboots the host.
+type Rebooter interface {
+	// Reboot requests a reboot for a pod and returns before the host goes down. The error has a [lifecycle.Failure] with
+	// [lifecycle.ReasonRebootHeldBack] if the host may not be rebooted now.
+	Reboot(ctx context.Context, pod string) error
+}

@@ -20,7 +20,7 @@ func (w *crashing) crashedBy(uid string, crashes int) {
 	w.cause = outOfMemory
 	for range crashes {
 		w.crash()
-		if err := os.WriteFile(w.handling()+"/"+uid, []byte("p"), 0o600); err != nil {
+		if err := os.WriteFile(w.handling()+"/"+uid, []byte("\np"), 0o600); err != nil {
 			w.t.Fatal(err)
 		}
 		w.start()

@@ -71,7 +71,7 @@ func (w *crashing) crashed(cause string) {
 	<-w.fatal
 	w.crash()
 	for _, uid := range w.handled {
-		if err := os.WriteFile(w.handling()+"/"+uid, []byte("p"), 0o600); err != nil {
+		if err := os.WriteFile(w.handling()+"/"+uid, []byte("\np"), 0o600); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -232,6 +232,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
+		l.fold(lifecycle.ShutdownEnded{Restart: lifecycle.Restarts(p.Pod), At: now}, now)
 		l.facts = l.facts.CatchUp(found, now).RetireUnknown(l.pod, found).AbandonStarts(l.pod, found, now)
 		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed
@@ -241,10 +242,14 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 				l.status.Conditions = c.Conditions
 			}
 		}
+		l.facts = l.facts.Apply(lifecycle.SupervisionGap{At: now})
 		l.dirty = true
 		l.correctTimes(now)
 		l.reportDamage(s.shared.damaged, now)
 		l.events.At(l.facts, now).Recovered()
+		if p.Owner.Unit != "" && p.SavedAt.Boot != now.Boot { // only its unit starts it, in the order of the boot
+			l.fold(lifecycle.StopRequested{Delete: true, By: "the supervisor (" + p.Owner.Unit + " starts the pod)", At: now}, now)
+		}
 		then(l, now)
 	})
 }

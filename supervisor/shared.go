@@ -31,6 +31,7 @@ type shared struct {
 	prober      Prober
 	hooks       Hooks
 	conditions  HostConditions
+	rebooter    Rebooter // nil: reboots are disabled
 	peers       peers
 	store       state.Store
 	checkpoints state.Checkpoints // nil: none are kept

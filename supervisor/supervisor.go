@@ -39,10 +39,14 @@ type Options struct {
 	Quarantine *quarantine.Dir
 	// Crash is why the last daemon crashed; empty: it did not.
 	Crash string
-	Clock Clock
+	// Rebooter reboots the host for pods that stay unready; nil: it is not rebooted.
+	Rebooter Rebooter
+	Clock    Clock
 	// Policy is the admission policy for new pods and ephemeral containers.
 	Policy admission.Policy
 	Log    *slog.Logger // nil: discarded
+	// LogEvents logs every event until ctx ends, and then the remaining ones (default [event.Ring.Log]).
+	LogEvents func(ctx context.Context, r *event.Ring, log *slog.Logger)
 	// Damaged are the files of the engine that were damaged when it started. [Supervisor.Recover] emits an event for each pod.
 	Damaged []lifecycle.Damage
 	// MaxParallelStarts limits how many containers start at the same time; 0: the number of CPUs.
@@ -132,10 +136,13 @@ func New(ctx context.Context, o Options) *Supervisor {
 		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
 		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
 	}
-	s.shared.peers, s.shared.conditions = s, o.Conditions
+	s.shared.peers, s.shared.conditions, s.shared.rebooter = s, o.Conditions, o.Rebooter
 	s.shared.policy.Store(&o.Policy)
 	s.shared.ring.SetClock(eventClock(o.Clock))
-	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
+	if o.LogEvents == nil {
+		o.LogEvents = func(ctx context.Context, r *event.Ring, log *slog.Logger) { r.Log(ctx, log) }
+	}
+	s.recording.Go(func() { o.LogEvents(recording, s.shared.ring, log) })
 	if o.Journal != nil {
 		now := func() time.Time { return o.Clock().Wall }
 		r := event.NewRecorder(s.shared.ring, o.Journal, now, s.names)

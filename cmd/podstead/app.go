@@ -27,11 +27,18 @@ type app struct {
 	hostRoot string
 	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
+	// idle is [service.Idle]; nil: there is no systemd.
+	idle func(ctx context.Context, socket string) bool
+	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
+	hostStopping func(context.Context) (bool, error)
+
+	args []string // the command line
 }
 
 // run executes a command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root() //nolint:contextcheck // a command has its context from ExecuteContext
+	a.args = args
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
@@ -87,7 +94,7 @@ started this way exits when it is idle.`,
 		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand())
 	addGroup(root, "Commands for containers:", a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.portForwardCommand())
 	const host = "Commands for the host:"
-	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.imageCommand(), a.bundleCommand(),
+	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.metricsCommand(), a.notifyCommand(), a.supportBundleCommand(), a.imageCommand(), a.bundleCommand(),
 		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.systemCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
@@ -96,6 +103,7 @@ started this way exits when it is idle.`,
 		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand(),
 		a.imagesCommand(), a.pullCommand(), a.loadCommand())
 	root.AddCommand(hintCommands()...)
+	root.AddCommand(a.unitCommand())
 	return root
 }
 

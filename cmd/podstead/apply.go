@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/spec/change"
 )
 
 // applyFlags are the flags of apply.
@@ -207,7 +206,7 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 			g.SpecHash = r.SpecHash
 		}
 		for _, c := range r.Changes {
-			if c.Effect == change.RestartContainer {
+			if c.Effect == api.EffectRestartContainer {
 				g.Restarted = append(g.Restarted, c.Container)
 			}
 		}

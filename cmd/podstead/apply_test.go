@@ -159,7 +159,11 @@ func TestPlan(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.run(t, "plan $DIR/web.toml -o json").stdout), &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if p := list.Items[0]; p.Pod != "web" || p.Outcome != "configured" || !slices.Equal(p.Changes, h.files.Changes) {
+	changes := []api.Change{
+		{Path: "containers[0].image", Container: "app", Old: `"a"`, New: `"b"`, Effect: api.EffectRestartContainer},
+		{Path: "labels.app", New: `"web"`, Effect: api.EffectInPlace},
+	}
+	if p := list.Items[0]; p.Pod != "web" || p.Outcome != "configured" || !slices.Equal(p.Changes, changes) {
 		t.Errorf("plan as JSON: %+v", p)
 	}
 	h.fails(t, "plan $DIR/web.toml -o xml", statusUsage, `output format "xml" is not supported`)

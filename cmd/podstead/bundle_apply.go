@@ -8,15 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/bundleundo"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -37,9 +40,10 @@ func (a *app) bundleApplyCommand() *cobra.Command {
 		Long: `Verify a bundle, import its images, write its config maps and secrets, and apply its pod files. Nothing is changed if a part of the
 bundle is damaged or missing, if it is for another platform, if an image must be signed and is not, if a pod is invalid or not admitted, or if the disk has too little space.
 
-Either all pods of the bundle are applied or none: after a failure, the pod files, config maps and secrets are as they were before. With
---wait, a pod that does not become ready is such a failure. Names of images are not restored: they refer to the images of the bundle.
-The images are kept for an hour, and then as long as a pod or a generation for a rollback uses them.
+Either all pods of the bundle are applied or none: after a failure, the pod files, config maps, secrets and names of images are as they were before. With
+--wait, a pod that does not become ready is such a failure. If the command is killed or the host loses power, the daemon undoes the
+bundle within 10 seconds, or when it starts. Names that existed refer to their earlier images again.
+The images of the bundle are kept for an hour, and then as long as a pod or a generation for a rollback uses them.
 
 A bundle from standard input is first copied to a temporary file ($TMPDIR).
 
@@ -69,8 +73,11 @@ type carrying struct {
 	w      *watcher
 	file   *os.File
 	bundle *podbundle.Bundle
+	lock   *bundleundo.Lock   // nil with --dry-run
+	record *bundleundo.Record // what was there before; nil: nothing was changed
 	pods   []applied
 	images []api.Image                       // of the host, before the import
+	began  time.Time                         // before the import
 	undo   []func(ctx context.Context) error // the reverse of what was done, in its order
 }
 
@@ -90,6 +97,9 @@ func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) 
 		return fmt.Errorf("apply bundle %q: %w", path, err)
 	}
 	plans, err := c.plan()
+	if c.lock != nil {
+		defer c.lock.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("apply bundle %q: %w", path, err)
 	}
@@ -104,7 +114,7 @@ func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) 
 	defer stop()
 	cmd.SetContext(ctx)
 	if err := c.carryOut(plans); err != nil {
-		return fmt.Errorf("apply bundle %q: %w", path, errors.Join(err, c.restore(context.WithoutCancel(ctx))))
+		return fmt.Errorf("apply bundle %q: %w", path, errors.Join(err, c.giveUp(context.WithoutCancel(ctx))))
 	}
 	return nil
 }
@@ -173,7 +183,7 @@ var freeSpace = func(dir string) (int64, error) {
 		var st unix.Statfs_t
 		err := unix.Statfs(dir, &st)
 		if err == nil {
-			return int64(st.Bavail) * st.Bsize, nil
+			return diskblocks.Bytes(&st, st.Bavail), nil
 		}
 		if above := filepath.Dir(dir); above != dir && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)) {
 			dir = above
@@ -208,6 +218,11 @@ func (c *carrying) plan() (plans []api.Applied, err error) {
 	if c.w, err = c.a.watcher(c.cmd); err != nil {
 		return nil, err
 	}
+	if !c.f.dryRun {
+		if c.lock, err = c.acquire(); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.checkSignatures(); err != nil {
 		return nil, err
 	}
@@ -234,17 +249,32 @@ func (c *carrying) carryOut(plans []api.Applied) error {
 	if err != nil {
 		return err
 	}
+	c.began = time.Now()
+	if err := c.begin(plans, earlier); err != nil {
+		return err
+	}
 	if err := c.importImages(ctx); err != nil {
 		return err
 	}
 	if err := c.writeConfig(); err != nil {
 		return err
 	}
-	var results []api.Applied
+	results, err := c.applyPods(ctx, earlier)
+	if err != nil {
+		return err
+	}
+	if err := c.awaitPods(results, before.Items); err != nil {
+		return err
+	}
+	return c.lock.End()
+}
+
+// applyPods applies the pod files.
+func (c *carrying) applyPods(ctx context.Context, earlier []*api.ApplyRequest) (results []api.Applied, err error) {
 	for i, p := range c.pods {
 		result, err := c.applyPod(ctx, p, earlier[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		results = append(results, result)
 	}
@@ -255,6 +285,11 @@ func (c *carrying) carryOut(plans []api.Applied) error {
 		}
 	}
 	c.a.noteBoot(ctx, c.w.Client, results)
+	return results, nil
+}
+
+// awaitPods waits for the pods, with --wait.
+func (c *carrying) awaitPods(results []api.Applied, before []api.Pod) error {
 	if !c.f.wait {
 		return nil
 	}
@@ -262,7 +297,7 @@ func (c *carrying) carryOut(plans []api.Applied) error {
 	for i := range results {
 		errs = append(errs, c.a.rolledBack(c.cmd, c.w.Client, &results[i]))
 	}
-	errs = append(errs, c.a.awaitReady(c.cmd, c.w, goalsOf(results, before.Items), &c.f.readiness))
+	errs = append(errs, c.a.awaitReady(c.cmd, c.w, goalsOf(results, before), &c.f.readiness))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

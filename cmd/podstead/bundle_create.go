@@ -7,12 +7,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/imagefile"
 	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
@@ -38,7 +36,7 @@ func (a *app) bundleCreateCommand() *cobra.Command {
 		Short: "Write a bundle of pod files and their images",
 		Long: `Write pod files, and the images that they name, to one file. Images that are missing are pulled, unless --pull Never is given. Archives
 in imageArchives become images that all pods see, with the signatures in files beside them: the pod files in the bundle name no files
-of this host. Config maps and secrets are in the bundle only on request. Everybody who can read the bundle can read its secrets.
+of this host. Images that were pulled come with the signatures that their registries have. Config maps and secrets are in the bundle only on request. Everybody who can read the bundle can read its secrets.
 
 Temporary files are written beside the bundle. They need as much space as the images.`,
 		Example: `  # Write a bundle with the pods of a directory
@@ -281,49 +279,4 @@ func (c *bundling) addArchives() error {
 		}
 	}
 	return nil
-}
-
-// addImages adds the images that are in no archive. It pulls those that are missing.
-func (c *bundling) addImages(cmd *cobra.Command) error {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(c.wanted)) {
-		if c.sources[name] == "" {
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	client, err := c.a.client(cmd)
-	if err != nil {
-		return err
-	}
-	present, err := client.Images(cmd.Context())
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if slices.ContainsFunc(present.Items, func(img api.Image) bool {
-			return img.Name == name && !img.Archive && !img.Damaged && image.PlatformMatches(img.Platform, c.f.platform)
-		}) {
-			continue
-		}
-		if c.f.pull == string(spec.PullNever) {
-			return fmt.Errorf("image %q is not present for platform %s", name, c.f.platform)
-		}
-		if err := c.a.pullImage(cmd, api.PullRequest{Name: name, Platform: c.f.platform, Policy: spec.PullIfNotPresent}); err != nil {
-			return err
-		}
-	}
-	t := view.Transfer{W: c.a.err, Width: c.a.width()}
-	defer t.Done()
-	_, err = c.w.AddImages(func(w io.Writer) error {
-		var n int64
-		return client.ExportImages(cmd.Context(), writerFunc(func(b []byte) (int, error) {
-			n += int64(len(b))
-			t.Bytes("Exporting images to "+strconv.Quote(c.f.output), n, 0)
-			return w.Write(b)
-		}), c.f.platform, names...)
-	})
-	return err
 }

@@ -53,7 +53,7 @@ func (c *carrying) checkSignatures() error {
 	}
 	return &failure{
 		status: statusFailed, err: errors.Join(errs...),
-		hints: []string{"create the bundle from an archive in imageArchives with its signature beside it, or change images.verify"},
+		hints: []string{"create the bundle on a host that reaches the registry, or from an archive in imageArchives with its signature beside it, or change images.verify"},
 	}
 }
 
@@ -76,14 +76,20 @@ func (c *carrying) importImages(ctx context.Context) error {
 	})
 }
 
-// noteMoved names the images that the bundle has replaced, which are not restored.
-func (c *carrying) noteMoved(ctx context.Context) {
+// restoreImages makes the names of images refer to those before the bundle, and names those that it could not restore.
+func (c *carrying) restoreImages(ctx context.Context) error {
 	if len(c.images) == 0 {
-		return
+		return nil
+	}
+	var errs []error
+	for _, i := range c.bundle.Images {
+		if _, err := c.w.Client.RestoreImage(ctx, i.Name, c.began); err != nil {
+			errs = append(errs, fmt.Errorf("restore: %w", err))
+		}
 	}
 	now, err := c.w.Client.Images(ctx)
 	if err != nil {
-		return
+		return errors.Join(append(errs, fmt.Errorf("restore: %w", err))...)
 	}
 	for _, i := range c.bundle.Images {
 		same := func(img api.Image) bool {
@@ -91,7 +97,8 @@ func (c *carrying) noteMoved(ctx context.Context) {
 		}
 		was, is := slices.IndexFunc(c.images, same), slices.IndexFunc(now.Items, same)
 		if was >= 0 && is >= 0 && c.images[was].Digest != now.Items[is].Digest {
-			c.a.note("image %q remains that of the bundle; before, it was %s. Import that image again, or apply the bundle that has it", i.Name, c.images[was].Digest)
+			c.a.note("image %q was changed, and is not restored; before, it was %s. Import that image again, or apply the bundle that has it", i.Name, c.images[was].Digest)
 		}
 	}
+	return errors.Join(errs...)
 }

@@ -99,15 +99,15 @@ func (u *podUndo) run(ctx context.Context) error {
 
 // restore undoes what was done, the last first.
 func (c *carrying) restore(ctx context.Context) error {
-	var errs []error
+	errs := []error{c.restoreImages(ctx)} // before the pods, which use them
 	for _, undo := range slices.Backward(c.undo) {
 		if err := undo(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("restore: %w", err))
 		}
 	}
-	if len(c.undo) > 0 && len(errs) == 0 {
+	err := errors.Join(errs...)
+	if len(c.undo) > 0 && err == nil {
 		c.a.note("nothing of the bundle was applied: the pod files and the configuration are as they were before")
 	}
-	c.noteMoved(ctx)
-	return errors.Join(errs...)
+	return err
 }

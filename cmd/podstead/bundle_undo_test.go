@@ -175,26 +175,39 @@ func TestBundleRefusesWhatItCannotUndo(t *testing.T) {
 	}
 }
 
-// TestBundleNotesMovedImages: an undo does not restore what the names of images refer to, and says so.
-func TestBundleNotesMovedImages(t *testing.T) {
+// TestBundleRestoresImages: an undo makes names refer to the images before the bundle, and names those that another has changed since.
+func TestBundleRestoresImages(t *testing.T) {
 	h, images := newImageHost(t)
 	client := api.NewClient(h.socket, "test")
 	t.Cleanup(client.Close)
 	var out bytes.Buffer
-	host := image.HostPlatform()
-	c := &carrying{a: &app{out: io.Discard, err: &out}, w: &watcher{Starter: &ondemand.Starter{Client: client}}, bundle: &podbundle.Bundle{}}
-	for _, name := range []string{"localhost/moved:1", "localhost/same:1", "localhost/new:1"} {
+	host, began := image.HostPlatform(), time.Now()
+	c := &carrying{a: &app{out: io.Discard, err: &out}, w: &watcher{Starter: &ondemand.Starter{Client: client}}, bundle: &podbundle.Bundle{}, began: began}
+	for _, name := range []string{"localhost/moved:1", "localhost/changed:1", "localhost/same:1"} {
 		c.bundle.Images = append(c.bundle.Images, podbundle.Image{Name: name})
-		images.Add(api.Image{Name: name, Digest: "sha256:bbb", Platform: host})
+		c.images = append(c.images, api.Image{Name: name, Digest: "sha256:aaa", Platform: host})
+		images.Add(c.images[len(c.images)-1])
 	}
-	c.images = []api.Image{
-		{Name: "localhost/moved:1", Digest: "sha256:aaa", Platform: host}, {Name: "localhost/same:1", Digest: "sha256:bbb", Platform: host},
-	}
+	images.Replace("localhost/moved:1", "sha256:bbb", began.Add(time.Second))
+	images.Replace("localhost/changed:1", "sha256:bbb", began.Add(-time.Second))
+	c.bundle.Images = append(c.bundle.Images, podbundle.Image{Name: "localhost/new:1"})
+	images.Add(api.Image{Name: "localhost/new:1", Digest: "sha256:bbb", Platform: host})
 	if err := c.restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `image "localhost/moved:1" remains that of the bundle`) ||
-		!strings.Contains(got, "sha256:aaa") {
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `image "localhost/changed:1" was changed, and is not restored; before, it was sha256:aaa`) {
 		t.Errorf("notes %q", got)
+	}
+	now, err := client.Images(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"localhost/moved:1": "sha256:aaa", "localhost/changed:1": "sha256:bbb", "localhost/same:1": "sha256:aaa", "localhost/new:1": "sha256:bbb",
+	}
+	for _, img := range now.Items {
+		if digest := want[img.Name]; digest != "" && img.Digest != digest {
+			t.Errorf("%s refers to %s, want %s", img.Name, img.Digest, digest)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -11,10 +12,10 @@ import (
 // TestCommandHints checks that hints name only commands that exist, and that no hint replaces a command.
 func TestCommandHints(t *testing.T) {
 	exists := func(name string) bool {
-		return slices.ContainsFunc((&app{}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name && !c.Hidden })
+		return slices.ContainsFunc((&app{}).root().Commands(), func(c *cobra.Command) bool { return (c.Name() == name || c.HasAlias(name)) && !c.Hidden })
 	}
-	command := regexp.MustCompile(`podstead ([a-z]+)`)
-	for _, h := range commandHints {
+	command := regexp.MustCompile(`podstead ([a-z-]+)`)
+	for _, h := range slices.Concat(commandHints, createHints) {
 		for _, match := range command.FindAllStringSubmatch(h.hint, -1) {
 			if !exists(match[1]) {
 				t.Errorf("hint %q: there is no command %s", h.hint, match[1])
@@ -24,6 +25,29 @@ func TestCommandHints(t *testing.T) {
 			if exists(name) {
 				t.Errorf("%s is a command and has a hint", name)
 			}
+		}
+	}
+}
+
+// TestKubectlHints checks that commands of kubectl that are not supported, with their flags, fail with a hint.
+func TestKubectlHints(t *testing.T) {
+	h := newListed(t)
+	for line, hint := range map[string]string{
+		"create configmap c --from-literal=a=b":      "write a table [[configMaps]] with name and data in the pod file",
+		"create secret generic s --from-literal=a=b": "write a table [[secrets]] with name and data in the pod file",
+		"create deployment web --image=busybox":      "create the pod with podstead create -f FILE",
+		"create job j --image=busybox -- date":       "create the pod with podstead create -f FILE",
+		"create service clusterip web --tcp=80":      "forward it with podstead port-forward POD PORT",
+		"create namespace n":                         "all pods of a host are in the namespace default",
+		"scale --replicas=3 deployment/web":          "podstead apply DIR",
+		"label pods web a=b":                         "podstead edit POD",
+		"patch pod web -p {}":                        "podstead edit POD",
+		"drain node":                                 "podstead stop --all",
+		"build -t web .":                             "podstead image import FILE",
+	} {
+		got := h.run(t, line)
+		if got.code != statusUsage || !strings.Contains(got.stderr, "hint: ") || !strings.Contains(got.stderr, hint) || got.stdout != "" {
+			t.Errorf("%s: exit code %d, stderr %q", line, got.code, got.stderr)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 )
@@ -30,6 +31,9 @@ Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 time
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
 	levelFlag(cmd, &f.level)
+	cmd.AddCommand(hidden(createHints, func(_ *cobra.Command, name string) error {
+		return fmt.Errorf("create %s: is not supported: only pods are created, from files", name)
+	})...)
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -81,7 +82,8 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 
 func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter) error {
 	unix.Umask(0o022)
-	if _, err := c.Verification(); err != nil { // a key cannot be read
+	_, err := c.Verification()
+	if err != nil { // a key cannot be read
 		return &failure{status: statusUsage, err: err}
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
@@ -89,6 +91,10 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	reload := make(chan os.Signal, 1) // one reload covers all requests before it
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
+	// Without a handler, a write to the standard error kills the daemon if journald was stopped. Children do not inherit a handler.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	log, flush := daemon.NewLog(a.err)
 	defer flush()
 	policy := c.Policy.Admission()
@@ -97,10 +103,13 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
-		Log: log, Reload: reload, Load: func() (*config.Config, error) { return a.config(cmd) },
+		HostStopping: daemon.HostStopping,
+		Log:          log, Reload: reload, Load: func() (*config.Config, error) { return a.config(cmd) },
 	}
 	if onDemand {
 		o.Cgroup = daemon.CgroupOnDemand
+	} else if o.Listeners, err = activation.Listeners(); err != nil {
+		return fmt.Errorf("use the sockets of systemd: %w", err)
 	}
 	return daemon.Run(ctx, o)
 }
@@ -150,6 +159,10 @@ func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
 		if err := a.deleteAll(cmd.Context(), &watcher{Starter: s}); err != nil {
 			return err
 		}
+	}
+	if !pods && a.idle != nil && a.idle(cmd.Context(), s.Client.Socket()) { // a connection would start the daemon
+		a.note("no daemon is running")
+		return nil
 	}
 	v, err := s.Client.Version(cmd.Context())
 	if errors.Is(err, api.ErrUnavailable) && !errors.Is(err, os.ErrPermission) {

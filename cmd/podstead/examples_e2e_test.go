@@ -32,8 +32,9 @@ const (
 	openDoor = ` && { timeout 30 sh -c 'until podstead condition set web example.org/door=True; do sleep 0.1; done' >/dev/null 2>&1 & }`
 )
 
-// Preparations of examples with images.
+// Preparations of examples with notifiers and images.
 const (
+	notified      = `printf '[[notify]]\nname = "ops"\ncommand = ["/bin/true"]\n' >$PODSTEAD_CONFIG`
 	pulled        = "podstead image pull docker.io/library/nginx:1.27"
 	pulledForeign = pulled + " --platform linux/arm64"
 	exported      = pulled + " && podstead image export docker.io/library/nginx:1.27 -o shop.tar"
@@ -90,6 +91,8 @@ var exampleRuns = map[string]exampleRun{
 	"docker save nginx:1.27 | podstead load":                                                      {before: pulled},
 	"podstead logout docker.io":                                                                   {before: `echo '{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6dG9rZW4="}}}' >$PODSTEAD_CONFIG_DIR/auth.json && chmod 600 $PODSTEAD_CONFIG_DIR/auth.json`},
 	"podstead logout registry.example.com":                                                        {before: "podstead login registry.example.com -u robot --password-stdin <token"},
+	"podstead notify test":                                                                        {before: notified},
+	"podstead notify test ops":                                                                    {before: notified},
 	"podstead rm web":                                                                             {before: "podstead stop web"},
 	"podstead daemon --engine-cgroup-driver systemd":                                              {before: "podstead daemon stop", until: "daemon ready"},
 	"podstead daemon --policy-pod-security baseline":                                              {before: "podstead daemon stop", until: "daemon ready"},

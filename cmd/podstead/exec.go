@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,13 +63,8 @@ interrupted session returns 128 plus the number of the signal, such as 130 for C
 
   # Write standard input to a file in a container
   podstead exec -i web -- sh -c 'cat >/tmp/data' <data`,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveDefault
-			}
-			return a.completePods(cmd, args, prefix)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.exec(cmd, args, &f) },
+		ValidArgsFunction: a.completeExec,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.exec(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().SetInterspersed(false) // the flags after the command are its own
@@ -75,6 +73,24 @@ interrupted session returns 128 plus the number of the signal, such as 130 for C
 	f.streams.flags(cmd)
 	return cmd
 }
+
+// completeExec completes the pod, and a container after it: cobra does not see the flags between the pod and the command.
+func (a *app) completeExec(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completePods(cmd, args, prefix)
+	}
+	last := len(a.args) - 2 // before the prefix; cobra removes the flag from args
+	if last < 0 || !containerFlag.MatchString(a.args[last]) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	if slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "--" || !strings.HasPrefix(arg, "-") }) { // a flag of the command
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return a.completeContainers(cmd, args[:1], prefix)
+}
+
+// containerFlag matches the flag --container without its value, also after other flags with one letter.
+var containerFlag = regexp.MustCompile(`^(--container|-[itq]*c)$`)
 
 func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	if len(args) == 0 {

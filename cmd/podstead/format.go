@@ -14,7 +14,7 @@ import (
 )
 
 // objectFormats are the output formats of kubectl for objects.
-var objectFormats = []string{"json", "yaml", "name", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file="}
+var objectFormats = []string{"json", "yaml", "name", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=", "go-template-file="}
 
 // columnFormats are the output formats of kubectl for tables of columns.
 var columnFormats = []string{"custom-columns=", "custom-columns-file="}
@@ -41,6 +41,8 @@ func (a *app) parseFormat(cmd *cobra.Command, text string) (f outputFormat, err 
 	switch {
 	case kind == "jsonpath":
 		f.template, err = query.ParseTemplate(expression)
+	case name == "jsonpath-as-json":
+		f.template, err = query.ParseJSONTemplate(expression)
 	case kind == "go-template":
 		f.template, err = query.ParseGoTemplate(expression)
 	case kind == "custom-columns" && isFile:

@@ -52,6 +52,8 @@ func TestGetFormats(t *testing.T) {
 		{`get|-o|custom-columns=NAME:metadata.name,TIER:metadata.labels.tier|--no-headers`, "db    <none>\njob   <none>\nweb   front\n"},
 		{`get|db|-o|custom-columns=NOTE:.metadata.annotations.note`, "NOTE\n" + `a\x1b[2Jb c` + "\n"},
 		{`get|-l|app=none|-o|custom-columns=NAME:.metadata.name`, "NAME\n"},
+		{`get|-o|jsonpath-as-json={.items[*].metadata.name}`, "[\n    \"db\",\n    \"job\",\n    \"web\"\n]\n"},
+		{`get|web|-o|jsonpath-as-json={.metadata.labels}`, "[\n    {\n        \"app\": \"shop\",\n        \"tier\": \"front\"\n    }\n]\n"},
 		{`get|-o|jsonpath-file=` + path, "db job web"},
 		{`get|-o|go-template-file=` + template, "3"},
 		{`get|-o|custom-columns-file=` + columns, "NAME   PHASE\ndb     Running\njob    Succeeded\nweb    Running\n"},
@@ -73,8 +75,10 @@ func TestGetErrors(t *testing.T) {
 	h := newListed(t)
 	for line, want := range map[string]string{
 		"get -o jsonpath=.metadata.name":              `--output jsonpath: expression ".metadata.name": must have braces, such as {.metadata.name}`,
+		"get -o jsonpath-as-json={.metadata":          `--output jsonpath-as-json: expression "{.metadata": unclosed action`,
+		"get -o jsonpath-as-json=.metadata":           `--output jsonpath-as-json: expression ".metadata": must have braces`,
 		"get -o jsonpath={.metadata":                  `--output jsonpath: expression "{.metadata": unclosed action`,
-		"get -o jsonpath":                             `output format "jsonpath" is not supported: must be one of wide, json, yaml, name, jsonpath=, jsonpath-file=, go-template=, go-template-file=, custom-columns=`,
+		"get -o jsonpath":                             `output format "jsonpath" is not supported: must be one of wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=, go-template=, go-template-file=, custom-columns=`,
 		"get -o go-template={{.a":                     `--output go-template: template "{{.a": `,
 		"get -o jsonpath-file=none":                   `--output jsonpath-file: open none: no such file`,
 		"get -o custom-columns=NAME":                  `--output custom-columns: column "NAME": must have the form NAME:PATH, such as NAME:.metadata.name`,

@@ -16,6 +16,7 @@ import (
 func newImageHost(t *testing.T) (*testHost, *fakeimages.Images) {
 	t.Helper()
 	h := newTestHost(t, api.Version{})
+	t.Setenv("PODSTEAD_STATE_DIR", h.dir)
 	images := &fakeimages.Images{}
 	created := time.Now().Add(-2 * time.Hour)
 	images.Add(api.Image{

@@ -260,7 +260,7 @@ func TestLogsFollow(t *testing.T) {
 		h.restart(t, restarts, pods...)
 	}
 	stdout.await(t, 6, pods...)
-	if err := api.RecordStop(h.socket, h.options.Version.Instance, 2); err != nil {
+	if err := api.RecordStop(h.socket, 2); err != nil {
 		t.Fatal(err)
 	}
 	h.closeServer()

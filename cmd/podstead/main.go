@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/cmd/podstead/internal/generator"
+	"github.com/podstead/podstead/cmd/podstead/internal/service"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -15,6 +17,12 @@ func main() {
 	if shim.Invoked(os.Args) {
 		os.Exit(shim.Main(context.Background()))
 	}
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd}
+	if generator.Invoked(os.Args) {
+		os.Exit(generator.Main(os.Args, os.Stderr))
+	}
+	a := &app{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,
+		idle: service.Idle, hostStopping: daemon.HostStopping,
+	}
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }

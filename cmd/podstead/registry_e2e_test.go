@@ -118,5 +118,5 @@ func send(ts *testscript.TestScript, method, url, mediaType string, body []byte)
 // imageCommands are the commands of scripts that use a registry.
 var imageCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"registry": startRegistry, "another": anotherRegistry, "unregistry": stopRegistry,
-	"push": pushImage, "push-archive": pushArchive, "keygen": newSigningKey, "sign": signImage,
+	"push": pushImage, "push-archive": pushArchive, "push-index": pushIndex, "keygen": newSigningKey, "sign": signImage,
 }

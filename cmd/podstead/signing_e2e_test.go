@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -34,6 +36,20 @@ func pushArchive(ts *testscript.TestScript, _ bool, args []string) {
 	pushTar(ts, f, args[1])
 }
 
+// pushIndex is the command `push-index REPOSITORY:TAG TAG[=ARCHITECTURE]...`: it pushes an index of images in the same repository.
+func pushIndex(ts *testscript.TestScript, _ bool, args []string) {
+	repo, tag, _ := strings.Cut(args[0], ":")
+	base := "http://" + ts.Getenv("REGISTRY") + "/v2/" + repo
+	var list []ocispec.Descriptor
+	for _, arg := range args[1:] {
+		other, architecture, _ := strings.Cut(arg, "=")
+		d := resolve(ts, base+"/manifests/"+other)
+		d.Platform = &ocispec.Platform{OS: "linux", Architecture: cmp.Or(architecture, runtime.GOARCH)}
+		list = append(list, d)
+	}
+	pushArtifact(ts, base, signing.Index(list...), tag)
+}
+
 // signImage is the command `sign FILE REPOSITORY:TAG simple|bundle`: it signs an image of the registry with the key of `keygen FILE`.
 func signImage(ts *testscript.TestScript, _ bool, args []string) {
 	value, ok := signingKeys.Load(ts.MkAbs(args[0]))
@@ -59,7 +75,8 @@ func signImage(ts *testscript.TestScript, _ bool, args []string) {
 func resolve(ts *testscript.TestScript, url string) ocispec.Descriptor {
 	q, err := http.NewRequest(http.MethodGet, url, nil)
 	ts.Check(err)
-	q.Header.Set("Accept", ocispec.MediaTypeImageManifest)
+	q.Header.Add("Accept", ocispec.MediaTypeImageManifest)
+	q.Header.Add("Accept", ocispec.MediaTypeImageIndex)
 	r, err := http.DefaultClient.Do(q)
 	ts.Check(err)
 	defer r.Body.Close()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -190,8 +191,16 @@ func TestSupportBundleWithoutValues(t *testing.T) {
 	h.closeServer()
 	h.options.Secrets = unreadable{}
 	h.serve(t)
-	if err := os.RemoveAll(filepath.Join(h.dir, "state")); err != nil { // with the inline secrets
-		t.Fatal(err)
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-retry.C {
+		err := os.RemoveAll(filepath.Join(h.dir, "state")) // with the inline secrets
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) { // until then, the supervisor may be saving a state
+			t.Fatal(err)
+		}
 	}
 	read := func() (map[string]string, string) {
 		t.Helper()

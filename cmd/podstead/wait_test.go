@@ -165,7 +165,7 @@ func TestWaitOverRestarts(t *testing.T) {
 	stdout, stderr, exit := h.start(t.Context(), line)
 	stdout.await(t, "pod/db condition met\n") // it watches
 
-	if err := api.RecordStop(h.socket, h.options.Version.Instance, 2); err != nil {
+	if err := api.RecordStop(h.socket, 2); err != nil {
 		t.Fatal(err)
 	}
 	h.closeServer()

@@ -43,7 +43,7 @@ func TestWaitOverRestartOfDaemon(t *testing.T) {
 	case <-timeout:
 		t.Fatal("apply does not wait")
 	}
-	if err := api.RecordStop(h.socket, h.options.Version.Instance, 1); err != nil {
+	if err := api.RecordStop(h.socket, 1); err != nil {
 		t.Fatal(err)
 	}
 	h.closeServer()

@@ -24,6 +24,14 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// WriteAs is [Write] for a file of another user and group.
+func WriteAs(path string, data []byte, mode fs.FileMode, uid, gid int) error {
+	if err := write(path, data, mode, func(f *os.File) error { return errors.Join(f.Chown(uid, gid), f.Sync()) }); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
 // WriteVolatile is like [Write] for a file that must survive only a crash of its writer. It does not wait for the disk.
 func WriteVolatile(path string, data []byte, mode fs.FileMode) error {
 	return write(path, data, mode, func(*os.File) error { return nil })

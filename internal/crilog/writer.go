@@ -64,6 +64,7 @@ type Writer struct {
 	now  func() time.Time
 
 	limit *lograte.Limiter // nil: no limit
+	sink  Sink             // nil: none
 
 	mu      sync.Mutex
 	file    *os.File // nil if it could not be opened
@@ -96,6 +97,17 @@ func Open(path string, o Options) (*Writer, error) {
 	_ = w.open()
 	return w, nil
 }
+
+// Sink receives a copy of the entries of a log, after the rate limit, also of those that cannot be written. It is safe for concurrent use.
+type Sink interface {
+	// Entry receives an entry. It must not block, nor keep the text.
+	Entry(at time.Time, s Stream, partial bool, text []byte)
+	// Close returns the number of entries that the sink has lost and not reported.
+	Close() (lost int64)
+}
+
+// CopyTo makes the log send a copy of its entries to a sink, which it closes. It must be called before the first [Writer.Copy].
+func (w *Writer) CopyTo(s Sink) { w.sink = s }
 
 // batch are complete entries of one stream that are to be written.
 type batch struct {
@@ -172,12 +184,21 @@ func (w *Writer) add(out *batch, now time.Time, stamp []byte, s Stream, partial 
 	}
 	out.entries = appendEntry(out.entries, stamp, s, partial, text)
 	out.lines += out.counter.entry(partial)
+	if w.sink != nil {
+		w.sink.Entry(now, s, partial, text)
+	}
 }
 
-// Close closes the file after a last attempt to report dropped lines. A later write opens it again.
+// Close closes the sink and the file, after a last attempt to report dropped lines. A later write opens the file again.
 func (w *Writer) Close() error {
 	if w.limit != nil {
 		w.limit.Stop(w.now())
+	}
+	if w.sink != nil {
+		if lost := w.sink.Close(); lost > 0 {
+			w.report(fmt.Sprintf("podstead: %d lines of the log are not in the journal, journald did not accept them in time", lost))
+		}
+		w.sink = nil
 	}
 	w.stopCompression()
 	w.mu.Lock()
@@ -352,6 +373,14 @@ func rotated(path string, i int) string {
 // reportDropped writes the notice of lines that the rate limit has dropped.
 func (w *Writer) reportDropped(lines int64, during time.Duration) {
 	text := fmt.Sprintf("podstead: %d lines dropped in %v (rate limit %v)", lines, during.Round(time.Second), w.opt.Rate)
+	if w.sink != nil {
+		w.sink.Entry(w.now(), Stderr, false, []byte(text))
+	}
+	w.report(text)
+}
+
+// report writes a line of podstead.
+func (w *Writer) report(text string) {
 	stamp := []byte(w.now().UTC().Format(timeFormat))
 	w.flush(&batch{entries: appendEntry(nil, stamp, Stderr, false, []byte(text)), lines: 1})
 }

@@ -18,8 +18,8 @@ import (
 
 // Errors of paths. They are wrapped in an [fs.PathError].
 var (
-	// ErrCovered means that the path leads to a mount below a root with [Root.SingleMount].
-	ErrCovered = errors.New("file is in a volume of a container that is not running")
+	// ErrCovered means that the path leads to a file system that is excluded by [Root.Exclude].
+	ErrCovered = errors.New("file is in a mount that exists only while the container runs")
 	// ErrKernel means that the path leads to a file system whose files are not data, such as /proc and /sys.
 	ErrKernel = errors.New("file is in a file system of the kernel")
 	// ErrNotRegular means that a file is neither a regular file nor a directory.
@@ -35,17 +35,18 @@ const (
 	maxPath = 4096
 )
 
-// Root is a directory below which paths are resolved. It is safe for concurrent use, except for SingleMount.
+// Root is a directory below which paths are resolved. It is safe for concurrent use, except for Exclude.
 type Root struct {
-	dir     *os.File
-	resolve uint64 // flags of each resolution
+	dir      *os.File
+	excludes bool
+	excluded uint64 // the device of a file system
 }
 
 // New returns the root for a directory. It takes the file over. It can be opened with O_PATH.
-func New(dir *os.File) *Root { return &Root{dir: dir, resolve: unix.RESOLVE_NO_MAGICLINKS} }
+func New(dir *os.File) *Root { return &Root{dir: dir} }
 
-// SingleMount excludes all mounts below the root: a path that leads to one gives [ErrCovered], whether its file exists or not.
-func (r *Root) SingleMount() { r.resolve |= unix.RESOLVE_NO_XDEV }
+// Exclude excludes the file system with a device number (st_dev). A path that leads to it gives [ErrCovered], whether its file exists or not.
+func (r *Root) Exclude(device uint64) { r.excludes, r.excluded = true, device }
 
 // Close closes the directory.
 func (r *Root) Close() error { return r.dir.Close() }
@@ -60,7 +61,29 @@ func (r *Root) open(path string, flags int) (*File, error) {
 	if path == "" || strings.ContainsRune(path, 0) || len(path) >= maxPath {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
 	}
-	return openat2(r, r.dir, path, flags, unix.RESOLVE_IN_ROOT)
+	f, err := openat2(r, r.dir, path, flags, unix.RESOLVE_IN_ROOT)
+	if errors.Is(err, fs.ErrNotExist) && r.excludes && r.leadsToExcluded(path) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrCovered}
+	}
+	return f, err
+}
+
+// leadsToExcluded reports whether the nearest directory of a path that exists is in the excluded file system.
+func (r *Root) leadsToExcluded(path string) bool {
+	for {
+		parent, _ := split(path)
+		if len(parent) >= len(path) {
+			return false
+		}
+		f, err := openat2(r, r.dir, parent, 0, unix.RESOLVE_IN_ROOT)
+		if err == nil {
+			_ = f.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return errors.Is(err, ErrCovered)
+		}
+		path = strings.TrimRight(parent, "/")
+	}
 }
 
 // Locate returns the directory and the name of the file at a path, after it has followed the last element as far as it is a symbolic link. The
@@ -112,14 +135,11 @@ type File struct {
 
 // openat2 opens a path without effects and checks its file system.
 func openat2(root *Root, dir *os.File, path string, flags int, resolve uint64) (*File, error) {
-	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: root.resolve | resolve}
+	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: unix.RESOLVE_NO_MAGICLINKS | resolve}
 	var fd int
 	err := error(unix.EAGAIN)
 	for i := 0; i < maxRaces && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)); i++ {
 		fd, err = unix.Openat2(int(dir.Fd()), path, &how)
-	}
-	if errors.Is(err, unix.EXDEV) && root.resolve&unix.RESOLVE_NO_XDEV != 0 {
-		err = ErrCovered
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -146,6 +166,9 @@ var kernelFileSystems = map[int64]bool{
 func (f *File) check() error {
 	if err := unix.Fstat(int(f.Fd()), &f.Stat); err != nil {
 		return err
+	}
+	if f.root.excludes && uint64(f.Stat.Dev) == f.root.excluded { //nolint:unconvert // other architectures have another type
+		return ErrCovered
 	}
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {

@@ -135,10 +135,37 @@ func TestOtherFiles(t *testing.T) {
 			t.Errorf("%s: got %v", p, err)
 		}
 	}
-	all.SingleMount()
-	for _, p := range []string{"/proc/version", "/proc", "/proc/none", "/tmp/../proc/none"} {
-		if _, err := content(all, p); !errors.Is(err, ErrCovered) {
-			t.Errorf("%s with a single mount: got %v", p, err)
+}
+
+// TestExclude checks that nothing of an excluded file system is opened, and that other missing files are reported as missing.
+func TestExclude(t *testing.T) {
+	host, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := New(host)
+	defer all.Close()
+	var stat unix.Stat_t
+	if err := unix.Stat("/dev", &stat); err != nil {
+		t.Fatal(err)
+	}
+	all.Exclude(stat.Dev)
+	for _, p := range []string{"/dev", "/dev/null", "/dev/none", "/dev/none/none", "/dev/none/", "/tmp/../dev/none", "dev/none"} {
+		if f, err := all.Open(p); !errors.Is(err, ErrCovered) {
+			t.Errorf("%s: got %v, %v", p, f, err)
+		}
+	}
+	dir, err := all.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if f, err := dir.Lookup("dev"); !errors.Is(err, ErrCovered) {
+		t.Errorf("an entry: got %v, %v", f, err)
+	}
+	for _, p := range []string{"/none", "/none/none", "/tmp/none/../none", "/dev/../none"} {
+		if f, err := all.Open(p); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: got %v, %v", p, f, err)
 		}
 	}
 }

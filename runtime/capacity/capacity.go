@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
 )
@@ -42,7 +43,7 @@ func (h Host) Allocatable() spec.ResourceList {
 		h.set(list, spec.ResourceMemory, resource.NewQuantity(total, resource.BinarySI))
 	}
 	if disk, err := fileSystem(h.StateDir); err == nil {
-		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(int64(disk.Blocks)*disk.Bsize, resource.BinarySI)) // no host has more
+		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(diskblocks.Bytes(&disk, disk.Blocks), resource.BinarySI)) // no host has more
 	}
 	return list
 }

@@ -21,6 +21,8 @@ type Usage struct {
 	OOMKills *uint64
 	// Pids is the number of processes and threads.
 	Pids *uint64
+	// IO is the traffic of block devices, in the order of their numbers; none if the kernel counts none.
+	IO []DeviceIO
 }
 
 // CPUUsage is the CPU time since the cgroup was created.
@@ -84,6 +86,7 @@ func usageV1(dir func(controller string) string) (u Usage) {
 	}
 	u.OOMKills = readKey(memory, "memory.oom_control", "oom_kill")
 	u.Pids = optional(readNumber(dir(Pids), "pids.current"))
+	u.IO = ioV1(dir("blkio"))
 	return u
 }
 
@@ -106,6 +109,7 @@ func usageV2(dir string) (u Usage) {
 	}
 	u.OOMKills = readKey(dir, "memory.events", "oom_kill")
 	u.Pids = optional(readNumber(dir, "pids.current"))
+	u.IO = ioV2(dir)
 	return u
 }
 

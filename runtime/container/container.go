@@ -29,7 +29,7 @@ import (
 	"github.com/podstead/podstead/runtime/profile"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/secrets"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/shim/output"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -179,8 +179,7 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.Streams{
-			Log: labels[record.LabelLog], LogOptions: s.logOptions(pod, labels),
-			Stdin: shim.Stdin(labels[record.LabelStdin]), Terminal: labels[record.LabelTerminal] != "",
+			Output: s.output(pod, c.ID(), labels), Terminal: labels[record.LabelTerminal] != "",
 		}.Creator(), userns.TaskOpts(ids)...)
 	}
 	// An earlier daemon may not have removed these.
@@ -204,14 +203,14 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 }
 
 // stdinOf returns what the shim does with the standard input of a container.
-func stdinOf(c *spec.Container) shim.Stdin {
+func stdinOf(c *spec.Container) output.Stdin {
 	switch {
 	case c.Stdin && c.StdinOnce:
-		return shim.OnceStdin
+		return output.OnceStdin
 	case c.Stdin:
-		return shim.OpenStdin
+		return output.OpenStdin
 	}
-	return shim.NoStdin
+	return output.NoStdin
 }
 
 // undo removes a container whose process could not be started. It returns cause, with the errors of the removal.

@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/shim/output"
 )
 
 // deadline bounds the wait for conditions that take under a second on an idle host.
@@ -140,9 +141,10 @@ func (w *env) remove(e *Engine, id string) {
 	if err := e.RemoveSandbox(ctxOf(w.t), id); err != nil {
 		w.t.Error(err)
 	}
-	if err := cgroup.Remove(w.cgroup + "/" + id); err != nil {
-		w.t.Error(err)
-	}
+	w.eventually("removal of the cgroup, which a process that was killed may still be in", func() (string, bool) {
+		err := cgroup.Remove(w.cgroup + "/" + id)
+		return fmt.Sprint(err), err == nil
+	})
 }
 
 // sandboxRecords counts the sandboxes that were started and not removed, including those with a dead shim.
@@ -177,7 +179,7 @@ func (w *env) runContainer(ctx context.Context, s *Sandbox, id, script string, o
 		return nil, err
 	}
 	c := &container{record: record}
-	if c.Task, err = record.NewTask(ctx, Streams{Log: w.logOf(id)}.Creator()); err != nil {
+	if c.Task, err = record.NewTask(ctx, Streams{Output: output.Output{Log: w.logOf(id)}}.Creator()); err != nil {
 		return nil, errors.Join(err, record.Delete(ctx))
 	}
 	if c.exit, err = c.Wait(ctx); err != nil {

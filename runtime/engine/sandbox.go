@@ -50,6 +50,9 @@ type Sandbox struct {
 	createdAt time.Time
 }
 
+// Label returns a label of the sandbox's record; "": it has no such label.
+func (s *Sandbox) Label(name string) string { return s.labels[name] }
+
 // StartSandbox starts a shim for a sandbox. A live sandbox with this ID is returned unchanged. Leftovers of a dead one are
 // removed first.
 func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) (*Sandbox, error) {

@@ -7,22 +7,18 @@ import (
 	"github.com/containerd/containerd/v2/pkg/cio"
 
 	"github.com/podstead/podstead/internal/attach"
-	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/shim/output"
 )
 
 // Streams are the standard streams of a new task.
 type Streams struct {
-	// Log is the path of the log file to which the shim writes the output, see package crilog.
-	Log        string
-	LogOptions crilog.Options
-	Stdin      shim.Stdin
-	Terminal   bool
+	output.Output
+	Terminal bool
 }
 
 // Creator makes the shim provide the streams; see [client.Container.NewTask].
 func (s Streams) Creator() cio.Creator {
-	uri := shim.LogURI(s.Log, s.Stdin, s.LogOptions).String()
+	uri := s.URI().String()
 	return func(string) (cio.IO, error) {
 		// The shim replaces the URI by FIFOs.
 		return shimStreams(cio.Config{Terminal: s.Terminal, Stdout: uri, Stderr: uri}), nil

@@ -2,7 +2,7 @@
 // reads and writes, while the processes of the container change the files; package inroot resolves the paths.
 //
 // A running container is reached by the root directory of its first process, so that its volumes are seen. Of a container that is not running,
-// its writable layer is mounted in a mount namespace that ends with the copy, also if the daemon is killed.
+// its writable layer and its volumes are mounted in a mount namespace that ends with the copy, also if the daemon is killed.
 package files
 
 import (
@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -46,12 +47,16 @@ type Config struct {
 	ProcessDir func(uid, id string) string
 	// IDs returns the ID range of a pod.
 	IDs func(uid string, pod *spec.Pod) (idmap.Range, error)
+	// Volumes mounts the volumes of a container that is not running, see Volumes of package runtime/container.
+	Volumes func(ctx context.Context, uid string, pod *spec.Pod, name, copy, users string) (
+		mounts []specs.Mount, missing map[string]error, release func() error, err error)
 }
 
 // Service copies files. It is safe for concurrent use.
 type Service struct {
 	config Config
 	copies *semaphore.Weighted
+	number atomic.Uint64 // of copies
 }
 
 // New returns the service. It removes mounts that an earlier daemon has left.
@@ -64,11 +69,12 @@ func New(c Config) (*Service, error) {
 
 // container is a container whose files are accessible.
 type container struct {
-	root  *inroot.Root
-	held  io.Closer // keeps the mounts of a container that is not running
-	spec  *specs.Spec
-	ids   idmap.Range
-	fixed bool // not running
+	root *inroot.Root
+	held io.Closer // keeps the mounts of a container that is not running
+	spec *specs.Spec
+	ids  idmap.Range
+	// missing has why volumes are not available, by mount path.
+	missing map[string]error
 }
 
 func (c *container) close() {
@@ -187,9 +193,6 @@ func (s *Service) Write(ctx context.Context, uid, name, path string, r io.Reader
 func (c *container) write(ctx context.Context, path string, r io.Reader, o Options) (filecopy.Result, error) {
 	var warned warnings
 	var done tartree.Copied
-	if c.fixed && c.spec.Root != nil && c.spec.Root.Readonly {
-		return filecopy.Result{}, unix.EROFS
-	}
 	dir, err := c.root.Open(c.absolute(path))
 	if err != nil {
 		return filecopy.Result{}, err
@@ -227,6 +230,7 @@ func with[T any](ctx context.Context, s *Service, uid, name string, f func(conte
 		c, err := s.open(ctx, uid, name)
 		if err == nil {
 			r.value, err = f(ctx, c)
+			err = c.withCause(err)
 			c.close()
 		}
 		r.err = err
@@ -271,7 +275,7 @@ func describe(operation, container, path string, err error) error {
 	case errors.Is(err, unix.EROFS):
 		return refused(filecopy.Conflict, "copy to a volume that is mounted read-write, or set readOnlyRootFilesystem to false")
 	case errors.Is(err, inroot.ErrCovered):
-		return refused(filecopy.Conflict, "start the pod to copy files of its volumes")
+		return refused(filecopy.Conflict, "start the pod, or copy the file while the container runs")
 	case errors.Is(err, inroot.ErrKernel):
 		return refused(filecopy.Conflict, "read files of /proc and /sys with podstead exec")
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG),

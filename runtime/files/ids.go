@@ -28,11 +28,11 @@ func inside(ids idmap.Range) func(uint32) int {
 
 // outside translates an ID of the container to that of the host.
 func outside(ids idmap.Range, id int) (int, error) {
-	limit := 1<<32 - 1 // the last one stands for no change
+	limit := int64(1<<32 - 1) // the last one stands for no change
 	if ids.First != 0 {
 		limit = idmap.Size
 	}
-	if id < 0 || id >= limit {
+	if id < 0 || int64(id) >= limit {
 		return 0, fmt.Errorf("owner %d does not exist in the container, which has the IDs 0 to %d; use --no-preserve", id, limit-1)
 	}
 	return int(ids.First) + id, nil

@@ -55,8 +55,7 @@ func (s *Service) open(ctx context.Context, uid, name string) (*container, error
 	if info.Labels[record.LabelExit] == "" && errdefs.IsNotFound(err) {
 		return nil, &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container is being started or stopped"), Hint: "try again"}
 	}
-	result.fixed = true
-	if err := s.openStopped(ctx, info, result); err != nil {
+	if err := s.openStopped(ctx, stopped{info: info, uid: uid, name: name, pod: pod}, result); err != nil {
 		return nil, err
 	}
 	return result, nil

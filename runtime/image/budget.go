@@ -14,6 +14,8 @@ import (
 	"github.com/containerd/typeurl/v2"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/diskblocks"
 )
 
 const (
@@ -53,7 +55,7 @@ func (s *Store) newBudget(moved func(n int64)) (*budget, error) {
 			return nil, fmt.Errorf("free space of %s: %w", s.opts.Disk, err)
 		}
 		b.from, b.fromDisk = "half of the free disk space", true
-		b.limit = int64(fs.Bavail) * fs.Bsize / 2
+		b.limit = diskblocks.Bytes(&fs, fs.Bavail) / 2
 	}
 	return b, nil
 }

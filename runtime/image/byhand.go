@@ -104,7 +104,8 @@ func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature
 	return s.importAll(ctx, r, true, signatures)
 }
 
-// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected].
+// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected]. So are
+// the images that had their names, see [Store.Restore].
 func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
 	return s.importAll(ctx, r, false, signatures)
 }
@@ -163,6 +164,11 @@ func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []I
 		}
 		if err != nil {
 			return err
+		}
+		if !keep {
+			if err := s.keepReplaced(ctx, rec.Name, rec.Target.Digest); err != nil {
+				return err
+			}
 		}
 		rec.Labels = map[string]string{labelArchive: "by hand"} // containerd drops labels without a value
 		named, err := s.name(ctx, rec)

@@ -303,7 +303,16 @@ func named(index ocispec.Index) ([]images.Image, error) {
 // collector keeps it.
 func (s *Store) complete(ctx context.Context, rec images.Image, t *tree) (Image, error) {
 	cs := s.client.ContentStore()
-	children := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
+	all := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
+	bounded := func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+		list, err := all(ctx, d)
+		if err == nil && images.IsIndexType(d.MediaType) {
+			err = checkManifests(d, list)
+		}
+		return list, err
+	}
+	// Only the best manifest, as for a pull: an exported archive has an index without the others.
+	children := images.LimitManifests(bounded, s.platform, 1)
 	if err := t.walk(ctx, images.SetChildrenLabels(cs, children), rec.Target); err != nil {
 		return Image{}, err
 	}

@@ -3,13 +3,9 @@ package image
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 
 	"github.com/containerd/containerd/v2/core/content"
-	"github.com/containerd/containerd/v2/core/images"
-	imagearchive "github.com/containerd/containerd/v2/core/images/archive"
-	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/go-digest"
@@ -100,57 +96,4 @@ func (s *Store) configOf(ctx context.Context, manifest string) (string, error) {
 		return "", nil
 	}
 	return i.Labels[labelConfig], err
-}
-
-// Export writes an archive in the OCI layout that also has the Docker layout's manifest.json. It has the images of these records, each with
-// the manifest of its platform only. They are not deleted from disk while they are written.
-func (s *Store) Export(ctx context.Context, w io.Writer, records ...string) (err error) {
-	lm := s.client.LeasesService()
-	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
-	if err != nil {
-		return fmt.Errorf("create lease: %w", err)
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		if derr := lm.Delete(ctx, lease); derr != nil && !errdefs.IsNotFound(derr) && err == nil {
-			err = fmt.Errorf("delete lease: %w", derr)
-		}
-	}()
-	opts := make([]imagearchive.ExportOpt, len(records))
-	for i, record := range records {
-		rec, err := s.client.ImageService().Get(ctx, record)
-		if err != nil {
-			return err
-		}
-		d, err := s.detail(ctx, rec)
-		if err != nil {
-			return err
-		}
-		if d.Damaged {
-			return fmt.Errorf("image %q: %w", d.Name, errDamaged)
-		}
-		if err := lm.AddResource(ctx, lease, leases.Resource{ID: d.manifest.Digest.String(), Type: contentResource}); err != nil {
-			return fmt.Errorf("add content to lease: %w", err)
-		}
-		if err := s.allPresent(ctx, &d); err != nil {
-			return err
-		}
-		opts[i] = imagearchive.WithManifest(d.manifest, d.Name)
-	}
-	return imagearchive.Export(ctx, s.client.ContentStore(), w, opts...)
-}
-
-// allPresent checks that the content of an image is present, before anything is written. An unpacked image does not need its layers.
-func (s *Store) allPresent(ctx context.Context, d *Detail) error {
-	children, err := images.Children(ctx, s.client.ContentStore(), d.manifest)
-	if err != nil {
-		return err
-	}
-	for _, c := range children {
-		if _, err := s.client.ContentStore().Info(ctx, c.Digest); err != nil {
-			return fmt.Errorf("image %q: %w: %w", d.Name, errDamaged, err)
-		}
-	}
-	return nil
 }

@@ -73,8 +73,10 @@ func (t *tree) children(d ocispec.Descriptor, list []ocispec.Descriptor) error {
 				return err
 			}
 		}
-	case len(list) > maxManifests:
-		return exceeds("index %s has %d manifests, the limit is %d", d.Digest, len(list), maxManifests)
+	default:
+		if err := checkManifests(d, list); err != nil {
+			return err
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,6 +87,14 @@ func (t *tree) children(d ocispec.Descriptor, list []ocispec.Descriptor) error {
 	}
 	if len(t.depth) > maxNodes {
 		return exceeds("image has more than %d parts", maxNodes)
+	}
+	return nil
+}
+
+// checkManifests checks how many manifests an index has.
+func checkManifests(d ocispec.Descriptor, list []ocispec.Descriptor) error {
+	if len(list) > maxManifests {
+		return exceeds("index %s has %d manifests, the limit is %d", d.Digest, len(list), maxManifests)
 	}
 	return nil
 }

@@ -79,6 +79,22 @@ func (m *Mounter) Mount(ctx context.Context, uid string, pod *spec.Pod, c *spec.
 	return dirs, nil
 }
 
+// Mounted returns the directories of the image volumes of a container that are mounted, by volume.
+func (m *Mounter) Mounted(uid string, pod *spec.Pod, c *spec.Container) (map[string]string, error) {
+	dirs := map[string]string{}
+	for _, v := range Of(pod, c) {
+		dir := filepath.Join(m.dirs.Images(uid), v.Name)
+		mounted, err := isMountPoint(dir)
+		if err != nil {
+			return nil, fmt.Errorf("volume %q: %w", v.Name, err)
+		}
+		if mounted {
+			dirs[v.Name] = dir
+		}
+	}
+	return dirs, nil
+}
+
 func (m *Mounter) mount(ctx context.Context, uid, dir, key string, scope image.Scope, reference string, n oci.Namespaces) error {
 	unlock, err := m.locks.Lock(ctx, dir)
 	if err != nil {

@@ -103,7 +103,7 @@ func (d Dirs) ImageVolumes() string { return filepath.Join(d.Run, "images") }
 // Images contains the mount points of the image volumes of a pod.
 func (d Dirs) Images(uid string) string { return filepath.Join(d.ImageVolumes(), uid) }
 
-// MemoryLogs contains the logs of containers whose log driver is memory.
+// MemoryLogs contains the logs of containers whose log driver is memory or journald.
 func (d Dirs) MemoryLogs() string { return filepath.Join(d.Run, "logs") }
 
 // InMemory returns the directories for containers whose log driver is memory.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/guard"
 )
 
@@ -37,7 +38,7 @@ const (
 	abandoned = time.Hour
 )
 
-// Options are the options of a [Bound]. All except Max and Memory are required.
+// Options are the options of a [Bound]. All except Max, Memory and Report are required.
 type Options struct {
 	// Dir contains the logs, see [crilog.DiskFiles].
 	Dir string
@@ -47,7 +48,9 @@ type Options struct {
 	Memory bool
 	// Running returns the paths of the logs of all containers that may be running.
 	Running func(context.Context) (map[string]bool, error)
-	Log     *slog.Logger
+	// Report receives what containers have lost, at most 20 of them every 10 minutes. It returns false if it must be called again later.
+	Report func(Loss) bool
+	Log    *slog.Logger
 }
 
 // Bound bounds the logs in a directory. Its methods must not be called at the same time.
@@ -56,6 +59,7 @@ type Bound struct {
 	reported time.Time
 	failed   time.Time // of the last message about an error
 	removed  Removed   // since the last message
+	losses   losses    // since the last report
 }
 
 // Removed is what a check has removed.
@@ -117,6 +121,7 @@ func (b *Bound) Check(ctx context.Context) (used, limit int64, err error) {
 	for i := range files {
 		used += files[i].Size
 	}
+	defer func() { b.losses.report(limit, b.o.Report) }()
 	if used <= limit {
 		return used, limit, err
 	}
@@ -149,7 +154,7 @@ func (b *Bound) Limit() (int64, error) {
 		if err != nil {
 			return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 		}
-		limit := min(int64(stat.Blocks)*stat.Bsize/defaultPart, defaultMax)
+		limit := min(diskblocks.Bytes(&stat, stat.Blocks)/defaultPart, defaultMax)
 		if b.o.Max > 0 {
 			limit = min(limit, b.o.Max)
 		}
@@ -193,6 +198,7 @@ func (b *Bound) remove(files []crilog.DiskFile, used, target int64) (int64, erro
 			continue
 		}
 		used -= f.Size
+		b.losses.add(f.Pod, f.Container, f.Size)
 		b.removed.Files++
 		b.removed.Bytes += f.Size
 		if b.removed.Containers == nil {

@@ -34,11 +34,12 @@ const (
 	LabelImageArch  = "podstead.io/image-architecture"
 	LabelStopSignal = "podstead.io/image-stop-signal"
 	LabelLog        = "podstead.io/log"
-	LabelStdin      = "podstead.io/stdin"               // a [shim.Stdin]
+	LabelStdin      = "podstead.io/stdin"               // an [output.Stdin]
 	LabelTerminal   = "podstead.io/terminal"            // "true": the container has a terminal
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
 	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
+	LabelJournald   = "podstead.io/journald"            // "true": the shim of the sandbox copies logs to journald; those of earlier versions do not
 )
 
 // PodExtension is the extension of a container that holds the pod's definition as JSON.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,63 +17,9 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/crilog/logjournal"
+	"github.com/podstead/podstead/runtime/shim/output"
 )
-
-// logScheme marks an output that the shim writes to a log file.
-const logScheme = "podstead-log"
-
-// Stdin is what the shim does with the standard input of a container.
-type Stdin string
-
-// The kinds of standard input.
-const (
-	NoStdin   Stdin = ""     // the process reads EOF
-	OpenStdin Stdin = "open" // stays open over clients
-	OnceStdin Stdin = "once" // is closed at EOF of the input of the first client, unless it is a terminal
-)
-
-// LogURI returns the standard output of a container whose log the shim writes to path, an absolute path, in the format of package
-// crilog. It stands for all streams.
-func LogURI(path string, in Stdin, o crilog.Options) *url.URL {
-	u := &url.URL{Scheme: logScheme, Path: path}
-	q := url.Values{}
-	// A shim of an earlier version ignores what it does not know.
-	for name, value := range map[string]int64{"max": o.MaxBytes, "keep": int64(o.Keep), "lines": o.Rate.Lines, "bytes": o.Rate.Bytes} {
-		if value > 0 {
-			q.Set(name, strconv.FormatInt(value, 10))
-		}
-	}
-	if o.Compress {
-		q.Set("compress", "gzip")
-	}
-	if in != NoStdin {
-		q.Set("stdin", string(in))
-	}
-	u.RawQuery = q.Encode()
-	return u
-}
-
-// parseLogURI is the reverse of [LogURI]. It returns false for an output with another scheme.
-func parseLogURI(s string) (path string, in Stdin, o crilog.Options, ok bool, err error) {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != logScheme {
-		return "", "", o, false, nil // containerd validates other schemes
-	}
-	q := u.Query()
-	var keep int64
-	for name, value := range map[string]*int64{"max": &o.MaxBytes, "keep": &keep, "lines": &o.Rate.Lines, "bytes": &o.Rate.Bytes} {
-		if v := q.Get(name); v != "" {
-			if *value, err = strconv.ParseInt(v, 10, 64); err != nil {
-				return "", "", o, true, fmt.Errorf("log %s: %w", name, err)
-			}
-		}
-	}
-	o.Keep, o.Compress = int(keep), q.Get("compress") == "gzip"
-	if in = Stdin(q.Get("stdin")); in != NoStdin && in != OpenStdin && in != OnceStdin {
-		return "", "", o, true, fmt.Errorf("unknown standard input %q", in)
-	}
-	return u.Path, in, o, true, nil
-}
 
 // logs copies the output of one container to its log file and to the clients that are attached to it. Nil is a container without a log file.
 type logs struct {
@@ -90,7 +34,7 @@ type logs struct {
 // openLogs opens the log file and the standard input of a container that is about to be created. It replaces the URI in the request by the
 // FIFOs that the OCI runtime's side copies the container's pipes to and from.
 func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs, err error) {
-	path, in, o, ours, err := parseLogURI(r.Stdout)
+	o, ours, err := output.Parse(r.Stdout)
 	if !ours {
 		return nil, nil
 	}
@@ -103,7 +47,7 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs,
 		return nil, err
 	}
 	l := &logs{}
-	if l.writer, err = crilog.Open(path, o); err != nil {
+	if l.writer, err = crilog.Open(o.Log, o.Options); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -112,9 +56,12 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs,
 			l.drain(drainTimeout)
 		}
 	}()
-	if in != NoStdin {
+	if o.Journal != nil {
+		l.writer.CopyTo(logjournal.New(*o.Journal, ""))
+	}
+	if o.Stdin != output.NoStdin {
 		// Closing the standard input of a terminal would close the terminal.
-		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), in == OnceStdin && !r.Terminal, func() error { return t.closeIO(ctx, r.ID) })
+		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), o.Stdin == output.OnceStdin && !r.Terminal, func() error { return t.closeIO(ctx, r.ID) })
 		if err != nil {
 			return nil, err
 		}
@@ -148,10 +95,10 @@ func (l *logs) pump(ctx context.Context, bundle string, s crilog.Stream) (string
 		return "", errors.Join(err, r.Close())
 	}
 	l.held = append(l.held, w)
-	output := l.attached.Copy(r, string(s))
+	copied := l.attached.Copy(r, string(s))
 	l.pumps.Go(func() {
 		defer r.Close()
-		if err := l.writer.Copy(output, s); err != nil {
+		if err := l.writer.Copy(copied, s); err != nil {
 			log.G(ctx).WithError(err).WithField("fifo", path).Error("read container output")
 		}
 	})

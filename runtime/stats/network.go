@@ -30,7 +30,10 @@ func interfaces(path string) ([]Interface, error) {
 			continue
 		}
 		s := a.Statistics
-		list = append(list, Interface{a.Name, s.RxBytes, s.RxErrors, s.TxBytes, s.TxErrors})
+		list = append(list, Interface{
+			Name: a.Name, RxBytes: s.RxBytes, RxErrors: s.RxErrors, TxBytes: s.TxBytes, TxErrors: s.TxErrors,
+			RxPackets: s.RxPackets, RxDropped: s.RxDropped, TxPackets: s.TxPackets, TxDropped: s.TxDropped,
+		})
 	}
 	return list, nil
 }

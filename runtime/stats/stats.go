@@ -46,6 +46,9 @@ type Pod struct {
 	Containers map[string]Sample // of the running containers, by name
 	Network    *Network          // nil: it is not known, or that of the host
 	Disk       eviction.Disk
+	// Cgroup and Cgroups are the paths of the cgroups of the pod and of its running containers, by name. Only [Collector.Read] sets them.
+	Cgroup  string
+	Cgroups map[string]string
 }
 
 // Sample is the usage of a cgroup at a time.
@@ -64,8 +67,9 @@ type Network struct {
 
 // Interface is the traffic of an interface since it was created.
 type Interface struct {
-	Name                                 string
-	RxBytes, RxErrors, TxBytes, TxErrors uint64
+	Name                                       string
+	RxBytes, RxErrors, TxBytes, TxErrors       uint64
+	RxPackets, RxDropped, TxPackets, TxDropped uint64
 }
 
 // Disks measures the disk usage of pods.
@@ -98,6 +102,19 @@ func New(cgroups podcgroup.Groups, dirs layout.Dirs, disks Disks, log *slog.Logg
 // Collect measures pods, in the order of the targets. It takes at most a few seconds. A pod without an earlier sample in the last minutes
 // is read twice, since its CPU usage is the difference of two samples.
 func (c *Collector) Collect(ctx context.Context, targets []Target) []Pod {
+	pods := c.each(ctx, targets, c.read)
+	c.addRates(ctx, targets, pods)
+	return pods
+}
+
+// Read measures pods, in the order of the targets, for a client that computes rates itself: it reads each cgroup once. The disk usage is that
+// of an earlier measurement. If that is old, a new one begins and is for the next request. Read takes at most a few seconds.
+func (c *Collector) Read(ctx context.Context, targets []Target) []Pod {
+	return c.each(ctx, targets, c.readOnce)
+}
+
+// each measures the targets at the same time. Pods that are not measured in time have no figures.
+func (c *Collector) each(ctx context.Context, targets []Target, read func(context.Context, *Target) Pod) []Pod {
 	pods := make([]Pod, len(targets))
 	for i := range targets {
 		pods[i].UID = targets[i].UID
@@ -110,7 +127,7 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []Pod {
 	}
 	results := make(chan result, len(targets))
 	for i := range targets {
-		go func() { results <- result{i, c.read(limited, &targets[i])} }()
+		go func() { results <- result{i, read(limited, &targets[i])} }()
 	}
 	for missing := len(targets); missing > 0; missing-- {
 		select {
@@ -120,8 +137,21 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []Pod {
 			missing = 0 // these pods have no figures
 		}
 	}
-	c.addRates(ctx, targets, pods)
 	return pods
+}
+
+// readOnce measures a pod for [Collector.Read].
+func (c *Collector) readOnce(ctx context.Context, t *Target) Pod {
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	p := c.readWith(ctx, t, c.disks.Disk(done, t.UID, t.Pod), func(path string) Sample { return Sample{Usage: c.usage(path), At: time.Now()} })
+	if p.Containers != nil {
+		p.Cgroup, p.Cgroups = c.cgroups.Pod(t.UID), map[string]string{}
+		for name := range p.Containers {
+			p.Cgroups[name] = c.cgroups.Container(t.UID, t.Containers[name])
+		}
+	}
+	return p
 }
 
 // read measures a pod.
@@ -129,6 +159,11 @@ func (c *Collector) read(ctx context.Context, t *Target) Pod {
 	waiting, cancel := context.WithTimeout(ctx, diskTimeout)
 	disk := c.disks.Disk(waiting, t.UID, t.Pod)
 	cancel()
+	return c.readWith(ctx, t, disk, c.sample)
+}
+
+// readWith measures a pod whose disk usage is known.
+func (c *Collector) readWith(ctx context.Context, t *Target, disk eviction.Disk, sample func(path string) Sample) Pod {
 	p := Pod{UID: t.UID, Disk: disk}
 	if layout.CheckUID(t.UID) != nil || c.reading.Acquire(ctx, 1) != nil {
 		return p
@@ -139,10 +174,10 @@ func (c *Collector) read(ctx context.Context, t *Target) Pod {
 		if len(t.Containers) == 0 {
 			return f, nil
 		}
-		f.Sample = c.sample(c.cgroups.Pod(t.UID))
+		f.Sample = sample(c.cgroups.Pod(t.UID))
 		f.Containers = map[string]Sample{}
 		for name, id := range t.Containers {
-			f.Containers[name] = c.sample(c.cgroups.Container(t.UID, id))
+			f.Containers[name] = sample(c.cgroups.Container(t.UID, id))
 		}
 		f.Network = c.network(t)
 		return f, nil

@@ -199,3 +199,31 @@ func TestInterfacesOfMissingNamespace(t *testing.T) {
 		}
 	}
 }
+
+// TestRead: each cgroup is read once, without waiting for a rate or for the disk.
+func TestRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hangs["/pods/hangs"] = time.Hour
+		started := time.Now()
+		pods := w.Read(t.Context(), []Target{target("u"), target("slow"), {UID: "finished", Pod: &spec.Pod{}}})
+		if took := time.Since(started); took != 0 || w.reads != 4 {
+			t.Errorf("took %v, %d reads, want 4", took, w.reads)
+		}
+		for _, p := range pods[:2] {
+			if p.CPU == nil || p.NanoCores != nil || p.Containers["app"].CPU == nil || p.Network == nil || p.Cgroup != "/pods/"+p.UID || p.Cgroups["app"] != "/pods/"+p.UID+"/id" {
+				t.Errorf("%+v", p)
+			}
+		}
+		if p := pods[2]; p.CPU != nil || p.Cgroup != "" {
+			t.Errorf("finished pod: %+v", p)
+		}
+		if len(w.samples.last) != 0 {
+			t.Errorf("%d samples are kept", len(w.samples.last))
+		}
+		if hangs := w.Read(t.Context(), []Target{target("hangs"), target("u")}); hangs[0].CPU != nil || hangs[1].CPU == nil || time.Since(started) > diskTimeout+readTimeout {
+			t.Errorf("a pod that hangs: %+v after %v", hangs, time.Since(started))
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}

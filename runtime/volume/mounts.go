@@ -33,6 +33,8 @@ type Request struct {
 	// UserNamespace is the path of the container's user namespace, or "" for that of the host. Volumes are mounted
 	// id-mapped, so that files of root belong to root of that namespace. The file system must support id-mapped mounts.
 	UserNamespace string
+	// Existing requires that the directories of host paths and subPaths exist. Otherwise they are created.
+	Existing bool
 }
 
 // Mounts returns the OCI mounts for the volumes of a container run, in the order of its volumeMounts. The volumes must be
@@ -106,7 +108,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	}
 	switch {
 	case sub != "":
-		if err := pinBelow(fd, sub, target, v.Image != nil, m, users); err != nil {
+		if err := pinBelow(fd, sub, target, v.Image != nil || r.Existing, m, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
 				m.Name, r.Container.Name, err)
 		}
@@ -148,7 +150,12 @@ func (s *Set) checkBindable(fd int, source string) error {
 // open opens a volume with O_PATH. It also returns the path on the host.
 func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int, err error) {
 	if v.HostPath != nil && s.confined() {
-		if fd, err = s.openAllowed(v.HostPath); err != nil {
+		if r.Existing {
+			fd, err = s.openBelowAllowed(filepath.Clean(v.HostPath.Path))
+		} else {
+			fd, err = s.openAllowed(v.HostPath)
+		}
+		if err != nil {
 			return "", -1, err
 		}
 		if source, err = os.Readlink(tree.FdPath(fd)); err != nil {
@@ -170,7 +177,7 @@ func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int
 func (s *Set) source(uid string, v *spec.Volume, r Request) (string, error) {
 	switch {
 	case v.HostPath != nil:
-		if v.HostPath.Type == spec.HostPathUnset { // may have been deleted since; containerd creates it for each container
+		if v.HostPath.Type == spec.HostPathUnset && !r.Existing { // may have been deleted since; containerd creates it for each container
 			if err := checkHostPath(v.HostPath); err != nil {
 				return "", err
 			}

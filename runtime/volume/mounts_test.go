@@ -2,6 +2,8 @@ package volume
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -144,5 +146,36 @@ func TestMounts(t *testing.T) {
 	filetest.WantError(t, err, `volume "image": image "tools" is not mounted`)
 	if err := errors.Join(s.Release(t.Context(), pod.UID, "run"), s.Release(t.Context(), pod.UID, "never")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMountsExisting: with Existing, no directory of the host and no subPath is created, whether host paths are confined or not.
+func TestMountsExisting(t *testing.T) {
+	host := t.TempDir()
+	for _, allowed := range [][]string{nil, {host}} {
+		s := newSet(t, nil)
+		s.opts.HostPaths = allowed
+		pod := podOf(
+			spec.Volume{Name: "disk", EmptyDir: &spec.EmptyDirVolume{}},
+			spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: filepath.Join(host, "none", "deep")}},
+		)
+		if err := s.Prepare(t.Context(), pod); err != nil { // creates both
+			t.Fatal(err)
+		}
+		if err := tree.Remove(t.Context(), filepath.Join(host, "none")); err != nil {
+			t.Fatal(err)
+		}
+		for _, mount := range []spec.VolumeMount{{Name: "host", MountPath: "/a"}, {Name: "disk", MountPath: "/a", SubPath: "none"}} {
+			request := Request{Run: "run", Existing: true, Container: &spec.Container{
+				Name: "app", VolumeMounts: []spec.VolumeMount{mount}, SecurityContext: &spec.SecurityContext{Privileged: new(true)},
+			}}
+			_, err := s.Mounts(t.Context(), pod, request)
+			filetest.WantError(t, err, "no such file or directory")
+		}
+		for _, path := range []string{filepath.Join(host, "none"), filepath.Join(s.path(pod.UID, &pod.Spec.Volumes[0]), "none")} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("allowed %q: %s was created: %v", allowed, path, err)
+			}
+		}
 	}
 }

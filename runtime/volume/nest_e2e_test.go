@@ -217,7 +217,7 @@ func flagsOf(t *testing.T, path string) string {
 	for name, flag := range map[string]int64{
 		"nodev": unix.ST_NODEV, "noexec": unix.ST_NOEXEC, "nosuid": unix.ST_NOSUID, "nosymfollow": 0x2000, "ro": unix.ST_RDONLY,
 	} {
-		if has.Flags&flag != 0 {
+		if int64(has.Flags)&flag != 0 { //nolint:unconvert // the type depends on the architecture
 			names = append(names, name)
 		}
 	}

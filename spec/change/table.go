@@ -49,7 +49,10 @@ var rows = []Row{
 	{Field: "volumes[].image.pullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
 	{Field: "imageArchives", Effect: ReplacePod, Why: "The names of images depend on the archives of the pod."},
 	{Field: "waitFor", Effect: NextRound, Why: "Used when the pod starts."},
+	{Field: "systemd", Effect: InPlace, Why: "Used at boot, and after systemctl daemon-reload."},
 	{Field: "update", Effect: InPlace, Why: "Used when the pod file changes."},
+	{Field: "onUnhealthy", Effect: InPlace, Why: "The steps start again at the first one."},
+	{Field: "unhealthyAfterSeconds", Effect: InPlace, Why: "The steps start again at the first one."},
 	{
 		Field: "configMaps", Effect: InPlace, Why: "Volumes follow.",
 		Larger: RestartContainer, If: "A container has the key in its environment, or mounts it with a `subPath`.",

@@ -12,7 +12,7 @@ type cause struct {
 }
 
 // startsOver has the kinds that everything after them follows from, in all containers.
-var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodStartRequested: true, event.PodRestartRequested: true}
+var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodEscalated: true, event.PodStartRequested: true, event.PodRestartRequested: true}
 
 // noCause has the kinds that nothing follows from. The next event has the same cause as they have.
 var noCause = map[event.Kind]bool{

@@ -104,11 +104,24 @@ func (e Emission) Action(a lifecycle.Action) {
 		e.emitBecause(e.causes.ofContainer(a.By.Container), event.PodRestarting, "", event.Fields{
 			"container": a.By.Container, "code": strconv.Itoa(e.newest(a.By.Container).Exit.Code),
 		})
+	case lifecycle.Escalate:
+		e.escalated(a)
+	case lifecycle.RebootHost:
+		if e.facts.Escalation.Reboot.Requested.IsZero() { // it is repeated
+			e.emitBecause(e.causes.latest(), event.RebootRequested, "", event.Fields{"duration": a.Unready.Round(time.Millisecond).String()})
+		}
 	case lifecycle.StartWait:
 		e.Emit(event.PodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})
 	case lifecycle.FailPod:
 		e.Emit(event.PodDeadlineExceeded, "", nil)
 	}
+}
+
+// escalated emits that a step is taken because the pod stays unready.
+func (e Emission) escalated(a lifecycle.Escalate) {
+	e.emitBecause(e.causes.latest(), event.PodEscalated, "", event.Fields{
+		"duration": a.Unready.Round(time.Millisecond).String(), "step": a.Step.String(), "by": lifecycle.EscalationBy,
+	})
 }
 
 // killed emits that a container is killed, and the grace period that it exceeded, if it had one.
@@ -203,6 +216,14 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.PodEvicted:
 		if before.Stop.Requested.IsZero() {
 			e.Emit(event.PodEvicted, "", event.Fields{"error": ev.Message})
+		}
+	case lifecycle.HostShutdown:
+		if before.Stop.Requested.IsZero() {
+			e.Emit(event.NodeShutdown, "", event.Fields{"grace": ev.Grace.Round(time.Millisecond).String(), "by": lifecycle.ByShutdown})
+		}
+	case lifecycle.ShutdownEnded:
+		if before.Restart != e.facts.Restart {
+			e.Emit(event.PodStartRequested, "", event.Fields{"by": lifecycle.ByStart})
 		}
 	case lifecycle.ConditionMet:
 		if e.facts.Wait.Conditions[ev.Condition].Met != before.Wait.Conditions[ev.Condition].Met {

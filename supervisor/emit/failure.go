@@ -43,6 +43,14 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 		e.Emit(event.RemovalFailed, a.Container, event.Fields{"what": "an exited container", "error": ev.Failure.Message})
 	case lifecycle.CollectPod:
 		e.Emit(event.RemovalFailed, "", event.Fields{"what": "what the finished pod has left", "error": ev.Failure.Message})
+	case lifecycle.RebootHost:
+		kind := event.RebootFailed
+		if ev.Failure.Reason == lifecycle.ReasonRebootHeldBack {
+			kind = event.RebootHeldBack
+		}
+		if before.Escalation.Reboot.Message != ev.Failure.Message { // it is repeated
+			e.Emit(kind, "", why)
+		}
 	case lifecycle.RemovePod:
 		e.Emit(event.RemovalFailed, "", event.Fields{"what": "the pod", "error": ev.Failure.Message})
 	}

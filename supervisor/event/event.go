@@ -73,6 +73,7 @@ const (
 	SandboxChanged           Kind = "SandboxChanged"
 	VolumeFailed             Kind = "VolumeFailed"
 	PodEvicted               Kind = "PodEvicted"
+	NodeShutdown             Kind = "NodeShutdown"
 	RemovalFailed            Kind = "RemovalFailed"
 	ImageImporting           Kind = "ImageImporting"
 	ImagePulling             Kind = "ImagePulling"
@@ -105,6 +106,10 @@ const (
 	SignalFailed             Kind = "SignalFailed"
 	EngineUnavailable        Kind = "EngineUnavailable"
 	PodRestarting            Kind = "PodRestarting"
+	PodEscalated             Kind = "PodEscalated"
+	RebootRequested          Kind = "RebootRequested"
+	RebootHeldBack           Kind = "RebootHeldBack"
+	RebootFailed             Kind = "RebootFailed"
 	PodDeadlineExceeded      Kind = "PodDeadlineExceeded"
 	PodStopping              Kind = "PodStopping"
 	PodStartRequested        Kind = "PodStartRequested"
@@ -148,6 +153,7 @@ const (
 	ImageGCFailed            Kind = "ImageGCFailed"
 	FreeDiskSpaceFailed      Kind = "FreeDiskSpaceFailed"
 	DiskSpaceAvailable       Kind = "DiskSpaceAvailable"
+	LogsRemoved              Kind = "LogsRemoved"
 )
 
 // Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
@@ -216,12 +222,17 @@ func lives() []Entry {
 	}
 }
 
-// requests are the entries of requests to restart pods and to change their definitions, and of limits of finished pods.
+// requests are the entries of the shutdown of the host, of requests to restart pods and to change their definitions, and of limits of finished pods.
 func requests() []Entry {
 	return []Entry{
+		{NodeShutdown, "NodeShutdown", Normal, "Stopping pod, grace period {grace}, because of {by}", []string{"grace", "by"}, nil, true},
 		{PodStartRequested, "StartRequested", Normal, "Starting pod, requested by {by}", []string{"by"}, nil, true},
 		{PodRestartRequested, "RestartRequested", Normal, "Restarting pod, requested by {by}", []string{"by"}, nil, true},
 		{RestartRequested, "RestartRequested", Normal, "Restarting container {container}, requested by {by}", []string{"container", "by"}, nil, true},
+		{PodEscalated, "UnreadyTooLong", Warning, "Pod was not ready for {duration}, next step: {step}", []string{"duration", "step"}, []string{"by"}, true},
+		{RebootRequested, "RebootRequested", Warning, "Pod was not ready for {duration}, requesting a reboot of the host", []string{"duration"}, nil, true},
+		{RebootHeldBack, "RebootHeldBack", Warning, "The host is not rebooted: {error}", []string{"error"}, nil, true},
+		{RebootFailed, "FailedReboot", Warning, "Failed to reboot the host: {error}", []string{"error"}, nil, true},
 		{PodCollected, "Collected", Normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil, nil, true},
 		{DefinitionChanged, "DefinitionChanged", Normal, "Pod definition changed: {changes}", []string{"changes"}, []string{"by"}, true},
 		{ContainerChanged, "Killing", Normal, "Container {container} definition changed, will be restarted", []string{"container"}, []string{"grace", "changes"}, true},
@@ -258,6 +269,7 @@ func troubles() []Entry {
 		{ImageGCFailed, "ImageGCFailed", Warning, "Image garbage collection failed: {error}", []string{"error"}, nil, true},
 		{FreeDiskSpaceFailed, "FreeDiskSpaceFailed", Warning, "Failed to garbage collect required amount of images. {usage}. {kept}", []string{"usage", "kept"}, []string{"bytes"}, true},
 		{DiskSpaceAvailable, "DiskSpaceAvailable", Normal, "Disk usage is below the threshold of image garbage collection again: {usage}", []string{"usage"}, nil, true},
+		{LogsRemoved, "LogsRemoved", Warning, "Removed {files} of the log of container {container} ({size}): the logs of all containers exceed {limit}", []string{"files", "container", "size", "limit"}, []string{"bytes"}, false}, // repeated
 		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
 	}
 }

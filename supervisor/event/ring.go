@@ -148,26 +148,36 @@ func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed u
 
 // Log writes every event of this run to the log until ctx ends, and then the remaining ones.
 func (r *Ring) Log(ctx context.Context, log *slog.Logger) {
-	for seq := uint64(0); ; {
-		events, missed, err := r.Follow(ctx, seq)
-		if err != nil {
-			events, missed = r.Since(seq)
+	missed := func(n uint64) {
+		log.LogAttrs(ctx, slog.LevelWarn, "events were dropped before they could be logged", slog.Uint64("missed", n))
+	}
+	r.Each(ctx, missed, func(e *Event) {
+		level := slog.LevelInfo
+		if e.Level == Warning {
+			level = slog.LevelWarn
 		}
-		if missed > 0 {
-			log.LogAttrs(ctx, slog.LevelWarn, "events were dropped before they could be logged", slog.Uint64("missed", missed))
+		log.LogAttrs(ctx, level, e.Message, //nolint:sloglint // the table of events holds the constants
+			slog.String("pod", e.Pod), slog.String("container", e.Container), slog.Int("attempt", e.Attempt),
+			slog.String("reason", e.Reason), slog.Uint64("seq", e.Seq), slog.Uint64("cause", e.Cause))
+	})
+}
+
+// Each calls a function for every event of this run until ctx ends, and then for the remaining ones. It calls missed for events that left the
+// ring before.
+func (r *Ring) Each(ctx context.Context, missed func(uint64), call func(*Event)) {
+	for seq := uint64(0); ; {
+		events, n, err := r.Follow(ctx, seq)
+		if err != nil {
+			events, n = r.Since(seq)
+		}
+		if n > 0 {
+			missed(n)
 		}
 		restored := r.Restored()
-		for _, e := range events {
-			if seq = e.Seq; seq <= restored {
-				continue // logged by an earlier run
+		for i := range events {
+			if seq = events[i].Seq; seq > restored { // otherwise an earlier run had it
+				call(&events[i])
 			}
-			level := slog.LevelInfo
-			if e.Level == Warning {
-				level = slog.LevelWarn
-			}
-			log.LogAttrs(ctx, level, e.Message, //nolint:sloglint // the table of events holds the constants
-				slog.String("pod", e.Pod), slog.String("container", e.Container), slog.Int("attempt", e.Attempt),
-				slog.String("reason", e.Reason), slog.Uint64("seq", e.Seq), slog.Uint64("cause", e.Cause))
 		}
 		if err != nil {
 			return

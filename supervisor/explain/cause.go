@@ -41,7 +41,7 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 		}
 	case event.PodStopping:
 		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
-	case event.PodStartRequested, event.PodRestartRequested, event.RestartRequested:
+	case event.PodStartRequested, event.PodRestartRequested, event.RestartRequested, event.PodEscalated:
 		c.By = e.Fields["by"]
 	case event.ContainerChanged:
 		c.Message = e.Fields["changes"]
@@ -66,6 +66,7 @@ var causeKinds = map[event.Kind]CauseKind{
 	event.ContainerKilled:          Killed,
 	event.PodStartRequested:        StartRequested,
 	event.PodRestartRequested:      RestartRequested,
+	event.PodEscalated:             RestartRequested,
 	event.RestartRequested:         RestartRequested,
 	event.ContainerChanged:         DefinitionChanged,
 	event.ContainerDropped:         ContainerRemoved,
@@ -77,6 +78,7 @@ var causeKinds = map[event.Kind]CauseKind{
 	event.HostRebooted:             HostRebooted,
 	event.PodRestarting:            RestartAll,
 	event.PodEvicted:               Evicted,
+	event.NodeShutdown:             StopRequested,
 	event.PodDeadlineExceeded:      DeadlineExceeded,
 }
 

@@ -227,6 +227,8 @@ type Explanation struct {
 
 	// File is why the pod does not have the definition of its file in the pods directory; empty: it has, or there is no file.
 	File string `json:"file,omitempty"`
+	// Escalation is what was done, and what is next, because the pod stays unready; empty: nothing.
+	Escalation string `json:"escalation,omitempty"`
 	// NotDurable is why the newest state of the pod is not saved; empty: it is.
 	NotDurable string `json:"notDurable,omitempty"`
 }

@@ -35,6 +35,7 @@ func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant)
 	}
 	b.setPodState(&e)
 	b.setNotDurable(&e)
+	b.setEscalation(&e)
 	if e.Cause == nil {
 		return e
 	}
@@ -95,7 +96,7 @@ func (b *builder) setDeletedCause(e *Explanation) {
 			e.Cause = b.causeOf(ev, "", time.Time{})
 		case event.PodFailed:
 			failed = e.StopBy == ""
-		case event.PodStopping:
+		case event.PodStopping, event.NodeShutdown:
 			e.StopBy = ev.Fields["by"]
 		}
 	}
@@ -222,6 +223,15 @@ func (b *builder) setNotDurable(e *Explanation) {
 	for _, c := range b.snapshot.Status.Conditions {
 		if c.Type == supervisor.StateNotDurable {
 			e.NotDurable, e.Healthy = c.Message, false
+		}
+	}
+}
+
+// setEscalation sets what was done because the pod stays unready.
+func (b *builder) setEscalation(e *Explanation) {
+	for _, c := range b.snapshot.Status.Conditions {
+		if c.Type == lifecycle.PodUnhealthy {
+			e.Escalation = c.Message
 		}
 	}
 }

@@ -48,6 +48,7 @@ var onAll = map[event.Kind]bool{
 	event.HostRebooted:        false,
 	event.SandboxChanged:      false,
 	event.PodRestarting:       false,
+	event.PodEscalated:        false,
 	event.PodStopping:         false,
 	event.PodStartRequested:   false,
 	event.PodRestartRequested: false,
@@ -71,6 +72,10 @@ var onPod = map[event.Kind]bool{
 	event.SandboxChanged:      true,
 	event.VolumeFailed:        true,
 	event.PodRestarting:       true,
+	event.PodEscalated:        true,
+	event.RebootRequested:     true,
+	event.RebootHeldBack:      true,
+	event.RebootFailed:        true,
 	event.PodStopping:         true,
 	event.PodStartRequested:   true,
 	event.PodRestartRequested: true,
@@ -80,6 +85,7 @@ var onPod = map[event.Kind]bool{
 	event.RollbackCompleted:   true,
 	event.RolloutUndone:       true,
 	event.PodEvicted:          true,
+	event.NodeShutdown:        true,
 	event.PodDeadlineExceeded: true,
 	event.PodSucceeded:        true,
 	event.PodFailed:           true,
@@ -97,13 +103,13 @@ var onPod = map[event.Kind]bool{
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.
-var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodStartRequested: true, event.PodRestartRequested: true}
+var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodEscalated: true, event.PodStartRequested: true, event.PodRestartRequested: true}
 
 // startsPod are the kinds of events by which a pod that was stopped runs again.
 var startsPod = map[event.Kind]bool{event.PodStartRequested: true, event.PodRestartRequested: true}
 
 // endsPod are the kinds of events after which no container of a pod is started.
-var endsPod = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.PodDeadlineExceeded: true}
+var endsPod = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.NodeShutdown: true, event.PodDeadlineExceeded: true}
 
 // timeline is a list of events in which equal ones in a row are one entry.
 type timeline []row

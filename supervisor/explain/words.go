@@ -206,3 +206,11 @@ func (w *writer) notDurable() string {
 	}
 	return " Its state could not be saved, after a restart of the daemon an older state would be used: " + sentence(w.e.NotDurable)
 }
+
+// escalation is what was done because the pod stays unready, as further sentences.
+func (w *writer) escalation() string {
+	if w.e.Escalation == "" {
+		return ""
+	}
+	return " It is restarted while it stays unready (onUnhealthy), " + sentence(w.e.Escalation)
+}

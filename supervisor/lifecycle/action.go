@@ -310,7 +310,8 @@ func RefOf(a Action) Ref {
 // and no outcome event.
 func RecordOnly(a Action) bool {
 	switch a.(type) {
-	case StartRound, StartAgain, FailPod, WaitForTurn, ForgetContainer, StartWait:
+	case StartRound, StartAgain, FailPod, WaitForTurn, ForgetContainer, StartWait,
+		CountUnready, PauseUnready, EndEscalation, Escalate, RestartUnhealthy:
 		return true
 	}
 	return false

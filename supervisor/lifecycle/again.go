@@ -20,7 +20,7 @@ func (e RestartRequested) apply(f *Facts) {
 	if f.Stop.Delete || f.Restart.pending() {
 		return
 	}
-	f.Stop = Stop{}
+	f.Stop, f.Escalation = Stop{}, Escalation{}
 	f.Restart = Restart{Requested: e.At, By: e.By}
 }
 

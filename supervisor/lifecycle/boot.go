@@ -30,6 +30,7 @@ func (e Booted) apply(f *Facts) {
 		f.Containers[name] = c
 	}
 	f.Wait = Wait{N: f.Wait.N} // the conditions are checked again
+	f.Escalation = Escalation{}
 	if f.Sandbox.mayExist() {
 		set(&f.Sandbox.Lost, e.At)
 		f.Sandbox.Message = "the host was rebooted"
@@ -73,6 +74,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	} {
 		move(t)
 	}
+	f.Escalation.rebase(move)
 	f.Wait.Conditions = maps.Clone(f.Wait.Conditions)
 	for name, c := range f.Wait.Conditions {
 		move(&c.Met)

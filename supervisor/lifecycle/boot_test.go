@@ -77,8 +77,8 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 	facts := everyInstant(t, old)
 	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
 	visitInstants(got, func(path string, i lifecycle.Instant) {
-		if strings.HasPrefix(path, "facts.Wait.") && i.IsZero() {
-			return // the pod waits again
+		if (strings.HasPrefix(path, "facts.Wait.") || strings.HasPrefix(path, "facts.Escalation.")) && i.IsZero() {
+			return // the pod waits again, and its escalation starts again
 		}
 		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
 			t.Errorf("%s is %v", path, i)
@@ -121,6 +121,9 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 		Wait:     lifecycle.Wait{N: 1, Since: old, Ended: old, Conditions: map[string]lifecycle.WaitedFor{"path:/a": {Met: old}}},
 		Accepted: old, Removal: removal, Collection: lifecycle.Collection{Requested: old, Removal: removal}, Stop: lifecycle.Stop{Requested: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Requested: old, Ready: old, Lost: old, Failed: old, Removal: removal},
+		Escalation: lifecycle.Escalation{
+			Since: old, Ready: old, Gap: old, At: old, Reboot: lifecycle.HostReboot{Requested: old, Accepted: old, Failed: old},
+		},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
 			Pull: lifecycle.Pull{Requested: old, Cancelled: old, Done: old, Failed: old, Checked: old, Retry: old},

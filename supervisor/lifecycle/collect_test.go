@@ -31,6 +31,9 @@ func TestDecideCollection(t *testing.T) {
 			past: history{succeeded, failing(collect, oops), restartRequested, stopped(time.Second)}, now: 200,
 		},
 	}.check(t)
+	if !fold(history{succeeded, collect, podCollected}).Collected() || fold(history{succeeded, collect}).Collected() {
+		t.Error("the pod is collected when the collection is complete, and not before")
+	}
 	f := fold(history{succeeded, collect, podCollected, restartRequested, lifecycle.StartAgain{Round: 2}, startSandbox2})
 	if f.Collected() || !f.Collection.Requested.IsZero() {
 		t.Errorf("collection of a pod that was started again: %+v", f.Collection)

@@ -77,6 +77,8 @@ const (
 	DisruptionTarget ConditionType = "DisruptionTarget"
 	// PodWaitedFor is present if the pod waits for conditions before it starts. It is True when they were met.
 	PodWaitedFor ConditionType = "WaitedFor"
+	// PodUnhealthy is present if the pod has spec.Pod.OnUnhealthy. It is True after the first step for a pod that stays unready.
+	PodUnhealthy ConditionType = "Unhealthy"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 )
@@ -112,10 +114,13 @@ func (v *view) conditions(s *Status) []Condition {
 	if len(v.pod.WaitFor) > 0 {
 		list = append(list, v.waitedCondition())
 	}
+	if LastStep(v.pod) != StepNone {
+		list = append(list, v.escalationCondition())
+	}
 	if hasRestartAllRule(v.pod) {
 		list = append(list, v.restartingCondition(s))
 	}
-	if s.Phase == PhaseFailed && v.facts.Stop.Reason == ReasonEvicted {
+	if s.Phase == PhaseFailed && (v.facts.Stop.Reason == ReasonEvicted || v.facts.Stop.Reason == ReasonTerminated) {
 		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, v.facts.Stop.Message))
 	}
 	for _, t := range slices.Sorted(maps.Keys(v.facts.Conditions)) {

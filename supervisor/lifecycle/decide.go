@@ -42,6 +42,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 			p.appContainers()
 		}
 	}
+	p.escalate()
 	p.probes()
 	if !f.EngineUnavailable.IsZero() && !f.phaseUnknown(now) && !f.Idle() {
 		p.due(f.EngineUnavailable.Add(unavailableLimit + 1)) // wake up when the phase becomes Unknown

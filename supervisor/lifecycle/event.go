@@ -178,7 +178,7 @@ func (e StopRequested) apply(f *Facts) {
 	f.Stop.ByUser = true
 	f.Stop.Force = f.Stop.Force || e.Grace.Force
 	f.Stop.Delete = f.Stop.Delete || e.Delete
-	f.Restart = Restart{}
+	f.Restart, f.Escalation = Restart{}, Escalation{}
 }
 
 // PodEvicted reports that the pod exceeded a limit and must terminate as Failed (the kubelet's local eviction).
@@ -192,7 +192,7 @@ func (e PodEvicted) apply(f *Facts) {
 		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
 	}
 	f.Stop.within(evictionGrace, "the supervisor", e.At)
-	f.Restart = Restart{}
+	f.Restart, f.Escalation = Restart{}, Escalation{}
 }
 
 // within sets the deadline of the stop. It can shorten an earlier deadline, never extend it.

@@ -29,6 +29,7 @@ type Facts struct {
 	Forgotten         int                  `json:"forgotten,omitempty"`        // the highest attempt number of a container that was removed
 	Wait              Wait                 `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
 	Collection        Collection           `json:"collection,omitzero"`        // of what is left, after the pod has finished
+	Escalation        Escalation           `json:"escalation,omitzero"`        // while the pod stays unready
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 }

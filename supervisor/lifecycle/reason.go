@@ -51,12 +51,24 @@ const (
 	ReasonAllContainersRestarting Reason = "RestartAllContainersStarted"
 )
 
+// Reasons of the condition Unhealthy.
+const (
+	ReasonContainersRestarted Reason = "ContainersRestarted"
+	ReasonSandboxReplaced     Reason = "SandboxReplaced"
+	ReasonHostRebootRequested Reason = "RebootRequested"
+	// ReasonRebootHeldBack means that the limit of reboots holds back a reboot of the host.
+	ReasonRebootHeldBack Reason = "RebootHeldBack"
+	// ReasonRebootFailed means that the host could not be asked to reboot.
+	ReasonRebootFailed Reason = "FailedReboot"
+)
+
 // Reasons of the pod's phase.
 const (
 	ReasonWaitingFor        Reason = "WaitingFor" // the pod waits for conditions before it starts
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
 	ReasonEvicted           Reason = "Evicted"     // it exceeded a limit
+	ReasonTerminated        Reason = "Terminated"  // the host was shut down
 	ReasonNewerState        Reason = "NewerState"  // a later version of Podstead has written its state file
 	ReasonQuarantined       Reason = "Quarantined" // the daemon crashed while it handled the pod, and would again
 	ReasonSuspected         Reason = "Suspected"   // the daemon crashed while it handled the pod and others

@@ -8,7 +8,8 @@ import (
 )
 
 // Unresolved returns the actions that were issued and have no outcome, in a fixed order. After a crash of the supervisor each of
-// them may have happened or not, so each is carried out again. The deadlines of stop signals and SIGKILL are unchanged. This
+// them may have happened or not, so each is carried out again, except for [RebootHost], which the supervisor records as failed: the pod
+// may be ready by then. The deadlines of stop signals and SIGKILL are unchanged. This
 // implements the recovery table of docs/design/recovery.md.
 func (f Facts) Unresolved() []Action {
 	var todo []Action
@@ -51,6 +52,9 @@ func (f Facts) Unresolved() []Action {
 	}
 	if f.Collection.Removal.pending() {
 		todo = append(todo, CollectPod{})
+	}
+	if f.Escalation.Reboot.pending() {
+		todo = append(todo, RebootHost{})
 	}
 	if f.Removal.pending() {
 		todo = append(todo, RemovePod{})

@@ -48,7 +48,7 @@ func (e DefinitionChanged) Fits(f Facts) bool {
 }
 
 func (e DefinitionChanged) apply(f *Facts) {
-	f.Outgoing = slices.Clone(f.Outgoing)
+	f.Outgoing, f.Escalation = slices.Clone(f.Outgoing), Escalation{}
 	for c := range containersOf(e.From) {
 		switch {
 		case e.To.Container(c.Name) == nil:

@@ -147,6 +147,11 @@ func drawPod(t *rapid.T) *spec.Pod {
 	if rapid.Bool().Draw(t, "waitFor") {
 		pod.WaitFor = waitConditions[:rapid.IntRange(1, len(waitConditions)).Draw(t, "conditions")]
 	}
+	if rapid.IntRange(0, 3).Draw(t, "unhealthy") == 0 {
+		pod.OnUnhealthy = rapid.SampledFrom([]spec.UnhealthyStep{spec.UnhealthyRestart, spec.UnhealthyReplace, spec.UnhealthyReboot}).Draw(t, "onUnhealthy")
+		// Longer than a start until the first success of a probe: a shorter one restarts the pod forever.
+		pod.UnhealthyAfterSeconds = spec.Seconds(rapid.IntRange(120, 300).Draw(t, "unhealthyAfterSeconds"))
+	}
 	if rapid.IntRange(0, 5).Draw(t, "deadline") == 0 {
 		limit := spec.Seconds(rapid.IntRange(1, 300).Draw(t, "activeDeadlineSeconds"))
 		pod.ActiveDeadlineSeconds = &limit

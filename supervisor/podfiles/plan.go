@@ -132,6 +132,8 @@ func (w *world) plan() result {
 			f.Reason, f.Refused = ReasonInvalidFile, c.err
 		case c.pod == nil:
 			f.Reason = ReasonInvalidFile
+		case c.pod.Systemd != nil:
+			f.Refused = &pending{text: "started by podstead@" + c.pod.Name + ".service"}
 		case len(same) > 1:
 			f.Reason, f.Refused = ReasonRejected, conflict(f.Pod, same)
 		default:

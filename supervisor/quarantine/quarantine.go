@@ -5,6 +5,9 @@
 // A daemon that was killed or stopped has not crashed, and accuses no pod either. After a crash, all pods that were being handled are
 // suspects. The next daemon handles suspects one after the other. A suspect is quarantined if it is the only one being handled in a second
 // crash within an hour.
+//
+// Entries of daemons of another version, and what they were handling, do not count: a defect of a new version must not keep pods from the previous one, and an upgrade
+// that repairs the defect releases them.
 package quarantine
 
 import (
@@ -36,16 +39,20 @@ var Format = format.Format{Version: 1, Unversioned: true}
 // Entry is a suspect, or a pod in quarantine.
 type Entry struct {
 	UID     string    `json:"uid"`
-	Crashes int       `json:"crashes"`        // in which the pod was being handled
-	Cause   string    `json:"cause"`          // of the last one
-	At      time.Time `json:"at"`             // of the daemon that noticed it
-	Held    bool      `json:"held,omitempty"` // in quarantine
-	New     bool      `json:"-"`              // since this start of the daemon
-	Pod     string    `json:"pod"`            // its name
+	Crashes int       `json:"crashes"`          // in which the pod was being handled
+	Cause   string    `json:"cause"`            // of the last one
+	At      time.Time `json:"at"`               // of the daemon that noticed it
+	Daemon  string    `json:"daemon,omitempty"` // its version
+	Held    bool      `json:"held,omitempty"`   // in quarantine
+	New     bool      `json:"-"`                // since this start of the daemon
+	Pod     string    `json:"pod"`              // its name
 }
 
 // Dir keeps suspects in files. Its methods are safe for concurrent use. A nil Dir keeps nothing.
 type Dir struct {
+	// Version is that of this daemon. It must not change after Judge.
+	Version string
+
 	suspects, handling string
 
 	mu     sync.Mutex
@@ -71,20 +78,27 @@ func (d *Dir) Judge(cause string, now time.Time) (map[string]Entry, error) {
 		return nil, nil
 	}
 	entries, err := d.load()
+	for uid, e := range entries {
+		if e.Daemon != d.Version {
+			delete(entries, uid)
+			err = errors.Join(err, d.Forget(uid))
+		}
+	}
 	handled, listErr := os.ReadDir(d.handling)
 	err = errors.Join(err, listErr)
 	var accused []string
 	for _, f := range handled {
-		name, readErr := os.ReadFile(filepath.Join(d.handling, f.Name()))
+		text, readErr := os.ReadFile(filepath.Join(d.handling, f.Name()))
 		err = errors.Join(err, readErr, os.Remove(filepath.Join(d.handling, f.Name())))
-		if cause == "" {
+		version, name, versioned := strings.Cut(string(text), "\n")
+		if cause == "" || !versioned || version != d.Version {
 			continue
 		}
 		e := entries[f.Name()]
 		if !e.Held && now.Sub(e.At) > memory {
 			e.Crashes = 0
 		}
-		e.UID, e.Pod, e.Cause, e.At, e.Crashes = f.Name(), string(name), cause, now, e.Crashes+1
+		e.UID, e.Pod, e.Cause, e.At, e.Daemon, e.Crashes = f.Name(), name, cause, now, d.Version, e.Crashes+1
 		entries[e.UID] = e
 		if e.Crashes >= maxCrashes && !e.Held {
 			accused = append(accused, e.UID)
@@ -168,7 +182,7 @@ func (d *Dir) Begin(uid, pod string) (end func()) {
 	defer d.mu.Unlock()
 	path := filepath.Join(d.handling, uid)
 	if d.active[uid]++; d.active[uid] == 1 {
-		_ = os.WriteFile(path, []byte(pod), 0o600)
+		_ = os.WriteFile(path, []byte(d.Version+"\n"+pod), 0o600)
 	}
 	return func() {
 		d.mu.Lock()

@@ -15,7 +15,8 @@ import (
 // lives are the directories of several daemons, one after the other.
 type lives struct {
 	*testing.T
-	dir string
+	dir     string
+	version string
 	*quarantine.Dir
 }
 
@@ -26,6 +27,7 @@ func (l *lives) next(cause string) (suspects, held string) {
 	if err != nil {
 		l.Fatal(err)
 	}
+	d.Version = l.version
 	entries, err := d.Judge(cause, time.Now())
 	if err != nil {
 		l.Fatal(err)
@@ -71,6 +73,47 @@ func TestJudge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnotherVersion: crashes of a new version do not keep a pod from the previous version, nor those of an old version from a new one.
+func TestAnotherVersion(t *testing.T) {
+	l := &lives{T: t, dir: t.TempDir(), version: "v2"}
+	l.next("")
+	for i, want := range []string{"", "a"} {
+		l.Begin("a", "a")
+		if _, held := l.next("panic"); held != want {
+			t.Fatalf("crash %d: quarantined %q, want %q", i+1, held, want)
+		}
+	}
+	l.version = "v1"
+	if suspects, held := l.next(""); suspects+held != "" {
+		t.Errorf("after the downgrade: suspects %q, quarantined %q", suspects, held)
+	}
+	l.Begin("a", "a")
+	l.next("panic")
+	l.version = "v2"
+	l.next("panic")
+	l.Begin("a", "a")
+	if suspects, held := l.next("panic"); suspects != "a" || held != "" {
+		t.Errorf("after a crash of each version: suspects %q, quarantined %q", suspects, held)
+	}
+}
+
+// TestCrashOfAnotherVersion checks that the crash of a daemon of another version, or of one that recorded no version, accuses no pod.
+func TestCrashOfAnotherVersion(t *testing.T) {
+	l := &lives{T: t, dir: t.TempDir(), version: "v1"}
+	l.next("")
+	l.Begin("a", "a")
+	if err := os.WriteFile(filepath.Join(l.dir, "run", "b"), []byte("b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.version = "v2"
+	if suspects, held := l.next("panic"); suspects+held != "" {
+		t.Errorf("suspects %q, quarantined %q", suspects, held)
+	}
+	if files, err := os.ReadDir(filepath.Join(l.dir, "run")); err != nil || len(files) != 0 {
+		t.Errorf("handled: %v, %v", files, err)
 	}
 }
 

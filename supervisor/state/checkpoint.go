@@ -22,6 +22,7 @@ type Checkpoint struct {
 	Probes     []lifecycle.ProbeChanged `json:"probes,omitempty"`
 	Signals    []lifecycle.SignalSent   `json:"signals,omitempty"`
 	Conditions []lifecycle.Condition    `json:"conditions,omitempty"` // for their transition times
+	Escalation *lifecycle.Escalation    `json:"escalation,omitempty"`
 }
 
 // Apply folds the checkpoint into the facts of the state file.
@@ -32,6 +33,9 @@ func (c Checkpoint) Apply(f lifecycle.Facts) lifecycle.Facts {
 	for _, sent := range c.Signals {
 		f = f.Apply(sent)
 	}
+	if c.Escalation != nil {
+		f = f.Escalated(*c.Escalation)
+	}
 	return f
 }
 
@@ -40,6 +44,10 @@ func (c Checkpoint) SetBack(saved, now lifecycle.Instant) Checkpoint {
 	c.At, c.Probes, c.Signals = c.At.SetBack(saved, now), slices.Clone(c.Probes), slices.Clone(c.Signals)
 	for i := range c.Probes {
 		c.Probes[i].At = c.Probes[i].At.SetBack(saved, now)
+	}
+	if c.Escalation != nil {
+		moved := c.Escalation.SetBack(saved, now)
+		c.Escalation = &moved
 	}
 	for i := range c.Signals {
 		c.Signals[i].At = c.Signals[i].At.SetBack(saved, now)

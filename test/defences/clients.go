@@ -6,13 +6,17 @@ func copyDefences() []defence {
 		inroot = "internal/inroot/inroot.go"
 		pkg    = "./internal/tartree"
 	)
-	root := edit{inroot, "return openat2(r, r.dir, path, flags, unix.RESOLVE_IN_ROOT)", "return openat2(r, r.dir, path, flags, 0)"}
+	root := edit{inroot, "f, err := openat2(r, r.dir, path, flags, unix.RESOLVE_IN_ROOT)", "f, err := openat2(r, r.dir, path, flags, 0)"}
 	entry := edit{inroot, "return openat2(f.root, f.File, name, unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)", "return openat2(f.root, f.File, name, 0, 0)"}
+	covered := edit{inroot, "r.excludes, r.excluded = true, device", "r.excluded = device"}
 	regular := edit{inroot, "return nil, &fs.PathError{Op: \"open\", Path: f.Name(), Err: ErrNotRegular}", "flags |= unix.O_NONBLOCK"}
 	kind := edit{"internal/tartree/extract.go", "x.Warn(\"%q left out: not a regular file, directory or link\", h.Name)\n\t\treturn 0, nil", "h.Typeflag = tar.TypeReg"}
 	return []defence{
 		{"paths of a container are resolved below its root", []edit{root}, "./internal/inroot", "TestLinksStayInTheRoot", false, []attack{
 			{"have `cp` read a file of the host through a link", "", "want an error"},
+		}},
+		{"mount points without a volume are covered in containers that do not run", []edit{covered}, "./internal/inroot", "TestExclude", false, []attack{
+			{"have `cp` read or write what a mount hides, through a link of a container that does not run", "", "/dev/none: got"},
 		}},
 		{"links are not followed in directories that are copied", []edit{entry}, pkg, "TestPackSwapped", false, []attack{
 			{"exchange a directory with a link while it is copied from the container", "", "the archive contains the file of the host"},

@@ -21,7 +21,7 @@ func podDefences() []defence {
 		{"quarantine after two crashes", []edit{{"supervisor/quarantine/quarantine.go", "maxCrashes = 2", "maxCrashes = 1000"}}, "./supervisor/quarantine", "TestJudge", false, []attack{
 			{"crash the daemon each time that it handles the pod", "TestJudge/a_pod_that_crashes_the_daemon_alone", `quarantined ""`},
 		}},
-		{"kills are not crashes", []edit{{"supervisor/quarantine/quarantine.go", "if cause == \"\" {\n\t\t\tcontinue", "if false {\n\t\t\tcontinue"}}, "./supervisor/quarantine", "TestJudge", false, []attack{
+		{"kills are not crashes", []edit{{"supervisor/quarantine/quarantine.go", "if cause == \"\" || !versioned", "if !versioned"}}, "./supervisor/quarantine", "TestJudge", false, []attack{
 			{"be taken for the cause of a crash, or of a kill", "TestJudge/a_kill_between_two_crashes", `quarantined "a"`},
 		}},
 		{"reserved names", []edit{{"spec/reserved.go", "slices.Contains(reservedNames, name) ||", "slices.Contains(reservedNames, name) &&"}}, "./spec", "TestReservedNames", false, []attack{

@@ -3,11 +3,13 @@ package fakeimages
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/podstead/podstead/api"
 )
@@ -19,11 +21,15 @@ type Images struct {
 	// OnPrune is called by Prune when the images are removed; nil: not called. Its error is that of Prune.
 	OnPrune func(ctx context.Context) error
 
+	// OnSignatures returns the signatures of an image; nil: one is made up.
+	OnSignatures func(name string) ([]string, error)
+
 	// Logins are the passwords by registry and user name that Login accepts, as "registry user".
 	Logins map[string]string
 
 	mu       sync.Mutex
 	list     []api.Image
+	replaced map[string]replaced // by name
 	loggedIn []string
 	onExport func() error
 }
@@ -135,6 +141,55 @@ func (i *Images) Export(_ context.Context, w io.Writer, _ string, names []string
 		return onExport()
 	}
 	return nil
+}
+
+// Replace makes a name refer to another image, as an import.
+func (i *Images) Replace(name, digest string, at time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for n := range i.list {
+		if img := &i.list[n]; img.Name == name {
+			if i.replaced == nil {
+				i.replaced = map[string]replaced{}
+			}
+			i.replaced[name] = replaced{img.Digest, at}
+			img.Digest = digest
+		}
+	}
+}
+
+// replaced is an image that has lost its name.
+type replaced struct {
+	digest string
+	at     time.Time
+}
+
+// Restore undoes Replace.
+func (i *Images) Restore(_ context.Context, name string, after time.Time) (bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	was, ok := i.replaced[name]
+	if !ok || was.at.Before(after) {
+		return false, nil
+	}
+	delete(i.replaced, name)
+	for n := range i.list {
+		if i.list[n].Name == name {
+			i.list[n].Digest = was.digest
+		}
+	}
+	return true, nil
+}
+
+// Signatures returns a signature with the name of the image as its payload.
+func (i *Images) Signatures(_ context.Context, name, _ string) ([]string, error) {
+	if _, err := i.find(name); err != nil {
+		return nil, err
+	}
+	if i.OnSignatures != nil {
+		return i.OnSignatures(name)
+	}
+	return []string{fmt.Sprintf(`{"Base64Signature":"YQ==","Payload":%q}`, base64.StdEncoding.EncodeToString([]byte(name)))}, nil
 }
 
 // Remove removes an image that no pod uses.

@@ -154,15 +154,29 @@ func allRun(p *api.Pod) bool {
 		!slices.ContainsFunc(p.Status.ContainerStatuses, notRunning) && !slices.ContainsFunc(p.Status.InitContainerStatuses, waits)
 }
 
+// definitionChanges converts the changes of the API to those that package change compares.
+func definitionChanges(t *testing.T, changes []api.Change) []change.Change {
+	t.Helper()
+	list := make([]change.Change, len(changes))
+	for i, c := range changes {
+		list[i] = change.Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New}
+		if err := list[i].Effect.UnmarshalText([]byte(c.Effect)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
 // check compares what was planned with what has happened.
 func (p *planned) check(t *testing.T) {
 	if p.plan.Outcome != api.PodConfigured || len(p.plan.Changes) == 0 {
 		t.Fatalf("plan: %+v", p.plan)
 	}
-	if got := change.Largest(p.plan.Changes); got != p.Effect {
+	changes := definitionChanges(t, p.plan.Changes)
+	if got := change.Largest(changes); got != p.Effect {
 		t.Errorf("largest effect %v, want %v", got, p.Effect)
 	}
-	planned := changetest.EffectsOf(p.plan.Changes)
+	planned := changetest.EffectsOf(changes)
 	happened, fields := p.happened()
 	if diff := cmp.Diff(planned, happened); diff != "" {
 		t.Errorf("what plan said and what happened (-plan +events):\n%s%v", diff, p.plan.Changes)

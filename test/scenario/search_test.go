@@ -91,7 +91,7 @@ func inMemory(path string) bool { return isOn(path, unix.TMPFS_MAGIC) }
 // isOn reports whether a file is on a file system of a type.
 func isOn(path string, magic int64) bool {
 	var stat unix.Statfs_t
-	return unix.Statfs(path, &stat) == nil && stat.Type == magic
+	return unix.Statfs(path, &stat) == nil && int64(stat.Type) == magic //nolint:unconvert // the type depends on the architecture
 }
 
 // keepsNothing checks that no file outside of the expected places contains secrets.

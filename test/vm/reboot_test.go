@@ -365,7 +365,7 @@ func checkWords(t *testing.T, g guest) {
 func checkEnd(t *testing.T, g guest) {
 	t.Helper()
 	g.sh(t, "podstead delete --all --force")
-	g.eventually(t, "nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
+	g.eventually(t, "nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend
 		cd /var/lib/podstead; ls -d pods/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true

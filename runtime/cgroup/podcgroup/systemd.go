@@ -87,6 +87,8 @@ func startScope(ctx context.Context, uid string, sandbox, pid int) error {
 		dbus.PropSlice(unitPrefix + ".slice"),
 		dbus.PropPids(uint32(pid)),
 		{Name: "CollectMode", Value: godbus.MakeVariant("inactive-or-failed")},
+		// Without it systemd stops the scope at the shutdown of the host, before the daemon has stopped the pod.
+		{Name: "DefaultDependencies", Value: godbus.MakeVariant(false)},
 	}, done)
 	if isUnitError(err, "UnitExists") {
 		return nil

@@ -47,6 +47,8 @@ func podTemplates() []template {
 		{field: "activeDeadlineSeconds", pod: "activeDeadlineSeconds = %s", before: "3600", after: "7200", effect: inPlace},
 		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: replace, fails: true},
 		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
+		{field: "onUnhealthy", pod: "onUnhealthy = %s", before: `"restart"`, after: `"replace"`, effect: inPlace},
+		{field: "unhealthyAfterSeconds", pod: "onUnhealthy = \"restart\"\nunhealthyAfterSeconds = %s", before: "60", after: "120", effect: inPlace},
 		{field: "update.readyWithinSeconds", pod: "update.readyWithinSeconds = %s", before: "120", after: "60", effect: inPlace},
 		{field: "update.minReadySeconds", pod: "update.minReadySeconds = %s", before: "10", after: "1", effect: inPlace},
 		{field: "update.onFailure", pod: "update.onFailure = %s", before: `"rollback"`, after: `"keep"`, effect: inPlace},
@@ -69,6 +71,9 @@ func podTemplates() []template {
 		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: replace, fails: true},
 		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: replace},
 		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: replace},
+	}
+	for _, name := range []string{"after", "before", "wants", "requires", "bindsTo", "partOf", "wantedBy", "requiredBy"} {
+		list = append(list, template{field: "systemd." + name, pod: "systemd." + name + " = [%s]", before: `"a.service"`, after: `"b.service"`, effect: inPlace, fails: true}) // its unit starts the pod
 	}
 	for _, b := range backoffs {
 		list = append(list, template{field: "restartBackoff." + b[0], pod: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})

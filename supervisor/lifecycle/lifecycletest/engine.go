@@ -104,6 +104,8 @@ func (w *World) carryOut(a lifecycle.Action) lifecycle.Event {
 		}
 		clear(w.engine.processes)
 		return lifecycle.PodRemoved{At: w.Now()}
+	case lifecycle.RebootHost:
+		return w.rebootHost(a)
 	case lifecycle.CollectPod:
 		if n := len(w.alive()) + len(w.engine.sandboxes); n > 0 {
 			w.violation("the pod is collected but %d processes and sandboxes remain", n)

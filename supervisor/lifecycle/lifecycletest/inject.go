@@ -130,9 +130,13 @@ func (w *World) restart(off time.Duration, begin func()) {
 	})
 }
 
-// resume carries out the unresolved actions again and watches the running containers.
+// resume carries out the unresolved actions again, except for a reboot, and watches the running containers.
 func (w *World) resume() {
 	for _, a := range w.Facts.Unresolved() {
+		if _, is := a.(lifecycle.RebootHost); is {
+			w.fold(w.failed(a, lifecycle.Failure{Reason: lifecycle.ReasonRebootFailed, Message: "interrupted"}))
+			continue
+		}
 		w.begin(a)
 	}
 	if w.unavailable || !w.Facts.EngineUnavailable.IsZero() {
@@ -144,4 +148,12 @@ func (w *World) resume() {
 	if n := w.Facts.SandboxReady(); n > 0 {
 		w.watchSandbox(n)
 	}
+}
+
+// rebootHost is the outcome of a request to reboot the host, which is not rebooted: see [World.Reboot].
+func (w *World) rebootHost(a lifecycle.RebootHost) lifecycle.Event {
+	if w.HoldsReboots {
+		return w.failed(a, lifecycle.Failure{Reason: lifecycle.ReasonRebootHeldBack, Message: "held back"})
+	}
+	return lifecycle.HostRebootRequested{At: w.Now()}
 }

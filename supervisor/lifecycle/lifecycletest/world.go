@@ -47,6 +47,8 @@ type World struct {
 	Facts   lifecycle.Facts
 	Observe func(Step)                   // may be nil
 	Fault   func(lifecycle.Action) Fault // nil: only what [World.SetUnavailable] sets
+	// HoldsReboots makes requests to reboot the host fail.
+	HoldsReboots bool
 	// LosesOutcomes makes the supervisor crash before it has saved a success.
 	LosesOutcomes bool
 	Delay         func() time.Duration                     // delay of an event; nil: none

@@ -338,7 +338,7 @@ func (s *storm) remember() {
 func (s *storm) end() {
 	s.Helper()
 	s.Sh("podstead delete --all --force; test -z \"$(ls " + podsDir + ")\"")
-	s.Eventually("nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend; pgrep -x containerd-shim || true
+	s.Eventually("nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend; pgrep -x containerd-shim || true
 		cd /var/lib/podstead; ls -d pods/* generations/* quarantine/* engine/damaged/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true

@@ -28,9 +28,12 @@ type Config struct {
 	Network      Network      `json:"network"`
 	Images       Images       `json:"images"`
 	ContainerLog ContainerLog `json:"containerLog"`
+	Events       Events       `json:"events"`
 	Pods         Pods         `json:"pods"`
 	Policy       Policy       `json:"policy"`
+	Reboot       Reboot       `json:"reboot"`
 	Metrics      Metrics      `json:"metrics"`
+	Notify       []Notifier   `json:"notify,omitempty"`
 
 	verify *spec.Decoded // the file with images.verify; nil: there is none
 }
@@ -78,13 +81,25 @@ type Images struct {
 	SystemDir     string        `json:"systemDir"`    // that of packages
 }
 
+// Events configures what receives events.
+type Events struct {
+	Journald string `json:"journald"` // JournaldAuto, JournaldAlways or JournaldNever
+}
+
+// Values of [Events].
+const (
+	JournaldAuto   = "auto" // if journald receives the log of the daemon
+	JournaldAlways = "always"
+	JournaldNever  = "never"
+)
+
 // ContainerLog configures the logs of containers.
 type ContainerLog struct {
 	Driver       string        `json:"driver"`
 	MaxSize      spec.Quantity `json:"maxSize"` // of one file, in bytes
 	MaxFiles     int64         `json:"maxFiles"`
 	TotalMaxSize spec.Quantity `json:"totalMaxSize"` // of all containers, in bytes; 0: a tenth of the file system, at most 4 GiB
-	// MemoryMaxSize is that of the log of each container with driver memory, in bytes.
+	// MemoryMaxSize is that of the log of each container with driver memory or journald, in bytes.
 	MemoryMaxSize spec.Quantity `json:"memoryMaxSize"`
 	Compress      bool          `json:"compress"`
 	RateLimit     string        `json:"rateLimit"` // see [spec.ParseLogRate]
@@ -106,6 +121,8 @@ type Pods struct {
 	PidsLimit         int64    `json:"pidsLimit"`         // 0: unlimited
 	FinishedPodTTL    Duration `json:"finishedPodTTL"`
 	MaxFinishedPods   int64    `json:"maxFinishedPods"`
+	// ShutdownGracePeriod is the time in which all pods stop when the host shuts down; 0: they are not stopped in order.
+	ShutdownGracePeriod Duration `json:"shutdownGracePeriod"`
 }
 
 // Policy configures the admission of pods.
@@ -125,9 +142,17 @@ func (p Policy) Admission() admission.Policy {
 	}
 }
 
+// Reboot configures reboots of the host for pods with onUnhealthy = "reboot".
+type Reboot struct {
+	MaxPerDay int64    `json:"maxPerDay"` // 0: never
+	Command   []string `json:"command"`
+}
+
 // Metrics configures the metrics endpoint.
 type Metrics struct {
-	Address string `json:"address"`
+	Address  string `json:"address"`  // host:port; empty: only the API socket
+	CertFile string `json:"certFile"` // empty: without TLS
+	KeyFile  string `json:"keyFile"`
 }
 
 // Duration is a duration in the syntax of [time.ParseDuration], such as "60s" or "1h30m".

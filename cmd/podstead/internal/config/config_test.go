@@ -134,7 +134,11 @@ func TestInvalidFiles(t *testing.T) {
 		{"number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: must be between 2 and 1000, inclusive", ""},
 		{"size too small", "[containerLog]\nmaxSize = 10", "2:11: containerLog.maxSize: must be at least 4096 bytes", ""},
 		{"relative path", "stateDir = \"x\"", "1:12: stateDir: must be an absolute path", ""},
-		{"key that is not supported yet", "[metrics]\naddress = \":9090\"", "2:11: metrics.address: not supported yet", ""},
+		{"key that is not supported yet", "[engine]\naddress = \"/run/containerd.sock\"", "2:11: engine.address: not supported yet", ""},
+		{"address without a port", "[metrics]\naddress = \"127.0.0.1\"", "2:11: metrics.address: must be HOST:PORT, such as 127.0.0.1:9469", ""},
+		{"address with a name", "[metrics]\naddress = \"example.org:9469\"", "2:11: metrics.address: host \"example.org\": must be an IP address or localhost", ""},
+		{"address with port 0", "[metrics]\naddress = \"127.0.0.1:0\"", "2:11: metrics.address: port \"0\": must be between 1 and 65535", ""},
+		{"relative certificate", "[metrics]\ncertFile = \"cert.pem\"", "2:12: metrics.certFile: must be an absolute path", ""},
 		{"percentage out of range", "[images]\ngcHighPercent = 101", "2:17: images.gcHighPercent: must be between 0 and 100, inclusive", ""},
 		{"invalid age of images", "[images]\nmaxAge = \"30d\"", `2:10: images.maxAge: must be a duration, such as "2m" or "720h"`, ""},
 		{"negative age of images", "[images]\nminAge = \"-1m\"", `2:10: images.minAge: must be a duration, such as "2m" or "720h"`, ""},
@@ -149,7 +153,7 @@ func TestInvalidFiles(t *testing.T) {
 		{"unknown reserved resource", "[policy]\nsystemReserved = [\"pods=1\"]", `2:1: policy.systemReserved: "pods=1": must be a resource (cpu, memory, ephemeral-storage) and its amount, such as memory=1Gi`, ""},
 		{"invalid reserved amount", "[policy]\nsystemReserved = [\"memory=-1Gi\"]", `2:1: policy.systemReserved: "memory=-1Gi": "-1Gi" must be a quantity of at least 0, such as 500m or 1Gi`, ""},
 		{"resource that is reserved twice", "[policy]\nsystemReserved = [\"cpu=1\", \"cpu=2\"]", `2:1: policy.systemReserved: "cpu=2": cpu is listed twice`, ""},
-		{"unknown log driver", "[containerLog]\ndriver = \"syslog\"", "2:10: containerLog.driver: must be one of file, memory", ""},
+		{"unknown log driver", "[containerLog]\ndriver = \"syslog\"", "2:10: containerLog.driver: must be one of file, memory, journald", ""},
 		{"limit of all logs too small", "[containerLog]\ntotalMaxSize = \"1Ki\"", "2:16: containerLog.totalMaxSize: must be at least 1048576 bytes", ""},
 		{"log in memory too small", "[containerLog]\nmemoryMaxSize = 0", "2:17: containerLog.memoryMaxSize: must be at least 65536 bytes", ""},
 		{"invalid rate of logs", "[containerLog]\nrateLimit = \"100\"", `2:13: containerLog.rateLimit: must be off or a rate greater than 0, such as "100 lines/s" or "64Ki bytes/s"`, ""},
@@ -186,7 +190,7 @@ func TestInvalidEnvironmentAndFlags(t *testing.T) {
 	}{
 		{map[string]string{"PODSTEAD_STATE_DIR": "x"}, nil, `PODSTEAD_STATE_DIR="x": must be an absolute path`},
 		{map[string]string{"PODSTEAD_IMAGES_MAX_PARALLEL_PULLS": "x"}, nil, `PODSTEAD_IMAGES_MAX_PARALLEL_PULLS="x": must be an integer`},
-		{map[string]string{"PODSTEAD_METRICS_ADDRESS": ":1"}, nil, `PODSTEAD_METRICS_ADDRESS=":1": not supported yet`},
+		{map[string]string{"PODSTEAD_METRICS_ADDRESS": "x"}, nil, `PODSTEAD_METRICS_ADDRESS="x": must be HOST:PORT, such as 127.0.0.1:9469`},
 		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "101"}, nil, `PODSTEAD_IMAGES_GC_HIGH_PERCENT="101": must be between 0 and 100, inclusive`},
 		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "70"}, nil, "images.gcLowPercent = 80: must not exceed images.gcHighPercent = 70"},
 		{nil, map[string]string{"engine-runtime": "./x"}, `--engine-runtime="./x": must be the name of a program or an absolute path`},
@@ -201,5 +205,27 @@ func TestMissingFile(t *testing.T) {
 	_, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none.toml")})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestMetricsAddress: only this host can connect without TLS.
+func TestMetricsAddress(t *testing.T) {
+	const files = "\ncertFile = \"/etc/podstead/cert.pem\"\nkeyFile = \"/etc/podstead/key.pem\""
+	for _, test := range []struct{ text, want string }{
+		{`address = ""`, ""},
+		{`address = "127.0.0.1:9469"`, ""},
+		{`address = "[::1]:9469"`, ""},
+		{`address = "localhost:9469"`, ""},
+		{`address = "[::ffff:127.0.0.1]:9469"`, ""},
+		{`address = "0.0.0.0:9469"` + files, ""},
+		{`address = ":9469"`, "an address other than loopback requires metrics.certFile and metrics.keyFile"},
+		{`address = "192.0.2.1:9469"`, "an address other than loopback requires metrics.certFile and metrics.keyFile"},
+		{`address = "127.0.0.1:9469"` + "\nkeyFile = \"/key.pem\"", "metrics.certFile and metrics.keyFile: set both or none of them"},
+		{files, "metrics.certFile: requires metrics.address"},
+	} {
+		_, err := load(t, "[metrics]\n"+test.text, nil, nil)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", test.text, err, test.want)
+		}
 	}
 }

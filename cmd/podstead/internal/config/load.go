@@ -77,6 +77,9 @@ func Load(from Sources) (*Config, error) {
 	if c.Images.GCLowPercent > c.Images.GCHighPercent {
 		return nil, fmt.Errorf("images.gcLowPercent = %d: must not exceed images.gcHighPercent = %d", c.Images.GCLowPercent, c.Images.GCHighPercent)
 	}
+	if err := c.checkMetrics(); err != nil {
+		return nil, err
+	}
 	if c.Socket == "" {
 		c.Socket = filepath.Join(c.RunDir, socketName)
 	}
@@ -117,6 +120,7 @@ func (c *Config) readFile(path string, list []Setting) error {
 		}
 	}
 	c.checkVerify(file)
+	c.checkNotify(file)
 	if problems := file.Problems(); len(problems) > 0 {
 		return problems
 	}

@@ -62,6 +62,18 @@ func TestReference(t *testing.T) {
 	}
 }
 
+const notifyExample = `[[notify]]
+name = "chat"
+urlFile = "/etc/podstead/chat.url"
+types = ["Warning"]
+
+[[notify]]
+name = "page"
+command = ["/usr/local/bin/page", "--team", "shop"]
+reasons = ["BackOff", "Unhealthy"]
+selector = "app=shop"
+`
+
 func configurationPage(t *testing.T) string {
 	t.Helper()
 	if problems := spec.Decode("podstead.toml", []byte(exampleFile), &Config{}).Problems(); len(problems) > 0 {
@@ -69,6 +81,9 @@ func configurationPage(t *testing.T) string {
 	}
 	if problems := spec.Decode("podstead.toml", []byte(verifyExample), &Config{}).Problems(); len(problems) > 0 {
 		t.Errorf("example of rules: %v", problems)
+	}
+	if problems := spec.Decode("podstead.toml", []byte(notifyExample), &Config{}).Problems(); len(problems) > 0 {
+		t.Errorf("example of notifiers: %v", problems)
 	}
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n```console\n$ podstead daemon --config podstead.toml\n```\n\n" +
@@ -109,6 +124,20 @@ func configurationPage(t *testing.T) string {
 		"| `prefix` | string |  | such as `registry.example.com/shop`. It has a registry, and neither a tag nor a slash at the end |\n" +
 		"| `type` | string | `signed` | `signed`: one of the keys must have signed the digest of the image; `accept`: images need no signature; `reject`: images are not used |\n" +
 		"| `keys` | list |  | files with a public key in PEM format: ECDSA, Ed25519 or RSA. Required for the type `signed` |\n")
+	b.WriteString("\n## Notifications\n\n```toml\n" + notifyExample + "```\n\n" +
+		"`notify` is an array of tables, which only the file can have. It reloads. For how it is used, see [Send notifications](../howto/notify.md).\n\n" +
+		"| Key | Type | Default | Description |\n| --- | --- | --- | --- |\n" +
+		"| `name` | string |  | unique name: lower case letters, digits and `-`. Required |\n" +
+		"| `command` | list |  | absolute path of a program, and its arguments. Set exactly one of `command`, `url` and `urlFile` |\n" +
+		"| `url` | string |  | `http` or `https` URL for a POST request |\n" +
+		"| `urlFile` | string |  | file with the URL, if it is secret. It is read for every attempt |\n" +
+		"| `headersFile` | string |  | file with lines `NAME: VALUE`. It is read for every attempt |\n" +
+		"| `caFile` | string | those of the host | trusted certificates in PEM format. It is read for every attempt |\n" +
+		"| `timeout` | duration | `10s` | timeout of one attempt, at most `10m` |\n" +
+		"| `reasons` | list | all | reasons of [events](events.md) |\n" +
+		"| `types` | list | `Warning`; all if `reasons` is set | `Normal`, `Warning` |\n" +
+		"| `pods` | list | all | names or patterns, such as `web-*` |\n" +
+		"| `selector` | string | all | label selector. Events without a pod do not match |\n")
 	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
 	return b.String()
 }

@@ -11,13 +11,23 @@ func TestReload(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
 	changedTo := map[string]string{
 		"duration": "7m", "int": "7", "quantity": "777Mi", "list": "/a,/b", "bool": "true",
-		"containerLog.driver": "memory", "containerLog.rateLimit": "7 lines/s",
+		"containerLog.driver": "memory", "events.journald": "never", "containerLog.rateLimit": "7 lines/s",
 		"engine.runtime": "crun", "engine.cgroupDriver": "systemd", "network.mode": "none", "network.subnets": "10.99.0.0/22",
 		"policy.podSecurity": "baseline", "policy.requests": "ignore", "images.verifyDefault": "reject", "policy.allowedUnsafeSysctls": "net.core.*", "policy.systemReserved": "cpu=1",
 		"images.gcHighPercent": "90",
 	}
+	changedTo["metrics.address"] = "127.0.0.1:9470"
+	// Settings that are valid only with others.
+	with := map[string]map[string]string{
+		"metrics.certFile": {"metrics-address": "127.0.0.1:9469", "metrics-cert-file": "/cert.pem", "metrics-key-file": "/key.pem"},
+	}
+	with["metrics.keyFile"] = with["metrics.certFile"]
 	for _, s := range Settings() {
-		old, err := Load(Sources{File: "/dev/null", Env: none, Flag: none})
+		others := func(name string) (string, bool) {
+			text, ok := with[s.Key][name]
+			return text, ok
+		}
+		old, err := Load(Sources{File: "/dev/null", Env: none, Flag: others})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +38,12 @@ func TestReload(t *testing.T) {
 		if !set {
 			text = "/changed/" + s.Flag
 		}
-		next, err := Load(Sources{File: "/dev/null", Env: none, Flag: func(name string) (string, bool) { return text, name == s.Flag }})
+		next, err := Load(Sources{File: "/dev/null", Env: none, Flag: func(name string) (string, bool) {
+			if name == s.Flag {
+				return text, true
+			}
+			return others(name)
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,24 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
-	sd "github.com/coreos/go-systemd/v22/daemon"
-	"github.com/google/uuid"
-
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/metrics"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
-	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -33,6 +32,7 @@ import (
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/quarantine"
+	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -52,6 +52,9 @@ const (
 	// 20 KiB to start.
 	reservedSpace = 1 << 20
 )
+
+// RebootsFile is the name of the file in the state directory that has the reboots for unready pods.
+const RebootsFile = "reboots.json"
 
 // errIdle is the cause of the end of an on-demand daemon that is idle.
 var errIdle = errors.New("idle")
@@ -89,8 +92,15 @@ type Options struct {
 	Reload <-chan os.Signal
 	// Load loads the configuration again. It is required with Reload.
 	Load func() (*config.Config, error)
+	// Listeners are the sockets that systemd has passed. Those of the configuration are used in place of new ones. The package activation has a
+	// nil for each descriptor that is not a stream socket.
+	Listeners []net.Listener
+	// HostStopping reports whether the host is shutting down, see [HostStopping]; nil: never.
+	HostStopping func(context.Context) (bool, error)
 	// Ready is called when the daemon accepts requests; may be nil.
 	Ready func()
+
+	rebooter *reboot.Host
 }
 
 // Run runs the daemon until ctx ends, a client stops it or, if it was started on demand, it is idle. Containers keep running.
@@ -109,8 +119,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
-	loaded := o.Config
-	c := *o.Config
+	o.Listeners = slices.DeleteFunc(slices.Clone(o.Listeners), func(l net.Listener) bool { return l == nil })
+	loaded, c := o.Config, *o.Config
 	c.LogDir = config.Resolve(c.LogDir) // its links belong to the administrator; later ones are not followed
 	o.Config = &c
 	if o.Cgroup != "" {
@@ -125,18 +135,28 @@ func Run(ctx context.Context, o Options) (err error) {
 	crash, end := watchCrashes(ctx, o.Config.RunDir, o.Log) // the engine's lock is held: no other daemon runs
 	defer end()
 	dirs := o.imageDirs(ctx, rt) // before the pods: they wait for archives that are known
-	s, err := o.supervise(ctx, rt, crash)
+	recorder := metrics.NewRecorder()
+	s, err := o.supervise(ctx, rt, recorder, crash)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
+	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
+	reportLosses(rt, s)
+	o.restoreBundle(ctx) // before the pods directory and its values are read
+	defer o.keepReboots(ctx)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
+	defer o.undoBundles(ctx, s, files, imagesOf(rt))()
 	host := o.newDisk(rt, s, files)
-	err = errors.Join(o.serve(ctx, rt, s, files, host, newReloader(&o, loaded, rt, s, host, dirs)), unfollow())
+	o.closeUnused(ctx)
+	r := newReloader(&o, loaded, rt, s, host, dirs)
+	defer o.sendEvents(ctx, s, r)()
+	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(rt, s, recorder)}, r), unfollow())
+	o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -148,6 +168,17 @@ func Run(ctx context.Context, o Options) (err error) {
 // values are the config maps and secrets of the host.
 func (o *Options) values() configsource.Source {
 	return configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")}
+}
+
+// keepReboots saves the ages of reboots until the returned function is called.
+func (o *Options) keepReboots(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { o.rebooter.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // follow runs the pods of the pods directory. The returned function ends that; the pods keep running.
@@ -176,7 +207,7 @@ func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	for inUse(err) {
 		if !stopping {
 			service := false
-			if stopping, service = o.stopOther(ctx); service {
+			if stopping, service = o.stopOther(ctx, err); service {
 				return nil, err
 			}
 		}
@@ -192,14 +223,12 @@ func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	return rt, err
 }
 
-func inUse(err error) bool {
-	_, ok := errors.AsType[*engine.ErrInUse](err)
-	return ok
-}
-
-// stopOther stops the other daemon if it was started on demand. It reports whether that daemon is stopping, or is a service. Both are
-// false if it does not respond.
-func (o *Options) stopOther(ctx context.Context) (stopping, service bool) {
+// stopOther stops the other daemon, which is the cause of the error, if it was started on demand. It reports whether that daemon is stopping,
+// or is a service. Both are false if it does not respond.
+func (o *Options) stopOther(ctx context.Context, err error) (stopping, service bool) {
+	if held, ok := errors.AsType[*engine.ErrInUse](err); ok && o.activated(o.Config.Socket) != nil {
+		return stopHolder(held) // a connection would reach the socket of this daemon
+	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	other := api.NewClient(o.Config.Socket, "podstead daemon")
@@ -212,7 +241,7 @@ func (o *Options) stopOther(ctx context.Context) (stopping, service bool) {
 }
 
 // supervise starts the supervisor and recovers its pods, after a crash of the last daemon.
-func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*supervisor.Supervisor, error) {
+func (o *Options) supervise(ctx context.Context, rt Runtime, recorder *metrics.Recorder, crash string) (*supervisor.Supervisor, error) {
 	store, err := state.NewDir(filepath.Join(o.Config.StateDir, "pods"))
 	if err != nil {
 		return nil, err
@@ -237,12 +266,16 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*sup
 	if err != nil {
 		return nil, err
 	}
+	suspects.Version = o.Version.Version
+	o.rebooter = reboot.New(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
 	policy := o.Config.Policy.Admission()
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
-		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil), Conditions: hostcondition.New(),
-		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Runtime: recorder.Runtime(rt), Prober: probes.New(rt, clock, probes.Options{Observe: recorder.Probe}), Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
+		Rebooter: o.rebooter,
+		Store:    store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
+		LogEvents: o.eventLog(),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recover pods: %w", err), stopSupervisor(ctx, s))
@@ -254,123 +287,4 @@ func stopSupervisor(ctx context.Context, s *supervisor.Supervisor) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), supervisorTimeout)
 	defer cancel()
 	return s.Leave(ctx)
-}
-
-// hostIPs returns the addresses of the host for the status of pods.
-func hostIPs() []api.PodIP {
-	var all []api.PodIP
-	for _, ip := range podnet.HostIPs() {
-		all = append(all, api.PodIP{IP: ip})
-	}
-	return all
-}
-
-// serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, host disk, r *reloader) error {
-	var background sync.WaitGroup
-	defer background.Wait()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	o.Version.Instance = uuid.NewString()
-	options := api.Options{
-		Supervisor: s, Files: files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
-		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
-		Socket:     o.Config.Socket,
-	}
-	host.serve(&options)
-	server := api.NewServer(ctx, options)
-	l, err := api.Listen(ctx, o.Config.Socket)
-	if err != nil {
-		return err
-	}
-	served := make(chan error, 2)
-	if o.Config.HasReadOnlySocket() {
-		readOnly, err := api.ListenReadOnly(ctx, o.Config.ReadOnlySocket)
-		if err != nil {
-			return errors.Join(err, l.Close())
-		}
-		go func() { served <- server.ServeReadOnly(readOnly) }()
-	}
-	go func() { served <- server.Serve(l) }()
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon ready", slog.String("socket", o.Config.Socket))
-	o.notify(ctx, sd.SdNotifyReady)
-	if o.Ready != nil {
-		o.Ready()
-	}
-	background.Go(func() { r.run(ctx) })
-	background.Go(func() { o.newWatchdog(s.Heartbeat).run(ctx) })
-	background.Go(func() {
-		reportStatus(ctx, s.Pods, s.Changed, func(line string) { o.notify(ctx, "STATUS="+line) })
-	})
-	background.Go(func() { host.run(ctx) })
-	if o.Version.OnDemand {
-		go func() {
-			if untilIdle(ctx, server, s, r.idleTimeout) {
-				stop(errIdle)
-			}
-		}()
-	}
-	select {
-	case err = <-served:
-		stop(err)
-	case <-ctx.Done():
-	}
-	o.notify(ctx, sd.SdNotifyStopping)
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping daemon", slog.Any("cause", context.Cause(ctx)))
-	if err == nil && !errors.Is(context.Cause(ctx), errIdle) {
-		awaitClients(context.WithoutCancel(ctx), s)
-		err = api.RecordStop(o.Config.Socket, o.Version.Instance, len(s.Pods()))
-	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
-	defer cancel()
-	return errors.Join(err, server.Close(closing))
-}
-
-// awaitClients waits until the clients of deleted pods have the final states, if no pods are left. Otherwise the clients wait for the next
-// daemon.
-func awaitClients(ctx context.Context, s *supervisor.Supervisor) {
-	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
-	defer cancel()
-	for {
-		changed := s.Changed()
-		if len(s.Pods()) > 0 || s.FinalStates() == 0 {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// notify sends a state to systemd if the daemon is a service of type notify.
-func (o *Options) notify(ctx context.Context, state string) {
-	if _, err := sd.SdNotify(false, state); err != nil {
-		o.Log.LogAttrs(ctx, slog.LevelWarn, "notify systemd", slog.Any("error", err))
-	}
-}
-
-// untilIdle returns true when there were neither requests nor pods for the timeout, and false when the context ends.
-func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout func() time.Duration) bool {
-	for {
-		pods := s.Changed()
-		busy, requests := server.Busy()
-		t := time.NewTimer(timeout())
-		idle := t.C
-		if busy || len(s.Pods()) > 0 {
-			idle = nil
-		}
-		select {
-		case <-pods:
-		case <-requests:
-		case <-idle:
-			return true
-		case <-ctx.Done():
-			t.Stop()
-			return false
-		}
-		t.Stop()
-	}
 }

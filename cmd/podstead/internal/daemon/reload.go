@@ -32,6 +32,8 @@ type reloader struct {
 	policy *signature.Policy
 	// reverify makes the image directories look at their archives again; nil: there are none.
 	reverify func()
+	// sendTo sets where events are sent; nil in tests.
+	sendTo func([]config.Notifier)
 }
 
 func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host disk, dirs *imagedirs.Dirs) *reloader {
@@ -90,6 +92,12 @@ func (r *reloader) reload() {
 		changed = append(changed, "images.verify")
 	}
 	r.config.Store(merged)
+	if r.o.rebooter != nil {
+		r.o.rebooter.Set(int(merged.Reboot.MaxPerDay), merged.Reboot.Command)
+	}
+	if r.sendTo != nil {
+		r.sendTo(merged.Notify)
+	}
 	if r.bandwidth != nil {
 		r.bandwidth(merged.Images.MaxBandwidth.Value())
 	}

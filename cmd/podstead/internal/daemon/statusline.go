@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/internal/throttle"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -54,22 +55,10 @@ func statusLine(pods []supervisor.Snapshot) string {
 // [supervisor.Supervisor.Changed].
 func reportStatus(ctx context.Context, pods func() []supervisor.Snapshot, changed func() <-chan struct{}, send func(line string)) {
 	last := ""
-	for {
-		next := changed()
+	throttle.Changes(ctx, statusInterval, changed, func() {
 		if line := statusLine(pods()); line != last {
 			send(line)
 			last = line
 		}
-		pause := time.After(statusInterval)
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-pause:
-		case <-ctx.Done():
-			return
-		}
-	}
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/imagegc"
 	"github.com/podstead/podstead/cmd/podstead/internal/images"
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -168,9 +169,9 @@ func (s *System) filesystem() (api.Filesystem, error) {
 		return api.Filesystem{}, fmt.Errorf("usage of the file system of %s: %w", s.Dir, err)
 	}
 	limits := s.Ages.Limits()
-	used := int64(fs.Blocks-fs.Bfree) * fs.Bsize
+	used := diskblocks.Bytes(&fs, fs.Blocks-fs.Bfree)
 	return api.Filesystem{
-		Path: s.Dir, Size: used + int64(fs.Bavail)*fs.Bsize, Used: used, Inodes: int64(fs.Files), InodesUsed: int64(fs.Files - fs.Ffree),
+		Path: s.Dir, Size: used + diskblocks.Bytes(&fs, fs.Bavail), Used: used, Inodes: int64(fs.Files), InodesUsed: int64(fs.Files - fs.Ffree),
 		HighPercent: limits.High, LowPercent: limits.Low,
 	}, nil
 }

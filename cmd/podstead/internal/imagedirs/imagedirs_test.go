@@ -177,7 +177,9 @@ func TestImportAtStartAndWhenTheyAppear(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.write("d.tgz", "image") // wakes it up also if only the layout's own directory has changed
-	b.until("imported with the directory", func(s *fakeStore) bool { return slices.Contains(s.log, "import layout") })
+	b.until("imported with the directory", func(s *fakeStore) bool {
+		return slices.Contains(s.log, "import layout") && slices.Contains(s.log, "import d.tgz")
+	})
 
 	// A restart imports nothing again.
 	b.stop()

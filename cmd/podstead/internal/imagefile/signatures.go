@@ -2,12 +2,16 @@ package imagefile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
 // maxSignatures is the maximum size of all signatures in a request.
 const maxSignatures = 512 << 10
+
+// maxImages is the maximum number of images in a request to export them.
+const maxImages = 256
 
 // Signatures returns the signatures in the files beside an archive or a directory, as a request to import it has them.
 func Signatures(path string) ([]string, error) {
@@ -16,16 +20,49 @@ func Signatures(path string) ([]string, error) {
 		return nil, err
 	}
 	var texts []string
-	size := 0
 	for i := range list {
 		text, err := list[i].Encode()
 		if err != nil {
 			return nil, err
 		}
-		if size += len(text); size > maxSignatures {
-			return nil, fmt.Errorf("the signatures beside it have more than %d bytes", maxSignatures)
-		}
 		texts = append(texts, text)
 	}
-	return texts, nil
+	return texts, CheckSize(texts)
+}
+
+// CheckSize checks that a request can have the signatures of an image.
+func CheckSize(signatures []string) error {
+	if size(signatures) > maxSignatures {
+		return fmt.Errorf("its signatures have more than %d bytes", maxSignatures)
+	}
+	return nil
+}
+
+func size(signatures []string) (n int) {
+	for _, text := range signatures {
+		n += len(text)
+	}
+	return n
+}
+
+// Group is an archive of several images with their signatures, which a single request imports.
+type Group struct {
+	Images     []string
+	Signatures []string
+}
+
+// Groups divides images into as few archives as the limits of a request allow: images in one archive share layers.
+type Groups []Group
+
+// Add adds an image with its signatures, which [CheckSize] accepts.
+func (g *Groups) Add(name string, signatures []string) {
+	if n := len(*g); n > 0 {
+		last := &(*g)[n-1]
+		all := slices.Concat(last.Signatures, signatures)
+		if len(last.Images) < maxImages && (len(signatures) == 0 || len(all) <= signature.MaxSignatures && size(all) <= maxSignatures) {
+			last.Images, last.Signatures = append(last.Images, name), all
+			return
+		}
+	}
+	*g = append(*g, Group{[]string{name}, signatures})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/diskblocks"
 )
 
 // Disk is the usage of a file system in percent, rounded up as by df.
@@ -20,8 +22,8 @@ func Stat(dir string) (Disk, error) {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return Disk{}, fmt.Errorf("usage of the file system of %s: %w", dir, err)
 	}
-	used := int64(fs.Blocks-fs.Bfree) * fs.Bsize
-	size := used + int64(fs.Bavail)*fs.Bsize
+	used := diskblocks.Bytes(&fs, fs.Blocks-fs.Bfree)
+	size := used + diskblocks.Bytes(&fs, fs.Bavail)
 	return Disk{Space: percent(used, size), Inodes: percent(int64(fs.Files-fs.Ffree), int64(fs.Files)), Used: used, Size: size}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
@@ -31,6 +32,8 @@ type Store interface {
 	Logout(ctx context.Context, registry string) error
 	Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]image.Image, error)
 	Export(ctx context.Context, w io.Writer, records ...string) error
+	Signatures(ctx context.Context, record string) ([]signature.Signature, error)
+	Restore(ctx context.Context, record string, after time.Time) (bool, error)
 	Requested(ctx context.Context) (map[string]bool, error)
 	Forget(ctx context.Context, record string) error
 	ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error)
@@ -297,6 +300,48 @@ func (i *Images) Export(ctx context.Context, w io.Writer, platform string, names
 		return failure("export images", "", err)
 	}
 	return nil
+}
+
+// Restore implements [api.Images].
+func (i *Images) Restore(ctx context.Context, name string, after time.Time) (bool, error) {
+	full, err := image.FullName(name)
+	if err != nil {
+		return false, &api.Error{Status: http.StatusBadRequest, Field: "name", Message: err.Error()}
+	}
+	restored, err := i.store.Restore(ctx, full, after)
+	if err != nil {
+		return false, failure("restore image", name, err)
+	}
+	return restored, nil
+}
+
+// Signatures implements [api.Images].
+func (i *Images) Signatures(ctx context.Context, name, platform string) ([]string, error) {
+	const operation = "get signatures of image"
+	list, err := i.find(ctx, false)
+	if err != nil {
+		return nil, failure(operation, name, err)
+	}
+	chosen, err := i.choose(list, name, platform)
+	if err != nil {
+		return nil, err
+	}
+	found, err := i.store.Signatures(ctx, chosen[0].entry.Record)
+	if err != nil {
+		return nil, failure(operation, name, err)
+	}
+	var texts []string
+	for n := range found {
+		text, err := found[n].Encode()
+		if err != nil {
+			return nil, failure(operation, name, err)
+		}
+		if parsed, err := signature.Parse([]byte(text)); err != nil || len(parsed) != 1 {
+			continue // malformed: an import would refuse all others with it
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
 }
 
 // failure returns the response for an error of the store.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
@@ -86,6 +87,20 @@ func (s *fakeStore) Import(context.Context, io.Reader, bool, ...signature.Signat
 func (*fakeStore) Export(_ context.Context, w io.Writer, records ...string) error {
 	_, err := io.WriteString(w, strings.Join(records, " "))
 	return err
+}
+
+func (s *fakeStore) Restore(_ context.Context, record string, _ time.Time) (bool, error) {
+	if err := s.forget[record]; err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(s.entries, func(e image.Entry) bool { return e.Record == record }), nil
+}
+
+func (*fakeStore) Signatures(_ context.Context, record string) ([]signature.Signature, error) {
+	if record == redis {
+		return nil, &image.Error{Reason: image.ReasonPull, Err: errors.New("connection refused")}
+	}
+	return []signature.Signature{{Bundle: []byte("{")}, {Payload: []byte(record), Base64: "YQ=="}, {Payload: []byte("no signature")}}, nil
 }
 
 func (s *fakeStore) Requested(context.Context) (map[string]bool, error) { return s.requested, nil }
@@ -386,6 +401,38 @@ func TestPull(t *testing.T) {
 	if err != nil || !cmp.Equal(names(list), []string{"docker.io/library/imported:1"}) {
 		t.Errorf("imported %v, %v", list, err)
 	}
+}
+
+func TestRestore(t *testing.T) {
+	s, _, host := newHost(nginx)
+	if restored, err := host.Restore(t.Context(), "docker.io/nginx:1", time.Now()); err != nil || !restored {
+		t.Error(restored, err)
+	}
+	if restored, err := host.Restore(t.Context(), redis, time.Now()); err != nil || restored {
+		t.Error(restored, err)
+	}
+	_, err := host.Restore(t.Context(), "A B", time.Now())
+	wantStatus(t, err, http.StatusBadRequest, "A B")
+	s.forget = map[string]error{nginx: errors.New("disk is full")}
+	_, err = host.Restore(t.Context(), nginx, time.Now())
+	wantStatus(t, err, http.StatusInternalServerError, "disk is full")
+}
+
+// TestSignatures: a malformed signature would make the import refuse the others.
+func TestSignatures(t *testing.T) {
+	_, _, host := newHost(nginx, redis)
+	list, err := host.Signatures(t.Context(), "nginx:1", "")
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%q, %v", list, err)
+	}
+	parsed, err := signature.Parse([]byte(list[0]))
+	if err != nil || len(parsed) != 1 || string(parsed[0].Payload) != nginx {
+		t.Errorf("%+v, %v", parsed, err)
+	}
+	_, err = host.Signatures(t.Context(), redis, "")
+	wantStatus(t, err, http.StatusBadGateway, "connection refused")
+	_, err = host.Signatures(t.Context(), "none", "")
+	wantStatus(t, err, http.StatusNotFound, "no such image")
 }
 
 func TestInspectAndExport(t *testing.T) {

@@ -63,19 +63,22 @@ type Starter struct {
 	// Notify shows a message to the user; nil: no messages. It is called from another goroutine.
 	Notify func(message string)
 
-	mu       sync.Mutex
-	instance string   // of the daemon that responded last
-	last     *process // the newest daemon that this starter has started; nil: none, or its exit is counted
-	deaths   int      // consecutive daemons that exited soon after they were ready
-	gaveUp   error    // why no further daemon is started; nil: the next one may be started
+	mu        sync.Mutex
+	responded bool     // a daemon has responded
+	last      *process // the newest daemon that this starter has started; nil: none, or its exit is counted
+	deaths    int      // consecutive daemons that exited soon after they were ready
+	gaveUp    error    // why no further daemon is started; nil: the next one may be started
 }
 
-// Connect returns when the daemon is ready, and starts it if it is not running. If the daemon that responded last was stopped on request,
-// it starts none and returns an [*api.StoppedError] until there is another daemon. After three daemons in a row that exited unexpectedly as
+// Connect returns when the daemon is ready, and starts it if it is not running. If a daemon has responded before, and that one or a later
+// one was stopped on request, it starts none and returns an [*api.StoppedError] until there is another daemon. After three daemons in a row that exited unexpectedly as
 // soon as they were ready, it starts no further one and returns why. It is safe for concurrent use.
 func (s *Starter) Connect(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.stopped(); err != nil { // before a connection, which would make systemd start a daemon
+		return err
+	}
 	if err := s.version(ctx); !errors.Is(err, api.ErrUnavailable) {
 		s.gaveUp = nil
 		return err
@@ -93,7 +96,7 @@ func (s *Starter) Connect(ctx context.Context) error {
 			Hints:   []string{"start it as root: users with read-only access cannot"},
 		}
 	}
-	if err := s.Client.Stopped(s.instance); err != nil {
+	if err := s.stopped(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the daemon did not respond within %v", startTimeout))
@@ -101,7 +104,9 @@ func (s *Starter) Connect(ctx context.Context) error {
 	if err := s.countDeath(ctx); err != nil {
 		return err
 	}
-	go s.notifyLater(ctx)
+	var notice sync.WaitGroup
+	notice.Go(func() { s.notifyLater(ctx) })
+	defer func() { cancel(); notice.Wait() }() // Notify is not called after the return
 	err := s.start(ctx)
 	if e, failed := errors.AsType[*Error](err); failed && e.inUse {
 		err = s.await(ctx, e)
@@ -115,13 +120,20 @@ func (s *Starter) Connect(ctx context.Context) error {
 	return nil // if the new daemon does not respond any more, the next call fails
 }
 
-// version checks that the daemon responds, and records its instance.
+// version checks that the daemon responds.
 func (s *Starter) version(ctx context.Context) error {
-	v, err := s.Client.Version(ctx)
-	if err == nil {
-		s.instance = v.Instance
-	}
+	_, err := s.Client.Version(ctx)
+	s.responded = s.responded || err == nil
 	return err
+}
+
+// stopped returns an [*api.StoppedError] if a daemon has responded and the one that ran last was stopped on request. A daemon that ran
+// between two calls of Connect counts, although it has never responded to this client.
+func (s *Starter) stopped() error {
+	if !s.responded {
+		return nil
+	}
+	return s.Client.Stopped()
 }
 
 // notifyLater notifies the user if the start takes longer than [noticeDelay].

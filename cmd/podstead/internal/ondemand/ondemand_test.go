@@ -67,7 +67,7 @@ func runDaemon(behaviour, dir string) int {
 	fmt.Println("ready") // before the report: the test reads the log after it
 	reporter.Ready()
 	<-ctx.Done()
-	if behaviour == "recording" && api.RecordStop(filepath.Join(dir, "s"), strconv.Itoa(os.Getpid()), 3) != nil {
+	if behaviour == "recording" && api.RecordStop(filepath.Join(dir, "s"), 3) != nil {
 		return 1
 	}
 	_ = server.Close(context.Background())
@@ -150,6 +150,10 @@ func TestConnectAfterStopOnRequest(t *testing.T) {
 	}
 	if err := s.Client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	awaitExit(t, dir)
+	if e, ok := errors.AsType[*api.StoppedError](s.Connect(t.Context())); !ok {
+		t.Errorf("error %+v after the stop of a daemon that the client did not notice, want a StoppedError", e)
 	}
 }
 

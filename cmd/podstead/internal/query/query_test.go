@@ -16,7 +16,7 @@ type object map[string]any
 func web() any {
 	return object{
 		"metadata": object{"name": "web", "labels": object{"app.kubernetes.io/name": "shop"}, "deletionTimestamp": nil},
-		"spec":     object{"containers": []object{{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:2"}}, "priority": 12345678901},
+		"spec":     object{"containers": []object{{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:2"}}, "priority": int64(12345678901)},
 		"status":   object{"phase": "Running", "ready": true, "load": 0.5, "list": []any{}},
 	}
 }

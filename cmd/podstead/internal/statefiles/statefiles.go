@@ -12,9 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/cmd/podstead/internal/bundleundo"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/imagegc"
+	"github.com/podstead/podstead/cmd/podstead/internal/notify"
 	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/engine/damage"
@@ -23,6 +25,7 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/quarantine"
+	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -60,9 +63,13 @@ func persistent() []File {
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &quarantine.Format, "the pod is supervised again"},
+		{"STATE/reboots.json", "reboots for pods that stayed unready", &reboot.Format, "the reboots do not count for `reboot.maxPerDay`"},
+		{"STATE/notify/*.json", "notifier: events to be sent, and the results", &notify.Format, "the events are not sent"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &lease.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},
 		{"STATE/image-use.json", "when images were used", &imagegc.Format, "all images count as new"},
+		{"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets", &bundleundo.Format, "a bundle that was interrupted is not undone"},
+		{"STATE/bundle.lock", "lock of the client that applies a bundle, empty", nil, "nothing"},
 		{"STATE/users.json", "ID ranges of pods with a user namespace", &idmap.Format, "pods get other ranges after they are created again"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},

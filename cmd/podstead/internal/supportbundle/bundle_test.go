@@ -207,7 +207,7 @@ func TestBatches(t *testing.T) {
 		B, A string
 		L    []any
 	}
-	v, err := r.value(t.Context(), value{planted, "local-value", []any{1 << 53, true, nil, "x " + planted}})
+	v, err := r.value(t.Context(), value{planted, "local-value", []any{int64(1 << 53), true, nil, "x " + planted}})
 	text, _ := json.Marshal(v)
 	if want := `{"A":"[redacted]","B":"[redacted]","L":[9007199254740992,true,null,"x [redacted]"]}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v, want %s", text, err, want)

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/podstead/podstead/spec/change"
+)
+
+// Effect is what a change of a field does to a running pod.
+type Effect string
+
+// The effects. A larger one includes the smaller ones before it.
+const (
+	EffectInPlace          Effect = "InPlace"          // nothing stops
+	EffectNextRound        Effect = "NextRound"        // the change has an effect when the pod starts again
+	EffectRestartContainer Effect = "RestartContainer" // one container is stopped and started, or only one of both
+	EffectReplacePod       Effect = "ReplacePod"       // the pod is stopped, and a pod with another UID takes its place
+)
+
+// Change is a difference between two definitions of a pod.
+type Change struct {
+	// Path is the field, such as "containers[0].image". Indexes are those of the new definition; those of what was removed are those of the
+	// old one. Containers and volumes that only one definition has are one change.
+	Path string `json:"path"`
+	// Container is the container that the effect is on; empty: the pod. A field of the pod that several containers depend on has a change
+	// for each of them.
+	Container string `json:"container,omitempty"`
+	// Old and New are the values as in a pod file, shortened; empty: the field is not set. Values of secrets are not shown.
+	Old    string `json:"old,omitempty"`
+	New    string `json:"new,omitempty"`
+	Effect Effect `json:"effect"`
+}
+
+// String returns the change and its effect for people, such as
+//
+//	containers[0].image: "nginx:1.27" -> "nginx:1.28" (restarts container app)
+func (c Change) String() string {
+	converted := change.Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New}
+	if err := converted.Effect.UnmarshalText([]byte(c.Effect)); err != nil { // of a later version
+		return fmt.Sprintf("%s: %s (%s)", c.Path, converted.Values(), c.Effect)
+	}
+	return converted.String()
+}
+
+// changesOf converts the differences between two definitions of a pod.
+func changesOf(changes []change.Change) []Change {
+	if len(changes) == 0 {
+		return nil
+	}
+	list := make([]Change, 0, len(changes))
+	for _, c := range changes {
+		list = append(list, Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New, Effect: Effect(c.Effect.String())})
+	}
+	return list
+}

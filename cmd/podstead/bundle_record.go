@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/bundleundo"
+)
+
+const (
+	undoTimeout  = 30 * time.Second // for the daemon, which undoes an interrupted bundle
+	undoInterval = 200 * time.Millisecond
+)
+
+// acquire locks the record of bundles. If an earlier bundle was interrupted, it waits until the daemon has undone it.
+func (c *carrying) acquire() (*bundleundo.Lock, error) {
+	ctx, cancel := context.WithTimeout(c.cmd.Context(), undoTimeout)
+	defer cancel()
+	retry := time.NewTicker(undoInterval)
+	defer retry.Stop()
+	for {
+		lock, err := bundleundo.Acquire(c.config.StateDir)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return nil, &failure{status: statusFailed, err: err, hints: []string{"run podstead bundle apply as root"}}
+		case err != nil && !errors.Is(err, bundleundo.ErrBusy):
+			return nil, err
+		case err == nil:
+			var pending *bundleundo.Record
+			if pending, err = lock.Pending(); pending == nil && err == nil {
+				return lock, nil
+			}
+			if pending != nil {
+				err = fmt.Errorf("bundle %q was interrupted, and the daemon has not undone it", pending.Bundle)
+			}
+			err = &failure{status: statusFailed, err: err, hints: []string{
+				"read the log of the daemon. Remove " + bundleundo.Path(c.config.StateDir) + " to keep what that bundle has changed",
+			}}
+			_ = lock.Close()
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// begin writes the record of what was there before the bundle.
+func (c *carrying) begin(plans []api.Applied, earlier []*api.ApplyRequest) error {
+	record := &bundleundo.Record{Bundle: c.file.Name(), Began: c.began}
+	for _, i := range c.bundle.Images {
+		record.Images = append(record.Images, i.Name)
+	}
+	for i, p := range c.pods {
+		pod := bundleundo.Pod{Name: p.pod, File: plans[i].File, Digest: bundleundo.Digest([]byte(p.request.Text))}
+		if e := earlier[i]; e != nil {
+			info, err := os.Stat(e.File)
+			if err != nil {
+				return err
+			}
+			pod.Earlier = &bundleundo.File{Path: e.File, Text: []byte(e.Text), Mode: info.Mode().Perm(), Owner: bundleundo.OwnerOf(info)}
+		}
+		record.Pods = append(record.Pods, pod)
+	}
+	for _, o := range c.bundle.Objects() {
+		dir, _, mode := c.objectDir(o)
+		values, existed, err := c.earlierValues(o)
+		if err != nil {
+			return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
+		}
+		owners, err := bundleundo.OwnersOf(dir, maps.Keys(values))
+		if err != nil {
+			return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
+		}
+		object := bundleundo.Object{Dir: dir, Existed: existed, Mode: mode, Earlier: values, Owners: owners, Digests: map[string]string{}}
+		for _, key := range o.Keys {
+			object.Digests[key] = bundleundo.Digest(c.bundle.Value(o, key))
+		}
+		record.Objects = append(record.Objects, object)
+	}
+	c.record = record
+	return c.lock.Begin(record)
+}
+
+// giveUp undoes what was done. The daemon undoes what remains.
+func (c *carrying) giveUp(ctx context.Context) error {
+	if err := c.restore(ctx); err != nil {
+		return errors.Join(err, errors.New("the daemon undoes the bundle"))
+	}
+	if c.record != nil {
+		if err := c.record.RestoreOwners(); err != nil {
+			return err
+		}
+	}
+	return c.lock.End()
+}

@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strconv"
+
+	"github.com/coreos/go-systemd/v22/journal"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/logbound"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/event/eventjournal"
+)
+
+// eventLog returns where the supervisor logs events; nil: in the log of the daemon.
+func (o *Options) eventLog() func(context.Context, *event.Ring, *slog.Logger) {
+	service, err := journal.StderrIsJournalStream() // journald receives the log of the daemon
+	service = service && err == nil
+	switch {
+	case o.Config.Events.Journald == config.JournaldNever, o.Config.Events.Journald == config.JournaldAuto && !service:
+		return nil
+	}
+	return eventjournal.Log(!service)
+}
+
+// reportLosses emits an event when logs of a container were removed, if the runtime keeps logs.
+func reportLosses(rt Runtime, s *supervisor.Supervisor) {
+	r, ok := rt.(interface{ OnLogsRemoved(func(logbound.Loss)) })
+	if !ok {
+		return
+	}
+	r.OnLogsRemoved(func(l logbound.Loss) {
+		e := event.New(event.LogsRemoved, s.Now().Wall, l.Pod, event.Fields{
+			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit), "bytes": strconv.FormatInt(l.Bytes, 10),
+		})
+		e.UID, e.Container = l.UID, l.Container
+		s.Events().Add(e)
+	})
+}
+
+// files returns a number of files as text.
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return strconv.Itoa(n) + " files"
+}

@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestRestartCauses(t *testing.T) {
+	failed := func(reason string) event.Event {
+		return event.Event{Kind: event.ContainerFailed, Container: "app", Fields: event.Fields{"reason": reason}}
+	}
+	of := func(kind event.Kind) event.Event { return event.Event{Kind: kind, Container: "app"} }
+	pod := func(kind event.Kind) event.Event { return event.Event{Kind: kind} }
+	start := of(event.ContainerStarted)
+	for name, test := range map[string]struct {
+		events []event.Event
+		want   string
+	}{
+		"first start":    {[]event.Event{pod(event.PodAccepted), start}, "map[]"},
+		"exit":           {[]event.Event{start, failed("Error"), start, of(event.ContainerSucceeded), start}, "map[{app Completed}:1 {app Error}:1]"},
+		"OOM":            {[]event.Event{start, failed("OOMKilled"), of(event.ContainerBackOff), start}, "map[{app OOMKilled}:1]"},
+		"liveness probe": {[]event.Event{start, of(event.ContainerLivenessFailed), failed("Error"), start}, "map[{app LivenessProbe}:1]"},
+		"startup probe":  {[]event.Event{start, of(event.ContainerStartupFailed), of(event.ContainerSucceeded), start}, "map[{app StartupProbe}:1]"},
+		"changed":        {[]event.Event{start, of(event.ContainerChanged), of(event.ContainerSucceeded), start}, "map[{app DefinitionChanged}:1]"},
+		"requested":      {[]event.Event{start, pod(event.PodRestartRequested), of(event.ContainerStopping), of(event.ContainerSucceeded), start}, "map[{app Requested}:1]"},
+		"rebooted":       {[]event.Event{start, pod(event.HostRebooted), start}, "map[{app Rebooted}:1]"},
+		"rebooted after a shutdown": {[]event.Event{
+			start, pod(event.NodeShutdown), failed("Error"), pod(event.HostRebooted),
+			{Kind: event.PodStartRequested, Fields: event.Fields{"by": lifecycle.ByStart}},
+			pod(event.PodRecovered), start,
+		}, "map[{app Rebooted}:1]"},
+		"started after a reboot": {[]event.Event{
+			start, failed("Error"), pod(event.HostRebooted), {Kind: event.PodStartRequested, Fields: event.Fields{"by": "uid 0"}}, start,
+		}, "map[{app Requested}:1]"},
+		"escalated":            {[]event.Event{start, pod(event.PodEscalated), of(event.ContainerStopping), failed("Error"), start}, "map[{app Unhealthy}:1]"},
+		"first start after it": {[]event.Event{pod(event.PodStartRequested), start}, "map[]"},
+		"exit without restart": {[]event.Event{start, failed("Error")}, "map[]"},
+		"other container":      {[]event.Event{start, {Kind: event.ContainerFailed, Container: "b", Fields: event.Fields{"reason": "Error"}}, start}, "map[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFollower(nil)
+			for _, e := range test.events {
+				e.UID, e.Pod = "u", "web"
+				f.handle(&e, true)
+			}
+			got := "map[]"
+			if p := f.recorder.pods["u"]; p != nil {
+				got = fmt.Sprint(p.restarts)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func newFollower(list []supervisor.Snapshot) *follower {
+	return &follower{NewRecorder(), func(name string) (supervisor.Snapshot, bool) {
+		for _, p := range list {
+			if p.Pod.Name == name {
+				return p, true
+			}
+		}
+		return supervisor.Snapshot{}, false
+	}, map[string]*podHistory{}}
+}
+
+// TestRestored: events of an earlier daemon are not counted, but they are causes.
+func TestRestored(t *testing.T) {
+	f := newFollower(nil)
+	for i, kind := range []event.Kind{event.ContainerStarted, event.ContainerSucceeded, event.ContainerStarted, event.ContainerSucceeded, event.ContainerStarted} {
+		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app"}, i == 4)
+	}
+	if got := fmt.Sprint(f.recorder.pods["u"].restarts); got != "map[{app Completed}:1]" {
+		t.Errorf("restarts %s", got)
+	}
+}
+
+// TestPrune: after missed events, what was counted for pods that do not exist is deleted.
+func TestPrune(t *testing.T) {
+	f := newFollower(nil)
+	for _, uid := range []string{"gone", "here"} {
+		f.handle(&event.Event{Kind: event.PodAccepted, UID: uid}, true)
+		f.recorder.Probe(uid, "app", lifecycle.ProbeLiveness, lifecycle.ProbeError, time.Second)
+	}
+	f.prune([]supervisor.Snapshot{{Pod: &spec.Pod{Name: "here"}, Facts: lifecycle.Facts{UID: "here"}}})
+	if len(f.history) != 1 || f.history["here"] == nil || len(f.recorder.pods) != 1 || f.recorder.pods["here"] == nil {
+		t.Errorf("kept %v, %v", f.history, f.recorder.pods)
+	}
+	if got := fmt.Sprint(f.recorder.pods["here"].probes[probeKey{"app", lifecycle.ProbeLiveness}].results); got != "map[unknown:1]" {
+		t.Errorf("results %s", got)
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	d := newDistribution([]float64{1, 2, 5})
+	for _, seconds := range []float64{0.5, 1, 1.5, 5, 7} {
+		d.observe(seconds)
+	}
+	if diff := cmp.Diff(map[float64]uint64{1: 2, 2: 3, 5: 4}, d.cumulative()); diff != "" || d.count != 5 || d.sum != 15 {
+		t.Errorf("count %d, sum %v (-want +got)\n%s", d.count, d.sum, diff)
+	}
+}

@@ -1,0 +1,334 @@
+package notify
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// bench is a set of notifiers with a receiver that fails while down is set.
+type bench struct {
+	t     *testing.T
+	dir   string
+	ring  *event.Ring
+	boot  string
+	start time.Time
+
+	mu   sync.Mutex
+	down bool
+	got  []string // texts of events
+	ids  []string
+	at   []time.Duration // of the attempts
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{t: t, dir: t.TempDir(), ring: event.NewRing(4096), boot: "boot-one", start: time.Now()}
+}
+
+func (b *bench) set(list ...config.Notifier) *Set {
+	s := New(Options{
+		Dir: b.dir, Events: b.ring, Log: slog.New(slog.DiscardHandler),
+		Labels: func(pod string) (map[string]string, bool) { return map[string]string{"app": pod}, pod != "gone" },
+		Now: func() lifecycle.Instant {
+			return lifecycle.Instant{Boot: b.boot, Mono: time.Since(b.start), Wall: time.Now()}
+		},
+		send: func(_ context.Context, _ *config.Notifier, m *Message) error {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.at = append(b.at, time.Since(b.start))
+			if b.down {
+				return errors.New("down")
+			}
+			b.got, b.ids = append(b.got, m.Event.Message), append(b.ids, m.ID)
+			return nil
+		},
+	})
+	s.Apply(b.t.Context(), list)
+	synctest.Wait()
+	return s
+}
+
+func (b *bench) emit(pod, message string, level event.Level) {
+	b.ring.Add(event.Event{Pod: pod, Level: level, Kind: "BackOff", Reason: "BackOff", Message: message, Time: time.Now()})
+	synctest.Wait()
+}
+
+// setDown changes whether the receiver fails.
+func (b *bench) setDown(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = down
+}
+
+// restart restores the events of an earlier run of the daemon.
+func (b *bench) restart() {
+	events, _ := b.ring.Since(0)
+	b.ring = event.NewRing(4096)
+	b.ring.Restore(events)
+}
+
+func (b *bench) want(texts ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if strings.Join(b.got, " ") != strings.Join(texts, " ") {
+		b.t.Errorf("got %q, want %q", b.got, texts)
+	}
+}
+
+func (b *bench) state() State {
+	b.t.Helper()
+	s, err := Load(b.dir, "ops")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+func ops() config.Notifier { return config.Notifier{Name: "ops", URL: "http://example.com/"} }
+
+func TestFilters(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*config.Notifier)
+		want   string
+	}{
+		"default":      {func(*config.Notifier) {}, "a b"},
+		"type":         {func(n *config.Notifier) { n.Types = []string{"Normal"} }, "c"},
+		"reason":       {func(n *config.Notifier) { n.Reasons = []string{"BackOff"} }, "a b c"},
+		"other reason": {func(n *config.Notifier) { n.Reasons = []string{"Killing"} }, ""},
+		"pod":          {func(n *config.Notifier) { n.Pods = []string{"we*"} }, "a"},
+		"selector":     {func(n *config.Notifier) { n.Selector = "app=db" }, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, n := newBench(t), ops()
+				b.emit("web", "before the notifier", event.Warning)
+				test.change(&n)
+				defer b.set(n).Close()
+				b.emit("web", "a", event.Warning)
+				b.emit("db", "b", event.Warning)
+				b.emit("web", "c", event.Normal)
+				b.want(strings.Fields(test.want)...)
+			})
+		})
+	}
+}
+
+// A receiver that is down is tried again with a back-off, also after a restart of the daemon and after a reboot.
+func TestRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.setDown(true)
+		s := b.set(ops())
+		b.emit("web", "a", event.Warning)
+		b.emit("web", "b", event.Warning)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if len(b.at) != 5 || b.at[4] != 15*time.Second { // 0, 1, 3, 7, 15
+			t.Errorf("attempts at %v", b.at)
+		}
+		s.Close()
+		if got := b.state(); len(got.Pending) != 2 || got.Attempts != 5 || got.LastError != "down" {
+			t.Errorf("state %+v", got)
+		}
+
+		b.boot, b.start, b.at = "boot-two", time.Now(), nil
+		b.restart()
+		s = b.set(ops())
+		time.Sleep(33 * time.Second) // the back-off continues with 32s
+		synctest.Wait()
+		if len(b.at) != 2 || b.at[1] != 32*time.Second {
+			t.Errorf("attempts after the reboot at %v", b.at)
+		}
+		b.setDown(false)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		b.want("a", "b")
+		s.Close()
+		b.restart()
+		defer b.set(ops()).Close()
+		b.want("a", "b") // not again
+		if got := b.state(); len(got.Pending) != 0 || got.Sent != 2 || got.Attempts != 0 {
+			t.Errorf("state %+v", got)
+		}
+	})
+}
+
+// An event whose success was not saved is sent again with its ID, and one that was only in the journal is sent.
+func TestCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.setDown(true)
+		s := b.set(ops())
+		b.emit("web", "a", event.Warning)
+		file, err := os.ReadFile(path(b.dir, "ops"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.setDown(false)
+		time.Sleep(time.Minute)
+		b.emit("web", "b", event.Warning)
+		s.Close()
+		b.want("a", "b")
+		if err := os.WriteFile(path(b.dir, "ops"), file, 0o600); err != nil { // as it was before the success
+			t.Fatal(err)
+		}
+		b.restart()
+		defer b.set(ops()).Close()
+		b.want("a", "b", "a", "b")
+		if b.ids[0] != b.ids[2] || b.ids[1] != b.ids[3] || b.ids[0] == b.ids[1] {
+			t.Errorf("IDs %q", b.ids)
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.setDown(true)
+		s := b.set(ops())
+		for range maxPending + 10 {
+			b.ring.Add(event.Event{Level: event.Warning, Time: time.Now()})
+		}
+		synctest.Wait()
+		if got := b.state(); len(got.Pending) != maxPending || got.Dropped != 10 {
+			t.Errorf("%d pending, %d dropped", len(got.Pending), got.Dropped)
+		}
+		time.Sleep(maxAge + maxDelay)
+		synctest.Wait()
+		s.Close()
+		if got := b.state(); len(got.Pending) != 0 || got.Dropped != maxPending+10 {
+			t.Errorf("after a day: %d pending, %d dropped", len(got.Pending), got.Dropped)
+		}
+	})
+}
+
+// Without a matching event nothing is written.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.set(ops()).Close()
+		if err := os.Remove(path(b.dir, "ops")); err != nil {
+			t.Fatal(err)
+		}
+		b.emit("web", "normal", event.Normal)
+		time.Sleep(48 * time.Hour)
+		synctest.Wait()
+		if _, err := os.Stat(path(b.dir, "ops")); err == nil {
+			t.Error("the state was written")
+		}
+	})
+}
+
+func TestReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		s := b.set(ops())
+		b.emit("web", "a", event.Normal)
+		n := ops()
+		n.Types = []string{"Normal"}
+		s.Apply(t.Context(), []config.Notifier{n})
+		synctest.Wait()
+		b.emit("web", "b", event.Normal)
+		b.want("b")
+		s.Apply(t.Context(), nil)
+		b.emit("web", "c", event.Normal)
+		b.want("b")
+		if _, err := Load(b.dir, "ops"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("state of the removed notifier: %v", err)
+		}
+	})
+}
+
+func TestPost(t *testing.T) {
+	status := http.StatusOK
+	var body, header string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		body, header = string(data), r.Header.Get("Authorization")
+		w.WriteHeader(status)
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	n := config.Notifier{Name: "ops", URLFile: file("url", server.URL+"/planted-path\n"), HeadersFile: file("headers", "# token\nAuthorization: Bearer planted\n")}
+	e := event.Event{Seq: 7, Boot: "0123456789", Pod: "web", Level: event.Warning, Reason: "BackOff", Message: "text"}
+	m := NewMessage("ops", eventID(&e), &e)
+	err := Send(t.Context(), &n, &m, nil)
+	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "planted") {
+		t.Errorf("without caFile: %v", err)
+	}
+	n.CAFile = file("ca", string(pemOf(server)))
+	if err := Send(t.Context(), &n, &m, nil); err != nil {
+		t.Fatal(err)
+	}
+	if header != "Bearer planted" || !strings.Contains(body, `"id":"01234567-7-0"`) || !strings.Contains(body, `"message":"text"`) {
+		t.Errorf("received header %q, body %s", header, body)
+	}
+	for _, status = range []int{301, 429, 500} {
+		if err := Send(t.Context(), &n, &m, nil); err == nil || strings.Contains(err.Error(), "planted") {
+			t.Errorf("status %d: %v", status, err)
+		}
+	}
+	file("headers", "planted")
+	if err := Send(t.Context(), &n, &m, nil); err == nil || strings.Contains(err.Error(), "planted") {
+		t.Errorf("invalid headers: %v", err)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	e := event.Event{Pod: "web", Level: event.Warning, Reason: "BackOff", Message: "text"}
+	m := NewMessage("ops", "id", &e)
+	var out strings.Builder
+	n := config.Notifier{Name: "ops", Command: []string{"/bin/sh", "-c", `cat; echo "$PODSTEAD_POD $PODSTEAD_ID ${HOME-none}"`}}
+	if err := Send(t.Context(), &n, &m, &out); err != nil || !strings.Contains(out.String(), `"id":"id"`) || !strings.Contains(out.String(), "web id none") {
+		t.Errorf("%v, output %s", err, out.String())
+	}
+	n.Command[2] = "echo planted; exit 3 # planted"
+	if err := Send(t.Context(), &n, &m, nil); err == nil || err.Error() != "run /bin/sh: exit status 3" {
+		t.Errorf("failing command: %v", err)
+	}
+	pid := filepath.Join(t.TempDir(), "pid")
+	n.Command[2], n.Timeout = "sleep 1000 & echo $! >"+pid+"; wait", "500ms"
+	if err := Send(t.Context(), &n, &m, nil); err == nil || err.Error() != "/bin/sh: no success within 500ms" {
+		t.Errorf("hanging command: %v", err)
+	}
+	child, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmdline := filepath.Join("/proc", strings.TrimSpace(string(child)), "cmdline")
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if data, err := os.ReadFile(cmdline); err != nil || len(data) == 0 { // gone, or a zombie
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the child of the command is running")
+		}
+	}
+}
+
+func pemOf(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}

@@ -1,0 +1,111 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+const (
+	// labelReplaced marks the leases that keep the images that [Store.ImportUsed] has replaced. Its value is the record.
+	labelReplaced = "podstead.io/replaced"
+	// labelReplacement is the label with the [replacement].
+	labelReplacement = "podstead.io/replacement"
+	// replacedPrefix starts the IDs of these leases.
+	replacedPrefix = "podstead-replaced-"
+)
+
+// replacement says which image had a name before an import.
+type replacement struct {
+	MediaType string        `json:"mediaType"`
+	Digest    digest.Digest `json:"digest"`
+	Size      int64         `json:"size"`
+	Archive   string        `json:"archive,omitempty"` // value of labelArchive
+	By        digest.Digest `json:"by"`                // the image that was imported
+}
+
+func replacedLease(record string) leases.Lease {
+	return leases.Lease{ID: replacedPrefix + digest.FromString(record).Encoded()}
+}
+
+// keepReplaced keeps the image of a record for importedTTL before the record refers to another one.
+func (s *Store) keepReplaced(ctx context.Context, record string, by digest.Digest) error {
+	rec, err := s.client.ImageService().Get(ctx, record)
+	if errdefs.IsNotFound(err) || err == nil && rec.Target.Digest == by {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	label, err := json.Marshal(replacement{rec.Target.MediaType, rec.Target.Digest, rec.Target.Size, rec.Labels[labelArchive], by})
+	if err != nil {
+		return err
+	}
+	lm, lease := s.client.LeasesService(), replacedLease(record)
+	if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("keep replaced image: %w", err)
+	}
+	_, err = lm.Create(
+		ctx, leases.WithID(lease.ID), leases.WithExpiration(importedTTL),
+		leases.WithLabels(map[string]string{labelReplaced: record, labelReplacement: string(label)}),
+	)
+	if err == nil {
+		err = lm.AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
+	}
+	if err != nil {
+		return fmt.Errorf("keep replaced image: %w", err)
+	}
+	return nil
+}
+
+// Restore makes a record refer again to the image that it had before [Store.ImportUsed] has replaced it after a time. It reports whether it has
+// done so: not if nothing was replaced, if the record has been changed or removed since, or if the earlier image is not on the host any more.
+func (s *Store) Restore(ctx context.Context, record string, after time.Time) (restored bool, err error) {
+	lm := s.client.LeasesService()
+	list, err := lm.List(ctx, fmt.Sprintf("labels.%q==%s", labelReplaced, record))
+	if err != nil {
+		return false, fmt.Errorf("find replaced image: %w", err)
+	}
+	for _, l := range list {
+		var r replacement
+		if l.ID != replacedLease(record).ID || l.CreatedAt.Before(after) || json.Unmarshal([]byte(l.Labels[labelReplacement]), &r) != nil {
+			continue
+		}
+		if restored, err = s.moveBack(ctx, record, &r); err != nil {
+			return false, fmt.Errorf("restore image %q: %w", record, err)
+		}
+		if err := lm.Delete(ctx, l); err != nil && !errdefs.IsNotFound(err) {
+			return restored, fmt.Errorf("restore image %q: %w", record, err)
+		}
+	}
+	return restored, nil
+}
+
+func (s *Store) moveBack(ctx context.Context, record string, r *replacement) (bool, error) {
+	rec, err := s.client.ImageService().Get(ctx, record)
+	if errdefs.IsNotFound(err) || err == nil && rec.Target.Digest != r.By {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if _, err := s.content.Info(ctx, r.Digest); err != nil {
+		if errdefs.IsNotFound(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	was := images.Image{Name: record, Target: ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}}
+	if r.Archive != "" {
+		was.Labels = map[string]string{labelArchive: r.Archive}
+	}
+	_, err = s.client.ImageService().Update(ctx, was)
+	return err == nil, err
+}

@@ -1,0 +1,158 @@
+package reboot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// commandTimeout bounds the command that requests a reboot. The host goes down after the command has returned.
+	commandTimeout = time.Minute
+	// outputTimeout bounds the wait for processes that the command has left behind.
+	outputTimeout = time.Second
+	// maxOutput is the length of the command's output in errors.
+	maxOutput = 256
+	// saveInterval is the time between two writes of the ages of reboots that count. There are none if no reboot counts.
+	saveInterval = time.Hour
+)
+
+// Host reboots the host. It is safe for concurrent use.
+type Host struct {
+	file string
+	now  func() lifecycle.Instant
+
+	mu        sync.Mutex // of the record and its file
+	settings  sync.Mutex
+	maxPerDay int
+	command   []string
+}
+
+// New returns a host that keeps its [Record] in a file.
+func New(file string, now func() lifecycle.Instant, maxPerDay int, command []string) *Host {
+	h := &Host{file: file, now: now}
+	h.Set(maxPerDay, command)
+	return h
+}
+
+// Set sets the number of reboots in [Day] (0: reboots are disabled), and the command that requests one.
+func (h *Host) Set(maxPerDay int, command []string) {
+	h.settings.Lock()
+	defer h.settings.Unlock()
+	h.maxPerDay, h.command = maxPerDay, command
+}
+
+func (h *Host) limits() (maxPerDay int, command []string) {
+	h.settings.Lock()
+	defer h.settings.Unlock()
+	return h.maxPerDay, h.command
+}
+
+// Load reads a record. A file that does not exist is an empty record.
+func Load(file string) (Record, error) {
+	var r Record
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		_, err = Format.Decode(data, &r)
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("read record of reboots: %w", err)
+	}
+	return r, nil
+}
+
+func (h *Host) save(r Record) error {
+	data, err := Format.Encode(r, format.Unknown{})
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(h.file, data, 0o600)
+}
+
+// Reboot records a reboot on the disk and requests it. Without a readable and durable record the host is not rebooted.
+func (h *Host) Reboot(ctx context.Context, pod string) error {
+	maxPerDay, command := h.limits()
+	if err := h.record(pod, maxPerDay); err != nil {
+		return lifecycle.Failure{Reason: lifecycle.ReasonRebootHeldBack, Message: err.Error()}
+	}
+	if err := run(ctx, command, pod); err != nil {
+		return lifecycle.Failure{Reason: lifecycle.ReasonRebootFailed, Message: err.Error()}
+	}
+	return nil
+}
+
+func (h *Host) record(pod string, maxPerDay int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r, err := Load(h.file)
+	if err != nil {
+		return err
+	}
+	next, err := r.Request(pod, maxPerDay, h.now())
+	if err != nil {
+		return err
+	}
+	if err := h.save(next); err != nil {
+		return fmt.Errorf("save record of reboots: %w", err)
+	}
+	return nil
+}
+
+// run runs the command that requests a reboot.
+func run(ctx context.Context, command []string, pod string) error {
+	if len(command) == 0 {
+		return errors.New("reboot.command is empty")
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "PODSTEAD_POD="+pod)
+	cmd.WaitDelay = outputTimeout
+	out, err := cmd.CombinedOutput()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	text := strings.Join(strings.Fields(string(out[:min(len(out), maxOutput)])), " ")
+	if text != "" {
+		text = ": " + text
+	}
+	return fmt.Errorf("run %s: %w%s", command[0], err, text)
+}
+
+// Run saves the ages of the reboots that count from time to time, until ctx ends, so that uptime of a boot counts in the next one. It
+// writes nothing if there are none.
+func (h *Host) Run(ctx context.Context) {
+	t := time.NewTicker(saveInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			h.age()
+		case <-ctx.Done():
+			h.age()
+			return
+		}
+	}
+}
+
+// age saves the ages. After an error the old ones count for longer.
+func (h *Host) age() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r, err := Load(h.file); err == nil && len(r.Reboots) > 0 {
+		_ = h.save(r.At(h.now()))
+	}
+}

@@ -1,0 +1,197 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// polite is a program that stops at once.
+const polite = "trap 'exit 0' TERM; sleep 100000 & wait"
+
+// podsOf returns the pods of the events of a kind, in order.
+func podsOf(m *machine, kind event.Kind) []string {
+	events, _ := m.Events().Since(0)
+	var pods []string
+	for _, e := range events {
+		if e.Kind == kind {
+			pods = append(pods, e.Pod)
+		}
+	}
+	return pods
+}
+
+// TestShutDown expects that pods stop in reverse order of their start, each after the later ones, and start again after a boot, except for
+// those that do not restart.
+func TestShutDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		add := func(p *spec.Pod) {
+			m.add(p)
+			m.untilPhase(p.Name, lifecycle.PhaseRunning)
+			time.Sleep(time.Second)
+		}
+		add(pod("b", spec.RestartOnFailure, polite))
+		add(pod("c", spec.RestartNever, polite))
+		add(pod("a", spec.RestartAlways, polite))
+		m.add(pod("done", spec.RestartNever, "exit 0"))
+		m.untilPhase("done", lifecycle.PhaseSucceeded)
+		waiting := pod("waiting", spec.RestartNever, "sleep 100000")
+		waiting.WaitFor = []string{"path:/a"}
+		m.add(waiting)
+		synctest.Wait()
+
+		start := time.Now()
+		m.ShutDown(t.Context(), time.Minute)
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the shutdown took %v", took)
+		}
+		if got, want := podsOf(m, event.NodeShutdown), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
+			t.Errorf("pods stopped in the order %v, want %v", got, want)
+		}
+		if got, want := podsOf(m, event.PodFailed), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
+			t.Errorf("pods failed in the order %v, want %v", got, want)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			s, _ := m.Pod(name)
+			i := slices.IndexFunc(s.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == lifecycle.DisruptionTarget })
+			if s.Status.Reason != lifecycle.ReasonTerminated || s.Status.Message != "Pod was terminated in response to imminent node shutdown." || i < 0 {
+				t.Errorf("pod %s: reason %s, message %q, conditions %v", name, s.Status.Reason, s.Status.Message, s.Status.Conditions)
+			}
+		}
+		m.leave()
+		m.engine.Reboot()
+		m.boot, m.started = "boot-2", time.Now()
+		m.start()
+		for _, name := range []string{"a", "b"} {
+			s := m.untilPhase(name, lifecycle.PhaseRunning)
+			if s.Status.Reason != "" {
+				t.Errorf("pod %s has the reason %s after the boot", name, s.Status.Reason)
+			}
+		}
+		for name, want := range map[string]lifecycle.Phase{"c": lifecycle.PhaseFailed, "done": lifecycle.PhaseSucceeded, "waiting": lifecycle.PhasePending} {
+			if s, _ := m.Pod(name); s.Status.Phase != want {
+				t.Errorf("pod %s is %s after the boot, want %s", name, s.Status.Phase, want)
+			}
+		}
+	})
+}
+
+// TestShutDownIsBounded expects that containers which ignore the stop signal are killed at the end of the period, and hold up neither it nor
+// the stop of other pods.
+func TestShutDownIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		var stopped time.Duration
+		for _, name := range []string{"good", "deaf-1", "deaf-2"} {
+			p := pod(name, spec.RestartAlways, "trap '' TERM; sleep 100000")
+			p.TerminationGracePeriodSeconds = 3600
+			if name == "good" {
+				p.Containers[0].Command[2] = polite
+			}
+			m.add(p)
+			m.untilPhase(name, lifecycle.PhaseRunning)
+			time.Sleep(time.Second)
+		}
+		start := time.Now()
+		m.ShutDown(t.Context(), 30*time.Second)
+		took := time.Since(start)
+		events, _ := m.Events().Since(0)
+		for _, e := range events {
+			if e.Kind == event.PodFailed && e.Pod == "good" {
+				stopped = e.Time.Sub(start)
+			}
+		}
+		if stopped < 20*time.Second-time.Millisecond || stopped > 21*time.Second {
+			t.Errorf("the first pod stopped after %v, want 20s: the shares of two others", stopped)
+		}
+		if took < 29*time.Second || took > 33*time.Second {
+			t.Errorf("the shutdown took %v, want 30s", took)
+		}
+		for _, name := range []string{"good", "deaf-1", "deaf-2"} {
+			if s, _ := m.Pod(name); !s.AtRest {
+				t.Errorf("pod %s runs after the shutdown", name)
+			}
+		}
+	})
+}
+
+// TestShutDownWithoutDisk expects that a state disk that hangs does not hold up the stop of pods, and a loop that does not respond only for
+// its share.
+func TestShutDownWithoutDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		for i := range 10 {
+			name := fmt.Sprintf("p%d", i)
+			m.add(pod(name, spec.RestartAlways, polite))
+			m.untilPhase(name, lifecycle.PhaseRunning)
+			time.Sleep(time.Second)
+		}
+		hang := make(chan struct{})
+		m.disk.mu.Lock()
+		m.disk.hang = hang
+		m.disk.mu.Unlock()
+		release := m.BlockLoop("p9")
+		start := time.Now()
+		m.ShutDown(t.Context(), 30*time.Second)
+		var first, last time.Duration
+		events, _ := m.Events().Since(0)
+		for _, e := range events {
+			if e.Kind == event.NodeShutdown {
+				if first == 0 {
+					first = e.Time.Sub(start)
+				}
+				last = e.Time.Sub(start)
+			}
+		}
+		if n := len(podsOf(m, event.PodFailed)); n != 9 {
+			t.Errorf("%d pods stopped, want all except for the one whose loop is blocked", n)
+		}
+		if first != 3*time.Second || last > 4*time.Second {
+			t.Errorf("pods stopped from %v to %v, want 3s, the share of the blocked loop", first, last)
+		}
+		if took := time.Since(start); took > 36*time.Second {
+			t.Errorf("the shutdown took %v", took)
+		}
+		release()
+		m.disk.mu.Lock()
+		m.disk.hang = nil
+		m.disk.mu.Unlock()
+		close(hang)
+	})
+}
+
+// TestShutDownKeepsStoppedPods expects that a pod which a client has stopped does not start after the boot, and that a new daemon in the same boot
+// starts the others again.
+func TestShutDownKeepsStoppedPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(pod("stopped", spec.RestartAlways, polite))
+		m.add(pod("running", spec.RestartAlways, polite))
+		m.untilPhase("stopped", lifecycle.PhaseRunning)
+		m.untilPhase("running", lifecycle.PhaseRunning)
+		if err := m.Stop(t.Context(), "stopped", supervisor.StopOptions{By: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		m.ShutDown(t.Context(), 30*time.Second)
+		m.leave()
+		m.start()
+		m.untilPhase("running", lifecycle.PhaseRunning)
+		synctest.Wait()
+		if s, _ := m.Pod("stopped"); !s.AtRest || s.Status.Reason != "" {
+			t.Errorf("the stopped pod is %s, reason %s", s.Status.Phase, s.Status.Reason)
+		}
+	})
+}

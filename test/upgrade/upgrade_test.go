@@ -1,0 +1,168 @@
+//go:build e2e
+
+package upgrade
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/api"
+)
+
+// TestUpgradeAndDowngrade replaces the previous version by the current one and by itself again, while pods run. No container restarts, no
+// probe flips, no line of a log is lost. The engine of each version works with shims of the other.
+func TestUpgradeAndDowngrade(t *testing.T) {
+	v, s := buildVersions(t), newServers(t)
+	h := newHost(t, v.previous)
+	h.MustRun("get")
+	old, l := h.create("old-", s), logs{}
+	h.check(l, old)
+	before, events := h.look(old), h.events(old)
+
+	h.upgrade(v.current)
+	h.probing(s)
+	h.check(l, old)
+	h.unchanged("after the upgrade", old, before, events)
+
+	operated := h.create("shim-", s) // shims of the current version, for the engine of the previous one
+	all := append(old, operated...)
+	h.check(l, all)
+	before, events = h.look(all), h.events(all)
+	h.MustRun("daemon", "stop")
+	h.addFields(all)
+	h.install(v.previous)
+	h.MustRun("get")
+	h.probing(s)
+	h.check(l, all)
+	h.unchanged("after the downgrade", all, before, events)
+	h.haveFields(all)
+	h.operate("shim-", l)
+
+	h.upgrade(v.current)
+	h.check(l, old)
+	h.operate("old-", l)
+	h.MustRun("daemon", "stop")
+}
+
+// probing waits until the daemon has sent probes.
+func (h *host) probing(s *servers) {
+	h.Helper()
+	sent := s.requests.Load()
+	h.Await(func() error {
+		if s.requests.Load() < sent+4 {
+			return fmt.Errorf("%d probes", s.requests.Load()-sent)
+		}
+		return nil
+	})
+}
+
+// addFields adds fields that no version knows to the state files, and to a file of the pods directory: what a later version may have
+// written.
+func (h *host) addFields(names []string) {
+	h.Helper()
+	for _, name := range names {
+		path := filepath.Join(h.StateDir(), "pods", name+".json")
+		var file map[string]any
+		text, err := os.ReadFile(path)
+		h.Check(err)
+		h.Check(json.Unmarshal(text, &file))
+		file["version"], file["minReader"] = file["version"].(float64)+1, file["version"]
+		file["nextField"] = "of the file"
+		file["facts"].(map[string]any)["nextField"] = "of the facts"
+		file["pod"].(map[string]any)["nextField"] = "of the definition"
+		text, err = json.Marshal(file)
+		h.Check(err)
+		h.Check(os.WriteFile(path, text, 0o600))
+		if file := h.file(name); strings.HasSuffix(name, "filed") {
+			text, err := os.ReadFile(file)
+			h.Check(err)
+			h.Check(os.WriteFile(file, append([]byte("nextField = true\n"), text...), 0o600))
+		}
+	}
+}
+
+// haveFields checks that the added fields are still there after the daemon has written the state files, and removes them from pod files.
+func (h *host) haveFields(names []string) {
+	h.Helper()
+	for _, name := range names {
+		h.Await(func() error { // written when the daemon has taken the pod over
+			text, err := os.ReadFile(filepath.Join(h.StateDir(), "pods", name+".json"))
+			if n := strings.Count(string(text), `"nextField"`); err == nil && (n != 3 || strings.Contains(string(text), `"minReader"`)) {
+				err = fmt.Errorf("the state file of %s has %d of 3 fields of the later version:\n%.200s", name, n, text)
+			}
+			return err
+		})
+		if !strings.HasSuffix(name, "filed") {
+			continue
+		}
+		h.Until(name, "reported as invalid", func(*api.Pod) bool {
+			return strings.Contains(h.MustRun("events", name), "nextField")
+		})
+		fileText, err := os.ReadFile(h.file(name))
+		h.Check(err)
+		h.Check(os.WriteFile(h.file(name), []byte(strings.TrimPrefix(string(fileText), "nextField = true\n")), 0o600))
+	}
+}
+
+// operate uses commands with pods whose shims have another version than the daemon.
+func (h *host) operate(prefix string, l logs) {
+	h.Helper()
+	mixed, filed, probed := prefix+"mixed", prefix+"filed", prefix+"probed"
+	if out := h.MustRun("exec", mixed, "-c", "main", "--", "sh", "-c", "echo said > /scratch/file; cat /scratch/file"); out != "said\n" {
+		h.Errorf("exec: %q", out)
+	}
+	h.attach(mixed, "main")
+	copied := filepath.Join(h.Dir, prefix+"copied")
+	h.MustRun("cp", mixed+":/scratch/file", copied, "-c", "main")
+	if text, err := os.ReadFile(copied); err != nil || string(text) != "said\n" {
+		h.Errorf("copied file: %q, %v", text, err)
+	}
+	if out := h.MustRun("top", "containers", mixed); !strings.Contains(out, "sidecar") {
+		h.Errorf("top:\n%s", out)
+	}
+	if out := h.MustRun("debug", mixed, "--image", busybox, "--", "echo", "ephemeral"); !strings.Contains(out, "ephemeral") {
+		h.Errorf("debug: %q", out)
+	}
+	h.check(l, []string{mixed})
+
+	h.MustRun("restart", mixed, "-c", "main", "--wait")
+	if p := h.Until(mixed, "ready", ready); p.Status.ContainerStatuses[0].RestartCount != 1 {
+		h.Errorf("restarts of %s: %+v", mixed, p.Status.ContainerStatuses)
+	}
+	changed := h.PodText(filed, "terminationGracePeriodSeconds = 2\n"+container("containers", "main", "env = [{ name = \"CHANGED\", value = \"yes\" }]\n"))
+	path, err := h.WritePod(filed, changed)
+	h.Check(err)
+	h.MustRun("apply", path, "--wait")
+	if out := h.MustRun("exec", filed, "--", "sh", "-c", "echo $CHANGED"); out != "yes\n" {
+		h.Errorf("the changed definition: %q", out)
+	}
+	h.MustRun("stop", probed)
+	h.MustRun("start", probed)
+	h.Until(probed, "ready", ready)
+	h.MustRun("delete", mixed, probed, filed)
+}
+
+// attach attaches to a container until two lines came.
+func (h *host) attach(pod, container string) {
+	h.Helper()
+	ctx, cancel := context.WithCancel(h.Ctx())
+	defer cancel()
+	cmd := h.Command(ctx, "attach", pod, "-c", container)
+	out, err := cmd.StdoutPipe()
+	h.Check(err)
+	h.Check(cmd.Start())
+	lines := bufio.NewScanner(out)
+	for range 2 {
+		if !lines.Scan() || !strings.HasPrefix(lines.Text(), "line ") {
+			h.Errorf("attach: %q, %v", lines.Text(), lines.Err())
+		}
+	}
+	cancel()
+	_ = cmd.Wait() // killed
+}
