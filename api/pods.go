@@ -200,6 +200,9 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if i := q.Interactive; i != nil && !slices.ContainsFunc(pod.Containers, func(c spec.Container) bool { return c.Name == i.Container }) {
 		return nil, invalidField("interactive", "container %q: not found in the containers of pod %q", i.Container, pod.Name)
 	}
+	if q.Unit != "" {
+		pod.DefaultLogDriver(s.o.UnitLogDriver)
+	}
 	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r), Process: clientProcess(r)}
 	switch unit := UnitOf(pod.Name); {
 	case q.Unit != "" && q.Unit != unit:
