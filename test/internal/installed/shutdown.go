@@ -92,5 +92,5 @@ func (h *Host) Shutdown(driver string, period time.Duration) {
 	if strings.Contains(journal, "timed out. ") || !strings.Contains(journal, "the host is shutting down, stopping pods") {
 		h.Errorf("journal of the shutdown:\n%s", journal)
 	}
-	h.Sh("podstead delete --all; rm -r " + shutdownDropIn + " /etc/podstead/units.d/unit.toml; systemctl daemon-reload")
+	h.Sh("podstead delete --all --force; rm -r " + shutdownDropIn + " /etc/podstead/units.d/unit.toml; systemctl daemon-reload")
 }
