@@ -107,7 +107,7 @@ func measure(f *fixture) sample {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // removed meanwhile
+			return nil // removed meanwhile
 		}
 		size := int(info.Size() >> 10)
 		if filepath.Ext(path) == ".db" {
