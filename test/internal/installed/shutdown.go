@@ -69,6 +69,7 @@ func (h *Host) Sockets() {
 func (h *Host) Shutdown(driver string, period time.Duration) {
 	h.Helper()
 	h.Sh(fmt.Sprintf(`mkdir -p %[1]s /etc/podstead/units.d %[2]s; rm -f %[1]s/log
+		mkdir -p /var/log/journal; journalctl --flush
 		printf '[pods]\nshutdownGracePeriod = "%[3]s"\n[engine]\ncgroupDriver = "%[4]s"\n' > /etc/podstead/podstead.toml
 		printf '[Service]\nTimeoutStopSec=%[5]d\n' > %[2]s/stop.conf; systemctl daemon-reload; systemctl restart podstead`,
 		shutdownLog, shutdownDropIn, period, driver, int(period.Seconds()*2/3)))
