@@ -109,3 +109,14 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("count %d, sum %v (-want +got)\n%s", d.count, d.sum, diff)
 	}
 }
+
+// TestForget: nothing is kept for a pod that was removed, also if its logs were removed before, which is reported later.
+func TestForget(t *testing.T) {
+	f := newFollower(nil)
+	for _, kind := range []event.Kind{event.PodAccepted, event.ContainerStarted, event.ContainerFailed, event.ContainerStarted, event.PodRemoved, event.LogsRemoved} {
+		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app", Fields: event.Fields{"reason": "Error"}}, true)
+	}
+	if len(f.history) > 0 || len(f.recorder.pods) > 0 {
+		t.Errorf("kept: %v, %v", f.history, f.recorder.pods)
+	}
+}
