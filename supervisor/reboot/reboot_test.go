@@ -3,6 +3,7 @@ package reboot_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,7 +98,12 @@ func TestHost(t *testing.T) {
 	boot := "1"
 	now := func() lifecycle.Instant { return instant(boot, time.Hour) }
 	command := []string{"sh", "-c", `cat "$0" >>"$1"; echo " $PODSTEAD_POD" >>"$1"`, file, log}
-	h := reboot.New(file, now, 1, command)
+	onDisk := func(file string) *reboot.Host {
+		h := reboot.New(file, now, 1, command)
+		h.SetInMemory(false) // also if the directory of this test is
+		return h
+	}
+	h := onDisk(file)
 	if err := h.Reboot(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +118,7 @@ func TestHost(t *testing.T) {
 		}
 	}
 	boot = "2"
-	h = reboot.New(file, now, 1, command) // after the power was cut
+	h = onDisk(file) // after the power was cut
 	expect(lifecycle.ReasonRebootHeldBack, "1 of at most 1 reboots in 24h of uptime")
 	h.Set(2, []string{"sh", "-c", "echo no seat; exit 3"})
 	expect(lifecycle.ReasonRebootFailed, "run sh: exit status 3: no seat")
@@ -122,6 +128,24 @@ func TestHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(lifecycle.ReasonRebootHeldBack, "read record of reboots")
+	h = onDisk(filepath.Join(dir, "missing", "reboots.json"))
+	expect(lifecycle.ReasonRebootHeldBack, "save record of reboots")
 	h = reboot.New(filepath.Join(dir, "missing", "reboots.json"), now, 1, command)
 	expect(lifecycle.ReasonRebootHeldBack, "save record of reboots")
+	file = filepath.Join(dir, "volatile.json")
+	h = onDisk(file)
+	h.SetInMemory(true)
+	expect(lifecycle.ReasonRebootHeldBack, dir+" is in memory: the next boot would not know of this reboot")
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a reboot that was held back is recorded: %v", err)
+	}
+}
+
+// TestInMemory compares with file systems whose types are the same on every host.
+func TestInMemory(t *testing.T) {
+	for dir, want := range map[string]bool{"/dev/shm": true, "/proc": false} {
+		if got, err := reboot.InMemory(dir); err != nil || got != want {
+			t.Errorf("%s: %v, %v", dir, got, err)
+		}
+	}
 }
