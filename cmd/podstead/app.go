@@ -102,7 +102,7 @@ started this way exits when it is idle.`,
 	addGroup(root, "Commands of docker, podman and docker compose:",
 		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand(),
 		a.imagesCommand(), a.pullCommand(), a.loadCommand())
-	root.AddCommand(hintCommands()...)
+	root.AddCommand(hintCommands(commandHints)...)
 	root.AddCommand(a.unitCommand())
 	return root
 }

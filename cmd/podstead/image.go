@@ -37,6 +37,7 @@ that must be present before, for hosts without a registry, and for the disk.`,
 	}
 	cmd.AddCommand(a.imageListCommand(), a.imagePullCommand(), a.imageImportCommand(), a.imageExportCommand(), a.imageRemoveCommand(),
 		a.imagePruneCommand(), a.imageInspectCommand(), a.imageHistoryCommand())
+	cmd.AddCommand(hintCommands(imageHints)...)
 	return cmd
 }
 

@@ -169,10 +169,14 @@ func (s *selection) parseLabels(cmd *cobra.Command) error {
 func hintResource(name string) []string {
 	switch name {
 	case "deployments", "deployment", "deploy", "services", "service", "svc", "nodes", "node", "no", "namespaces", "ns", "all",
-		"configmaps", "cm", "secrets", "jobs", "cronjobs", "daemonsets", "ds", "statefulsets", "sts", "replicasets", "rs", "ingress", "ing":
+		"configmaps", "configmap", "cm", "secrets", "secret", "jobs", "cronjobs", "cronjob", "daemonsets", "ds", "statefulsets", "sts", "replicasets", "rs", "ingress", "ing":
 		return []string{fmt.Sprintf("%q is read as the name of a pod: a host has only pods and events", name)}
-	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv":
+	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv", "volumes":
 		return []string{"list persistent volumes with podstead volume ls"}
+	case "images":
+		return []string{"list images with podstead images"}
+	case "containers":
+		return []string{"list containers with podstead ps"}
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ full, see images.gcHighPercent in the configuration.`,
 		},
 	}
 	cmd.AddCommand(a.systemUsageCommand(), a.systemPruneCommand())
+	cmd.AddCommand(hintCommands(systemHints)...)
 	return cmd
 }
 

@@ -29,6 +29,7 @@ deleted. It is created by the first pod that uses it with persistentVolumeClaim.
 		},
 	}
 	cmd.AddCommand(a.volumeListCommand(), a.volumeRemoveCommand())
+	cmd.AddCommand(hintCommands(volumeHints)...)
 	return cmd
 }
 
