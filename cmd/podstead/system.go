@@ -63,7 +63,9 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
 			if err != nil {
 				return err
 			}
+			done := a.waiting("Measuring the disk usage")
 			u, err := client.DiskUsage(cmd.Context())
+			done()
 			if err != nil {
 				return err
 			}
@@ -144,6 +146,7 @@ func (a *app) pruneSystem(cmd *cobra.Command, q api.SystemPrune, yes bool) error
 			return err
 		}
 	}
+	defer a.waiting("Removing what nothing uses")()
 	pruned, err := client.PruneSystem(cmd.Context(), q)
 	a.printPruned(&pruned, q.DryRun, err)
 	return err

@@ -98,6 +98,7 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer a.waiting("Deleting persistent volumes")()
 			var errs []error
 			for _, name := range args {
 				if err := client.RemoveVolume(cmd.Context(), name); err != nil {
