@@ -191,7 +191,7 @@ func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
 	if f.order != nil {
 		a.note("--sort-by is ignored with --watch")
 	}
-	table, rows := view.Watch{W: a.out, Options: f.table}, view.Rows{W: a.out}
+	table, rows := view.Watch{W: a.out, Width: a.screen().Width, Options: f.table}, view.Rows{W: a.out}
 	if f.output.columns != nil && !f.table.NoHeader {
 		rows.Header = f.output.columns.Header
 	}
