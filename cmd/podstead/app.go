@@ -54,7 +54,10 @@ func (a *app) root() *cobra.Command {
 containers of a pod, their start order, probes, restart policy and volumes.
 
 Every command is a client of the daemon. A command starts the daemon if it is not running. A daemon that was
-started this way exits when it is idle.`,
+started this way exits when it is idle.
+
+On a terminal, tables fit its width, problems are red, and a line shows what a command waits for. NO_COLOR turns
+colours off.`,
 		Example: `  # Check that this host can run pods
   podstead doctor
 
