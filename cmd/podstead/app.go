@@ -78,7 +78,7 @@ colours off.`,
 	}
 	root.SetVersionTemplate("podstead {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of podstead")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.String("config", "", "configuration `file` (default "+config.DefaultPath+"; PODSTEAD_CONFIG)")

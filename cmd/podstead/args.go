@@ -109,6 +109,8 @@ type selection struct {
 	labels   string
 	selector labels.Selector
 	fields   fieldSelection
+	// ignoreMissing is set if names of pods that do not exist are no error.
+	ignoreMissing bool
 }
 
 func (s *selection) flags(cmd *cobra.Command) {
@@ -210,7 +212,7 @@ func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
 			hints = append(hints, hintResource(name)...)
 		}
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 && !s.ignoreMissing {
 		return selected, &failure{status: statusNotFound, err: errors.Join(missing...), hints: hints}
 	}
 	return selected, nil

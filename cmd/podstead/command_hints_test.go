@@ -15,10 +15,31 @@ func TestCommandHints(t *testing.T) {
 		return slices.ContainsFunc((&app{}).root().Commands(), func(c *cobra.Command) bool { return (c.Name() == name || c.HasAlias(name)) && !c.Hidden })
 	}
 	command := regexp.MustCompile(`podstead ([a-z-]+)`)
+	var hints []string
 	for _, h := range slices.Concat(commandHints, createHints, imageHints, volumeHints, systemHints) {
-		for _, match := range command.FindAllStringSubmatch(h.hint, -1) {
+		hints = append(hints, h.hint)
+	}
+	for i, h := range flagHints {
+		if h.hint != imageHint {
+			hints = append(hints, h.hint)
+		}
+		for _, name := range h.commands {
+			cmd, _, err := (&app{}).root().Find([]string{name})
+			if err != nil {
+				t.Errorf("flag hint %d: %v", i, err)
+				continue
+			}
+			for _, flag := range h.flags {
+				if cmd.Flags().Lookup(flag) != nil || len(flag) == 1 && cmd.Flags().ShorthandLookup(flag) != nil {
+					t.Errorf("podstead %s has the flag %s, and a hint for it", name, flag)
+				}
+			}
+		}
+	}
+	for _, hint := range hints {
+		for _, match := range command.FindAllStringSubmatch(hint, -1) {
 			if !exists(match[1]) {
-				t.Errorf("hint %q: there is no command %s", h.hint, match[1])
+				t.Errorf("hint %q: there is no command %s", hint, match[1])
 			}
 		}
 	}
@@ -57,6 +78,19 @@ func TestHintsForCommandLines(t *testing.T) {
 		"volume prune -f":                            "podstead system prune --volumes",
 		"system info":                                "podstead doctor",
 		"top nodes":                                  "podstead top pods",
+		"get pods -L app":                            "--show-labels",
+		"get --raw /healthz":                         "docs/reference/api.md",
+		"--kubeconfig x get pods":                    "--socket",
+		"apply -f x --dry-run=client":                "podstead plan FILE",
+		"apply -k overlays":                          "pod files",
+		"up -d --wait web.toml":                      "podstead apply FILE --wait",
+		"down -v web.toml":                           "podstead volume rm VOLUME",
+		"stop -t 5 web":                              "podstead stop POD --grace-period SECONDS",
+		"kill -s HUP web":                            "kill -HUP 1",
+		"exec -u 0 web id":                           "podstead exec POD -- env A=1 COMMAND",
+		"ps --format json":                           "podstead get -o json",
+		"inspect --format {{.State}} web":            "-o go-template=",
+		"get --no-such-flag":                         "run podstead get --help for usage",
 		"create namespace n":                         "all pods of a host are in the namespace default",
 		"scale --replicas=3 deployment/web":          "podstead apply DIR",
 		"label pods web a=b":                         "podstead edit POD",

@@ -73,6 +73,11 @@ func (s *selection) fieldFlags(cmd *cobra.Command) {
 	s.namespacesFlag(cmd)
 }
 
+// ignoreFlag adds the flag --ignore-not-found.
+func (s *selection) ignoreFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.ignoreMissing, "ignore-not-found", false, "do not fail if pods with these names do not exist")
+}
+
 // namespacesFlag adds the flag --all-namespaces.
 func (s *selection) namespacesFlag(cmd *cobra.Command) {
 	help := "the pods of all namespaces, which are those of the namespace default"

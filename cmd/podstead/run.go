@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"regexp"
 	"slices"
 	"syscall"
 	"time"
@@ -89,7 +88,6 @@ func (a *app) runCommand() *cobra.Command {
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
-	cmd.SetFlagErrorFunc(runFlagError)
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
 	cmd.Flags().BoolVarP(&f.streams.stdin, "stdin", "i", false, "pass stdin to a container")
@@ -103,18 +101,6 @@ func (a *app) runCommand() *cobra.Command {
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
 	return cmd
-}
-
-// imageFlags matches errors about flags with which kubectl, docker and podman run images.
-var imageFlags = regexp.MustCompile(`^unknown (flag: --(image|name|port|publish|expose|env|volume|mount|label|restart|network|entrypoint|command)$|shorthand flag: '[pvel]')`)
-
-// runFlagError hints at the pod file instead of flags that other tools have for it.
-func runFlagError(cmd *cobra.Command, err error) error {
-	failed := &failure{status: statusUsage, err: err, hints: []string{"run " + cmd.CommandPath() + " --help for usage"}}
-	if imageFlags.MatchString(err.Error()) {
-		failed.hints = []string{imageHint}
-	}
-	return failed
 }
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
