@@ -46,18 +46,20 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.report(root.ExecuteContext(ctx))
 }
 
-func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "podstead",
-		Short: "Kubernetes-grade pods on one machine, without Kubernetes",
-		Long: `Podstead runs pods on a single host with the semantics of the Kubernetes Pod API. A pod file defines the
+const rootHelp = `Podstead runs pods on a single host with the semantics of the Kubernetes Pod API. A pod file defines the
 containers of a pod, their start order, probes, restart policy and volumes.
 
 Every command is a client of the daemon. A command starts the daemon if it is not running. A daemon that was
 started this way exits when it is idle.
 
 On a terminal, tables fit its width, problems are red, and a line shows what a command waits for. NO_COLOR turns
-colours off.`,
+colours off.`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "podstead",
+		Short: "Kubernetes-grade pods on one machine, without Kubernetes",
+		Long:  rootHelp,
 		Example: `  # Check that this host can run pods
   podstead doctor
 
