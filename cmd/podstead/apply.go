@@ -92,6 +92,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err != nil {
 		return err
 	}
+	done := a.waiting("Applying pod files")
 	var results []api.Applied
 	var errs []error
 	for _, file := range files {
@@ -114,6 +115,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 			fmt.Fprintln(a.out, plain.Text(view.Applied(&pruned.Items[i])))
 		}
 	}
+	done()
 	a.noteBoot(cmd.Context(), client, results)
 	if f.wait {
 		for i := range results {
