@@ -29,6 +29,11 @@ func TestBoot(t *testing.T) {
 	h.Rollback(installed.BrokenStart, within, installed.Cuts{Rollback: true})
 }
 
+// TestShutdown: a shutdown of the host stops pods in order, with their hooks and in time.
+func TestShutdown(t *testing.T) {
+	newInstalled(t).Shutdown("systemd", 45*time.Second)
+}
+
 // newInstalled returns a virtual machine with an installed Podstead.
 func newInstalled(t *testing.T) *installed.Host {
 	t.Helper()
