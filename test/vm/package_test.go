@@ -94,7 +94,7 @@ func (p *packaged) crash() {
 	p.Sh(daemon + ` > /tmp/daemon; kill -KILL $(cat /tmp/daemon)`)
 	p.Eventually("systemd starts the daemon again", `systemctl is-active podstead; now=$(`+daemon+`); echo $now; [ "$now" != 0 -a "$now" != "$(cat /tmp/daemon)" ]`)
 	p.same("a crash of the daemon", before)
-	for _, process := range []string{"-f ^/testserver", "-f ^sh.-c.trap", "-x containerd-shim"} {
+	for _, process := range []string{"-f ^/bin/testserver", "-f ^sh.-c.trap", "-x containerd-shim"} {
 		p.Sh(`pgrep ` + process + ` > /tmp/before; kill -KILL $(cat /tmp/before)`)
 		p.Eventually("another process for "+process, `pgrep `+process+` > /tmp/after; cat /tmp/before /tmp/after; ! grep -qxFf /tmp/before /tmp/after`)
 		if after := p.ready(); after.UID != before.UID {
@@ -126,7 +126,7 @@ func TestPackage(t *testing.T) {
 	p.Cut()
 	p.booted("a power cut", before)
 
-	p.Sh(`dpkg -r podstead; ! pgrep -f ^/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead`)
+	p.Sh(`dpkg -r podstead; ! pgrep -f ^/bin/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead`)
 	p.to(newVersion)
 	p.ready()
 	p.Sh(`dpkg -P podstead`)
@@ -148,7 +148,7 @@ func (p *packaged) rpm() {
 	p.same("a downgrade with rpm", before)
 	p.to(newVersion)
 	p.same("another upgrade with rpm", before)
-	p.Sh(`rpm -e podstead; ! pgrep -f ^/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead; ! test -e /usr/bin/podstead`)
+	p.Sh(`rpm -e podstead; ! pgrep -f ^/bin/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead; ! test -e /usr/bin/podstead`)
 	p.Sh(`rm -rf /etc/podstead /var/lib/podstead /var/log/podstead; groupdel podstead; groupdel podstead-ro`)
 	p.gone()
 }
