@@ -118,6 +118,7 @@ func TestPackage(t *testing.T) {
 	p.same("an upgrade", before)
 	p.to(oldVersion)
 	p.same("a downgrade", before)
+	p.broken(before)
 	p.to(newVersion)
 	p.same("another upgrade", before)
 	p.crash()
@@ -132,6 +133,16 @@ func TestPackage(t *testing.T) {
 	p.Sh(`dpkg -P podstead`)
 	p.gone()
 	p.rpm()
+}
+
+// broken upgrades to a version whose daemon does not start, because of the configuration: the pod keeps running, and the previous version takes
+// it over again.
+func (p *packaged) broken(before installed.Seen) {
+	p.Helper()
+	p.Sh(`pgrep -f ^/bin/testserver > /tmp/before; printf '[engine]\nnextKey = true\n' > /etc/podstead/podstead.toml`)
+	p.Sh(fmt.Sprintf(p.install, newVersion) + `! systemctl is-active podstead; journalctl --no-pager -u podstead | grep 'engine.nextKey: unknown field'; pgrep -f ^/bin/testserver | cmp - /tmp/before; rm /etc/podstead/podstead.toml`)
+	p.to(oldVersion)
+	p.same("a version that does not start", before)
 }
 
 // rpm tests the packages for rpm. The commands are those of docs/howto/upgrade.md and docs/howto/install-the-packages.md.
