@@ -74,6 +74,7 @@ func registryFaults() []registryFault {
 func TestRegistryFaults(t *testing.T) {
 	f := newFixture(t)
 	f.Env = append(f.Env, "PODSTEAD_IMAGES_MAX_PARALLEL_PULLS=10")
+	f.MustRun("get") // starts the daemon
 	faults := registryFaults()
 	registries := map[string]*layoutRegistry{}
 	for i := range faults {
