@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,22 +38,22 @@ func TestApplyShowsProgress(t *testing.T) {
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 200})
 	f.Check(err)
 	defer terminal.Close()
-	const want = `": 1.0Mi of 2.0Mi (`
-	text, found := readUntil(terminal, "Pulling image \""+r.image()+want)
+	want := regexp.MustCompile(`Pulling image "` + regexp.QuoteMeta(r.image()) + `": [1-9][0-9.]*Mi of [0-9.]+Mi \([1-9][0-9]%\)`)
+	text, found := readUntil(terminal, want)
 	close(shown)
-	rest, _ := readUntil(terminal, "")
+	rest, _ := readUntil(terminal, regexp.MustCompile("no such text"))
 	if err := cmd.Wait(); err != nil || !found || !strings.Contains(rest, "pod/slow: 1/1 Running") {
-		t.Errorf("%v, want the line with %q and then the pod:\n%q", err, want, text+rest)
+		t.Errorf("%v, want the line %s and then the pod:\n%q", err, want, text+rest)
 	}
 	f.MustRun("delete", "slow")
 }
 
-// readUntil reads from a terminal until a text has appeared or, without one or without success, until the program has exited.
-func readUntil(terminal *os.File, want string) (text string, found bool) {
+// readUntil reads from a terminal until a text has appeared, or the program has exited.
+func readUntil(terminal *os.File, want *regexp.Regexp) (text string, found bool) {
 	for part := make([]byte, 4096); ; {
 		n, err := terminal.Read(part)
 		text += string(part[:n])
-		if want != "" && strings.Contains(text, want) {
+		if want.MatchString(text) {
 			return text, true
 		}
 		if err != nil { // EIO: no program has the terminal
