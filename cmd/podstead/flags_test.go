@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // imageAndDiskCommands are the commands for images, bundles, registries and the disk.
@@ -43,12 +42,11 @@ func TestFlagsInScripts(t *testing.T) {
 		if !slices.ContainsFunc(lines, regexp.MustCompile("podstead "+name+`\b`).MatchString) {
 			t.Errorf("no script uses %s", name)
 		}
-		findCommand(t, root, name).LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-			used := regexp.MustCompile("podstead " + name + " (.* )?" + flagPattern(flag))
-			if flag.Name != "help" && !slices.ContainsFunc(lines, used.MatchString) {
-				t.Errorf("no script uses --%s of %s", flag.Name, name)
+		for flag, pattern := range flagPatterns(t, root, name) {
+			if !slices.ContainsFunc(lines, regexp.MustCompile("podstead "+name+" (.* )?"+pattern).MatchString) {
+				t.Errorf("no script uses --%s of %s", flag, name)
 			}
-		})
+		}
 	}
 }
 
@@ -68,21 +66,32 @@ func TestFlagsOnPages(t *testing.T) {
 		if text == "" {
 			t.Errorf("no page shows %s", name)
 		}
-		findCommand(t, root, name).LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-			if flag.Name != "help" && !regexp.MustCompile("[` ]"+flagPattern(flag)).MatchString(text) {
-				t.Errorf("no page that shows %s has --%s", name, flag.Name)
+		for flag, pattern := range flagPatterns(t, root, name) {
+			if !regexp.MustCompile("[` ]" + pattern).MatchString(text) {
+				t.Errorf("no page that shows %s has --%s", name, flag)
 			}
-		})
+		}
 	}
 }
 
-// flagPattern matches the long and the short name of a flag.
-func flagPattern(flag *pflag.Flag) string {
-	pattern := "(--" + flag.Name
-	if flag.Shorthand != "" {
-		pattern += "|-" + flag.Shorthand
+// flagNames matches a flag in the help: the short name, which may be empty, and the long one.
+var flagNames = regexp.MustCompile(`(?m)^ +(?:(-[a-z]), )?--([a-z-]+)`)
+
+// flagPatterns returns patterns for the flags of a command, by their long names.
+func flagPatterns(t *testing.T, root *cobra.Command, name string) map[string]string {
+	t.Helper()
+	patterns := map[string]string{}
+	for _, flag := range flagNames.FindAllStringSubmatch(findCommand(t, root, name).LocalNonPersistentFlags().FlagUsages(), -1) {
+		short, long := flag[1], flag[2]
+		if long == "help" {
+			continue
+		}
+		patterns[long] = "--" + long + `\b`
+		if short != "" {
+			patterns[long] = "(--" + long + "|" + short + `)\b`
+		}
 	}
-	return pattern + `)\b`
+	return patterns
 }
 
 func findCommand(t *testing.T, root *cobra.Command, name string) *cobra.Command {
