@@ -62,9 +62,9 @@ func (s *Set) look(ctx context.Context, list bool, removed map[string]bool) (err
 		s.forget()
 	}
 	s.forgetRollouts()
-	w.working = map[string]string{}
+	w.working = map[string]progress{}
 	for name, worker := range s.workers {
-		w.working[name] = worker.doing()
+		w.working[name] = worker.progress()
 	}
 	return err
 }
