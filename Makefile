@@ -21,7 +21,7 @@ ARCHES      ?= amd64 arm64 armv7
 export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:/usr/local/go/bin
 
 TOOL       := $(GO) tool -modfile=tools/go.mod
-GOBUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+GOBUILD    := CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)'
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
 # Packages with tests that need root (build tag e2e). The slowest are first, since two packages run side by side.
 E2E_SLOW     = ./test/faults ./test/hostile ./cmd/podstead
