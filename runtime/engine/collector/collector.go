@@ -137,17 +137,29 @@ func (c *Collector) collect(ctx context.Context) error {
 	return err
 }
 
-// ScheduleAndWait runs a collection, unless nothing was removed since the last one. Leases that are deleted synchronously call it. When ctx
-// ends it returns at once, and the collection continues.
+// ScheduleAndWait waits for a collection, unless nothing was removed since the last one. Leases that are deleted synchronously call it. The
+// collection starts after the delay of others, because containerd may still be cleaning up after a pull that failed. When ctx ends it
+// returns at once, and the collection continues.
 func (c *Collector) ScheduleAndWait(ctx context.Context) (gc.Stats, error) {
 	collected := make(chan error, 1)
-	go func() { collected <- c.collect(context.WithoutCancel(ctx)) }()
+	time.AfterFunc(c.request(), func() { collected <- c.collect(context.WithoutCancel(ctx)) })
 	select {
 	case err := <-collected:
 		return nil, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// request returns when the caller must start a collection, in place of the one that is scheduled.
+func (c *Collector) request() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.due {
+		return 0
+	}
+	c.timer.Stop()
+	return delay
 }
 
 // Hold delays collections until release is called. The error is that of ctx, if a collection takes too long.

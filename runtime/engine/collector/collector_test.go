@@ -115,6 +115,7 @@ func TestRequestWaits(t *testing.T) {
 		db.takes.Store(int64(time.Minute))
 		db.changed(true)
 		go func() { _, _ = c.ScheduleAndWait(context.Background()) }()
+		time.Sleep(delay)
 		synctest.Wait()
 		db.changed(true)
 		began := time.Now()
