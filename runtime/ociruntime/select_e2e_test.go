@@ -8,15 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/purecgroup"
 )
 
 func TestMain(m *testing.M) {
@@ -26,15 +24,30 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hybrid is where systemd mounts cgroup v2 beside v1.
-const hybrid = "/sys/fs/cgroup/unified"
+// shimVariable is the path of the shim in another process of the test.
+const shimVariable = "OCIRUNTIME_TEST_SHIM"
 
-// pureVariable is set in a mount namespace in which cgroup v2 is not mounted beside v1, to the path of the shim.
-const pureVariable = "OCIRUNTIME_TEST_PURE"
-
-// TestAuto runs crun. With cgroup v1 and v2 side by side it does not work, and runc is selected. Without v2, in a mount namespace of its own,
-// or with v2 alone, crun is selected.
+// TestAuto expects that crun is selected.
 func TestAuto(t *testing.T) {
+	path := os.Getenv(shimVariable)
+	if path == "" {
+		path = buildShim(t)
+	}
+	purecgroup.Run(t, []string{shimVariable + "=" + path}, func(t *testing.T) {
+		selects(t, path, "crun", "crun works on this host")
+	})
+}
+
+// TestAutoHybrid expects that runc is selected with cgroup v1 and v2 side by side, in which crun does not work.
+func TestAutoHybrid(t *testing.T) {
+	if purecgroup.Hybrid() {
+		selects(t, buildShim(t), "runc", "crun does not work on this host: ")
+	}
+}
+
+// selects runs crun, and expects that nothing is left of the trial.
+func selects(t *testing.T, path, want, reason string) {
+	t.Helper()
 	host, err := oci.DetectHost()
 	if err != nil {
 		t.Fatal(err)
@@ -43,17 +56,7 @@ func TestAuto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Program: Auto, Dir: filepath.Join(t.TempDir(), "trial"), ShimPath: os.Getenv(pureVariable), Cgroups: groups, Host: host}
-	pure := o.ShimPath != ""
-	if !pure {
-		o.ShimPath = buildShim(t)
-	}
-	want, reason := "crun", "crun works on this host"
-	var st unix.Statfs_t
-	isHybrid := unix.Statfs(hybrid, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
-	if isHybrid {
-		want, reason = "runc", "crun does not work on this host: "
-	}
+	o := Options{Program: Auto, Dir: filepath.Join(t.TempDir(), "trial"), ShimPath: path, Cgroups: groups, Host: host}
 	got, err := Select(t.Context(), o)
 	if err != nil || got.Program != want || !strings.Contains(got.Reason, reason) || !got.RecursiveReadOnly {
 		t.Errorf("%+v, %v, want %s because %s", got, err, want, reason)
@@ -66,15 +69,6 @@ func TestAuto(t *testing.T) {
 	}
 	if _, err := os.Stat(o.Dir); err == nil {
 		t.Error("the directory of the trial was kept")
-	}
-	if !isHybrid || pure {
-		return
-	}
-	again := exec.CommandContext(t.Context(), "/bin/sh", "-c", "umount "+hybrid+` && exec "$0" -test.run '^TestAuto$' -test.v`, os.Args[0])
-	again.Env = append(os.Environ(), pureVariable+"="+o.ShimPath)
-	again.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // with private mounts
-	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestAuto") {
-		t.Errorf("without cgroup v2: %v\n%s", err, out)
 	}
 }
 
