@@ -136,7 +136,23 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 		e.Redact(redact.New(values))
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())
-	return explanationOf(&e)
+	explanation := explanationOf(&e)
+	s.addProbes(&explanation)
+	return explanation
+}
+
+// addProbes adds the newest answers of probes to an explanation.
+func (s *Server) addProbes(e *Explanation) {
+	if s.o.Probes == nil {
+		return
+	}
+	for _, answer := range s.o.Probes(e.UID) {
+		for i := range e.Containers {
+			if c := &e.Containers[i]; c.Name == answer.Container {
+				c.Probes = append(c.Probes, answer.ProbeAnswer)
+			}
+		}
+	}
 }
 
 // maxEvidenceLine is the maximum size of a log line in an explanation, in bytes. Longer lines are cut.

@@ -92,6 +92,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err != nil {
 		return err
 	}
+	done := a.waiting("Applying pod files")
 	var results []api.Applied
 	var errs []error
 	for _, file := range files {
@@ -115,6 +116,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 			fmt.Fprintln(a.out, plain.Text(view.Applied(&pruned.Items[i])))
 		}
 	}
+	done()
 	a.noteBoot(cmd.Context(), client, results)
 	if f.wait {
 		for i := range results {
@@ -273,13 +275,16 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 		ctx = limited
 	}
 	statuses := map[string]string{}
+	t := view.Text{Err: a.err, Width: a.width()}
 	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
 		if statuses[name] != status {
 			statuses[name] = status
-			a.note("pod/%s: %s", name, status)
+			t.Notice(fmt.Sprintf("pod/%s: %s", name, status))
 		}
+		t.Progress(p)
 	})
+	t.Progress(nil)
 	errs := []error{err}
 	for _, g := range goals {
 		cause := failed[g.Pod]

@@ -53,6 +53,7 @@ func TestApplyNothing(t *testing.T) {
 	h.fails(t, "apply", statusUsage, "apply requires a pod file")
 	h.fails(t, "plan", statusUsage, "plan requires a pod file")
 	h.fails(t, "apply busybox", statusUsage, "podstead runs pod files, not images")
+	h.fails(t, "apply -f busybox", statusUsage, "no such file or directory")
 	h.fails(t, "apply - -f -", statusUsage, "standard input can be read only once")
 	h.fails(t, "run -d --rm=false $DIR/good.toml", statusUsage, "--rm cannot be combined with --detach")
 	h.fails(t, "apply --policy restricted $DIR/good.toml", statusUsage, "runAsNonRoot")
