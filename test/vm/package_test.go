@@ -31,9 +31,9 @@ const (
 func newPackaged(t *testing.T) *packaged {
 	t.Helper()
 	tree := t.TempDir()
-	for _, name := range []string{"packages", "web.toml", "busybox.tar", "testserver.tar"} {
-		if out, err := exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(parts.tree, name), tree).CombinedOutput(); err != nil {
-			t.Fatalf("copy %s: %v\n%s", name, err, out)
+	for _, path := range []string{parts.packages, "../../examples/web.toml", filepath.Join(parts.tree, "busybox.tar"), filepath.Join(parts.tree, "testserver.tar")} {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-r", path, tree).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", path, err, out)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(tree, "drivers.conf"), []byte(strings.ReplaceAll(drivers, " ", "\n")+"\n"), 0o600); err != nil {
