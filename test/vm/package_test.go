@@ -168,7 +168,7 @@ func (p *packaged) rpm() {
 func (p *packaged) gone() {
 	p.Helper()
 	p.Eventually("nothing is left", `left=$(find / -xdev -name '*podstead*' -not -path '`+payload+`*' -not -path '/tmp/*'
-		find /run /sys/fs/cgroup -name '*podstead*' -not -path '/sys/fs/cgroup/podstead.slice'
-		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*' | grep -v '^podstead.slice' || true
+		find /run /sys/fs/cgroup -name '*podstead*'
+		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*'
 		pgrep -x podstead || true; dpkg-query -W -f '${Package} ${db:Status-Status}\n' podstead 2>/dev/null || true; rpm -q podstead 2>/dev/null | grep -v 'not installed' || true); echo "$left"; [ -z "$left" ]`)
 }
