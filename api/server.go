@@ -67,6 +67,8 @@ type Options struct {
 	LogDir string
 	// MemoryLogDir is that of containers whose log is in memory; empty: there are none.
 	MemoryLogDir string
+	// UnitLogDriver is the log driver of pods that systemd units create, unless an annotation sets another; empty: that of other pods.
+	UnitLogDriver spec.LogDriver
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
 	// Stats measures what pods use; nil: nothing is measured.

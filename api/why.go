@@ -78,14 +78,18 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if snapshot, exists := s.o.Supervisor.Pod(name); exists {
 		return s.explain(r.Context(), &snapshot, lines), nil
 	}
-	if f := s.refusals()[name]; f != nil && f.absent() {
+	f := s.refusals()[name]
+	if f != nil && f.absent() {
 		e := f.explanation(name)
 		e.Render(s.o.Supervisor.Now().Wall.Local())
 		return explanationOf(&e), nil
 	}
 	events, _ := s.o.Supervisor.History(r.Context(), name) // with an error it returns those that could be read
 	e, known := explain.ForDeletedPod(events)
-	if !known {
+	switch {
+	case !known && f != nil:
+		return nil, f.noSuchPod(name)
+	case !known:
 		return nil, failure(http.StatusNotFound, "no such pod %q", name)
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())

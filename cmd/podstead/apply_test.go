@@ -103,6 +103,30 @@ func TestApplyWait(t *testing.T) {
 	}
 }
 
+// TestApplyUnit: apply says that a systemd unit starts the pod of a file, and does not wait for it.
+func TestApplyUnit(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	const hint = "hint: run systemctl daemon-reload && systemctl start podstead@web.service\n"
+	h.write(t, "web.toml", script("systemd.after = [\"a.service\"]", runs))
+	if got := h.want(t, "apply $DIR/web.toml", "pod/web created\n"); got.stderr != "podstead: pod/web does not run this file yet: podstead@web.service starts the pod\n"+hint {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	got := h.fails(t, "apply $DIR/web.toml --wait", statusFailed, `podstead: wait for pod "web": podstead@web.service starts the pod`)
+	if !strings.HasSuffix(got.stderr, hint) {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	h.fails(t, "why web", statusNotFound, `no such pod "web": started by podstead@web.service`)
+	h.fails(t, "stop web", statusNotFound, `no such pod "web"`)
+	var running api.Pod
+	running.Metadata.Name, running.Spec.Hash = "web", "v1:a"
+	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:b"}, []api.Pod{running}); hint != "run systemctl daemon-reload && systemctl reload podstead@web.service" {
+		t.Errorf("hint for a pod that runs another definition: %q", hint)
+	}
+	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:a"}, []api.Pod{running}); hint != "" {
+		t.Errorf("hint for a pod that runs its definition: %q", hint)
+	}
+}
+
 // TestApplyAtBoot checks that apply prints whether the pods start at boot, if the daemon was started on demand.
 func TestApplyAtBoot(t *testing.T) {
 	const unit, link = "usr/lib/systemd/system/podstead.service", "etc/systemd/system/multi-user.target.wants/podstead.service"
