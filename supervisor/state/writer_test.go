@@ -97,7 +97,7 @@ func TestGather(t *testing.T) {
 	}{
 		{"soon", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, false); time.Sleep(gatherTime) }, "b"},
 		{"not yet", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, false); time.Sleep(gatherTime - 1) }, ""},
-		{"at once", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, true) }, "b"},
+		{"start of a container", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, true) }, "b"},
 		{"waits", func(w *Writer, _ func()) {
 			w.Put(Pod{Owner: Owner{By: "b"}}, false).Wait(context.Background(), time.Minute)
 			w.Put(Pod{Owner: Owner{By: "c"}}, false).Wait(context.Background(), time.Minute)
