@@ -54,7 +54,7 @@ type Options struct {
 	ShimPath string
 	// ShimEnv is added to the environment of shims, in the form "name=value".
 	ShimEnv []string
-	// Runtime is the name or path of the OCI runtime's binary. The default is runc.
+	// Runtime is the name or path of the OCI runtime's binary, until [Engine.SetRuntime] is called. The default is runc.
 	Runtime string
 	// SystemdCgroup makes the OCI runtime create cgroups through systemd.
 	SystemdCgroup bool
@@ -221,6 +221,10 @@ func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 func (e *Engine) bundleDirs() []string {
 	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
 }
+
+// SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards. Existing ones keep the one that created them,
+// which is recorded in their bundle. It must be called before any other method is.
+func (e *Engine) SetRuntime(program string) { e.opt.Runtime = program }
 
 // RuntimeOptions are the options to create containers with; see [client.WithRuntime]. [Sandbox.NewContainer] sets them.
 func (e *Engine) RuntimeOptions() *options.Options {

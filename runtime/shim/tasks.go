@@ -120,11 +120,14 @@ func (t *tasks) create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err := rootmount.Place(r.Bundle); err != nil {
 		return nil, err
 	}
+	keepFilter := useFilter(ctx, r)
 	resp, err := t.TTRPCTaskService.Create(ctx, r)
 	if err != nil {
 		warnAboutRoot(ctx, r.ID, rootmount.Remove(r.Bundle))
+		return nil, err
 	}
-	return resp, err
+	keepFilter()
+	return resp, nil
 }
 
 // warnAboutRoot logs that a root file system was not removed. The next daemon tries again.
