@@ -36,6 +36,9 @@ const Namespace = "podstead"
 // takes 64 and a slash.
 const maxSocketDir = 41
 
+// stopTimeout bounds the wait for a garbage collection, which unlinks files, when the engine stops.
+const stopTimeout = 2 * time.Second
+
 // Options configure an engine. Root, State and ShimPath are required.
 type Options struct {
 	// Root is the absolute path of the directory for persistent data: images, snapshots, metadata.
@@ -243,6 +246,13 @@ func (e *Engine) Close() error {
 
 func (e *Engine) stop() error {
 	var errs []error
+	if e.collector != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		if err := e.collector.Stop(ctx); err != nil {
+			e.opt.Log.WarnContext(ctx, "cannot end the container engine in time", slog.Any("error", err))
+		}
+	}
 	e.cancel()
 	e.aside.loaders.Wait()
 	e.awaitSaver()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ProcessAnnotation of a container is the path of a file with its [Process]. It replaces the process in the container's
@@ -37,11 +38,8 @@ func completeProcess(bundle string) error {
 		return fmt.Errorf("read specification: %w", err)
 	}
 	var annotations map[string]string
-	if err := unmarshalField(spec, "annotations", &annotations); err != nil {
-		return err
-	}
 	var process map[string]json.RawMessage
-	if err := unmarshalField(spec, "process", &process); err != nil {
+	if err := errors.Join(unmarshalField(spec, "annotations", &annotations), unmarshalField(spec, "process", &process)); err != nil {
 		return err
 	}
 	file := annotations[ProcessAnnotation]
@@ -87,22 +85,15 @@ func unmarshalField(spec map[string]json.RawMessage, name string, into any) erro
 
 // ownPIDs reports whether the container of a bundle has a PID namespace of its own. It is false if the specification cannot be read.
 func ownPIDs(bundle string) bool {
-	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
-	if err != nil {
-		return false
-	}
+	type namespace struct{ Type, Path string }
 	var spec struct {
 		Linux struct {
-			Namespaces []struct{ Type, Path string } `json:"namespaces"`
+			Namespaces []namespace `json:"namespaces"`
 		} `json:"linux"`
 	}
-	if err := json.Unmarshal(text, &spec); err != nil {
+	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
+	if err != nil || json.Unmarshal(text, &spec) != nil {
 		return false
 	}
-	for _, n := range spec.Linux.Namespaces {
-		if n.Type == "pid" && n.Path == "" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(spec.Linux.Namespaces, namespace{Type: "pid"})
 }

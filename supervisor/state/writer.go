@@ -32,13 +32,16 @@ func (w *Write) Wait(ctx context.Context, timeout time.Duration) {
 	if w == nil {
 		return
 	}
-	w.hurry.Do(func() { close(w.urgent) })
+	w.start()
 	select {
 	case <-w.done:
 	case <-time.After(timeout):
 	case <-ctx.Done():
 	}
 }
+
+// start starts the write if it is only scheduled.
+func (w *Write) start() { w.hurry.Do(func() { close(w.urgent) }) }
 
 // Writer saves the state and the checkpoints of one pod in the background, so that a slow or hanging disk never blocks the pod's loop.
 // It saves one state at a time, and only the newest. Checkpoints are saved concurrently with states. Put and Checkpoint are safe for
@@ -72,14 +75,18 @@ func (w *Writer) Checkpoint(c Checkpoint) {
 	w.wake()
 }
 
-// Put schedules a state. It replaces a state that is still pending. It is written when something waits for it, and soon in any case.
-func (w *Writer) Put(p Pod) *Write {
+// Put schedules a state. It replaces a state that is still pending. It is written at once if it has what a daemon that is killed cannot find
+// out again, or if something waits for it, and soon in any case.
+func (w *Writer) Put(p Pod, atOnce bool) *Write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending == nil {
 		w.pending = &Write{done: make(chan struct{}), urgent: make(chan struct{})}
 	}
 	w.pending.pod = p
+	if atOnce {
+		w.pending.start()
+	}
 	w.wake()
 	return w.pending
 }

@@ -82,12 +82,7 @@ func start(ctx context.Context, db garbage) *Collector {
 			log.G(ctx).WithError(err).Error("garbage collection failed")
 		}
 	})
-	context.AfterFunc(ctx, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.canceled = true
-		c.timer.Stop()
-	})
+	context.AfterFunc(ctx, c.cancel)
 	return c
 }
 
@@ -160,6 +155,24 @@ func (c *Collector) request() time.Duration {
 	}
 	c.timer.Stop()
 	return delay
+}
+
+// Stop ends collections and waits for one that is running, until ctx ends.
+func (c *Collector) Stop(ctx context.Context) error {
+	c.cancel()
+	if err := poll(ctx, c.held.TryLock); err != nil {
+		return fmt.Errorf("wait for garbage collection: %w", err)
+	}
+	c.held.Unlock()
+	return nil
+}
+
+// cancel prevents that another collection starts.
+func (c *Collector) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.canceled = true
+	c.timer.Stop()
 }
 
 // Hold delays collections until release is called. The error is that of ctx, if a collection takes too long.

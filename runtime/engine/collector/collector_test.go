@@ -176,3 +176,23 @@ func TestHold(t *testing.T) {
 		after(2*time.Hour, 0)
 	})
 }
+
+// TestStop expects that the end of the engine waits for a collection that is running, but not without end.
+func TestStop(t *testing.T) {
+	started(t, func(t *testing.T, c *Collector, db *fakeDB, after func(time.Duration, int32)) {
+		db.takes.Store(int64(time.Minute))
+		db.changed(true)
+		after(delay, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want the end of the context", err)
+		}
+		began := time.Now()
+		if err := c.Stop(t.Context()); err != nil || time.Since(began) < 50*time.Second {
+			t.Errorf("error %v after %v, want the end of the collection", err, time.Since(began))
+		}
+		db.changed(true)
+		after(time.Hour, 0)
+	})
+}
