@@ -60,6 +60,8 @@ type Applied struct {
 	Replaced []string `json:"replaced,omitempty"`
 	// Instead is why the pod does not run this definition, although the file has it: it was rolled back, and has not changed since.
 	Instead string `json:"instead,omitempty"`
+	// Unit is the systemd unit that starts the pod; empty: the daemon starts it.
+	Unit string `json:"unit,omitempty"`
 	// SpecHash is the hash of the definition, see [spec.Pod]. A pod that has it runs this definition.
 	SpecHash string    `json:"specHash,omitempty"`
 	Warnings []Problem `json:"warnings,omitempty"`
@@ -153,9 +155,13 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if plan.Outcome != podfiles.Unchanged && !q.DryRun {
 		s.awaitTaken(r.Context(), plan.Pod, pod.Hash)
 	}
+	unit := ""
+	if pod.Systemd != nil {
+		unit = UnitOf(pod.Name)
+	}
 	return Applied{
 		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes), Replaced: plan.Replaced, Instead: plan.Instead,
-		SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
+		Unit: unit, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }
 

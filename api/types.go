@@ -188,7 +188,9 @@ func (s Skipped) String() string {
 type Version struct {
 	Version    string `json:"version"`
 	Containerd string `json:"containerd"`
-	Runtime    string `json:"runtime"`
+	Runtime    string `json:"runtime"` // OCI runtime of new containers: a name or an absolute path
+	// RuntimeReason is why the OCI runtime was selected, if engine.runtime is auto.
+	RuntimeReason string `json:"runtimeReason,omitempty"`
 	PID        int    `json:"pid"`
 	OnDemand   bool   `json:"onDemand"` // started by a command, exits when it is idle
 	// Policy is the configuration of admission.

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
@@ -46,11 +47,11 @@ type Options struct {
 
 	// ShimPath is the absolute path of the shim.
 	ShimPath string
-	// RuntimeBinary is the name or the path of the OCI runtime (default runc).
+	// RuntimeBinary is the name or the path of the OCI runtime of new containers (default [ociruntime.Auto]).
 	RuntimeBinary string
 	// CgroupDriver is what creates cgroups (default CgroupAuto).
 	CgroupDriver CgroupDriver
-	// CgroupRoot is the parent of the cgroups of all pods, unless systemd creates them (default /podstead).
+	// CgroupRoot is the parent of the cgroups of all pods, unless systemd creates them (default [DefaultCgroupRoot]).
 	CgroupRoot string
 	// PidsLimit is the maximum number of processes and threads of a pod (default 0, no limit).
 	PidsLimit int64
@@ -94,6 +95,9 @@ type Options struct {
 
 const defaultRunDir = "/run/podstead"
 
+// DefaultCgroupRoot is the parent of the cgroups of pods, unless systemd creates them.
+const DefaultCgroupRoot = "/podstead"
+
 // BridgeOf returns the default name of the bridge and of the nftables table for a runtime directory. Runtimes with different directories do
 // not share a bridge.
 func BridgeOf(runDir string) string {
@@ -114,9 +118,9 @@ func (o Options) withDefaults() Options {
 	o.LogMemoryMaxSize = cmp.Or(o.LogMemoryMaxSize, 1<<20)
 	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
 	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
-	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
+	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, ociruntime.Auto)
 	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
-	o.CgroupRoot = cmp.Or(o.CgroupRoot, "/podstead")
+	o.CgroupRoot = cmp.Or(o.CgroupRoot, DefaultCgroupRoot)
 	o.Images.Disk = cmp.Or(o.Images.Disk, o.dirs().Engine())
 	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
 	o.Logger = cmp.Or(o.Logger, slog.Default())

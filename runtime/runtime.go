@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	osexec "os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +44,7 @@ import (
 	"github.com/podstead/podstead/runtime/logbound"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/podindex"
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/runtime/podvolume"
@@ -70,6 +70,8 @@ type Runtime struct {
 	client  *client.Client
 	cgroups podcgroup.Groups
 	config  configsource.Source
+
+	ociRuntime ociruntime.Choice
 
 	images       *image.Store
 	imageVolumes *imagevolume.Mounter
@@ -100,8 +102,8 @@ type Runtime struct {
 // cancellation does not stop it, see [Runtime.Close].
 func Start(ctx context.Context, o Options) (*Runtime, error) {
 	o = o.withDefaults()
-	if _, err := osexec.LookPath(o.RuntimeBinary); err != nil {
-		return nil, fmt.Errorf("find OCI runtime: %w", err)
+	if err := ociruntime.Check(o.RuntimeBinary); err != nil {
+		return nil, fmt.Errorf("start runtime: %w", err)
 	}
 	host, err := oci.DetectHost()
 	if err != nil {
@@ -161,7 +163,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Client: r.client, Cgroups: r.cgroups, Dir: r.dirs.Exec(), Environment: secrets.NewProcessFiles(r.dirs).Environment,
 		Exited: r.exits.Exited, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
-	r.garbage = gc.New(r.client.LeasesService(), gc.Layers{
+	r.garbage = gc.New(r.client.LeasesService(), r.engine.CollectGarbage, gc.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
@@ -174,6 +176,9 @@ func (r *Runtime) compose(ctx context.Context) error {
 		return err
 	}
 	if err := r.openNetwork(ctx); err != nil {
+		return err
+	}
+	if err := r.selectRuntime(ctx); err != nil {
 		return err
 	}
 	if err := r.openVolumes(ctx); err != nil {
@@ -214,10 +219,25 @@ func (r *Runtime) openNetwork(ctx context.Context) error {
 	return err
 }
 
+// selectRuntime selects the OCI runtime of new containers. It needs the lock of the engine.
+func (r *Runtime) selectRuntime(ctx context.Context) error {
+	var err error
+	r.ociRuntime, err = ociruntime.Select(ctx, ociruntime.Options{
+		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups, Host: r.host,
+	})
+	if err == nil {
+		r.engine.SetRuntime(r.ociRuntime.Program)
+	}
+	return err
+}
+
+// OCIRuntime is the OCI runtime of new containers, which does not change.
+func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
+
 func (r *Runtime) openVolumes(ctx context.Context) error {
 	set, err := volume.New(r.config, volume.Options{
 		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
-		RecursiveReadOnly: recursiveReadOnly(ctx, r.opts.RuntimeBinary), HostPaths: r.opts.HostPaths,
+		RecursiveReadOnly: r.ociRuntime.RecursiveReadOnly, HostPaths: r.opts.HostPaths,
 		Protected: r.opts.protected(), Unbindable: r.unbindable,
 	})
 	if err == nil {

@@ -48,16 +48,16 @@ type loop struct {
 	fullPod   atomic.Pointer[spec.Pod] // with ephemeral containers, for everything but decisions
 	markReady func()                   // closes ready
 
-	facts         lifecycle.Facts
-	status        lifecycle.Status
-	events        *emit.Emitter
-	waiting       []message // to be handled before the next decision
-	dirty         bool      // the facts must be saved before anything is started
-	checkpointDue bool      // the facts have something for the checkpoint
-	pulling       map[string]lifecycle.Progress
-	savedAt, read lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
-	redefined     bool              // the runtime does not have the newest definition of a pod that runs
-	health        health
+	facts          lifecycle.Facts
+	status         lifecycle.Status
+	events         *emit.Emitter
+	waiting        []message // to be handled before the next decision
+	dirty, started bool      // the facts must be saved before anything is started; they have a start whose time only this process knows
+	checkpointDue  bool      // the facts have something for the checkpoint
+	pulling        map[string]lifecycle.Progress
+	savedAt, read  lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
+	redefined      bool              // the runtime does not have the newest definition of a pod that runs
+	health         health
 }
 
 // run runs the pod until it is removed or ctx ends, which leaves its containers running. When it returns, all effects have ended and the
@@ -72,8 +72,10 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 	})
 	defer func() {
 		stop()
-		if !removed {
-			l.writer.Put(l.state(l.shared.now()))
+		if removed {
+			l.writer.Drop()
+		} else {
+			l.writer.Put(l.state(l.shared.now()), true)
 		}
 		stopWriting()
 		writer.Wait()
@@ -110,8 +112,7 @@ func (l *loop) runUntilPanic(ctx context.Context) (removed bool) {
 	return removed
 }
 
-// turns takes turns until the pod is removed or ctx ends. It recovers from a panic: facts are immutable, so they are those before the
-// event that panicked.
+// turns takes turns until the pod is removed or ctx ends. After a panic the facts, which are immutable, are those before its event.
 func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	defer l.markReady()
 	defer func() {
@@ -232,6 +233,7 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	case lifecycle.SandboxStarted:
 		l.effects.watchSandbox(ctx, e.Sandbox)
 	case lifecycle.ContainerStarted:
+		l.started = true
 		l.effects.watchContainer(ctx, e.Ref)
 	}
 }
@@ -326,8 +328,7 @@ func (l *loop) emit(now lifecycle.Instant, kind event.Kind, container string, f 
 	l.events.At(l.facts, now).Emit(kind, container, f)
 }
 
-// save schedules the checkpoint and the state file if they are due. It returns the write of the state file; nil: there is none to wait
-// for.
+// save schedules the checkpoint and the state file if they are due. It returns the write of the state file; nil: there is none.
 func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if l.checkpointDue {
 		l.checkpointDue = false
@@ -338,8 +339,8 @@ func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if !l.dirty {
 		return nil
 	}
-	l.dirty, l.savedAt = false, now
-	return l.writer.Put(l.state(now))
+	defer func() { l.dirty, l.started, l.savedAt = false, false, now }()
+	return l.writer.Put(l.state(now), l.started)
 }
 
 // state returns the content of the state file.
@@ -365,8 +366,7 @@ func (l *loop) correctTimes(now lifecycle.Instant) {
 	l.status.Conditions = e.Correct(l.status.Conditions)
 }
 
-// publish computes the status and publishes a snapshot, if it differs from the last one. It emits a terminal phase first, so that a client
-// that sees the phase finds the event.
+// publish publishes a snapshot if the status has changed. It emits a terminal phase first: a client that sees the phase finds the event.
 func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
 	status := lifecycle.StatusOf(l.pod, l.facts, now)
@@ -396,5 +396,5 @@ func (l *loop) deleteState() {
 	}
 }
 
-// updateFullPod adds the ephemeral containers of the facts to the pod that everything but the decisions uses.
+// updateFullPod adds the ephemeral containers of the facts to the pod.
 func (l *loop) updateFullPod() { l.fullPod.Store(withEphemerals(l.pod, l.facts.Ephemeral)) }

@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -171,8 +172,8 @@ func explainDaemon(err error, c *config.Config) *failure {
 		f.hints = append(f.hints, fmt.Sprintf("only one daemon can run on a host: use it, or stop process %d with podstead daemon stop", e.Pid))
 	case errors.Is(err, daemon.ErrNotRoot):
 		f.hints = append(f.hints, "run podstead as root, for example with sudo")
-	case errors.Is(err, daemon.ErrNoRuntime):
-		f.hints = append(f.hints, "install runc (Debian: apt-get install runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
+	case errors.Is(err, ociruntime.ErrNotFound):
+		f.hints = append(f.hints, "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f.hints = append(f.hints, "free disk space in "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows how much is free")
 	case errors.Is(err, syscall.EROFS):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -75,20 +76,25 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 func versionsOf(ctx context.Context, c *config.Config, client *api.Client) (versions, error) {
 	v := versions{
 		Version: version, Kubernetes: "v" + spec.KubernetesVersion, Containerd: containerdVersion(),
-		Runtime: runtimeVersion(ctx, c.Engine.Runtime),
 	}
+	program := c.Engine.Runtime
 	daemon, err := client.Version(ctx)
 	switch {
 	case err == nil:
-		v.Daemon = &daemon
+		v.Daemon, program = &daemon, daemon.Runtime
 	case errors.Is(err, api.ErrUnavailable):
 		err = nil
 	}
+	v.Runtime = runtimeVersion(ctx, program)
 	return v, err
 }
 
-// runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error.
+// runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error. Without a daemon, that of auto is
+// not known.
 func runtimeVersion(ctx context.Context, program string) string {
+	if program == ociruntime.Auto {
+		return program + " (selected when the daemon starts)"
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, "--version").Output()

@@ -25,6 +25,7 @@ import (
 	"github.com/containerd/containerd/v2/version"
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
+	"github.com/podstead/podstead/runtime/engine/collector"
 	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
@@ -34,6 +35,9 @@ const Namespace = "podstead"
 // maxSocketDir is the maximum length of the directory for shim sockets: a socket path has at most 106 characters, and the name
 // takes 64 and a slash.
 const maxSocketDir = 41
+
+// stopTimeout bounds the wait for a garbage collection, which unlinks files, when the engine stops.
+const stopTimeout = 2 * time.Second
 
 // Options configure an engine. Root, State and ShimPath are required.
 type Options struct {
@@ -50,7 +54,7 @@ type Options struct {
 	ShimPath string
 	// ShimEnv is added to the environment of shims, in the form "name=value".
 	ShimEnv []string
-	// Runtime is the name or path of the OCI runtime's binary. The default is runc.
+	// Runtime is the name or path of the OCI runtime's binary, until [Engine.SetRuntime] is called. The default is runc.
 	Runtime string
 	// SystemdCgroup makes the OCI runtime create cgroups through systemd.
 	SystemdCgroup bool
@@ -67,6 +71,7 @@ type Engine struct {
 	controller sandbox.Controller
 	shims      *shimmanager.ShimManager
 	records    *adopt.Copy
+	collector  *collector.Collector
 	aside      aside
 	reported   reported
 	lock       *lock
@@ -135,7 +140,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.client, e.controller, e.shims, e.records = found.client, found.controller, found.shims, found.records
+	e.client, e.controller, e.shims, e.records, e.collector = found.client, found.controller, found.shims, found.records, found.collector
 	if err := e.copyRecords(ctx); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted", slog.Any("error", err))
 	}
@@ -187,9 +192,6 @@ func (e *Engine) config() *srvconfig.Config {
 			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
 			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
 			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": e.socketDir()},
-			// The default threshold keeps the writable layers of deleted containers on disk until a hundred other objects have
-			// changed. The delay groups deletions.
-			"io.containerd.gc.v1.scheduler": map[string]any{"deletion_threshold": 1, "schedule_delay": "2s"},
 		},
 		Timeouts: map[string]string{
 			"io.containerd.timeout.shim.load":     shimTimeout,
@@ -205,6 +207,13 @@ func (e *Engine) config() *srvconfig.Config {
 // those of the engine.
 func (e *Engine) Client() *client.Client { return e.client }
 
+// CollectGarbage removes what no record refers to, such as the layers of deleted containers, if something was removed since the last time.
+// It blocks until that is gone from the disk. Some seconds after a removal, the engine does this by itself.
+func (e *Engine) CollectGarbage(ctx context.Context) error {
+	_, err := e.collector.ScheduleAndWait(ctx)
+	return err
+}
+
 // ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 
@@ -212,6 +221,10 @@ func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 func (e *Engine) bundleDirs() []string {
 	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
 }
+
+// SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards. Existing ones keep the one that created them,
+// which is recorded in their bundle. It must be called before any other method is.
+func (e *Engine) SetRuntime(program string) { e.opt.Runtime = program }
 
 // RuntimeOptions are the options to create containers with; see [client.WithRuntime]. [Sandbox.NewContainer] sets them.
 func (e *Engine) RuntimeOptions() *options.Options {
@@ -233,6 +246,13 @@ func (e *Engine) Close() error {
 
 func (e *Engine) stop() error {
 	var errs []error
+	if e.collector != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		if err := e.collector.Stop(ctx); err != nil {
+			e.opt.Log.WarnContext(ctx, "cannot end the container engine in time", slog.Any("error", err))
+		}
+	}
 	e.cancel()
 	e.aside.loaders.Wait()
 	e.awaitSaver()

@@ -81,13 +81,24 @@ func deleteRuncContainer(ctx context.Context, o Options, root, id string) error 
 	if o.SystemdCgroup {
 		args = append(args, "--systemd-cgroup")
 	}
-	binary := o.Runtime
-	if binary == "" {
-		binary = "runc"
+	creator := "runc"
+	if exists(filepath.Join(dir, "status")) {
+		creator = "crun"
 	}
-	out, err := exec.CommandContext(ctx, binary, append(args, "delete", "--force", id)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, o.runtimeOf(creator), append(args, "delete", "--force", id)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
+}
+
+// runtimeOf returns the program of an OCI runtime whose files were found. It is the configured one if that can be the same.
+func (o *Options) runtimeOf(creator string) string {
+	if filepath.IsAbs(o.Runtime) {
+		name := filepath.Base(o.Runtime)
+		if strings.Contains(name, creator) || !strings.Contains(name, "runc") && !strings.Contains(name, "crun") {
+			return o.Runtime
+		}
+	}
+	return creator
 }

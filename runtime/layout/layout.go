@@ -15,6 +15,7 @@
 //	<Run>/volumes/<uid>          volumes in memory; see package volume
 //	<Run>/images/<uid>/<volume>  mounted images of image volumes
 //	<Run>/files                  mount points of copies from and to containers that are not running
+//	<Run>/trial                  the container with which the OCI runtime is selected, while the daemon starts
 //	<Run>/network.json           addresses and host ports of pods
 //	<Log>/<pod>_<uid>/<container>/<restarts>.log
 //
@@ -56,6 +57,9 @@ func (d Dirs) PersistentVolumes() string { return filepath.Join(d.State, "volume
 
 // RunVolumes contains the volumes of pods that are in memory.
 func (d Dirs) RunVolumes() string { return filepath.Join(d.Run, "volumes") }
+
+// Trial is the directory of package ociruntime.
+func (d Dirs) Trial() string { return filepath.Join(d.Run, "trial") }
 
 // Users is the file with the ID ranges of pods.
 func (d Dirs) Users() string { return filepath.Join(d.State, "users.json") }

@@ -62,3 +62,12 @@ func Pause(in PauseInput) *specs.Spec {
 	}
 	return s
 }
+
+// Trial returns the specification of a container that exits at once, to find out whether an OCI runtime works on this host. Its root file
+// system is the directory "rootfs".
+func Trial(in PauseInput) *specs.Spec {
+	s := Pause(in)
+	s.Process.Args = append(s.Process.Args, pause.Trial)
+	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.IPCNamespace}, specs.LinuxNamespace{Type: specs.UTSNamespace})
+	return s
+}

@@ -9,6 +9,9 @@ func TestInvoked(t *testing.T) {
 	}{
 		{[]string{"/pause"}, true},
 		{[]string{"pause"}, true},
+		{[]string{"/pause", "trial"}, true},
+		{[]string{"/usr/bin/podstead", "trial"}, false},
+		{[]string{"/pause", "-id"}, false},
 		{[]string{"/pause", "-id", "x"}, false},
 		{[]string{"/usr/bin/podstead"}, false},
 		{nil, false},

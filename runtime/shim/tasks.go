@@ -11,7 +11,6 @@ import (
 	eventsapi "github.com/containerd/containerd/api/events"
 	api "github.com/containerd/containerd/api/runtime/task/v3"
 	"github.com/containerd/containerd/api/types/task"
-	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
 	"github.com/containerd/containerd/v2/core/events"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
@@ -89,7 +88,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err != nil {
 		return nil, err
 	}
-	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{}), orphans: runc.ShouldKillAllOnExit(ctx, r.Bundle)}
+	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{}), orphans: !ownPIDs(r.Bundle)}
 	defer close(c.created)
 	t.mu.Lock()
 	t.containers[r.ID] = c
@@ -121,11 +120,14 @@ func (t *tasks) create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err := rootmount.Place(r.Bundle); err != nil {
 		return nil, err
 	}
+	keepFilter := useFilter(ctx, r)
 	resp, err := t.TTRPCTaskService.Create(ctx, r)
 	if err != nil {
 		warnAboutRoot(ctx, r.ID, rootmount.Remove(r.Bundle))
+		return nil, err
 	}
-	return resp, err
+	keepFilter()
+	return resp, nil
 }
 
 // warnAboutRoot logs that a root file system was not removed. The next daemon tries again.

@@ -269,6 +269,7 @@ func podsOf(snapshots []supervisor.Snapshot) map[string]pod {
 		stop := &p.Facts.Stop
 		pods[p.Pod.Name] = pod{
 			name: p.Pod.Name, uid: p.Facts.UID, file: p.Owner.File, by: holder(p), definition: p.Pod,
+			unit:     p.Owner.Unit != "",
 			unowned:  p.Owner.File == "" && p.Owner.By == "" && p.Owner.Session == "",
 			orphaned: p.Owner.Orphan,
 			held:     heldBecause(p), snapshot: p,

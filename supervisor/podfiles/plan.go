@@ -46,6 +46,7 @@ type pod struct {
 	stopped    bool // by a person
 	deleting   bool
 	completed  bool
+	unit       bool   // its systemd unit created it
 	unowned    bool   // its creator is not known: its state file was lost
 	orphaned   bool   // so was the state file itself: the pod ends unless a file defines it
 	held       string // why it is not supervised; empty: it is

@@ -44,7 +44,7 @@ func TestCheckpointWhileStateIsWritten(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { w.Run(ctx, func(error) {}) })
-		written := w.Put(Pod{})
+		written := w.Put(Pod{}, false)
 		synctest.Wait()
 		w.Checkpoint(Checkpoint{Signals: []lifecycle.SignalSent{{}}})
 		synctest.Wait()
@@ -66,9 +66,10 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		var running sync.WaitGroup
 		var reports []error
 		running.Go(func() { w.Run(ctx, func(err error) { reports = append(reports, err) }) })
-		w.Put(Pod{Owner: Owner{By: "first"}})
+		w.Put(Pod{Owner: Owner{By: "first"}}, false)
+		time.Sleep(gatherTime)
 		synctest.Wait() // the first write hangs
-		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}), w.Put(Pod{Owner: Owner{By: "third"}})
+		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}, false), w.Put(Pod{Owner: Owner{By: "third"}}, false)
 		begun := time.Now()
 		synctest.Wait()
 		last.Wait(t.Context(), time.Minute)
@@ -82,6 +83,72 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		if len(store.saved) != 2 || store.saved[1].Owner.By != "third" || len(reports) != 3 || !errors.Is(reports[0], ErrTimeout) ||
 			errors.Is(reports[1], ErrTimeout) || reports[2] == nil {
 			t.Errorf("saved %+v, reports %v; want the first and the third state, ErrTimeout and then an error for each", store.saved, reports)
+		}
+	})
+}
+
+// TestGather expects that states that nothing waits for are one write, and that a state is written at once when something waits for it, when
+// the writer ends, and never if it is dropped.
+func TestGather(t *testing.T) {
+	tests := []struct {
+		name string
+		then func(w *Writer, stop func())
+		want string // the owners of the saved states
+	}{
+		{"soon", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, false); time.Sleep(gatherTime) }, "b"},
+		{"not yet", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, false); time.Sleep(gatherTime - 1) }, ""},
+		{"start of a container", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, true) }, "b"},
+		{"waits", func(w *Writer, _ func()) {
+			w.Put(Pod{Owner: Owner{By: "b"}}, false).Wait(context.Background(), time.Minute)
+			w.Put(Pod{Owner: Owner{By: "c"}}, false).Wait(context.Background(), time.Minute)
+			w.Put(Pod{Owner: Owner{By: "d"}}, false)
+		}, "bc"},
+		{"ends", func(_ *Writer, stop func()) { stop() }, "a"},
+		{"dropped", func(w *Writer, _ func()) { w.Drop(); w.Drop(); time.Sleep(time.Hour) }, ""},
+		{"another after one that was dropped", func(w *Writer, _ func()) {
+			w.Drop()
+			w.Put(Pod{Owner: Owner{By: "b"}}, false)
+			time.Sleep(gatherTime)
+		}, "b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &slowStore{release: make(chan struct{})}
+				close(store.release)
+				w := NewWriter(store, nil, "uid")
+				ctx, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { w.Run(ctx, func(error) {}) })
+				w.Put(Pod{Owner: Owner{By: "a"}}, false)
+				synctest.Wait()
+				began := time.Now()
+				tt.then(w, stop)
+				synctest.Wait()
+				var got string
+				for _, p := range store.saved {
+					got += p.Owner.By
+				}
+				if got != tt.want || time.Since(began) > time.Hour {
+					t.Errorf("saved %q after %v, want %q", got, time.Since(began), tt.want)
+				}
+				stop()
+				running.Wait()
+			})
+		})
+	}
+}
+
+// TestDroppedWrite expects that what begins to wait for a write while it is dropped does not wait.
+func TestDroppedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWriter(&slowStore{}, nil, "uid")
+		dropped := w.Put(Pod{}, false)
+		w.Drop()
+		began := time.Now()
+		dropped.Wait(t.Context(), time.Minute)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("waited %v", waited)
 		}
 	})
 }

@@ -33,6 +33,7 @@ var machine guest
 var parts struct {
 	image                vm.Image
 	agent, payload, tree string // tree is the directory that the payload was made of
+	packages             string // the directory of the packages, which are too large for the payload of all
 }
 
 func TestMain(m *testing.M) {
@@ -53,7 +54,7 @@ func runTests(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	start := time.Now()
 	repository, err := rig.Repository()
@@ -62,6 +63,10 @@ func runTests(m *testing.M) (status int, err error) {
 	}
 	parts.agent, parts.payload, parts.tree = filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar"), filepath.Join(dir, "payload")
 	if err := buildPayload(ctx, repository, parts.tree, parts.agent, parts.payload); err != nil {
+		return 1, err
+	}
+	parts.packages = filepath.Join(dir, "packages")
+	if err := buildPackages(ctx, repository, parts.packages); err != nil {
 		return 1, err
 	}
 	if parts.image, err = vm.Build(ctx, filepath.Join(repository, ".cache", "vm")); err != nil {
@@ -94,12 +99,32 @@ func buildPayload(ctx context.Context, repository, tree, agent, disk string) err
 			return fmt.Errorf("go %v: %w\n%s", args, err, out)
 		}
 	}
-	for _, version := range []string{"v0.1.0", "v0.2.0"} {
-		cmd := exec.CommandContext(ctx, filepath.Join(repository, "packaging", "build"), "package", filepath.Join(tree, "packages"), "amd64")
-		cmd.Env = append(os.Environ(), "VERSION="+version, "PACKAGERS=deb")
+	return vm.WritePayload(disk, tree)
+}
+
+// Versions of the packages that are tested: of the previous version from git, and of the current one.
+const oldVersion, newVersion = "0.1.0", "0.2.0"
+
+// buildPackages builds packages of both versions.
+func buildPackages(ctx context.Context, repository, output string) error {
+	dir, err := os.MkdirTemp("", "previous")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	previous, err := rig.UnpackPrevious(ctx, repository, dir)
+	if err != nil {
+		return err
+	}
+	if previous.Warning != "" {
+		fmt.Fprintln(os.Stderr, previous.Warning)
+	}
+	for version, source := range map[string]string{oldVersion: previous.Dir, newVersion: repository} {
+		cmd := exec.CommandContext(ctx, filepath.Join(source, "packaging", "build"), "package", output, "amd64")
+		cmd.Env = append(os.Environ(), "VERSION=v"+version, "SOURCE_DATE_EPOCH=1700000000")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build package %s: %w\n%s", version, err, out)
 		}
 	}
-	return vm.WritePayload(disk, tree)
+	return nil
 }

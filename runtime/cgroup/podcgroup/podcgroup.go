@@ -72,6 +72,22 @@ func (g Groups) OCIPath(uid, id string) string {
 	return path.Join(g.root, uid, id)
 }
 
+// Trial returns the cgroup of a container that belongs to no pod, relative to the mount point of a hierarchy. It is beside those of pods.
+func (g Groups) Trial(name string) string {
+	if g.systemd {
+		return path.Join(g.Parent(), unitPrefix+"-"+name+".scope")
+	}
+	return path.Join(g.root, name)
+}
+
+// TrialOCIPath returns the cgroup of [Groups.Trial] in the form of the OCI runtime specification.
+func (g Groups) TrialOCIPath(name string) string {
+	if g.systemd {
+		return unitPrefix + ".slice:" + unitPrefix + ":" + name
+	}
+	return g.Trial(name)
+}
+
 // Shim returns the cgroup in which the shim of a pod is started. It is empty with systemd, where [Groups.PlaceShim] moves the shim
 // afterwards. The shim is not in the pod's cgroup: the pod's limits do not apply to it, and it is not OOM-killed for the pod.
 func (g Groups) Shim(uid string) string {

@@ -42,7 +42,7 @@ type Config struct {
 type Engine struct {
 	Address      string   `json:"address"`     // empty: the embedded engine
 	IdleTimeout  Duration `json:"idleTimeout"` // for a daemon that was started on demand
-	Runtime      string   `json:"runtime"`     // a name or an absolute path
+	Runtime      string   `json:"runtime"`     // auto, a name or an absolute path
 	CgroupDriver string   `json:"cgroupDriver"`
 	// MemoryLimit is that of the daemon, in bytes.
 	MemoryLimit spec.Quantity `json:"memoryLimit"`

@@ -7,30 +7,27 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/credentials"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 )
 
-// Errors of [Containerd] on a host that does not meet its requirements.
-var (
-	ErrNotRoot   = errors.New("root privileges are required")
-	ErrNoRuntime = errors.New("OCI runtime not found")
-)
+// ErrNotRoot is returned by [Containerd] to a user other than root.
+var ErrNotRoot = errors.New("root privileges are required")
 
 // Containerd starts the embedded containerd. It returns when containerd is ready.
 func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("start engine: %w", ErrNotRoot)
 	}
-	if _, err := exec.LookPath(c.Engine.Runtime); err != nil {
-		return nil, fmt.Errorf("start engine: %w: %w", ErrNoRuntime, err)
+	if err := ociruntime.Check(c.Engine.Runtime); err != nil { // before anything else is started
+		return nil, fmt.Errorf("start engine: %w", err)
 	}
 	program, err := ShimPath()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -57,7 +56,7 @@ func Run(ctx context.Context, c *config.Config, client *api.Client, version stri
 		check func() result
 	}{
 		{"privileges", privileges},
-		{"OCI runtime", func() result { return ociRuntime(ctx, c.Engine.Runtime) }},
+		{"OCI runtime", func() result { return ociRuntime(ctx, c, client) }},
 		{"shim", shimProgram},
 		{"kernel", kernel},
 		{"seccomp", seccomp},
@@ -117,27 +116,6 @@ func privileges() result {
 		}
 	}
 	return ok("root with all required capabilities")
-}
-
-func ociRuntime(ctx context.Context, program string) result {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return result{Fail, err.Error(), "install runc (Debian: apt-get install runc), or set another OCI runtime as runtime in [engine]"}
-	}
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return result{Fail, fmt.Sprintf("%s --version: %v", path, err), "reinstall the OCI runtime"}
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	if warning, found := escapes(string(out)); found {
-		return result{
-			Warn, fmt.Sprintf("%s (%s) %s", line, path, warning),
-			"update the OCI runtime, or look up CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881 in the changelog of its package",
-		}
-	}
-	return ok("%s (%s)", line, path)
 }
 
 func shimProgram() result {

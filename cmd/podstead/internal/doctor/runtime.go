@@ -1,12 +1,103 @@
 package doctor
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/ociruntime"
 )
+
+// ociRuntime checks the OCI runtime of new containers.
+func ociRuntime(ctx context.Context, c *config.Config, client *api.Client) result {
+	choice, err := selected(ctx, c, client)
+	if err != nil {
+		return result{Fail, err.Error(), "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime as runtime in [engine]"}
+	}
+	r := programVersion(ctx, choice.Program)
+	if choice.Reason != "" {
+		r.detail += "; selected by auto: " + choice.Reason
+	}
+	return r
+}
+
+// selected returns the choice of the daemon that runs, or what a daemon would select. Only root can run a container to find out.
+func selected(ctx context.Context, c *config.Config, client *api.Client) (ociruntime.Choice, error) {
+	program := c.Engine.Runtime
+	if program != ociruntime.Auto {
+		return ociruntime.Choice{Program: program}, ociruntime.Check(program)
+	}
+	asked, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	if v, err := client.Version(asked); err == nil && v.RuntimeReason != "" {
+		return ociruntime.Choice{Program: v.Runtime, Reason: v.RuntimeReason}, nil
+	}
+	if os.Geteuid() != 0 {
+		if _, err := exec.LookPath("crun"); err == nil {
+			return ociruntime.Choice{Program: "crun", Reason: "crun is installed; only root can check whether it works"}, nil
+		}
+	}
+	return tried(ctx, c)
+}
+
+// tried selects as a daemon would, in a directory of its own.
+func tried(ctx context.Context, c *config.Config) (ociruntime.Choice, error) {
+	shim, err := daemon.ShimPath()
+	if err != nil {
+		return ociruntime.Choice{}, err
+	}
+	host, err := oci.DetectHost()
+	if err != nil {
+		return ociruntime.Choice{}, err
+	}
+	groups, err := podcgroup.New(podcgroup.Driver(c.Engine.CgroupDriver), runtime.DefaultCgroupRoot, host.UnifiedCgroups)
+	if err != nil {
+		return ociruntime.Choice{}, err
+	}
+	dir, err := os.MkdirTemp("", "podstead-doctor-")
+	if err != nil {
+		return ociruntime.Choice{}, err
+	}
+	choice, err := ociruntime.Select(ctx, ociruntime.Options{
+		Program: c.Engine.Runtime, Dir: filepath.Join(dir, "trial"), ShimPath: shim, Cgroups: groups, Host: host,
+	})
+	return choice, errors.Join(err, groups.Close(), os.Remove(dir))
+}
+
+// programVersion checks the version of an OCI runtime.
+func programVersion(ctx context.Context, program string) result {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return result{Fail, err.Error(), "reinstall the OCI runtime"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return result{Fail, fmt.Sprintf("%s --version: %v", path, err), "reinstall the OCI runtime"}
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	if warning, found := escapes(string(out)); found {
+		return result{
+			Warn, fmt.Sprintf("%s (%s) %s", line, path, warning),
+			"update the OCI runtime, or look up CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881 in the changelog of its package",
+		}
+	}
+	return ok("%s (%s)", line, path)
+}
 
 // safeVersions are the lowest versions of OCI runtimes without a known escape from a container, by series. docs/security.md lists the
 // vulnerabilities.
