@@ -18,8 +18,14 @@ import (
 // interrupt is work that was killed after it had written content of an image, and something else if more is not empty.
 func (w *env) interrupt(ctx context.Context, t *testing.T, work string, img image.Image, more string) {
 	t.Helper()
+	w.interruptAs(ctx, t, work, work, img, more)
+}
+
+// interruptAs is [env.interrupt] with the ID of the lease.
+func (w *env) interruptAs(ctx context.Context, t *testing.T, id, work string, img image.Image, more string) {
+	t.Helper()
 	lm := w.client.LeasesService()
-	l, err := lm.Create(ctx, leases.WithID(work), leases.WithLabel("podstead.io/image-work", work))
+	l, err := lm.Create(ctx, leases.WithID(id), leases.WithLabel("podstead.io/image-work", work))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +98,29 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 				t.Errorf("%d leases of work, want %d", n, test.want)
 			}
 		})
+	}
+}
+
+// TestFailedPullOfPresentImage: a pull that fails while its image is present leaves nothing that would hold the image after its removal, and
+// keeps what is part of a newer one.
+func TestFailedPullOfPresentImage(t *testing.T) {
+	for more, want := range map[string]int{"": 0, "content": 1, "ingest": 1} {
+		ctx, w := newEnv(t, image.Options{})
+		reg := newRegistry(t)
+		reg.push(t, sample("shop:1", "1"))
+		name := reg.host + "/shop:1"
+		img, err := w.scope.Ensure(ctx, name, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := "pull " + name
+		w.interruptAs(ctx, t, "podstead-image-"+digest.FromString(work).Encoded(), work, img, more)
+		reg.intercept(hangUp)
+		if _, err := w.scope.Ensure(ctx, name, spec.PullAlways, nil); err == nil {
+			t.Fatal("the pull succeeded")
+		}
+		if n := w.leases(ctx, t); n != want {
+			t.Errorf("%q: %d leases, want %d", more, n, want)
+		}
 	}
 }

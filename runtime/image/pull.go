@@ -162,7 +162,7 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	var opts []leases.DeleteOpt
 	if err != nil {
 		// A wrong digest is detected at the end, and resuming would keep the same bytes.
-		if rest == resume && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.holds(ctx, lease) {
+		if rest == resume && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.resumable(ctx, lease, id) {
 			return err
 		}
 		opts = append(opts, leases.SynchronousDelete)
@@ -173,8 +173,14 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	return err
 }
 
-// holds reports whether a lease has resources.
-func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {
+// resumable reports whether a lease has content that the next attempt needs. The lease of a pull that was cancelled has all content of the image if that is
+// present, and would keep it after its removal.
+func (s *Store) resumable(ctx context.Context, lease leases.Lease, id string) bool {
 	list, err := s.client.LeasesService().ListResources(ctx, lease)
-	return err != nil || len(list) > 0
+	if err == nil && len(list) == 0 {
+		return false
+	}
+	lease.Labels = map[string]string{labelLease: id}
+	unfinished, err := s.unfinished(ctx, lease)
+	return err != nil || unfinished
 }
