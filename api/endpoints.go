@@ -80,6 +80,7 @@ func (s *Server) newMux() *http.ServeMux {
 			serve = s.handleWithin(cmp.Or(e.limit, callTimeout), func(r *http.Request) (any, error) { return e.call(s, r) })
 		}
 		mux.HandleFunc(e.Pattern(), s.logged(e.Method == http.MethodGet && e.Upgrade == "" || e.Routine, func(w http.ResponseWriter, r *http.Request) {
+			boundBody(w, r)
 			err := e.check(r)
 			if isReadOnly(r) && !e.ReadOnly {
 				err = s.forbidden(&e)

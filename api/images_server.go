@@ -225,10 +225,10 @@ func (s *Server) importImages(w http.ResponseWriter, r *http.Request) error {
 	}
 	control := http.NewResponseController(w)
 	list, err := s.o.Images.Import(r.Context(), &arriving{r.Body, control}, !used, r.URL.Query()["signature"])
-	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
-		return err
+		return err // the deadline stays, as in readBody
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	s.reply(w, r, ImageList{Items: list}, nil)
 	return nil
 }

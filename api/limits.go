@@ -208,6 +208,7 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		boundBody(w, r)
 		w.Header().Set("Connection", "close")
 		e := failure(http.StatusTooManyRequests, "too many connections of uid %d", c.peer.uid)
 		e.Hint = "end clients that follow logs and events, then try again"

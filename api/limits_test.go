@@ -104,6 +104,40 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
+// TestSlowRequests checks that a client that sends a part of a header or of a body gets a response, and is disconnected.
+func TestSlowRequests(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	const body = " HTTP/1.1\r\nHost: podstead\r\nContent-Length: 100\r\n\r\n{"
+	tests := []struct{ name, socket, text, want string }{
+		{"header", d.socket, "GET /v1/pods HT", "400 Bad Request"},
+		{"body", d.socket, "POST /v1/files" + body, `"reason":"BadRequest"`},
+		{"body of a request with an unknown parameter", d.socket, "POST /v1/files?x=1" + body, `"field":"x"`},
+		{"body of a request that is not allowed", d.socket + "-ro", "POST /v1/files" + body, `"reason":"Forbidden"`},
+		{"archive of a request with an invalid parameter", d.socket, "POST /v1/images/import?whileUsed=x" + body, `"status":`},
+	}
+	var sent []net.Conn
+	for _, test := range tests {
+		c, err := net.Dial("unix", test.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, test.text); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, c)
+	}
+	for i, test := range tests {
+		if err := sent[i].SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(sent[i]); err != nil || !strings.Contains(string(text), test.want) {
+			t.Errorf("%s: response %q, %v; want %s and the end of the connection", test.name, text, err, test.want)
+		}
+	}
+}
+
 // followers is the number of clients that follow streams. Half of them never read.
 const followers = 200
 

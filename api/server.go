@@ -259,11 +259,21 @@ func bodySize(r *http.Request) int64 {
 	return r.ContentLength
 }
 
-// readBody reads the body of a request. Afterwards it clears the read deadline: net/http notices a closed connection by a pending read.
+// boundBody bounds reading the body of a request that may be rejected before: net/http reads the rest of it before it sends the response.
+func boundBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
+	}
+}
+
+// readBody reads the body of a request. Afterwards it clears the read deadline: net/http notices a closed connection by a pending read. After an
+// error the deadline stays: net/http reads the rest of the body before it sends the response.
 func readBody(control *http.ResponseController, r io.Reader) ([]byte, error) {
 	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
 	body, err := io.ReadAll(r)
-	_ = control.SetReadDeadline(time.Time{})
+	if err == nil {
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	return body, err
 }
 

@@ -64,6 +64,8 @@ func (v *validator) systemd(s *Systemd) {
 				v.bad(unit, "must be the name of a systemd unit with its type, such as network-online.target")
 			case *unit == "podstead@"+v.pod.Name+".service":
 				v.bad(unit, "must not be the unit of the pod itself")
+			case *unit == "podstead.service" && list.Setting == "Before":
+				v.bad(unit, "must not be podstead.service, which starts before its pods")
 			case slices.Contains(list.Units[:i], *unit):
 				v.duplicate(unit, *unit)
 			}

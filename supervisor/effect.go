@@ -192,8 +192,12 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 func (e *effects) pull(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage) (effectResult, error) {
 	begun := time.Now()
 	r := &pullReports{ctx: ctx, mailbox: e.mailbox, container: a.Container, begun: begun}
+	done := make(chan struct{})
+	var background sync.WaitGroup
+	background.Go(func() { r.run(done) })
 	image, err := e.shared.runtime.PullImage(ctx, pod, a, r.report)
-	r.end()
+	close(done)
+	background.Wait() // no report follows the result
 	image.Took = time.Since(begun)
 	return effectResult{image: image}, err
 }

@@ -25,37 +25,44 @@ type pullReports struct {
 	begun     time.Time
 
 	mu       sync.Mutex
-	reported time.Time // zero: there was no report
-	archive  string    // of the last report
-	timer    *time.Timer
-	held     *lifecycle.Progress // what the timer sends; nil: nothing
+	reported time.Time           // zero: there was no report
+	archive  string              // of the last report
+	held     *lifecycle.Progress // the newest report, which came too early; nil: none
+}
+
+// run sends what is held, until done is closed.
+func (r *pullReports) run(done <-chan struct{}) {
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.mu.Lock()
+			if r.held != nil && !r.early(r.held) {
+				r.send(*r.held)
+			}
+			r.mu.Unlock()
+		case <-done:
+			return
+		}
+	}
 }
 
 // report sends or holds a report.
 func (r *pullReports) report(p lifecycle.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop()
-	var wait time.Duration
-	switch {
-	case p.Archive != "" && time.Since(r.begun) < importDelay:
-		wait = importDelay - time.Since(r.begun)
-	case !r.first(&p) && p.Done < p.Total: // the unpacking that follows may take long
-		wait = progressInterval - time.Since(r.reported)
-	}
-	if wait <= 0 {
-		r.send(p)
+	if r.early(&p) {
+		r.held = &p
 		return
 	}
-	r.held = &p
-	r.timer = time.AfterFunc(wait, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.held == &p {
-			r.held = nil
-			r.send(p)
-		}
-	})
+	r.send(p)
+}
+
+// early reports whether it is too early for a report. The caller holds the mutex.
+func (r *pullReports) early(p *lifecycle.Progress) bool {
+	return p.Archive != "" && time.Since(r.begun) < importDelay ||
+		!r.first(p) && p.Done < p.Total && time.Since(r.reported) < progressInterval // the unpacking that follows may take long
 }
 
 // first reports whether a report is the first one of its archive or of the pull. The caller holds the mutex.
@@ -65,6 +72,7 @@ func (r *pullReports) first(p *lifecycle.Progress) bool {
 
 // send sends a report. The caller holds the mutex.
 func (r *pullReports) send(p lifecycle.Progress) {
+	r.held = nil
 	if r.ctx.Err() != nil { // cancelled
 		return
 	}
@@ -74,19 +82,4 @@ func (r *pullReports) send(p lifecycle.Progress) {
 		r.mailbox.offer(m)
 	}
 	r.reported, r.archive = time.Now(), p.Archive
-}
-
-// drop forgets what is held. The caller holds the mutex.
-func (r *pullReports) drop() {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-	r.held = nil
-}
-
-// end prevents further reports.
-func (r *pullReports) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.drop()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -46,7 +47,12 @@ func newSlowDaemon(t *testing.T) (respond func()) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close(); <-served })
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	t.Setenv("PODSTEAD_SOCKET", l.Addr().String())
 	if err := os.WriteFile(filepath.Join(dir, "podstead.toml"), nil, 0o600); err != nil {
 		t.Fatal(err)

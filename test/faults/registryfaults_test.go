@@ -132,12 +132,14 @@ func (f *fixture) ownImage(name string) (archive string) {
 	f.Check(err)
 	var buf bytes.Buffer
 	archive = filepath.Join(f.Dir, name+".tar")
-	f.Check(errors.Join(ocitar.WriteOCI(&buf, ocitar.Image{
-		Name: "localhost/" + name + ":1", Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}},
-		Layers: []ocitar.Layer{{
-			{Path: "bin", Mode: fs.ModeDir | 0o755}, {Path: "bin/busybox", Mode: 0o755, Data: data}, {Path: "bin/sleep", Link: "busybox"},
-			{Path: "name", Mode: 0o644, Data: []byte(name)}, {Path: "zeros", Mode: 0o644, Data: make([]byte, 4<<20)}, // half of it is more than containerd's buffer
-		}},
-	}), os.WriteFile(archive, buf.Bytes(), 0o600)))
+	layer := ocitar.Layer{
+		{Path: "bin", Mode: fs.ModeDir | 0o755},
+		{Path: "bin/busybox", Mode: 0o755, Data: data},
+		{Path: "bin/sleep", Link: "busybox"},
+		{Path: "name", Mode: 0o644, Data: []byte(name)},
+		{Path: "zeros", Mode: 0o644, Data: make([]byte, 4<<20)}, // half of it is more than containerd's buffer
+	}
+	img := ocitar.Image{Name: "localhost/" + name + ":1", Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}}, Layers: []ocitar.Layer{layer}}
+	f.Check(errors.Join(ocitar.WriteOCI(&buf, img), os.WriteFile(archive, buf.Bytes(), 0o600)))
 	return archive
 }

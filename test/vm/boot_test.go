@@ -31,7 +31,7 @@ func TestBoot(t *testing.T) {
 
 // TestShutdown: a shutdown of the host stops pods in order, with their hooks and in time.
 func TestShutdown(t *testing.T) {
-	newInstalled(t).Shutdown("systemd", 45*time.Second)
+	newInstalled(t).Shutdown("systemd", 90*time.Second)
 }
 
 // newInstalled returns a virtual machine with an installed Podstead.

@@ -33,6 +33,7 @@ var machine guest
 var parts struct {
 	image                vm.Image
 	agent, payload, tree string // tree is the directory that the payload was made of
+	packages             string // the directory of the packages, which are too large for the payload of all
 }
 
 func TestMain(m *testing.M) {
@@ -64,6 +65,10 @@ func runTests(m *testing.M) (status int, err error) {
 	if err := buildPayload(ctx, repository, parts.tree, parts.agent, parts.payload); err != nil {
 		return 1, err
 	}
+	parts.packages = filepath.Join(dir, "packages")
+	if err := buildPackages(ctx, repository, parts.packages); err != nil {
+		return 1, err
+	}
 	if parts.image, err = vm.Build(ctx, filepath.Join(repository, ".cache", "vm")); err != nil {
 		return 1, err
 	}
@@ -93,12 +98,6 @@ func buildPayload(ctx context.Context, repository, tree, agent, disk string) err
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go %v: %w\n%s", args, err, out)
 		}
-	}
-	if out, err := exec.CommandContext(ctx, "cp", filepath.Join(repository, "examples", "web.toml"), tree).CombinedOutput(); err != nil {
-		return fmt.Errorf("copy example: %w\n%s", err, out)
-	}
-	if err := buildPackages(ctx, repository, filepath.Join(tree, "packages")); err != nil {
-		return err
 	}
 	return vm.WritePayload(disk, tree)
 }

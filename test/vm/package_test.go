@@ -31,9 +31,9 @@ const (
 func newPackaged(t *testing.T) *packaged {
 	t.Helper()
 	tree := t.TempDir()
-	for _, name := range []string{"packages", "web.toml", "busybox.tar", "testserver.tar"} {
-		if out, err := exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(parts.tree, name), tree).CombinedOutput(); err != nil {
-			t.Fatalf("copy %s: %v\n%s", name, err, out)
+	for _, path := range []string{parts.packages, "../../examples/web.toml", filepath.Join(parts.tree, "busybox.tar"), filepath.Join(parts.tree, "testserver.tar")} {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-r", path, tree).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", path, err, out)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(tree, "drivers.conf"), []byte(strings.ReplaceAll(drivers, " ", "\n")+"\n"), 0o600); err != nil {
@@ -168,7 +168,7 @@ func (p *packaged) rpm() {
 func (p *packaged) gone() {
 	p.Helper()
 	p.Eventually("nothing is left", `left=$(find / -xdev -name '*podstead*' -not -path '`+payload+`*' -not -path '/tmp/*'
-		find /run /sys/fs/cgroup -name '*podstead*' -not -path '/sys/fs/cgroup/podstead.slice'
-		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*' | grep -v '^podstead.slice' || true
+		find /run /sys/fs/cgroup -name '*podstead*'
+		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*'
 		pgrep -x podstead || true; dpkg-query -W -f '${Package} ${db:Status-Status}\n' podstead 2>/dev/null || true; rpm -q podstead 2>/dev/null | grep -v 'not installed' || true); echo "$left"; [ -z "$left" ]`)
 }
