@@ -191,6 +191,7 @@ var largePackages = map[string]string{
 	"cmd/podstead":         "the commands, one file each",
 	"runtime/engine":       "the embedded containerd: start, repair of its files before that, and its shims",
 	"runtime/image":        "images of pods: import, pull, unpacking, and the limits of all three",
+	"runtime/shim":         "the shim process: tasks, the sandbox, logs, and the reaper of its children",
 	"spec":                 "the pod file: types, decoding, defaults, validation",
 	"supervisor":           "the loop of each pod, and the set of pods",
 	"supervisor/podfiles":  "the pods directory: its files, their comparison with the pods, and the steps that follow",
