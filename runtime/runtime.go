@@ -161,7 +161,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Dir: r.dirs.Exec(), Environment: secrets.NewProcessFiles(r.dirs).Environment,
-		Exited: r.exits.Exited, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
+		Exited: r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
 	r.garbage = gc.New(r.client.LeasesService(), gc.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
@@ -226,7 +226,7 @@ func (r *Runtime) selectRuntime(ctx context.Context) error {
 		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups, Host: r.host,
 	})
 	if err == nil {
-		r.engine.SetRuntime(r.ociRuntime.Program)
+		r.engine.SetRuntime(r.ociRuntime.Program, r.ociRuntime.UserNamespaces)
 	}
 	return err
 }

@@ -287,6 +287,9 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 		}
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
+	if r.ExecID != "" && c != nil {
+		_ = os.Remove(SessionFile(c.bundle, r.ExecID)) // runc does not need one
+	}
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err
 	}
