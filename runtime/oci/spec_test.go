@@ -184,3 +184,16 @@ func TestDetectHost(t *testing.T) {
 		t.Errorf("host %+v has no limits", h)
 	}
 }
+
+// TestAnnotations expects that annotations of a pod and labels of its image do not reach the OCI runtime, which would follow them.
+func TestAnnotations(t *testing.T) {
+	planted := map[string]string{
+		"run.oci.seccomp_bpf_data": "BgAAAAAA/38=", "run.oci.hooks.stdout": "/tmp/x", "run.oci.handler": "krun", "run.oci.keep_original_groups": "1",
+		"run.oci.seccomp.plugins": "/tmp/x.so", "org.criu.config": "/tmp/x", "podstead.io/process": "/etc/shadow", "podstead.io/pid-namespace": "/etc/passwd",
+	}
+	in := input()
+	in.Pod.Annotations, in.Image.Labels = planted, planted
+	if s := build(t, in); len(s.Annotations) > 0 {
+		t.Errorf("annotations of the specification: %v", s.Annotations)
+	}
+}
