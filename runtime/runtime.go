@@ -54,7 +54,6 @@ import (
 	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/runtime/userns"
-	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -216,33 +215,6 @@ func (r *Runtime) openNetwork(ctx context.Context) error {
 		live = append(live, s.Labels[record.LabelUID])
 	}
 	r.network, err = podnet.Open(ctx, r.opts.network(r.bootID), live)
-	return err
-}
-
-// selectRuntime selects the OCI runtime of new containers. It needs the lock of the engine.
-func (r *Runtime) selectRuntime(ctx context.Context) error {
-	var err error
-	r.ociRuntime, err = ociruntime.Select(ctx, ociruntime.Options{
-		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups, Host: r.host,
-	})
-	if err == nil {
-		r.engine.SetRuntime(r.ociRuntime.Program, r.ociRuntime.UserNamespaces)
-	}
-	return err
-}
-
-// OCIRuntime is the OCI runtime of new containers, which does not change.
-func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
-
-func (r *Runtime) openVolumes(ctx context.Context) error {
-	set, err := volume.New(r.config, volume.Options{
-		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
-		RecursiveReadOnly: r.ociRuntime.RecursiveReadOnly, HostPaths: r.opts.HostPaths,
-		Protected: r.opts.protected(), Unbindable: r.unbindable,
-	})
-	if err == nil {
-		r.volumes = podvolume.New(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval, r.log)
-	}
 	return err
 }
 

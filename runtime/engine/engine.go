@@ -28,7 +28,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
 	"github.com/podstead/podstead/runtime/engine/damage"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
 // Namespace is the containerd namespace of all objects that Podstead creates.
@@ -235,7 +235,7 @@ func (e *Engine) WithUserNamespace() client.NewContainerOpts {
 
 // ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
 func (e *Engine) ExecSession(id, execID string) int {
-	text, err := os.ReadFile(shim.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
+	text, err := os.ReadFile(execcommand.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
 	if err != nil {
 		return 0 // runc
 	}

@@ -14,6 +14,8 @@ import (
 	runc "github.com/containerd/go-runc"
 	"github.com/containerd/log"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
 // exitReaper reaps the children of the shim: the commands of the OCI runtime, the processes of containers, and what those orphan.
@@ -149,7 +151,7 @@ func (r *exitReaper) forward(ctx context.Context, service chan<- runc.Exit) {
 
 // Start implements [runc.ProcessMonitor].
 func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
-	command, err := prepareExec(c)
+	command, err := execcommand.Prepare(c)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
 		return nil, err
 	}
 	if err = c.Start(); err == nil {
-		if err := command.started(c.Process.Pid); err != nil {
+		if err := command.Started(c.Process.Pid); err != nil {
 			log.L.WithError(err).Warn("a command has the OOM score or the session of the shim")
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/runtime/shim/execcommand"
 	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
@@ -288,7 +289,7 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
 	if r.ExecID != "" && c != nil {
-		_ = os.Remove(SessionFile(c.bundle, r.ExecID)) // runc does not need one
+		_ = os.Remove(execcommand.SessionFile(c.bundle, r.ExecID)) // runc does not need one
 	}
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err

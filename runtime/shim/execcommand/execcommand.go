@@ -1,4 +1,6 @@
-package shim
+// Package execcommand gives commands that crun starts in containers what runc gives them: a session of their own and the OOM score of their
+// settings. It must not affect other OCI runtimes.
+package execcommand
 
 import (
 	"encoding/json"
@@ -17,15 +19,15 @@ import (
 // bundle of the container and disappears with it.
 func SessionFile(bundle, execID string) string { return filepath.Join(bundle, execID+".session") }
 
-// execCommand is a run of crun that starts a command in a container. runc gives commands a session of their own and the OOM score of their
-// process settings. crun does neither: the command would be in the session of the shim and have its OOM score, which protects it.
-type execCommand struct {
+// Command is a run of crun that starts a command in a container. Without this package, the command would be in the session of the shim and have
+// its OOM score, which protects it.
+type Command struct {
 	bundle, id string
 	score      *int
 }
 
-// prepareExec makes crun the leader of a session, which the command inherits. It returns nil for other programs and other runs.
-func prepareExec(c *exec.Cmd) (*execCommand, error) {
+// Prepare makes crun the leader of a session, which the command inherits. It returns nil for other programs and other runs.
+func Prepare(c *exec.Cmd) (*Command, error) {
 	if !slices.Contains(c.Args, "exec") {
 		return nil, nil
 	}
@@ -52,12 +54,12 @@ func prepareExec(c *exec.Cmd) (*execCommand, error) {
 		c.SysProcAttr = &unix.SysProcAttr{}
 	}
 	c.SysProcAttr.Setsid, c.SysProcAttr.Setpgid = true, false // a leader of a session leads a process group, too
-	return &execCommand{bundle: filepath.Dir(pidFile), id: id, score: settings.OOMScoreAdj}, nil
+	return &Command{bundle: filepath.Dir(pidFile), id: id, score: settings.OOMScoreAdj}, nil
 }
 
-// started sets the OOM score of crun, which the command inherits, and records the session. crun has just been executed: it does not start the
-// command before it has read the state of the container.
-func (e *execCommand) started(pid int) error {
+// Started sets the OOM score of crun, which the command inherits, and records the session. crun has just been executed: it does not start the
+// command before it has read the state of the container. e can be nil.
+func (e *Command) Started(pid int) error {
 	if e == nil {
 		return nil
 	}
