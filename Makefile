@@ -15,13 +15,15 @@ FUZZTIME    ?= 10s
 SOAKTIME    ?= 30m
 SOAKRUNS    ?= 20
 MUTATEFLAGS ?=
+BASE        ?=
+BENCHFLAGS  ?=
 ARCHES      ?= amd64 arm64 armv7
 
 # .ci/deps unpacks packages here that it does not install.
 export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:/usr/local/go/bin
 
 TOOL       := $(GO) tool -modfile=tools/go.mod
-GOBUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+GOBUILD    := CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)'
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
 # Packages with tests that need root (build tag e2e). The slowest are first, since two packages run side by side.
 E2E_SLOW     = ./test/faults ./test/hostile ./cmd/podstead
@@ -31,11 +33,11 @@ E2E_PACKAGES = $(E2E_SLOW) $$(grep -rl '^//go:build e2e' --include='*_test.go' .
 RUNTIME     ?=
 WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/run) env PODSTEAD_ENGINE_RUNTIME=$(RUNTIME))
 
-.PHONY: help deps build demo test unit race e2e vm lint cross check bench soak images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race e2e vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install the requirements of build, demo and test (Debian: runc, busybox-static, gcc)
 	@.ci/deps test
@@ -96,6 +98,14 @@ bench: ## run benchmarks and update docs/benchmarks.md (root)
 	@$(MAKE) --no-print-directory build images
 	$(GO) run ./test/bench -o docs/benchmarks.md
 
+bench-compare: ## measure the git revision BASE and this one in turns, and fail if this one is worse (root); BENCHFLAGS='-rounds 9 -tolerance 0.05'
+	$(NEED_ROOT)
+	@test -n "$(BASE)" || { echo "make $@: BASE is not set" >&2; echo "hint: run sudo make $@ BASE=main" >&2; exit 1; }
+	@.ci/deps bench
+	@$(MAKE) --no-print-directory build images
+	@base=$$(mktemp -d) && trap 'rm -rf "$$base"' EXIT && git archive $(BASE) | tar -x -C "$$base" && \
+	$(MAKE) --no-print-directory -C "$$base" build VERSION=base && $(GO) run ./test/bench -base "$$base/bin" -scale 0.4 $(BENCHFLAGS)
+
 soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates and power cuts longer than make test, then restart pods and kill daemons for SOAKTIME (30m) (root)
 	$(NEED_ROOT)
 	@.ci/deps soak
@@ -108,6 +118,7 @@ soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run TestPowerCuts ./test/systemd
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
+	$(GO) test -tags soak -count=1 -timeout 0 -v -run TestDay ./supervisor
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak -count=1 -timeout 0 -v ./test/faults
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)

@@ -125,7 +125,11 @@ func TestDependencyUpdates(t *testing.T) {
 // TestReleaseProcedure checks that the procedure names targets that exist.
 func TestReleaseProcedure(t *testing.T) {
 	makefile, targets := readFile(t, "Makefile"), 0
-	for line := range strings.Lines(readFile(t, "docs/releasing.md")) {
+	page := readFile(t, "docs/releasing.md")
+	if commit := strings.Index(page, "\ngit commit "); commit < 0 || strings.LastIndex(page[:strings.Index(page, "\nmake release")], ">test/") > commit {
+		t.Error("docs/releasing.md: a file is changed after the commit, the version would end with -dirty")
+	}
+	for line := range strings.Lines(page) {
 		if target, ok := strings.CutPrefix(line, "make "); ok {
 			targets++
 			if name := strings.Fields(target)[0]; !strings.Contains(makefile, "\n"+name+": ") {

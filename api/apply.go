@@ -60,6 +60,8 @@ type Applied struct {
 	Replaced []string `json:"replaced,omitempty"`
 	// Instead is why the pod does not run this definition, although the file has it: it was rolled back, and has not changed since.
 	Instead string `json:"instead,omitempty"`
+	// Unit is the systemd unit that starts the pod; empty: the daemon starts it.
+	Unit string `json:"unit,omitempty"`
 	// SpecHash is the hash of the definition, see [spec.Pod]. A pod that has it runs this definition.
 	SpecHash string    `json:"specHash,omitempty"`
 	Warnings []Problem `json:"warnings,omitempty"`
@@ -81,8 +83,8 @@ type PruneRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Apply writes a pod file to the pods directory, in place of the file that defines the pod. It returns when the file is saved and a new pod
-// exists or is refused, before the pod is ready. It can be repeated. The error of an invalid file is an [*Error] with its problems.
+// Apply writes a pod file to the pods directory, in place of the file that defines the pod. It returns when the file is saved and the pod
+// has the definition, is refused or waits for its update, before the pod is ready. It can be repeated. The error of an invalid file is an [*Error] with its problems.
 func (c *Client) Apply(ctx context.Context, q ApplyRequest) (a Applied, err error) {
 	return a, c.call(ctx, http.MethodPost, "/v1/files", nil, q, &a)
 }
@@ -150,25 +152,33 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Outcome == podfiles.Created && !q.DryRun {
-		s.awaitCreated(r.Context(), plan.Pod)
+	if plan.Outcome != podfiles.Unchanged && !q.DryRun {
+		s.awaitTaken(r.Context(), plan.Pod, pod.Hash)
+	}
+	unit := ""
+	if pod.Systemd != nil {
+		unit = UnitOf(pod.Name)
 	}
 	return Applied{
 		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes), Replaced: plan.Replaced, Instead: plan.Instead,
-		SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
+		Unit: unit, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }
 
-// createdTimeout bounds the wait for a pod whose file was written. The pods directory may not be readable now.
-const createdTimeout = 10 * time.Second
+// takenTimeout bounds the wait for a pod whose file was written. The pods directory may not be readable now.
+const takenTimeout = 10 * time.Second
 
-// awaitCreated waits until a pod whose file was written exists or is refused. As in Kubernetes, the next request of the client finds the pod.
-func (s *Server) awaitCreated(ctx context.Context, pod string) {
-	ctx, cancel := context.WithTimeout(ctx, createdTimeout)
+// awaitTaken waits until a pod whose file was written has the definition with this hash, is refused, or waits for its update. As in Kubernetes,
+// the next request of the client finds the definition.
+func (s *Server) awaitTaken(ctx context.Context, pod, hash string) {
+	ctx, cancel := context.WithTimeout(ctx, takenTimeout)
 	defer cancel()
+	waits := func(f podfiles.File) bool {
+		return f.Pod == pod && f.SpecHash == hash && !f.Preparing && (f.Refused != nil || f.Reason != "")
+	}
 	for {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
-		if _, exists := s.o.Supervisor.Pod(pod); exists || s.refusals()[pod] != nil {
+		if p, exists := s.o.Supervisor.Pod(pod); exists && p.Pod.Hash == hash || slices.ContainsFunc(s.o.Files.Files(), waits) {
 			return
 		}
 		select {

@@ -167,6 +167,13 @@ func TestWords(t *testing.T) {
 		{string(explain.Waiting), string(ContainerWaiting)},
 		{string(explain.App), string(RoleApp)},
 		{string(explain.StagePreStop), string(StagePreStop)},
+		{string(lifecycle.ProbeStartup), string(ProbeStartup)},
+		{string(lifecycle.ProbeReadiness), string(ProbeReadiness)},
+		{string(lifecycle.ProbeLiveness), string(ProbeLiveness)},
+		{string(lifecycle.ProbeSuccess), string(ProbeSuccess)},
+		{string(lifecycle.ProbeWarning), string(ProbeWarning)},
+		{string(lifecycle.ProbeFailure), string(ProbeFailure)},
+		{string(lifecycle.ProbeError), string(ProbeError)},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%q is %q in the API", pair[0], pair[1])

@@ -69,6 +69,42 @@ type ExplainedContainer struct {
 	LastExit    *ContainerExit `json:"lastExit,omitempty"`
 	Evidence    *Evidence      `json:"evidence,omitempty"` // of the last exit, if that was a failure
 	Runs        []ExplainedRun `json:"runs,omitempty"`     // the newest, oldest first
+	// Probes are the newest answers of the probes that run and have answered.
+	Probes []ProbeAnswer `json:"probes,omitempty"`
+}
+
+// ProbeAnswer is the newest answer of a probe. The output of one that failed is in the event.
+type ProbeAnswer struct {
+	Probe   ProbeKind    `json:"probe"`
+	Outcome ProbeOutcome `json:"outcome"`
+	Time    time.Time    `json:"time"`
+}
+
+// ProbeKind is the purpose of a probe.
+type ProbeKind string
+
+// The probes of a container.
+const (
+	ProbeStartup   ProbeKind = "startup"
+	ProbeReadiness ProbeKind = "readiness"
+	ProbeLiveness  ProbeKind = "liveness"
+)
+
+// ProbeOutcome is what a probe found.
+type ProbeOutcome string
+
+// The outcomes of probes.
+const (
+	ProbeSuccess ProbeOutcome = "Success"
+	ProbeWarning ProbeOutcome = "Warning" // a success with a warning, such as a redirect to another host
+	ProbeFailure ProbeOutcome = "Failure"
+	ProbeError   ProbeOutcome = "Error" // the probe could not run, which does not count
+)
+
+// ContainerProbeAnswer is a [ProbeAnswer] with the name of its container.
+type ContainerProbeAnswer struct {
+	Container string
+	ProbeAnswer
 }
 
 // ExplainedContainerState is the state of a container in an explanation.

@@ -188,6 +188,14 @@ func TestFollowers(t *testing.T) {
 	for range marked {
 		d.supervisor.Events().Add(event.Event{Level: event.Normal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
 	}
+	for i := range 3 { // also beside clients that do not read
+		name := fmt.Sprintf("beside-%d", i)
+		uid := d.create(t, file(name, app("main", "beside"))).Metadata.UID
+		d.await(t, uid, "start", ready)
+		if err := d.client.Stop(t.Context(), name, api.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
+			t.Errorf("stop a pod beside %d clients: %v", followers, err)
+		}
+	}
 	for path, want := range map[string]int64{output: lines, events: marked} {
 		for i, r := range readers[path] {
 			until(t, fmt.Sprintf("follower %d of %s has read %d of %d lines", i, path, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })

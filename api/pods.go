@@ -152,10 +152,14 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	if ok && (uid == "" || uid == snapshot.Facts.UID) {
 		return snapshot, nil
 	}
-	if f := s.refusals()[name]; !ok && uid == "" && f != nil && f.absent() {
+	f := s.refusals()[name]
+	switch {
+	case ok || uid != "" || f == nil:
+		return supervisor.Snapshot{}, failure(http.StatusNotFound, "no such pod %q", name)
+	case f.absent():
 		return supervisor.Snapshot{}, failure(http.StatusConflict, "pod %q does not exist, because its file is not accepted: %s", name, f.message)
 	}
-	return supervisor.Snapshot{}, failure(http.StatusNotFound, "no such pod %q", name)
+	return supervisor.Snapshot{}, f.noSuchPod(name)
 }
 
 // get returns a pod. With the parameter uid, it also returns the final state of a deleted pod until the session of the pod ends.
@@ -199,6 +203,9 @@ func (s *Server) create(r *http.Request) (any, error) {
 	}
 	if i := q.Interactive; i != nil && !slices.ContainsFunc(pod.Containers, func(c spec.Container) bool { return c.Name == i.Container }) {
 		return nil, invalidField("interactive", "container %q: not found in the containers of pod %q", i.Container, pod.Name)
+	}
+	if q.Unit != "" {
+		pod.DefaultLogDriver(s.o.UnitLogDriver)
 	}
 	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r), Process: clientProcess(r)}
 	switch unit := UnitOf(pod.Name); {

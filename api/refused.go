@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -30,6 +31,11 @@ type refusal struct {
 
 // absent reports whether the pod does not exist because of the file.
 func (f *refusal) absent() bool { return !f.waiting && !f.rolledBack }
+
+// noSuchPod is the error for a pod that does not exist yet, although there is a valid file, such as one that a systemd unit starts.
+func (f *refusal) noSuchPod(name string) *Error {
+	return failure(http.StatusNotFound, "no such pod %q: %s", name, f.message)
+}
 
 // refusals returns the files of the pods directory that do not run, by name of the pod.
 func (s *Server) refusals() map[string]*refusal {

@@ -67,6 +67,8 @@ type Options struct {
 	LogDir string
 	// MemoryLogDir is that of containers whose log is in memory; empty: there are none.
 	MemoryLogDir string
+	// UnitLogDriver is the log driver of pods that systemd units create, unless an annotation sets another; empty: that of other pods.
+	UnitLogDriver spec.LogDriver
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
 	// Stats measures what pods use; nil: nothing is measured.
@@ -76,6 +78,8 @@ type Options struct {
 	Sessions Sessions
 	// Socket is the path of the socket, for messages to clients of the read-only one.
 	Socket string
+	// Probes returns the newest answers of the probes of a pod. It must not block. nil: explanations have none.
+	Probes func(uid string) []ContainerProbeAnswer
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.

@@ -78,14 +78,18 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if snapshot, exists := s.o.Supervisor.Pod(name); exists {
 		return s.explain(r.Context(), &snapshot, lines), nil
 	}
-	if f := s.refusals()[name]; f != nil && f.absent() {
+	f := s.refusals()[name]
+	if f != nil && f.absent() {
 		e := f.explanation(name)
 		e.Render(s.o.Supervisor.Now().Wall.Local())
 		return explanationOf(&e), nil
 	}
 	events, _ := s.o.Supervisor.History(r.Context(), name) // with an error it returns those that could be read
 	e, known := explain.ForDeletedPod(events)
-	if !known {
+	switch {
+	case !known && f != nil:
+		return nil, f.noSuchPod(name)
+	case !known:
 		return nil, failure(http.StatusNotFound, "no such pod %q", name)
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())
@@ -132,7 +136,23 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 		e.Redact(redact.New(values))
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())
-	return explanationOf(&e)
+	explanation := explanationOf(&e)
+	s.addProbes(&explanation)
+	return explanation
+}
+
+// addProbes adds the newest answers of probes to an explanation.
+func (s *Server) addProbes(e *Explanation) {
+	if s.o.Probes == nil {
+		return
+	}
+	for _, answer := range s.o.Probes(e.UID) {
+		for i := range e.Containers {
+			if c := &e.Containers[i]; c.Name == answer.Container {
+				c.Probes = append(c.Probes, answer.ProbeAnswer)
+			}
+		}
+	}
 }
 
 // maxEvidenceLine is the maximum size of a log line in an explanation, in bytes. Longer lines are cut.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
@@ -81,5 +83,33 @@ func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
 		if e, err := d.client.Why(t.Context(), "leaky", lines); err == nil {
 			t.Errorf("%d lines: %+v", lines, e)
 		}
+	}
+}
+
+// TestWhyHasProbeAnswers checks that an explanation has the newest answers of the probes of each container.
+func TestWhyHasProbeAnswers(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	var uid string
+	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	answer := api.ProbeAnswer{Probe: api.ProbeReadiness, Outcome: api.ProbeSuccess, Time: at}
+	d.probes = func(of string) []api.ContainerProbeAnswer {
+		if of != uid {
+			return nil
+		}
+		return []api.ContainerProbeAnswer{{Container: "main", ProbeAnswer: answer}, {Container: "deleted", ProbeAnswer: answer}}
+	}
+	d.serve(t, "second")
+	uid = d.create(t, file("web", "[[containers]]\nname = \"main\"\nimage = \"i\"\n[[containers]]\nname = \"other\"\nimage = \"i\"\n")).Metadata.UID
+	e, err := d.client.Why(t.Context(), "web", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]api.ProbeAnswer{}
+	for i := range e.Containers {
+		got[e.Containers[i].Name] = e.Containers[i].Probes
+	}
+	if diff := cmp.Diff(map[string][]api.ProbeAnswer{"main": {answer}, "other": nil}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -60,6 +60,7 @@ type Prober struct {
 	http     *httpget.Client
 	commands slots
 	network  slots
+	answers  answers
 }
 
 // New returns a prober that runs commands with exec and reads the clock with now.
@@ -77,6 +78,7 @@ func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 		exec: exec, now: now, born: now(), random: o.Random, observe: o.Observe, dial: o.Dial, http: httpget.New(o.Dial),
 		commands: make(slots, cmp.Or(o.Parallel, 8)),
 		network:  make(slots, cmp.Or(o.Parallel, 64)),
+		answers:  answers{byPod: map[string]map[*worker]Answer{}},
 	}
 }
 

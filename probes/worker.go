@@ -20,6 +20,8 @@ func (p *Prober) Probe(
 	t := Target{UID: uid, Address: address, Ref: o.Ref, Container: c}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	self := &worker{uid}
+	defer p.answers.remove(self)
 	probe := lifecycle.NewProbe(o, p.now(), p.spread(o))
 	for {
 		due := probe.Due()
@@ -32,6 +34,7 @@ func (p *Prober) Probe(
 			return
 		}
 		p.observe(uid, o.Container, o.Kind, result.Outcome, p.now().Sub(begun))
+		p.answers.set(self, Answer{o.Container, o.Kind, result.Outcome, p.now()})
 		var events []lifecycle.Event
 		events, probe = probe.Step(p.now(), result)
 		if len(events) > 0 {

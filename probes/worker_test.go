@@ -130,6 +130,9 @@ func TestWorker(t *testing.T) {
 				defer cancel()
 				var emitted []string
 				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { emitted = append(emitted, describe(events...)) })
+				if left := p.Answers("u"); len(left) > 0 {
+					t.Errorf("answers after the worker returned: %v", left)
+				}
 				if diff := cmp.Diff(test.emitted, emitted); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
@@ -237,5 +240,47 @@ func TestNoGoroutineLeak(t *testing.T) {
 		}
 		cancel()
 		workers.Wait()
+	})
+}
+
+// TestAnswers checks that a prober has the newest answer of each probe that runs, and that a worker that returns takes only its own away.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{codes: []int{1, 0}}
+		p := prober(s, nil)
+		run := func(kind lifecycle.ProbeKind) (stop func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var workers sync.WaitGroup
+			workers.Go(func() {
+				p.Probe(ctx, "u", "", &spec.Container{}, order(kind, spec.Probe{}), func([]lifecycle.Event) {})
+			})
+			synctest.Wait()
+			return func() { cancel(); workers.Wait() }
+		}
+		outcomes := func() (list []string) {
+			for _, a := range p.Answers("u") {
+				list = append(list, fmt.Sprintf("%s %s %s", a.Container, a.Kind, a.Outcome))
+			}
+			return list
+		}
+		first := run(lifecycle.ProbeReadiness)
+		for _, step := range []struct {
+			name string
+			do   func()
+			want []string
+		}{
+			{"the first answer", func() {}, []string{"c readiness Failure"}},
+			{"the next answer", func() { time.Sleep(10 * time.Second); synctest.Wait() }, []string{"c readiness Success"}},
+			{"another probe", func() { t.Cleanup(run(lifecycle.ProbeLiveness)) }, []string{"c liveness Success", "c readiness Success"}},
+			{"the same probe of the next run, beside the first", func() { t.Cleanup(run(lifecycle.ProbeReadiness)); first() }, []string{"c liveness Success", "c readiness Success"}},
+		} {
+			step.do()
+			if diff := cmp.Diff(step.want, outcomes()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.name, diff)
+			}
+		}
+		if other := p.Answers("other"); len(other) > 0 {
+			t.Errorf("answers of another pod: %v", other)
+		}
 	})
 }

@@ -162,7 +162,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Client: r.client, Cgroups: r.cgroups, Dir: r.dirs.Exec(), Environment: secrets.NewProcessFiles(r.dirs).Environment,
 		Exited: r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
-	r.garbage = gc.New(r.client.LeasesService(), gc.Layers{
+	r.garbage = gc.New(r.client.LeasesService(), r.engine.CollectGarbage, gc.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)

@@ -78,6 +78,17 @@ func (p *Pod) LogRateOf(container string) (LogRate, bool) {
 // LogDriverOf returns the log driver of the pod's containers, empty for that of the daemon.
 func (p *Pod) LogDriverOf() LogDriver { return LogDriver(p.Annotations[LogDriverAnnotation]) }
 
+// DefaultLogDriver sets the log driver of the pod if its file does not set one.
+func (p *Pod) DefaultLogDriver(driver LogDriver) {
+	if driver == "" || p.LogDriverOf() != "" {
+		return
+	}
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[LogDriverAnnotation] = string(driver)
+}
+
 // logAnnotations validates the annotations for logs.
 func (v *validator) logAnnotations() {
 	p := v.pod

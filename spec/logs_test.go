@@ -49,3 +49,23 @@ func TestLogAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultLogDriver: the driver of a pod file takes precedence.
+func TestDefaultLogDriver(t *testing.T) {
+	for _, test := range []struct {
+		annotations map[string]string
+		driver      LogDriver
+		want        LogDriver
+	}{
+		{nil, "", ""},
+		{nil, LogJournald, LogJournald},
+		{map[string]string{"a": "b"}, LogJournald, LogJournald},
+		{map[string]string{LogDriverAnnotation: "memory"}, LogJournald, LogMemory},
+	} {
+		p := Pod{Annotations: test.annotations}
+		p.DefaultLogDriver(test.driver)
+		if got := p.LogDriverOf(); got != test.want {
+			t.Errorf("annotations %v, driver %q: got %q, want %q", test.annotations, test.driver, got, test.want)
+		}
+	}
+}

@@ -22,10 +22,6 @@ const (
 	signalTimeout = 10 * time.Second
 	// cleanupTimeout is the time for an effect to return after its context is done. After that it is abandoned.
 	cleanupTimeout = 5 * time.Second
-	// progressInterval is the least time between two reports of the progress of a pull.
-	progressInterval = 250 * time.Millisecond
-	// importDelay is the time after which the import of an image archive is reported. Most imports take less.
-	importDelay = time.Second
 )
 
 // effects carries out the actions of one pod, watches what runs, and reports the results to the mailbox of the pod's loop. Its methods
@@ -192,28 +188,12 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 	return r, fmt.Errorf("no effect for %T", a)
 }
 
-// pull carries out a pull and sends [pullProgress]: the first report of each archive and of the pull for certain, later ones if there is room
-// in the mailbox. There are none if the image is present, and none of imports for the time importDelay.
+// pull carries out a pull and sends [pullProgress].
 func (e *effects) pull(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage) (effectResult, error) {
 	begun := time.Now()
-	var reported time.Time
-	var archive string
-	image, err := e.shared.runtime.PullImage(ctx, pod, a, func(p lifecycle.Progress) {
-		progress := pullProgress{a.Container, p}
-		switch {
-		case ctx.Err() != nil: // cancelled
-			return
-		case p.Archive != "" && time.Since(begun) < importDelay:
-			return
-		case reported.IsZero() || p.Archive != archive:
-			e.mailbox.post(ctx, progress)
-		case time.Since(reported) < progressInterval && p.Done < p.Total: // the unpacking that follows may take long
-			return
-		default:
-			e.mailbox.offer(progress)
-		}
-		reported, archive = time.Now(), p.Archive
-	})
+	r := &pullReports{ctx: ctx, mailbox: e.mailbox, container: a.Container, begun: begun}
+	image, err := e.shared.runtime.PullImage(ctx, pod, a, r.report)
+	r.end()
 	image.Took = time.Since(begun)
 	return effectResult{image: image}, err
 }

@@ -72,7 +72,9 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 	})
 	defer func() {
 		stop()
-		if !removed {
+		if removed {
+			l.writer.Drop()
+		} else {
 			l.writer.Put(l.state(l.shared.now()))
 		}
 		stopWriting()
@@ -110,8 +112,7 @@ func (l *loop) runUntilPanic(ctx context.Context) (removed bool) {
 	return removed
 }
 
-// turns takes turns until the pod is removed or ctx ends. It recovers from a panic: facts are immutable, so they are those before the
-// event that panicked.
+// turns takes turns until the pod is removed or ctx ends. After a panic the facts, which are immutable, are those before its event.
 func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	defer l.markReady()
 	defer func() {
@@ -365,8 +366,7 @@ func (l *loop) correctTimes(now lifecycle.Instant) {
 	l.status.Conditions = e.Correct(l.status.Conditions)
 }
 
-// publish computes the status and publishes a snapshot, if it differs from the last one. It emits a terminal phase first, so that a client
-// that sees the phase finds the event.
+// publish publishes a snapshot if the status has changed. It emits a terminal phase first: a client that sees the phase finds the event.
 func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
 	status := lifecycle.StatusOf(l.pod, l.facts, now)

@@ -142,3 +142,32 @@ func TestEndOfImportIsReported(t *testing.T) {
 		}
 	})
 }
+
+// TestStalledPullIsReported has a registry that sends a part soon after the first report, and then nothing for a while.
+func TestStalledPullIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Fetch: func(_ context.Context, _ *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
+			for done := range int64(3) {
+				progress(lifecycle.Progress{Done: done, Total: importSize})
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(20 * time.Second)
+			progress(lifecycle.Progress{Done: 3, Total: importSize})
+			progress(lifecycle.Progress{Done: 4, Total: importSize}) // is not reported after the end
+			return nil
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 1000"))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s, _ := m.Pod("p"); s.Pulling["c0"] != (lifecycle.Progress{Done: 2, Total: importSize}) {
+			t.Errorf("progress of a pull that has stalled: %+v", s.Pulling)
+		}
+		m.until("p", "ready", ready)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if s, _ := m.Pod("p"); len(s.Pulling) > 0 {
+			t.Errorf("progress after the pull: %v", s.Pulling)
+		}
+	})
+}

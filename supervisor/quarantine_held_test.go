@@ -78,6 +78,7 @@ func TestCompletedPodInQuarantine(t *testing.T) {
 				} else {
 					w.awaitReady("bad")
 				}
+				time.Sleep(time.Second) // until the state is saved
 				synctest.Wait()
 				w.crashedBy(bad.Facts.UID, 2)
 				if s, _ := w.Pod("bad"); s.Status.Reason != lifecycle.ReasonQuarantined {

@@ -195,3 +195,30 @@ func TestShutDownKeepsStoppedPods(t *testing.T) {
 		}
 	})
 }
+
+// TestShutDownCollectsNothing expects that pods which the next boot starts again keep their containers and volumes, whatever the limits of
+// finished pods are.
+func TestShutDownCollectsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{TTL: 5 * time.Second, Max: 1}
+		m.start()
+		for _, name := range []string{"a", "b", "c"} {
+			m.add(pod(name, spec.RestartAlways, polite))
+			m.untilPhase(name, lifecycle.PhaseRunning)
+		}
+		waiting := pod("waiting", spec.RestartNever, "sleep 100000")
+		waiting.WaitFor = []string{"path:/a"}
+		m.add(waiting)
+		m.add(pod("once", spec.RestartNever, polite))
+		m.untilPhase("once", lifecycle.PhaseRunning)
+		m.ShutDown(t.Context(), time.Minute)
+		if n := len(m.Finished()); n != 1 {
+			t.Errorf("%d finished pods, want only the one that does not start again", n)
+		}
+		m.pass(time.Minute) // the shutdown of the host takes longer than that of the pods
+		if got := m.collected(); got != "once" {
+			t.Errorf("collected %q, want only the pod that does not start again", got)
+		}
+	})
+}

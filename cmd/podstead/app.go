@@ -46,15 +46,20 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.report(root.ExecuteContext(ctx))
 }
 
+const rootHelp = `Podstead runs pods on a single host with the semantics of the Kubernetes Pod API. A pod file defines the
+containers of a pod, their start order, probes, restart policy and volumes.
+
+Every command is a client of the daemon. A command starts the daemon if it is not running. A daemon that was
+started this way exits when it is idle.
+
+On a terminal, tables fit its width, problems are red, and a line shows what a command waits for. NO_COLOR turns
+colours off.`
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podstead",
 		Short: "Kubernetes-grade pods on one machine, without Kubernetes",
-		Long: `Podstead runs pods on a single host with the semantics of the Kubernetes Pod API. A pod file defines the
-containers of a pod, their start order, probes, restart policy and volumes.
-
-Every command is a client of the daemon. A command starts the daemon if it is not running. A daemon that was
-started this way exits when it is idle.`,
+		Long:  rootHelp,
 		Example: `  # Check that this host can run pods
   podstead doctor
 
@@ -75,7 +80,7 @@ started this way exits when it is idle.`,
 	}
 	root.SetVersionTemplate("podstead {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of podstead")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.String("config", "", "configuration `file` (default "+config.DefaultPath+"; PODSTEAD_CONFIG)")
@@ -102,7 +107,7 @@ started this way exits when it is idle.`,
 	addGroup(root, "Commands of docker, podman and docker compose:",
 		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand(),
 		a.imagesCommand(), a.pullCommand(), a.loadCommand())
-	root.AddCommand(hintCommands()...)
+	root.AddCommand(hintCommands(commandHints)...)
 	root.AddCommand(a.unitCommand())
 	return root
 }

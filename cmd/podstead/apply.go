@@ -92,6 +92,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err != nil {
 		return err
 	}
+	done := a.waiting("Applying pod files")
 	var results []api.Applied
 	var errs []error
 	for _, file := range files {
@@ -105,6 +106,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
 		if !f.wait {
 			a.noteRolledBack(cmd.Context(), client, &result)
+			a.noteUnit(&result, hintUnit(&result, before.Items))
 		}
 	}
 	if f.prune && len(errs) == 0 {
@@ -114,10 +116,11 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 			fmt.Fprintln(a.out, plain.Text(view.Applied(&pruned.Items[i])))
 		}
 	}
+	done()
 	a.noteBoot(cmd.Context(), client, results)
 	if f.wait {
 		for i := range results {
-			errs = append(errs, a.rolledBack(cmd, client, &results[i]))
+			errs = append(errs, a.rolledBack(cmd, client, &results[i]), startedByUnit(&results[i], hintUnit(&results[i], before.Items)))
 		}
 		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
 	}
@@ -130,6 +133,35 @@ func (a *app) noteRolledBack(ctx context.Context, client *api.Client, r *api.App
 		a.note("pod/%s does not run this file: %s", r.Pod, r.Instead)
 		fmt.Fprintln(a.err, "hint: "+plain.Text(hintAgain(ctx, client, r.Pod)))
 	}
+}
+
+// noteUnit prints how a pod that a systemd unit starts gets the file that was applied.
+func (a *app) noteUnit(r *api.Applied, hint string) {
+	if hint != "" {
+		a.note("pod/%s does not run this file yet: %s starts the pod", r.Pod, r.Unit)
+		fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
+	}
+}
+
+// startedByUnit returns an error if a pod does not become ready because a systemd unit starts it.
+func startedByUnit(r *api.Applied, hint string) error {
+	if hint == "" {
+		return nil
+	}
+	return &failure{status: statusFailed, err: fmt.Errorf("wait for pod %q: %s starts the pod", r.Pod, r.Unit), hints: []string{hint}}
+}
+
+// hintUnit is how a unit starts its pod, or changes it to its file; empty: the pod runs its file, or no unit starts it.
+func hintUnit(r *api.Applied, before []api.Pod) string {
+	verb := "start "
+	i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod })
+	switch {
+	case r.Unit == "", i >= 0 && before[i].Spec.Hash == r.SpecHash:
+		return ""
+	case i >= 0:
+		verb = "reload "
+	}
+	return "run systemctl daemon-reload && systemctl " + verb + r.Unit
 }
 
 // rolledBack returns an error if a pod does not become ready with the file that was applied, since that was rolled back before. It explains
@@ -195,7 +227,7 @@ func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Ap
 func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 	var goals []settle.Goal
 	for _, r := range results {
-		if r.Instead != "" {
+		if r.Instead != "" || hintUnit(&r, before) != "" {
 			continue
 		}
 		g := settle.Goal{Pod: r.Pod, Created: r.Outcome == api.PodCreated}
@@ -243,13 +275,16 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 		ctx = limited
 	}
 	statuses := map[string]string{}
+	t := view.Text{Err: a.err, Width: a.width()}
 	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
 		if statuses[name] != status {
 			statuses[name] = status
-			a.note("pod/%s: %s", name, status)
+			t.Notice(fmt.Sprintf("pod/%s: %s", name, status))
 		}
+		t.Progress(p)
 	})
+	t.Progress(nil)
 	errs := []error{err}
 	for _, g := range goals {
 		cause := failed[g.Pod]

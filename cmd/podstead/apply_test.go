@@ -53,6 +53,7 @@ func TestApplyNothing(t *testing.T) {
 	h.fails(t, "apply", statusUsage, "apply requires a pod file")
 	h.fails(t, "plan", statusUsage, "plan requires a pod file")
 	h.fails(t, "apply busybox", statusUsage, "podstead runs pod files, not images")
+	h.fails(t, "apply -f busybox", statusUsage, "no such file or directory")
 	h.fails(t, "apply - -f -", statusUsage, "standard input can be read only once")
 	h.fails(t, "run -d --rm=false $DIR/good.toml", statusUsage, "--rm cannot be combined with --detach")
 	h.fails(t, "apply --policy restricted $DIR/good.toml", statusUsage, "runAsNonRoot")
@@ -99,6 +100,30 @@ func TestApplyWait(t *testing.T) {
 	h.want(t, "stop job", "pod/job stopped\n")
 	for _, command := range []string{"apply $DIR/job.toml", "start job", "restart job"} {
 		h.fails(t, command+" --timeout 1m", statusUsage, "podstead: --timeout requires --wait")
+	}
+}
+
+// TestApplyUnit: apply says that a systemd unit starts the pod of a file, and does not wait for it.
+func TestApplyUnit(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	const hint = "hint: run systemctl daemon-reload && systemctl start podstead@web.service\n"
+	h.write(t, "web.toml", script("systemd.after = [\"a.service\"]", runs))
+	if got := h.want(t, "apply $DIR/web.toml", "pod/web created\n"); got.stderr != "podstead: pod/web does not run this file yet: podstead@web.service starts the pod\n"+hint {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	got := h.fails(t, "apply $DIR/web.toml --wait", statusFailed, `podstead: wait for pod "web": podstead@web.service starts the pod`)
+	if !strings.HasSuffix(got.stderr, hint) {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	h.fails(t, "why web", statusNotFound, `no such pod "web": started by podstead@web.service`)
+	h.fails(t, "stop web", statusNotFound, `no such pod "web"`)
+	var running api.Pod
+	running.Metadata.Name, running.Spec.Hash = "web", "v1:a"
+	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:b"}, []api.Pod{running}); hint != "run systemctl daemon-reload && systemctl reload podstead@web.service" {
+		t.Errorf("hint for a pod that runs another definition: %q", hint)
+	}
+	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:a"}, []api.Pod{running}); hint != "" {
+		t.Errorf("hint for a pod that runs its definition: %q", hint)
 	}
 }
 

@@ -109,6 +109,8 @@ type selection struct {
 	labels   string
 	selector labels.Selector
 	fields   fieldSelection
+	// ignoreMissing is set if names of pods that do not exist are no error.
+	ignoreMissing bool
 }
 
 func (s *selection) flags(cmd *cobra.Command) {
@@ -210,7 +212,7 @@ func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
 			hints = append(hints, hintResource(name)...)
 		}
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 && !s.ignoreMissing {
 		return selected, &failure{status: statusNotFound, err: errors.Join(missing...), hints: hints}
 	}
 	return selected, nil
@@ -228,11 +230,19 @@ func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]
 	}
 	var names []string
 	for _, p := range list.Items {
-		if strings.HasPrefix(p.Metadata.Name, prefix) && !slices.Contains(args, p.Metadata.Name) {
-			names = append(names, p.Metadata.Name)
+		if name := resourcePrefix(prefix) + p.Metadata.Name; strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
+			names = append(names, name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// resourcePrefix returns the resource type before the name of a pod with its slash, such as pod/; empty: there is none.
+func resourcePrefix(arg string) string {
+	if resource, _, found := strings.Cut(arg, "/"); found && slices.Contains(podResources, resource) {
+		return resource + "/"
+	}
+	return ""
 }
 
 // completeContainers completes names of containers of the pod in the arguments, if the daemon is running.
@@ -241,11 +251,15 @@ func (a *app) completeContainers(cmd *cobra.Command, args []string, prefix strin
 	if err := pods.read(cmd, args); err != nil || len(pods.names) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return a.completeContainersOf(cmd, pods.names[0], prefix)
+}
+
+func (a *app) completeContainersOf(cmd *cobra.Command, name, prefix string) ([]string, cobra.ShellCompDirective) {
 	s, err := a.connect(cmd)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	pod, err := s.Client.Pod(cmd.Context(), pods.names[0])
+	pod, err := s.Client.Pod(cmd.Context(), name)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -16,26 +16,60 @@ type commandHint struct {
 }
 
 var commandHints = []commandHint{
-	{[]string{"play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
-	{[]string{"ls", "list", "pods", "status"}, "list pods with podstead get, or containers with podstead ps"},
-	{[]string{"show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
+	{[]string{"play", "kube"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
+	{[]string{"enable", "disable", "generate", "quadlet"}, "pods that were applied with podstead apply FILE run at boot; docs/howto/pods-as-systemd-units.md describes units of systemd"},
+	{[]string{"ls", "list", "pods", "status", "is-active"}, "list pods with podstead get, or containers with podstead ps"},
+	{[]string{"show", "cat"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
+	{[]string{"log", "tail", "journalctl"}, "show the output of containers with podstead logs POD, and follow it with --follow"},
+	{[]string{"sh", "shell", "ssh", "enter"}, "open a shell in a container with podstead exec -it POD -- sh, or beside it with podstead debug -it POD"},
+	{[]string{"healthcheck"}, "show the probes of a pod with podstead describe POD, and why it is not ready with podstead why POD"},
+	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
 	{[]string{"import"}, "import image archives with podstead image import FILE"},
 	{[]string{"save", "export"}, "write images to an archive with podstead image export IMAGE -o FILE"},
 	{[]string{"rmi"}, "remove images with podstead image rm IMAGE"},
+	{[]string{"search"}, "name the image with its registry, such as in podstead image pull docker.io/library/nginx:1.27"},
 	{[]string{"history"}, "list the build steps of an image with podstead image history IMAGE, or the generations of a pod with podstead rollout history POD"},
-	{[]string{"info", "check", "cluster-info"}, "check the host with podstead doctor, and pod files with podstead validate"},
-	{[]string{"patch", "set", "replace", "label", "annotate", "update"}, "change the file of a pod with podstead edit POD, or apply a changed file with podstead apply FILE"},
+	{[]string{"info", "check", "cluster-info", "auth"}, "check the host with podstead doctor, and pod files with podstead validate"},
+	{[]string{"patch", "set", "replace", "label", "annotate", "update", "rename"}, "change the file of a pod with podstead edit POD, or apply a changed file with podstead apply FILE"},
+	{[]string{"reload", "daemon-reload"}, "apply a changed file with podstead apply FILE; the daemon notices changes in the pods directory"},
+	{[]string{"explain", "api-resources", "api-versions"}, "check a pod file with podstead validate FILE; docs/reference/pod-file.md describes its fields"},
+	{[]string{"config", "context"}, "a host has one daemon: choose it with the flag --socket; docs/reference/configuration.md describes its settings"},
 	{[]string{"scale", "autoscale"}, "write one pod file for each pod, and apply them with podstead apply DIR"},
-	{[]string{"expose"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
+	{[]string{"expose", "proxy", "service"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"port"}, "list the ports of containers with podstead ps"},
-	{[]string{"drain", "cordon"}, "stop all pods with podstead stop --all"},
+	{[]string{"network"}, "pods reach each other by name; list their addresses with podstead get, and check the network with podstead doctor"},
+	{[]string{"secret"}, "write a table [[secrets]] in the pod file, or save credentials of a registry with podstead login"},
+	{[]string{"mount", "unmount"}, "copy files from and to containers with podstead cp"},
+	{[]string{"drain", "cordon", "taint"}, "stop all pods with podstead stop --all"},
 	{[]string{"uncordon"}, "start all pods with podstead start --all"},
 	{[]string{"pause", "unpause"}, "stop the containers of a pod with podstead stop POD, and start them with podstead start POD"},
-	{[]string{"build", "commit", "push", "tag"}, "build images with another tool, and import them with podstead image import FILE"},
+	{[]string{"build", "commit", "push", "tag"}, otherTool},
 	{[]string{"volumes"}, "list persistent volumes with podstead volume ls"},
 	{[]string{"compose"}, "omit compose, such as in podstead up FILE"},
 	{[]string{"pod"}, "omit pod, such as in podstead ps"},
+	{[]string{"container"}, "omit container, such as in podstead ps"},
 }
+
+const otherTool = "build images with another tool, and import them with podstead image import FILE"
+
+// imageHints, volumeHints and systemHints are the subcommands of docker and podman with a hint.
+var (
+	imageHints = []commandHint{
+		{[]string{"build", "push", "tag"}, otherTool},
+		{[]string{"save"}, "write images to an archive with podstead image export IMAGE -o FILE"},
+		{[]string{"load"}, "import image archives with podstead image import FILE"},
+		{[]string{"search"}, "name the image with its registry, such as in podstead image pull docker.io/library/nginx:1.27"},
+	}
+	volumeHints = []commandHint{
+		{[]string{"create"}, "a persistent volume is created with the first pod that has a persistentVolumeClaim of this name: apply it with podstead apply FILE"},
+		{[]string{"inspect"}, "list persistent volumes and the pods that use them with podstead volume ls"},
+		{[]string{"prune"}, "remove the volumes that no pod uses with podstead system prune --volumes"},
+	}
+	systemHints = []commandHint{
+		{[]string{"info"}, "check the host with podstead doctor, and print versions with podstead version"},
+		{[]string{"events"}, "show events with podstead events"},
+	}
+)
 
 // createHints are the objects that kubectl create creates from arguments, with a hint.
 var createHints = []commandHint{
@@ -44,10 +78,13 @@ var createHints = []commandHint{
 	{[]string{"deployment", "deploy", "job", "cronjob", "cj"}, "write a pod file, and create the pod with podstead create -f FILE"},
 	{[]string{"service", "svc", "ingress", "ing"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"namespace", "ns"}, "omit the namespace: all pods of a host are in the namespace default"},
+	{[]string{"serviceaccount", "sa", "role", "rolebinding", "clusterrole", "clusterrolebinding", "token"}, "the API socket decides who has access: its group may do everything, and group podstead-ro may read"},
+	{[]string{"quota", "resourcequota"}, "write resources.limits in the pod file, and show what pods use with podstead top pods"},
+	{[]string{"priorityclass", "pc", "poddisruptionbudget", "pdb"}, "omit it: a host does not preempt pods to run others"},
 }
 
-// hintCommands returns a hidden command for each command of another tool. It fails with the hint.
-func hintCommands() []*cobra.Command { return hidden(commandHints, unknownCommand) }
+// hintCommands returns a hidden command for each hint. It fails with the hint.
+func hintCommands(hints []commandHint) []*cobra.Command { return hidden(hints, unknownCommand) }
 
 func hidden(hints []commandHint, describe func(parent *cobra.Command, name string) error) []*cobra.Command {
 	var list []*cobra.Command

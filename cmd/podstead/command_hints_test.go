@@ -15,22 +15,43 @@ func TestCommandHints(t *testing.T) {
 		return slices.ContainsFunc((&app{}).root().Commands(), func(c *cobra.Command) bool { return (c.Name() == name || c.HasAlias(name)) && !c.Hidden })
 	}
 	command := regexp.MustCompile(`podstead ([a-z-]+)`)
-	for _, h := range slices.Concat(commandHints, createHints) {
-		for _, match := range command.FindAllStringSubmatch(h.hint, -1) {
-			if !exists(match[1]) {
-				t.Errorf("hint %q: there is no command %s", h.hint, match[1])
+	var hints []string
+	for _, h := range slices.Concat(commandHints, createHints, imageHints, volumeHints, systemHints) {
+		hints = append(hints, h.hint)
+	}
+	for i, h := range flagHints {
+		if h.hint != imageHint {
+			hints = append(hints, h.hint)
+		}
+		for _, name := range h.commands {
+			cmd, _, err := (&app{}).root().Find([]string{name})
+			if err != nil {
+				t.Errorf("flag hint %d: %v", i, err)
+				continue
+			}
+			for _, flag := range h.flags {
+				if cmd.Flags().Lookup(flag) != nil || len(flag) == 1 && cmd.Flags().ShorthandLookup(flag) != nil {
+					t.Errorf("podstead %s has the flag %s, and a hint for it", name, flag)
+				}
 			}
 		}
-		for _, name := range h.names {
-			if exists(name) {
-				t.Errorf("%s is a command and has a hint", name)
+	}
+	for _, hint := range hints {
+		for _, match := range command.FindAllStringSubmatch(hint, -1) {
+			if !exists(match[1]) {
+				t.Errorf("hint %q: there is no command %s", hint, match[1])
 			}
+		}
+	}
+	for _, h := range commandHints {
+		if i := slices.IndexFunc(h.names, exists); i >= 0 {
+			t.Errorf("%s is a command and has a hint", h.names[i])
 		}
 	}
 }
 
-// TestKubectlHints checks that commands of kubectl that are not supported, with their flags, fail with a hint.
-func TestKubectlHints(t *testing.T) {
+// TestHintsForCommandLines checks that commands of other tools that are not supported, with their flags, fail with a hint.
+func TestHintsForCommandLines(t *testing.T) {
 	h := newListed(t)
 	for line, hint := range map[string]string{
 		"create configmap c --from-literal=a=b":      "write a table [[configMaps]] with name and data in the pod file",
@@ -38,6 +59,38 @@ func TestKubectlHints(t *testing.T) {
 		"create deployment web --image=busybox":      "create the pod with podstead create -f FILE",
 		"create job j --image=busybox -- date":       "create the pod with podstead create -f FILE",
 		"create service clusterip web --tcp=80":      "forward it with podstead port-forward POD PORT",
+		"create sa robot":                            "group podstead-ro may read",
+		"create quota q --hard=cpu=1":                "resources.limits",
+		"create pdb p --min-available=1":             "does not preempt pods",
+		"run nginx --image=nginx":                    imageHint,
+		"run --image nginx web":                      imageHint,
+		"run -d -p 80:80 nginx":                      imageHint,
+		"run nginx":                                  imageHint,
+		"explain pod.spec":                           "docs/reference/pod-file.md",
+		"proxy --port=8080":                          "podstead port-forward POD PORT",
+		"container ls -a":                            "podstead ps",
+		"network ls":                                 "podstead get",
+		"generate systemd web":                       "docs/howto/pods-as-systemd-units.md",
+		"sh web":                                     "podstead exec -it POD -- sh",
+		"image tag a b":                              "podstead image import FILE",
+		"image save -o x a":                          "podstead image export IMAGE -o FILE",
+		"volume create x":                            "podstead apply FILE",
+		"volume prune -f":                            "podstead system prune --volumes",
+		"system info":                                "podstead doctor",
+		"top nodes":                                  "podstead top pods",
+		"get pods -L app":                            "--show-labels",
+		"get --raw /healthz":                         "docs/reference/api.md",
+		"--kubeconfig x get pods":                    "--socket",
+		"apply -f x --dry-run=client":                "podstead plan FILE",
+		"apply -k overlays":                          "pod files",
+		"up -d --wait web.toml":                      "podstead apply FILE --wait",
+		"down -v web.toml":                           "podstead volume rm VOLUME",
+		"stop -t 5 web":                              "podstead stop POD --grace-period SECONDS",
+		"kill -s HUP web":                            "kill -HUP 1",
+		"exec -u 0 web id":                           "podstead exec POD -- env A=1 COMMAND",
+		"ps --format json":                           "podstead get -o json",
+		"inspect --format {{.State}} web":            "-o go-template=",
+		"get --no-such-flag":                         "run podstead get --help for usage",
 		"create namespace n":                         "all pods of a host are in the namespace default",
 		"scale --replicas=3 deployment/web":          "podstead apply DIR",
 		"label pods web a=b":                         "podstead edit POD",

@@ -39,14 +39,45 @@ caller, and no setuid bit.`,
 
   # List the files of a directory in a container without tar
   podstead cp web:/etc - | tar -t`,
-		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: a.completeCopy,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.cp(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container (default the first one of the pod)")
+	_ = cmd.RegisterFlagCompletionFunc("container", a.completeCopyContainer)
 	cmd.Flags().BoolVar(&f.noPreserve, "no-preserve", false, "create files as new files: of the user of the container, with the current time, without setuid bits")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show progress")
 	return cmd
+}
+
+// completeCopy completes the pods for the source and the destination, with a colon, and files where no pod matches.
+func (a *app) completeCopy(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) >= 2 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if len(args) == 1 {
+		if p, err := copyfiles.Parse(args[0]); err == nil && p.Pod != "" { // the other one is on the host
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+	}
+	pods, directive := a.completePods(cmd, nil, prefix)
+	if directive == cobra.ShellCompDirectiveError {
+		return nil, directive
+	}
+	for i := range pods {
+		pods[i] += ":"
+	}
+	return pods, cobra.ShellCompDirectiveNoSpace
+}
+
+// completeCopyContainer completes the containers of the pod in the arguments.
+func (a *app) completeCopyContainer(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	for _, arg := range args {
+		if p, err := copyfiles.Parse(arg); err == nil && p.Pod != "" {
+			return a.completeContainersOf(cmd, p.Pod, prefix)
+		}
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 // places returns the source and the destination of a copy.

@@ -51,6 +51,9 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+debug.DefaultImage+")")
+	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return a.completeImages(cmd, nil, prefix)
+	})
 	cmd.Flags().StringVar(&f.container.Archive, "image-archive", "", "`file` with the image, an OCI or Docker archive; requires root")
 	cmd.Flags().StringVar(&f.container.Target, "target", "", "`name` of the container whose processes are visible")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
@@ -115,10 +118,16 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 // attachDebugger attaches to an ephemeral container when it has started. Of one without input, and of one that has exited by then, it prints
 // the log, which has all output: the shim keeps none for clients that attach later.
 func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
+	done := a.waiting("Waiting until container %q runs", name)
 	state, err := debug.Await(cmd.Context(), client, pod.UID, name)
+	done()
 	if e, ok := errors.AsType[*debug.StartError](err); ok {
+		c, problem := a.config(cmd)
+		if problem != nil {
+			return problem
+		}
 		failed := &failure{status: statusFailed, err: err}
-		if hint := e.Hint(); hint != "" {
+		if hint := e.Hint(c.Images.Dir); hint != "" {
 			failed.hints = append(failed.hints, hint)
 		}
 		return failed

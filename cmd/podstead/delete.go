@@ -48,6 +48,7 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
+	f.ignoreFlag(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVar(&f.now, "now", false, "stop containers within 1 second, as --grace-period 1")

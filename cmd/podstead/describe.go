@@ -18,8 +18,8 @@ func (a *app) describeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe [POD...]",
 		Short: "Describe pods",
-		Long: `Show everything about a pod on one page: status and its cause, containers with their states, image digests, probes and
-mounts, what they use, conditions, volumes, and the last events. Without names, describe all pods.
+		Long: `Show everything about a pod on one page: status and its cause, containers with their states, image digests, probes with
+their last answers, mounts, what they use, conditions, volumes, and the last events. Without names, describe all pods.
 
 Values of the secrets of the pod are redacted in messages, in the output of probes and in events. If they cannot be read,
 what the containers and probes have written is withheld. Environment variables and arguments of the pod file are shown.

@@ -70,6 +70,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
+	f.ignoreFlag(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, slices.Concat([]string{"wide"}, objectFormats, columnFormats)...)
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
@@ -176,7 +177,7 @@ func (a *app) printTable(f *getFlags, pods []api.Pod, missing error) error {
 		return a.screen().Table(rows)
 	case len(pods) > 0:
 		return view.Table(a.screen(), pods, f.table, time.Now())
-	case missing == nil:
+	case missing == nil && len(f.names) == 0:
 		a.note("%v", errNoPods)
 	}
 	return nil
@@ -191,7 +192,7 @@ func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
 	if f.order != nil {
 		a.note("--sort-by is ignored with --watch")
 	}
-	table, rows := view.Watch{W: a.out, Options: f.table}, view.Rows{W: a.out}
+	table, rows := view.Watch{W: a.out, Width: a.screen().Width, Options: f.table}, view.Rows{W: a.out}
 	if f.output.columns != nil && !f.table.NoHeader {
 		rows.Header = f.output.columns.Header
 	}

@@ -198,8 +198,11 @@ The reverse is podstead up.`,
 
   # Stop and delete a pod
   podstead down web`,
-		Args:              minOneArgument("pod files or pod names"),
-		ValidArgsFunction: completeFiles,
+		Args: minOneArgument("pod files or pod names"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			pods, _ := a.completePods(cmd, args, prefix)
+			return pods, cobra.ShellCompDirectiveDefault // files where no pod matches
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var names []string
 			for _, arg := range args {

@@ -37,6 +37,7 @@ that must be present before, for hosts without a registry, and for the disk.`,
 	}
 	cmd.AddCommand(a.imageListCommand(), a.imagePullCommand(), a.imageImportCommand(), a.imageExportCommand(), a.imageRemoveCommand(),
 		a.imagePruneCommand(), a.imageInspectCommand(), a.imageHistoryCommand())
+	cmd.AddCommand(hintCommands(imageHints)...)
 	return cmd
 }
 
@@ -139,6 +140,7 @@ rollback needs remains on the disk without a name. A pod that starts later pulls
 			if err != nil {
 				return err
 			}
+			defer a.waiting("Removing images")()
 			var freed int64
 			var errs []error
 			for _, name := range args {
@@ -199,6 +201,7 @@ disk space that has freed. Images that were pulled or imported by hand are kept,
 			if err != nil {
 				return err
 			}
+			defer a.waiting("Removing images that nothing uses")()
 			removed, err := client.PruneImages(cmd.Context(), all, dryRun)
 			if err != nil && len(removed.Items) == 0 {
 				return err

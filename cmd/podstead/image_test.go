@@ -147,6 +147,7 @@ func TestImageCompletion(t *testing.T) {
 	h, _ := newImageHost(t)
 	const names, files = ":4\n", ":8\n"
 	for line, want := range map[string]string{
+		"__complete debug web --image l":                        "localhost/spare:1\n" + names,
 		"__complete image rm d":                                 "docker.io/library/nginx:1\n" + names,
 		"__complete image rm localhost/spare:1 l":               names,
 		"__complete image inspect l":                            "localhost/spare:1\n" + names,

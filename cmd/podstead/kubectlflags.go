@@ -73,6 +73,11 @@ func (s *selection) fieldFlags(cmd *cobra.Command) {
 	s.namespacesFlag(cmd)
 }
 
+// ignoreFlag adds the flag --ignore-not-found.
+func (s *selection) ignoreFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.ignoreMissing, "ignore-not-found", false, "do not fail if pods with these names do not exist")
+}
+
 // namespacesFlag adds the flag --all-namespaces.
 func (s *selection) namespacesFlag(cmd *cobra.Command) {
 	help := "the pods of all namespaces, which are those of the namespace default"
@@ -169,10 +174,14 @@ func (s *selection) parseLabels(cmd *cobra.Command) error {
 func hintResource(name string) []string {
 	switch name {
 	case "deployments", "deployment", "deploy", "services", "service", "svc", "nodes", "node", "no", "namespaces", "ns", "all",
-		"configmaps", "cm", "secrets", "jobs", "cronjobs", "daemonsets", "ds", "statefulsets", "sts", "replicasets", "rs", "ingress", "ing":
+		"configmaps", "configmap", "cm", "secrets", "secret", "jobs", "cronjobs", "cronjob", "daemonsets", "ds", "statefulsets", "sts", "replicasets", "rs", "ingress", "ing":
 		return []string{fmt.Sprintf("%q is read as the name of a pod: a host has only pods and events", name)}
-	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv":
+	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv", "volumes":
 		return []string{"list persistent volumes with podstead volume ls"}
+	case "images":
+		return []string{"list images with podstead images"}
+	case "containers":
+		return []string{"list containers with podstead ps"}
 	}
 	return nil
 }

@@ -37,8 +37,27 @@ func TestNamespaceFlags(t *testing.T) {
 	} {
 		h.fails(t, line, statusUsage, want)
 	}
+	h.fails(t, "get images", statusNotFound, "hint: list images with podstead images\n")
+	h.fails(t, "get containers", statusNotFound, "hint: list containers with podstead ps\n")
 	h.fails(t, "get deployments", statusNotFound, "hint: \"deployments\" is read as the name of a pod: a host has only pods and events\n")
 	h.fails(t, "get pvc", statusNotFound, "hint: list persistent volumes with podstead volume ls\n")
+}
+
+// TestIgnoreNotFound checks that pods that do not exist are no error with --ignore-not-found, and that the others are selected.
+func TestIgnoreNotFound(t *testing.T) {
+	h := newListed(t)
+	for line, want := range map[string]string{
+		"get pod none --ignore-not-found":                  "",
+		"get none --ignore-not-found -o json":              "",
+		"get none web --ignore-not-found -o name":          "pod/web\n",
+		"delete pod none --ignore-not-found":               "",
+		"delete job none --ignore-not-found --force":       "pod/job deleted (file /etc/podstead/pods.d/job.toml removed)\n",
+		"delete pod/none --ignore-not-found=true --now":    "",
+		"get none --ignore-not-found --no-headers -o wide": "",
+	} {
+		h.want(t, line, want)
+	}
+	h.fails(t, "get none --ignore-not-found=false", statusNotFound, `no such pod "none"`)
 }
 
 // TestFieldSelector checks which pods fields select for get, wait and delete.

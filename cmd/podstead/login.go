@@ -105,6 +105,7 @@ func (a *app) login(cmd *cobra.Command, q api.LoginRequest, fromStdin bool) erro
 	if err != nil {
 		return err
 	}
+	defer a.waiting("Logging in to %s", q.Registry)()
 	r, err := client.Login(cmd.Context(), q)
 	if err != nil {
 		return err

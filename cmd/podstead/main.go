@@ -1,5 +1,9 @@
 //go:build !manpages
 
+// The Go runtime would read the CPU limit of the cgroup every second to adjust GOMAXPROCS. It is read at the start.
+//
+//go:debug updatemaxprocs=0
+
 // Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, the shim.
 package main
 

@@ -11,11 +11,15 @@ import (
 	"github.com/podstead/podstead/test/transcript"
 )
 
-// TestPages runs every command of the pages for users of other tools on real containers, in order, and compares the output that they show.
+// TestPages runs every command of the pages for users of other tools, and of those about images, on real containers, in order, and compares the
+// output that they show.
 func TestPages(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/howto/coming-from-*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatal(pages, err)
+	}
+	for _, name := range []string{"manage-images.md"} {
+		pages = append(pages, filepath.Join("../../docs/howto", name))
 	}
 	for _, path := range pages {
 		t.Run(filepath.Base(path), func(t *testing.T) {

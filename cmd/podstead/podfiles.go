@@ -24,12 +24,15 @@ func fileFlag(cmd *cobra.Command, files *[]string) {
 	_ = cmd.RegisterFlagCompletionFunc("filename", completeFiles)
 }
 
+// imageHint is the hint to arguments that look like images.
+const imageHint = "podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"
+
 // podFileArguments requires pod files, and rejects images.
 func podFileArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 && isImage(args[0]) {
+	if len(args) > 0 && !cmd.Flags().Changed("filename") && isImage(args[0]) {
 		return &failure{
 			status: statusUsage, err: fmt.Errorf("%s %s: no such file", commandName(cmd), args[0]),
-			hints: []string{"podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"},
+			hints: []string{imageHint},
 		}
 	}
 	return fileArguments(cmd, args)

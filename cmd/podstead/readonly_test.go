@@ -112,6 +112,7 @@ func TestReadOnlyUser(t *testing.T) {
 	for line, want := range map[string]string{
 		"get": "web ", "get web -o name": "pod/web", "get web -o yaml": "value: (hidden)", "why web": "web ", "events web": "Pod accepted",
 		"describe web": "web", "version": "daemon", "rollout history web": "1", "logs web -c main": "",
+		"top pods web": "web ", "metrics": "podstead_", "ps -a": "web ", "wait web --for=jsonpath={.metadata.name}=web": "condition met",
 	} {
 		out := r.run(t, uid, line)
 		if !strings.Contains(out, want) || strings.Contains(out, "podstead: ") || strings.Contains(out, "hunter2") {

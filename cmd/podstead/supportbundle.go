@@ -69,6 +69,7 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 	if err != nil {
 		return err
 	}
+	done := a.waiting("Collecting information")
 	client, now := api.NewClient(c.Socket, cmd.CommandPath()), time.Now()
 	archive, manifest, err := supportbundle.Collect(cmd.Context(), supportbundle.Options{
 		Config: c, Client: client, NoLogs: f.noLogs, Tail: f.tail, HostRoot: a.hostRoot, Now: now,
@@ -78,6 +79,7 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 		},
 		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, client, version) },
 	})
+	done()
 	if err != nil {
 		return fmt.Errorf("collect information: %w", err)
 	}

@@ -36,6 +36,7 @@ full, see images.gcHighPercent in the configuration.`,
 		},
 	}
 	cmd.AddCommand(a.systemUsageCommand(), a.systemPruneCommand())
+	cmd.AddCommand(hintCommands(systemHints)...)
 	return cmd
 }
 
@@ -62,7 +63,9 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
 			if err != nil {
 				return err
 			}
+			done := a.waiting("Measuring the disk usage")
 			u, err := client.DiskUsage(cmd.Context())
+			done()
 			if err != nil {
 				return err
 			}
@@ -143,6 +146,7 @@ func (a *app) pruneSystem(cmd *cobra.Command, q api.SystemPrune, yes bool) error
 			return err
 		}
 	}
+	defer a.waiting("Removing what nothing uses")()
 	pruned, err := client.PruneSystem(cmd.Context(), q)
 	a.printPruned(&pruned, q.DryRun, err)
 	return err

@@ -50,7 +50,10 @@ top containers.`,
 				return cmd.Help()
 			}
 			f := &failure{status: statusUsage, err: unknownCommand(cmd, args[0])}
-			f.hints = append(f.hints, "show a pod with podstead top pods "+args[0])
+			f.hints = []string{"show a pod with podstead top pods " + args[0]}
+			if slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
+				f.hints = []string{"show what the pods of the host use with podstead top pods, and what the host has with podstead doctor"}
+			}
 			return f
 		},
 	}

@@ -154,7 +154,11 @@ func (a *app) unitReload(cmd *cobra.Command, pod string) error {
 
 // unitStop stops and deletes the pod of a unit. A finished pod is kept: podstead why and logs show it.
 func (a *app) unitStop(cmd *cobra.Command, pod string) error {
-	w, err := a.stopWatcher(cmd)
+	stopping := false
+	if a.hostStopping != nil {
+		stopping, _ = a.hostStopping(cmd.Context()) // without systemd the host is not known to stop
+	}
+	w, err := a.stopWatcher(cmd, stopping)
 	if err != nil || w == nil {
 		return err
 	}
@@ -169,21 +173,22 @@ func (a *app) unitStop(cmd *cobra.Command, pod string) error {
 		}
 		return nil
 	}
-	within := unitStopTimeout
-	if grace := p.Spec.TerminationGracePeriodSeconds; grace > 0 {
-		within += grace.Duration()
+	c, err := a.config(cmd)
+	if err != nil {
+		return err
 	}
-	_, _ = sd.SdNotify(false, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds())) // not started by systemd
-	return a.remove(cmd.Context(), w, []api.Pod{*p}, api.StopOptions{KeepFile: true}, true)
+	options := api.StopOptions{KeepFile: true}
+	grace := p.Spec.TerminationGracePeriodSeconds.Duration()
+	if period := c.Pods.ShutdownGracePeriod.Duration(); stopping && period > 0 && grace > period {
+		grace, options.Grace = period, &period // a container that ignores signals does not hold up the shutdown
+	}
+	_, _ = sd.SdNotify(false, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (grace+unitStopTimeout).Microseconds())) // not started by systemd
+	return a.remove(cmd.Context(), w, []api.Pod{*p}, options, true)
 }
 
 // stopWatcher returns a watcher for the stop of a unit. It starts the daemon: a pod must not remain without its unit. While the host shuts
 // down it starts none, and returns nil if none responds: after the boot the unit creates the pod again.
-func (a *app) stopWatcher(cmd *cobra.Command) (*watcher, error) {
-	stopping := false
-	if a.hostStopping != nil {
-		stopping, _ = a.hostStopping(cmd.Context()) // without systemd the host is not known to stop
-	}
+func (a *app) stopWatcher(cmd *cobra.Command, stopping bool) (*watcher, error) {
 	if !stopping {
 		return a.watcher(cmd)
 	}

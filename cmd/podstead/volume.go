@@ -29,6 +29,7 @@ deleted. It is created by the first pod that uses it with persistentVolumeClaim.
 		},
 	}
 	cmd.AddCommand(a.volumeListCommand(), a.volumeRemoveCommand())
+	cmd.AddCommand(hintCommands(volumeHints)...)
 	return cmd
 }
 
@@ -97,6 +98,7 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer a.waiting("Deleting persistent volumes")()
 			var errs []error
 			for _, name := range args {
 				if err := client.RemoveVolume(cmd.Context(), name); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -27,6 +28,9 @@ const (
 	// readSize is the size of one read from a container's pipe: half of the pipe's capacity, so that the container can fill the
 	// other half meanwhile.
 	readSize = 32 << 10
+
+	// quietSize is the size of the first reads. Most containers write little, and each has two pipes.
+	quietSize = 2 << 10
 
 	// flushSize bounds the output buffer, since many short lines grow by their time stamps.
 	flushSize = 64 << 10
@@ -120,12 +124,14 @@ type batch struct {
 // Copy copies what a container writes to r into the log until EOF, one entry per line. It continues if the log cannot be written.
 // The error is that of r, nil on EOF.
 func (w *Writer) Copy(r io.Reader, s Stream) error {
-	in := make([]byte, readSize)
+	in := make([]byte, quietSize)
 	var out batch
 	held := 0 // bytes of an incomplete line at the start of in
 	for {
 		n, err := r.Read(in[held:])
-		held += n
+		if held += n; held == len(in) && held < readSize {
+			in = slices.Grow(in, readSize-len(in))[:readSize]
+		}
 		held = w.append(&out, s, in[:held], err != nil)
 		w.flush(&out)
 		if errors.Is(err, io.EOF) {

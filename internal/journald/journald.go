@@ -53,6 +53,15 @@ func AppendPriority(entry []byte, p journal.Priority) []byte {
 	return AppendString(entry, "PRIORITY", strconv.Itoa(int(p)))
 }
 
+// AppendPod appends the field POD, and OBJECT_SYSTEMD_UNIT with the unit of the pod: systemctl status and journalctl -u show entries that root has
+// sent with this field as those of the unit.
+func AppendPod(entry []byte, pod string) []byte {
+	if pod == "" {
+		return entry
+	}
+	return AppendString(AppendString(entry, "POD", pod), "OBJECT_SYSTEMD_UNIT", "podstead@"+pod+".service")
+}
+
 // ErrTooLarge is returned for an entry that does not fit into a datagram.
 var ErrTooLarge = errors.New("entry too large")
 

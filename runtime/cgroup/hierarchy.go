@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -179,15 +178,15 @@ func hierarchies() ([]hierarchy, error) {
 // parseHierarchies parses the contents of /proc/self/mountinfo and /proc/self/cgroup.
 func parseHierarchies(mountinfo, cgroup string) []hierarchy {
 	own := map[string]string{} // cgroup of the process by comma-separated controllers; "" is v2
-	for lines := bufio.NewScanner(strings.NewReader(cgroup)); lines.Scan(); {
-		if f := strings.SplitN(lines.Text(), ":", 3); len(f) == 3 {
+	for line := range strings.SplitSeq(cgroup, "\n") {
+		if f := strings.SplitN(line, ":", 3); len(f) == 3 {
 			own[f[1]] = f[2]
 		}
 	}
 	var hs []hierarchy
-	for lines := bufio.NewScanner(strings.NewReader(mountinfo)); lines.Scan(); {
+	for line := range strings.SplitSeq(mountinfo, "\n") {
 		// 31 24 0:27 /root /mount/point rw,… [optional]… - fstype source rw,controller,…
-		before, after, ok := strings.Cut(lines.Text(), " - ")
+		before, after, ok := strings.Cut(line, " - ")
 		left, right := strings.Fields(before), strings.Fields(after)
 		if !ok || len(left) < 5 || len(right) < 3 {
 			continue

@@ -37,6 +37,8 @@ type MemoryUsage struct {
 	// WorkingSet is the usage without files that have not been used recently, which the kernel frees first. It is the kubelet's figure.
 	WorkingSet uint64
 	RSS        uint64
+	Cache      uint64  // the page cache, with tmpfs and shared memory
+	Swap       *uint64 // nil: the kernel does not count it
 	// Limit is that of the cgroup, not of its parents; 0: no limit.
 	Limit                   uint64
 	PageFaults, MajorFaults uint64
@@ -80,6 +82,10 @@ func usageV1(dir func(controller string) string) (u Usage) {
 	if err == nil && statErr == nil {
 		// The figures with the prefix total_ include descendants.
 		u.Memory = newMemoryUsage(usage, stat["total_inactive_file"], stat["total_rss"], stat["total_pgfault"], stat["total_pgmajfault"])
+		u.Memory.Cache = stat["total_cache"]
+		if swap, ok := stat["total_swap"]; ok {
+			u.Memory.Swap = &swap
+		}
 		if limit, err := readNumber(memory, "memory.limit_in_bytes"); err == nil && limit < unlimitedV1 {
 			u.Memory.Limit = limit
 		}
@@ -106,6 +112,7 @@ func usageV2(dir string) (u Usage) {
 	if err == nil && statErr == nil {
 		u.Memory = newMemoryUsage(usage, stat["inactive_file"], stat["anon"], stat["pgfault"], stat["pgmajfault"])
 		u.Memory.Limit, _ = readNumber(dir, "memory.max") // "max" is no number
+		u.Memory.Cache, u.Memory.Swap = stat["file"], optional(readNumber(dir, "memory.swap.current"))
 	}
 	u.OOMKills = readKey(dir, "memory.events", "oom_kill")
 	u.Pids = optional(readNumber(dir, "pids.current"))

@@ -15,7 +15,7 @@ var (
 		"cpu,cpuacct/pod/c/cpu.stat":                            "nr_periods 120\nnr_throttled 30\nthrottled_time 1500000000\n",
 		"memory/pod/c/memory.usage_in_bytes":                    "52428800\n",
 		"memory/pod/c/memory.limit_in_bytes":                    "67108864\n",
-		"memory/pod/c/memory.stat":                              "cache 12288\nrss 0\ninactive_file 1\nhierarchical_memory_limit 67108864\ntotal_cache 12582912\ntotal_rss 39845888\ntotal_pgfault 9001\ntotal_pgmajfault 7\ntotal_inactive_file 10485760\ntotal_active_file 2097152\n",
+		"memory/pod/c/memory.stat":                              "cache 12288\nrss 0\ninactive_file 1\nhierarchical_memory_limit 67108864\ntotal_cache 12582912\ntotal_rss 39845888\ntotal_swap 8192\ntotal_pgfault 9001\ntotal_pgmajfault 7\ntotal_inactive_file 10485760\ntotal_active_file 2097152\n",
 		"memory/pod/c/memory.oom_control":                       "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
 		"pids/pod/c/pids.current":                               "4\n",
 		"memory/free/memory.usage_in_bytes":                     "4096\n",
@@ -34,17 +34,18 @@ var (
 		"memory/partial/memory.limit_in_bytes":                  "-1\n",
 	}
 	filesV2 = map[string]string{
-		"pod/c/cpu.stat":       "usage_usec 2718281\nuser_usec 2000000\nsystem_usec 718281\nnr_periods 120\nnr_throttled 30\nthrottled_usec 1500000\nnr_bursts 0\nburst_usec 0\n",
-		"pod/c/memory.current": "52428800\n",
-		"pod/c/memory.max":     "67108864\n",
-		"pod/c/memory.stat":    "anon 39845888\nfile 12582912\nkernel_stack 16384\ninactive_anon 0\ninactive_file 10485760\nactive_file 2097152\npgfault 9001\npgmajfault 7\n",
-		"pod/c/memory.events":  "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
-		"pod/c/pids.current":   "4\n",
-		"pod/c/io.stat":        "253:1 rbytes=1 wbytes=0 rios=0 wios=0 dbytes=0 dios=0\n8:0 rbytes=4096 wbytes=8192 rios=2 wios=3\n7:0\nx rbytes=1\n",
-		"free/cpu.stat":        "usage_usec 5\nuser_usec 3\nsystem_usec 2\n",
-		"free/memory.current":  "8192\n",
-		"free/memory.max":      "max\n",
-		"free/memory.stat":     "anon 4096\nfile 0\ninactive_file 0\n",
+		"pod/c/cpu.stat":            "usage_usec 2718281\nuser_usec 2000000\nsystem_usec 718281\nnr_periods 120\nnr_throttled 30\nthrottled_usec 1500000\nnr_bursts 0\nburst_usec 0\n",
+		"pod/c/memory.current":      "52428800\n",
+		"pod/c/memory.max":          "67108864\n",
+		"pod/c/memory.swap.current": "8192\n",
+		"pod/c/memory.stat":         "anon 39845888\nfile 12582912\nkernel_stack 16384\ninactive_anon 0\ninactive_file 10485760\nactive_file 2097152\npgfault 9001\npgmajfault 7\n",
+		"pod/c/memory.events":       "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n",
+		"pod/c/pids.current":        "4\n",
+		"pod/c/io.stat":             "253:1 rbytes=1 wbytes=0 rios=0 wios=0 dbytes=0 dios=0\n8:0 rbytes=4096 wbytes=8192 rios=2 wios=3\n7:0\nx rbytes=1\n",
+		"free/cpu.stat":             "usage_usec 5\nuser_usec 3\nsystem_usec 2\n",
+		"free/memory.current":       "8192\n",
+		"free/memory.max":           "max\n",
+		"free/memory.stat":          "anon 4096\nfile 0\ninactive_file 0\n",
 	}
 )
 
@@ -59,7 +60,7 @@ func TestUsage(t *testing.T) {
 	}
 	traffic := []DeviceIO{{8, 0, 4096, 8192, 2, 3}, {253, 1, 1, 0, 0, 0}}
 	pure := []hierarchy{{mount: v2, v2: true, names: []string{""}}}
-	memory := &MemoryUsage{Usage: 52428800, WorkingSet: 41943040, RSS: 39845888, Limit: 67108864, PageFaults: 9001, MajorFaults: 7}
+	memory := &MemoryUsage{Usage: 52428800, WorkingSet: 41943040, RSS: 39845888, Limit: 67108864, PageFaults: 9001, MajorFaults: 7, Cache: 12582912, Swap: new(uint64(8192))}
 	for _, test := range []struct {
 		name string
 		hs   []hierarchy

@@ -53,8 +53,8 @@ func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref)
 	return errors.Join(errs...)
 }
 
-// Delete deletes a container that has exited: its task, its log, its files, its writable layer, and last its record, by which the rest is
-// found. The caller makes sure that no other call uses the container.
+// Delete deletes a container that has exited: its task, its log, its files, and last its record, by which the rest is
+// found. The writable layer follows. The caller makes sure that no other call uses the container.
 func (s *Service) Delete(ctx context.Context, c client.Container) error {
 	return s.delete(ctx, c, crilog.Remove)
 }
@@ -83,7 +83,8 @@ func (s *Service) delete(ctx context.Context, c client.Container, removeLog func
 	if err := s.release(ctx, info.Labels[record.LabelUID], c.ID(), info.Labels[record.LabelContainer]); err != nil {
 		return err
 	}
-	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
+	// The garbage collection removes the layer, which nothing refers to now. To remove it here would be another write to the disk.
+	if err := c.Delete(ctx); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
 	s.config.Garbage.Request()

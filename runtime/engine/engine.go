@@ -27,6 +27,7 @@ import (
 	"github.com/containerd/containerd/v2/version"
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
+	"github.com/podstead/podstead/runtime/engine/collector"
 	"github.com/podstead/podstead/runtime/engine/damage"
 	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
@@ -73,6 +74,7 @@ type Engine struct {
 	controller sandbox.Controller
 	shims      *shimmanager.ShimManager
 	records    *adopt.Copy
+	collector  *collector.Collector
 	aside      aside
 	reported   reported
 	lock       *lock
@@ -141,7 +143,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.client, e.controller, e.shims, e.records = found.client, found.controller, found.shims, found.records
+	e.client, e.controller, e.shims, e.records, e.collector = found.client, found.controller, found.shims, found.records, found.collector
 	if err := e.copyRecords(ctx); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted", slog.Any("error", err))
 	}
@@ -193,9 +195,6 @@ func (e *Engine) config() *srvconfig.Config {
 			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
 			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
 			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": e.socketDir()},
-			// The default threshold keeps the writable layers of deleted containers on disk until a hundred other objects have
-			// changed. The delay groups deletions.
-			"io.containerd.gc.v1.scheduler": map[string]any{"deletion_threshold": 1, "schedule_delay": "2s"},
 		},
 		Timeouts: map[string]string{
 			"io.containerd.timeout.shim.load":     shimTimeout,
@@ -210,6 +209,13 @@ func (e *Engine) config() *srvconfig.Config {
 // Client is containerd's in-memory client. Calls without a namespace use [Namespace]. Its sandbox functions do not work. Use
 // those of the engine.
 func (e *Engine) Client() *client.Client { return e.client }
+
+// CollectGarbage removes what no record refers to, such as the layers of deleted containers, if something was removed since the last time.
+// It blocks until that is gone from the disk. Some seconds after a removal, the engine does this by itself.
+func (e *Engine) CollectGarbage(ctx context.Context) error {
+	_, err := e.collector.ScheduleAndWait(ctx)
+	return err
+}
 
 // ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }

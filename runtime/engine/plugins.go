@@ -13,6 +13,8 @@ import (
 	"github.com/containerd/plugin/registry"
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
+	"github.com/podstead/podstead/runtime/engine/collector"
+	"github.com/podstead/podstead/runtime/engine/mounts"
 )
 
 // accessType and accessID name the plug-in that gives the engine access to the others. It is loaded last.
@@ -27,6 +29,7 @@ type access struct {
 	records    *adopt.Copy
 	controller sandbox.Controller
 	shims      *shimmanager.ShimManager
+	collector  *collector.Collector
 	cleaners   []snapshots.Cleaner
 }
 
@@ -43,13 +46,15 @@ func load(start func() error) (access, error) {
 	loading.Lock()
 	defer loading.Unlock()
 	if !loading.registered {
+		collector.Register()
+		mounts.Register()
 		registry.Register(&plugin.Registration{
 			Type: accessType,
 			ID:   accessID,
 			Requires: []plugin.Type{
 				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
 				plugins.SnapshotPlugin, plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
-				plugins.ShimPlugin,
+				plugins.ShimPlugin, plugins.GCPlugin,
 			},
 			InitFn: func(ic *plugin.InitContext) (any, error) {
 				a, err := newAccess(ic)
@@ -96,7 +101,15 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	if !ok {
 		return access{}, fmt.Errorf("shim manager has the unexpected type %T", p)
 	}
-	a := access{client: c, records: records, controller: controller, shims: shims}
+	p, err = ic.GetSingle(plugins.GCPlugin)
+	if err != nil {
+		return access{}, err
+	}
+	garbage, ok := p.(*collector.Collector)
+	if !ok {
+		return access{}, fmt.Errorf("garbage collector has the unexpected type %T", p)
+	}
+	a := access{client: c, records: records, controller: controller, shims: shims, collector: garbage}
 	for _, s := range snapshotters {
 		if cleaner, ok := s.(snapshots.Cleaner); ok {
 			a.cleaners = append(a.cleaners, cleaner)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
@@ -274,13 +275,29 @@ func (s *Sandbox) CreatedAt() time.Time { return s.createdAt }
 // Labels are those of [SandboxOptions]. They must not be modified.
 func (s *Sandbox) Labels() map[string]string { return s.labels }
 
-// NewContainer creates the record of a container that runs under this sandbox's shim.
+// NewContainer creates the record of a container that runs under this sandbox's shim, after what opts create. Garbage is not collected
+// meanwhile, so these need no lease as in containerd's client, which writes to the disk twice.
 func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.NewContainerOpts) (client.Container, error) {
+	ctx = namespaces.WithNamespace(ctx, Namespace)
+	release, err := s.e.collector.Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	ours := []client.NewContainerOpts{
 		client.WithRuntime(s.e.opt.ShimPath, s.e.RuntimeOptions()),
 		client.WithSandbox(s.id),
 	}
-	return s.e.client.NewContainer(namespaces.WithNamespace(ctx, Namespace), id, append(ours, opts...)...)
+	record := containers.Container{ID: id}
+	for _, opt := range append(ours, opts...) {
+		if err := opt(ctx, s.e.client, &record); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := s.e.client.ContainerService().Create(ctx, record); err != nil {
+		return nil, err
+	}
+	return s.e.client.LoadContainer(ctx, id)
 }
 
 // Wait returns nil when the shim has exited, for whatever reason, or the error of ctx.

@@ -18,8 +18,9 @@ import (
 var ErrUnresponsive = fmt.Errorf("the shim does not respond: %w", errdefs.ErrUnavailable)
 
 const (
-	// watchInterval is the time between two requests of [Engine.WatchShim].
-	watchInterval = 5 * time.Second
+	// watchInterval is the time between two requests of [Engine.WatchShim]. They are most of what an idle host does. Those to all shims are at
+	// the same time, so that the processes wake up together.
+	watchInterval = 15 * time.Second
 	// statusTimeout is the time for a shim to respond before the caller of another method gets [ErrUnresponsive]. It is longer than
 	// checkTimeout, because no call may fail only since the host is loaded.
 	statusTimeout = 10 * time.Second
@@ -89,8 +90,8 @@ func (e *Engine) AwaitResponse(ctx context.Context, id string) error {
 // exited, or the error of ctx.
 func (e *Engine) WatchShim(ctx context.Context, id string, report func(responds bool)) error {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
+	next := time.NewTimer(watchInterval)
+	defer next.Stop()
 	for {
 		// The request has no timeout: it returns as soon as the shim responds, and there is never more than one.
 		answered := make(chan error, 1)
@@ -105,12 +106,18 @@ func (e *Engine) WatchShim(ctx context.Context, id string, report func(responds 
 		if errdefs.IsNotFound(err) {
 			return nil
 		}
+		next.Reset(untilRound(time.Now(), watchInterval))
 		select {
-		case <-tick.C:
+		case <-next.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// untilRound returns the time until the next multiple of an interval.
+func untilRound(now time.Time, interval time.Duration) time.Duration {
+	return now.Truncate(interval).Add(interval).Sub(now)
 }
 
 // awaitAnswer returns what answered receives. It calls report if that takes too long, and again if the shim has responded then.

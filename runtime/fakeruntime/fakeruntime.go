@@ -107,6 +107,13 @@ func (r *Runtime) Calls() []Call {
 	return slices.Clone(r.calls)
 }
 
+// ForgetCalls forgets the calls so far, in tests with so many of them that they use much memory.
+func (r *Runtime) ForgetCalls() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}
+
 // do wraps every call: it records the call and runs act between the two hooks with the lock held.
 func (r *Runtime) do(ctx context.Context, c Call, act func() error) error {
 	r.mu.Lock()

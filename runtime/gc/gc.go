@@ -27,14 +27,15 @@ const (
 // removal.
 type Collector struct {
 	leases    leases.Manager
+	engine    func(context.Context) error // collects garbage
 	layers    Layers
 	log       *slog.Logger
 	requested chan struct{}
 }
 
-// New returns a collector. [Collector.Run] must be called.
-func New(l leases.Manager, layers Layers, log *slog.Logger) *Collector {
-	return &Collector{leases: l, layers: layers, log: log, requested: make(chan struct{}, 1)}
+// New returns a collector that calls collect for a collection. [Collector.Run] must be called.
+func New(l leases.Manager, collect func(context.Context) error, layers Layers, log *slog.Logger) *Collector {
+	return &Collector{leases: l, engine: collect, layers: layers, log: log, requested: make(chan struct{}, 1)}
 }
 
 // Request requests a collection. It does not block.
@@ -66,10 +67,8 @@ func (c *Collector) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for range 2 { // the first may be one that was running before
-			if err := c.collect(ctx); err != nil && ctx.Err() == nil {
-				c.log.WarnContext(ctx, "cannot remove the layers of removed containers from disk", slog.Any("error", err))
-			}
+		if err := c.collect(ctx); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "cannot remove the layers of removed containers from disk", slog.Any("error", err))
 		}
 		retry = nil
 		if c.incomplete(ctx) {
@@ -92,15 +91,10 @@ func (c *Collector) touch(ctx context.Context) error {
 	return c.layers.touch(ctx)
 }
 
-// collect runs one collection. The synchronous removal of a lease is the engine's only way to request one.
 func (c *Collector) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
-	l, err := c.leases.Create(ctx, leases.WithRandomID(), leases.WithExpiration(collectTimeout))
-	if err == nil {
-		err = c.leases.Delete(ctx, l, leases.SynchronousDelete)
-	}
-	if err != nil {
+	if err := c.engine(ctx); err != nil {
 		return fmt.Errorf("collect garbage: %w", err)
 	}
 	return nil

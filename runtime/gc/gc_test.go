@@ -12,24 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
 )
 
 // counter counts collections.
-type counter struct {
-	leases.Manager
-	deleted atomic.Int32
-}
+type counter struct{ collections atomic.Int32 }
 
-func (c *counter) Create(context.Context, ...leases.Opt) (leases.Lease, error) {
-	return leases.Lease{}, nil
-}
-
-func (c *counter) Delete(context.Context, leases.Lease, ...leases.DeleteOpt) error {
-	c.deleted.Add(1)
+func (c *counter) collect(context.Context) error {
+	c.collections.Add(1)
 	return nil
 }
 
@@ -37,20 +29,20 @@ func TestRequestsAreGrouped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		engine := &counter{}
-		c := New(engine, Layers{Snapshots: &layers{}, Dir: t.TempDir()}, slog.Default())
+		c := New(nil, engine.collect, Layers{Snapshots: &layers{}, Dir: t.TempDir()}, slog.Default())
 		go c.Run(ctx)
 		for range 10 {
 			c.Request()
 		}
 		synctest.Wait()
-		if engine.deleted.Load() != 0 {
-			t.Errorf("%d collections before the delay", engine.deleted.Load())
+		if engine.collections.Load() != 0 {
+			t.Errorf("%d collections before the delay", engine.collections.Load())
 		}
 		c.Request() // during the delay: needs another collection
 		time.Sleep(3 * delay)
 		synctest.Wait()
-		if engine.deleted.Load() != 4 {
-			t.Errorf("%d collections, want 4: two for each group of requests", engine.deleted.Load())
+		if engine.collections.Load() != 2 {
+			t.Errorf("%d collections, want one for each group of requests", engine.collections.Load())
 		}
 		cancel()
 		synctest.Wait()
@@ -88,7 +80,7 @@ func TestLeftLayerIsRemoved(t *testing.T) {
 		}
 		l.refuses.Store(true)
 		engine := &counter{}
-		c := New(engine, Layers{Snapshots: l, Dir: dir}, slog.New(slog.DiscardHandler))
+		c := New(nil, engine.collect, Layers{Snapshots: l, Dir: dir}, slog.New(slog.DiscardHandler))
 		go c.Run(ctx)
 		c.Request()
 		time.Sleep(time.Hour)
@@ -100,9 +92,9 @@ func TestLeftLayerIsRemoved(t *testing.T) {
 		if _, err := os.Stat(l.dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the layer is left: %v", err)
 		}
-		collections := engine.deleted.Load()
+		collections := engine.collections.Load()
 		time.Sleep(time.Hour)
-		if n := engine.deleted.Load(); n != collections {
+		if n := engine.collections.Load(); n != collections {
 			t.Errorf("%d collections although nothing is left", n-collections)
 		}
 		cancel()

@@ -225,6 +225,9 @@ func TestExport(t *testing.T) {
 	if names := entries(t, buf.Bytes()); !cmp.Equal(count(names, "manifest.json", "oci-layout", "index.json"), 3) {
 		t.Errorf("the archive has %q", names)
 	}
+	if !bytes.Contains(buf.Bytes(), []byte(`"RepoTags":["shop:1"],`)) {
+		t.Error("manifest.json has no tag")
+	}
 	leases := w.leases(ctx, t)
 	other, second := newEnv(t, image.Options{})
 	again, err := second.store.Import(other, &buf)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
@@ -44,9 +46,6 @@ func (s *Store) Export(ctx context.Context, w io.Writer, records ...string) (err
 			return fmt.Errorf("image %q: %w", d.Name, err)
 		}
 		opts[i] = imagearchive.WithManifest(d.manifest, d.Name)
-	}
-	if len(x.targets) == 0 {
-		return imagearchive.Export(ctx, s.client.ContentStore(), w, opts...)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -97,7 +96,8 @@ func (s *Store) allPresent(ctx context.Context, d *Detail) error {
 	return nil
 }
 
-// exported adds indexes to an archive of containerd, which exports an index only with all of its manifests, or without manifest.json.
+// exported adds indexes to an archive of containerd, which exports an index only with all of its manifests, or without manifest.json. It removes
+// names that have a digest from manifest.json: docker load refuses them.
 type exported struct {
 	targets   map[string]ocispec.Descriptor // of images whose target is an index, by name
 	documents map[digest.Digest][]byte      // the indexes
@@ -146,8 +146,8 @@ func (x *exported) write(r io.Reader, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if h.Name == ocispec.ImageIndexFile {
-			data, err := x.refer(tr)
+		if change := map[string]func(io.Reader) ([]byte, error){ocispec.ImageIndexFile: x.refer, "manifest.json": onlyTags}[h.Name]; change != nil {
+			data, err := change(tr)
 			if err != nil {
 				return err
 			}
@@ -185,6 +185,22 @@ func (x *exported) refer(r io.Reader) ([]byte, error) {
 		}
 	}
 	return json.Marshal(index)
+}
+
+// onlyTags returns a manifest.json without names that have a digest.
+func onlyTags(r io.Reader) ([]byte, error) {
+	var list []struct {
+		Config   string
+		RepoTags []string
+		Layers   []string
+	}
+	if err := json.NewDecoder(r).Decode(&list); err != nil {
+		return nil, fmt.Errorf("decode manifest.json: %w", err)
+	}
+	for i := range list {
+		list[i].RepoTags = slices.DeleteFunc(list[i].RepoTags, func(name string) bool { return strings.Contains(name, "@") })
+	}
+	return json.Marshal(list)
 }
 
 func writeEntry(tw *tar.Writer, h *tar.Header, data []byte) error {

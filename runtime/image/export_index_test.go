@@ -129,6 +129,9 @@ func TestExportForAnotherPlatform(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Digest != index.Digest.String() || strings.Join(found[0].Platforms, " ") != "linux/s390x" {
 		t.Errorf("%+v, %v", found, err)
 	}
+	if !bytes.Contains(archive.Bytes(), []byte(`"RepoTags":[],`)) {
+		t.Error("manifest.json has a name with a digest, which docker load refuses")
+	}
 	if err := w.store.Export(ctx, failingWriter{}, platform.Record(pinned)); err == nil || !strings.Contains(err.Error(), "disk is full") {
 		t.Errorf("export to a full disk: %v", err)
 	}

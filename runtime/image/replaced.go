@@ -24,11 +24,11 @@ const (
 
 // replacement says which image had a name before an import.
 type replacement struct {
-	MediaType string        `json:"mediaType"`
-	Digest    digest.Digest `json:"digest"`
-	Size      int64         `json:"size"`
-	Archive   string        `json:"archive,omitempty"` // value of labelArchive
-	By        digest.Digest `json:"by"`                // the image that was imported
+	MediaType string            `json:"mediaType"`
+	Digest    digest.Digest     `json:"digest"`
+	Size      int64             `json:"size"`
+	Labels    map[string]string `json:"labels,omitempty"` // of the record
+	By        digest.Digest     `json:"by"`               // the image that was imported
 }
 
 func replacedLease(record string) leases.Lease {
@@ -44,7 +44,7 @@ func (s *Store) keepReplaced(ctx context.Context, record string, by digest.Diges
 	if err != nil {
 		return err
 	}
-	label, err := json.Marshal(replacement{rec.Target.MediaType, rec.Target.Digest, rec.Target.Size, rec.Labels[labelArchive], by})
+	label, err := json.Marshal(replacement{rec.Target.MediaType, rec.Target.Digest, rec.Target.Size, rec.Labels, by})
 	if err != nil {
 		return err
 	}
@@ -102,10 +102,7 @@ func (s *Store) moveBack(ctx context.Context, record string, r *replacement) (bo
 		}
 		return false, err
 	}
-	was := images.Image{Name: record, Target: ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}}
-	if r.Archive != "" {
-		was.Labels = map[string]string{labelArchive: r.Archive}
-	}
+	was := images.Image{Name: record, Target: ocispec.Descriptor{MediaType: r.MediaType, Digest: r.Digest, Size: r.Size}, Labels: r.Labels}
 	_, err = s.client.ImageService().Update(ctx, was)
 	return err == nil, err
 }

@@ -3,6 +3,7 @@ package image_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -29,6 +30,14 @@ func importUsed(ctx context.Context, t *testing.T, w *env, img ocitar.Image) ima
 func TestRestoreReplaced(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	first := importAll(ctx, t, w, sample("shop:1", "first"))[0]
+	rec, err := w.client.ImageService().Get(ctx, first.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Labels["podstead.io/image-file"] = "/usr/lib/images/shop.tar" // as if an image directory had named it
+	if rec, err = w.client.ImageService().Update(ctx, rec, "labels"); err != nil {
+		t.Fatal(err)
+	}
 	before := time.Now()
 	second := importUsed(ctx, t, w, sample("shop:1", "second"))
 	w.collect(ctx, t)
@@ -45,6 +54,9 @@ func TestRestoreReplaced(t *testing.T) {
 	}
 	if got := w.read(ctx, t, img, "version"); got != "first" {
 		t.Errorf("version %q", got)
+	}
+	if is, err := w.client.ImageService().Get(ctx, first.Name); err != nil || !maps.Equal(is.Labels, rec.Labels) {
+		t.Errorf("labels %v, want %v; %v", is.Labels, rec.Labels, err)
 	}
 	if !catalog(ctx, t, w)[first.Name].ByHand {
 		t.Error("the image is not one that a person has imported any more")

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // ProcessAnnotation of a container is the path of a file with its [Process]. It replaces the process in the container's
@@ -32,24 +30,41 @@ func completeProcess(bundle string) error {
 	if err != nil || !bytes.Contains(text, []byte(ProcessAnnotation)) {
 		return err
 	}
-	var spec specs.Spec
+	// Only the parts that matter are decoded. Go keeps what it learns about a type for as long as the process runs: 165 KiB for the
+	// whole specification.
+	var spec map[string]json.RawMessage
 	if err := json.Unmarshal(text, &spec); err != nil {
 		return fmt.Errorf("read specification: %w", err)
 	}
-	file := spec.Annotations[ProcessAnnotation]
-	if file == "" || spec.Process == nil {
+	var annotations map[string]string
+	if err := unmarshalField(spec, "annotations", &annotations); err != nil {
+		return err
+	}
+	var process map[string]json.RawMessage
+	if err := unmarshalField(spec, "process", &process); err != nil {
+		return err
+	}
+	file := annotations[ProcessAnnotation]
+	if file == "" || process == nil {
 		return nil
 	}
 	kept, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read process of container: %w", err)
 	}
-	var p Process
+	var p map[string]json.RawMessage
 	if err := json.Unmarshal(kept, &p); err != nil {
 		return fmt.Errorf("read process of container: %w", err)
 	}
-	spec.Process.Args, spec.Process.Env = p.Args, p.Env
-	if text, err = json.Marshal(&spec); err != nil {
+	for _, name := range []string{"args", "env"} { // the fields of Process
+		if process[name] = p[name]; p[name] == nil {
+			delete(process, name)
+		}
+	}
+	if spec["process"], err = json.Marshal(process); err != nil {
+		return err
+	}
+	if text, err = json.Marshal(spec); err != nil {
 		return err
 	}
 	// The file keeps its mode when it is rewritten, so set it first. A shim killed in between is replaced with a new bundle.
@@ -57,4 +72,37 @@ func completeProcess(bundle string) error {
 		return err
 	}
 	return os.WriteFile(path, text, 0o600)
+}
+
+// unmarshalField reads a field of a specification. It changes nothing if there is no such field.
+func unmarshalField(spec map[string]json.RawMessage, name string, into any) error {
+	if spec[name] == nil {
+		return nil
+	}
+	if err := json.Unmarshal(spec[name], into); err != nil {
+		return fmt.Errorf("read %s of specification: %w", name, err)
+	}
+	return nil
+}
+
+// ownPIDs reports whether the container of a bundle has a PID namespace of its own. It is false if the specification cannot be read.
+func ownPIDs(bundle string) bool {
+	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
+	if err != nil {
+		return false
+	}
+	var spec struct {
+		Linux struct {
+			Namespaces []struct{ Type, Path string } `json:"namespaces"`
+		} `json:"linux"`
+	}
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return false
+	}
+	for _, n := range spec.Linux.Namespaces {
+		if n.Type == "pid" && n.Path == "" {
+			return true
+		}
+	}
+	return false
 }

@@ -11,7 +11,6 @@ import (
 	eventsapi "github.com/containerd/containerd/api/events"
 	api "github.com/containerd/containerd/api/runtime/task/v3"
 	"github.com/containerd/containerd/api/types/task"
-	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
 	"github.com/containerd/containerd/v2/core/events"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/runtime/shim/execcommand"
+	"github.com/podstead/podstead/runtime/shim/filter"
 	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
@@ -90,7 +90,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err != nil {
 		return nil, err
 	}
-	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{}), orphans: runc.ShouldKillAllOnExit(ctx, r.Bundle)}
+	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{}), orphans: !ownPIDs(r.Bundle)}
 	defer close(c.created)
 	t.mu.Lock()
 	t.containers[r.ID] = c
@@ -122,7 +122,7 @@ func (t *tasks) create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err := rootmount.Place(r.Bundle); err != nil {
 		return nil, err
 	}
-	keepFilter := useFilter(ctx, r)
+	keepFilter := filter.Prepare(ctx, r)
 	resp, err := t.TTRPCTaskService.Create(ctx, r)
 	if err != nil {
 		warnAboutRoot(ctx, r.ID, rootmount.Remove(r.Bundle))

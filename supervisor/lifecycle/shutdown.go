@@ -38,11 +38,16 @@ type ShutdownEnded struct {
 }
 
 func (e ShutdownEnded) apply(f *Facts) {
-	if f.Stop.Reason != ReasonTerminated || f.Stop.ByUser || !e.Restart && f.anyRan() {
+	if !f.startsAfterShutdown(e.Restart) {
 		return
 	}
 	f.Stop = Stop{}
 	f.Restart = Restart{Requested: e.At, By: ByStart}
+}
+
+// startsAfterShutdown reports whether the host shuts down, and [ShutdownEnded] starts the pod again.
+func (f *Facts) startsAfterShutdown(restarts bool) bool {
+	return f.Stop.Reason == ReasonTerminated && !f.Stop.ByUser && (restarts || !f.anyRan())
 }
 
 // anyRan reports whether a container has run.

@@ -63,7 +63,8 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	}
 	plan := Plan{Pod: pod.Name, File: path, Outcome: Created, Replaced: replaced}
 	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
-		if p.file == "" && !p.unowned {
+		changesUnit := p.unit && next.pod.Systemd != nil && s.world.contents[path] != nil // systemctl reload carries it out
+		if p.file == "" && !p.unowned && !changesUnit {
 			return Plan{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}
 		}
 		plan.Outcome, plan.Changes = Unchanged, s.between(&p, next)

@@ -62,9 +62,9 @@ func (s *Set) look(ctx context.Context, list bool, removed map[string]bool) (err
 		s.forget()
 	}
 	s.forgetRollouts()
-	w.working = map[string]string{}
+	w.working = map[string]progress{}
 	for name, worker := range s.workers {
-		w.working[name] = worker.doing()
+		w.working[name] = worker.progress()
 	}
 	return err
 }
@@ -269,6 +269,7 @@ func podsOf(snapshots []supervisor.Snapshot) map[string]pod {
 		stop := &p.Facts.Stop
 		pods[p.Pod.Name] = pod{
 			name: p.Pod.Name, uid: p.Facts.UID, file: p.Owner.File, by: holder(p), definition: p.Pod,
+			unit:     p.Owner.Unit != "",
 			unowned:  p.Owner.File == "" && p.Owner.By == "" && p.Owner.Session == "",
 			orphaned: p.Owner.Orphan,
 			held:     heldBecause(p), snapshot: p,

@@ -31,7 +31,7 @@ type world struct {
 	changing  map[string]*content // the newest content of files whose content is not taken yet, by path
 	pods      map[string]pod      // by name
 	attempts  map[string]attempt  // the newest ones, by name of the pod
-	working   map[string]string   // what the workers are doing, by name of the pod
+	working   map[string]progress // what the workers are doing, by name of the pod
 	between   func(p *pod, c *content) []change.Change
 	instead   func(pod string) *generation.Instead // what runs in place of the file of a pod; nil: the file is carried out
 	targets   map[string]*content                  // the same as contents
@@ -46,6 +46,7 @@ type pod struct {
 	stopped    bool // by a person
 	deleting   bool
 	completed  bool
+	unit       bool   // its systemd unit created it
 	unowned    bool   // its creator is not known: its state file was lost
 	orphaned   bool   // so was the state file itself: the pod ends unless a file defines it
 	held       string // why it is not supervised; empty: it is
@@ -127,6 +128,9 @@ func (w *world) plan() result {
 	for _, path := range slices.Sorted(maps.Keys(w.contents)) {
 		c := w.contents[path]
 		f := File{Path: path, Pod: w.nameOf(c), Problems: c.problems}
+		if c.pod != nil {
+			f.SpecHash = c.pod.Hash
+		}
 		switch same := defines[f.Pod]; {
 		case c.err != nil:
 			f.Reason, f.Refused = ReasonInvalidFile, c.err
@@ -200,7 +204,7 @@ func (w *world) attempt(s step, f *File, r *result) {
 	before := w.attempts[s.pod]
 	repeated := before.key == s.key()
 	refused, isRefused := errors.AsType[*supervisor.RefusedError](before.err)
-	switch what, working := w.working[s.pod]; {
+	switch doing, working := w.working[s.pod]; {
 	case repeated && isRefused:
 		f.Reason, f.Refused = ReasonRejected, refused
 	case repeated && before.err != nil && s.kind == add:
@@ -208,7 +212,7 @@ func (w *world) attempt(s step, f *File, r *result) {
 	case repeated && before.err != nil:
 		f.Refused = &pending{"update waits", before.err}
 	case working && s.kind != add && f.Reason == "": // why a file was rolled back stays visible
-		f.Refused = &pending{text: what}
+		f.Refused, f.Preparing = &pending{text: doing.text}, doing.preparing
 	}
 	next := before.next
 	if isRefused && before.pods != w.fingerprint() {

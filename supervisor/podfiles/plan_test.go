@@ -29,7 +29,7 @@ func worldOf(files map[string]string, pods ...pod) *world {
 	w := &world{
 		now: time.Unix(1000, 0), listed: time.Unix(1000, 0), path: testDir, removal: time.Second, contents: map[string]*content{}, present: map[string]bool{},
 		missing: map[string]absence{}, confirmed: map[string]bool{}, pods: map[string]pod{}, attempts: map[string]attempt{},
-		working: map[string]string{}, instead: func(string) *generation.Instead { return nil }, between: func(p *pod, c *content) []change.Change { return change.Between(p.definition, c.pod) },
+		working: map[string]progress{}, instead: func(string) *generation.Instead { return nil }, between: func(p *pod, c *content) []change.Change { return change.Between(p.definition, c.pod) },
 	}
 	for name, text := range files {
 		path := testDir + "/" + name
@@ -263,7 +263,7 @@ func TestRetry(t *testing.T) {
 		t.Errorf("state %q, want %q", statesOf(r.files), want)
 	}
 	w.now = w.now.Add(10 * time.Second)
-	w.working["web"] = "update is being prepared"
+	w.working["web"] = progress{text: "update is being prepared"}
 	if r = w.plan(); len(r.steps) != 1 || statesOf(r.files) != "web : update waits: no route to host" {
 		t.Errorf("after the delay: steps %v, state %q", r.steps, statesOf(r.files))
 	}
@@ -272,6 +272,28 @@ func TestRetry(t *testing.T) {
 	w.contents[path] = accept(path, []byte(podText("c")))
 	if r = w.plan(); len(r.steps) != 1 || statesOf(r.files) != "web : update is being prepared" {
 		t.Errorf("after an edit: steps %v, state %q", r.steps, statesOf(r.files))
+	}
+}
+
+// TestFileOfUpdate checks what a file reports while its pod is updated.
+func TestFileOfUpdate(t *testing.T) {
+	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
+	w.between = effect(change.RestartContainer)
+	pulling := worker{step: step{kind: redefine}}
+	pulling.pulling.Store(new("app"))
+	for _, c := range []struct {
+		w         *worker
+		preparing bool
+	}{
+		{&worker{step: step{kind: redefine}}, true},
+		{&worker{step: step{kind: replace}}, false},
+		{&pulling, false},
+	} {
+		w.working["web"] = c.w.progress()
+		f := w.plan().files[0]
+		if hash := w.contents[f.Path].pod.Hash; f.Preparing != c.preparing || f.Refused == nil || f.SpecHash != hash || hash == "" {
+			t.Errorf("%+v: %+v", c.w.progress(), f)
+		}
 	}
 }
 

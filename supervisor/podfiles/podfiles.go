@@ -46,6 +46,10 @@ type File struct {
 	Reason string
 	// Undone reports that the reason is [ReasonRolledBack] because a person has requested it.
 	Undone bool
+	// Preparing reports that Refused is an update that has begun, and neither pulls an image nor stops the pod.
+	Preparing bool
+	// SpecHash is the hash of the definition, see [spec.Pod]; empty: the content is invalid.
+	SpecHash string
 }
 
 // Reasons of a [File].

@@ -21,12 +21,17 @@ type worker struct {
 	pulling atomic.Pointer[string]
 }
 
-// doing describes what the worker does.
-func (w *worker) doing() string {
+// progress is what a worker is doing.
+type progress struct {
+	text      string
+	preparing bool // see [File]
+}
+
+func (w *worker) progress() progress {
 	if container := w.pulling.Load(); container != nil {
-		return "update is being prepared, pulling the image of container " + *container
+		return progress{text: "update is being prepared, pulling the image of container " + *container}
 	}
-	return "update is being prepared"
+	return progress{text: "update is being prepared", preparing: w.step.kind == redefine}
 }
 
 // errOutdated ends a step because the pod has changed meanwhile. The next comparison decides again.

@@ -1,15 +1,19 @@
 package reboot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/format"
@@ -29,8 +33,9 @@ const (
 
 // Host reboots the host. It is safe for concurrent use.
 type Host struct {
-	file string
-	now  func() lifecycle.Instant
+	file     string
+	now      func() lifecycle.Instant
+	inMemory func(dir string) (bool, error)
 
 	mu        sync.Mutex // of the record and its file
 	settings  sync.Mutex
@@ -40,7 +45,7 @@ type Host struct {
 
 // New returns a host that keeps its [Record] in a file.
 func New(file string, now func() lifecycle.Instant, maxPerDay int, command []string) *Host {
-	h := &Host{file: file, now: now}
+	h := &Host{file: file, now: now, inMemory: inMemory}
 	h.Set(maxPerDay, command)
 	return h
 }
@@ -97,6 +102,10 @@ func (h *Host) Reboot(ctx context.Context, pod string) error {
 func (h *Host) record(pod string, maxPerDay int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	dir := filepath.Dir(h.file)
+	if volatile, err := h.inMemory(dir); err != nil || volatile {
+		return cmp.Or(err, fmt.Errorf("%s is in memory: the next boot would not know of this reboot", dir))
+	}
 	r, err := Load(h.file)
 	if err != nil {
 		return err
@@ -109,6 +118,16 @@ func (h *Host) record(pod string, maxPerDay int) error {
 		return fmt.Errorf("save record of reboots: %w", err)
 	}
 	return nil
+}
+
+// inMemory reports whether the files of a directory are lost at a reboot.
+func inMemory(dir string) (bool, error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return false, fmt.Errorf("save record of reboots: statfs %s: %w", dir, err)
+	}
+	kind := int64(stat.Type) //nolint:unconvert // 32 bits wide elsewhere
+	return kind == unix.TMPFS_MAGIC || kind == unix.RAMFS_MAGIC, nil
 }
 
 // run runs the command that requests a reboot.

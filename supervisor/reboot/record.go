@@ -3,6 +3,7 @@ package reboot
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/internal/format"
@@ -23,7 +24,8 @@ type Record struct {
 	Reboots []Reboot          `json:"reboots,omitempty"`
 }
 
-// Reboot is one request to reboot the host. There is at most one for each boot: a request that is repeated has not led to a reboot.
+// Reboot is the newest request of a boot to reboot the host. There is at most one for each boot: a request that is repeated has not led to a
+// reboot.
 type Reboot struct {
 	Boot string        `json:"boot" format:"key"` // that was ended
 	Pod  string        `json:"pod"`
@@ -46,22 +48,18 @@ func (r Record) At(now lifecycle.Instant) Record {
 	return next
 }
 
-// Request adds a reboot for a pod to the record, unless the current boot has one already. The error says why the host may not be
-// rebooted.
+// Request adds a reboot for a pod to the record. It replaces an earlier request of the current boot, which has not led to a reboot. The error
+// says why the host may not be rebooted.
 func (r Record) Request(pod string, maxPerDay int, now lifecycle.Instant) (Record, error) {
 	if maxPerDay <= 0 {
 		return r, fmt.Errorf("reboots are disabled: reboot.maxPerDay is 0")
 	}
 	r = r.At(now)
-	for _, b := range r.Reboots {
-		if b.Boot == now.Boot {
-			return r, nil
-		}
-	}
-	if n := len(r.Reboots); n >= maxPerDay {
+	others := slices.DeleteFunc(slices.Clone(r.Reboots), func(b Reboot) bool { return b.Boot == now.Boot })
+	if n := len(others); n >= maxPerDay {
 		return r, fmt.Errorf("%d of at most %d reboots in 24h of uptime", n, maxPerDay)
 	}
-	r.Reboots = append(r.Reboots, Reboot{Boot: now.Boot, Pod: pod, Wall: now.Wall})
+	r.Reboots = append(others, Reboot{Boot: now.Boot, Pod: pod, Wall: now.Wall})
 	return r, nil
 }
 

@@ -10,21 +10,29 @@ import (
 // writeTimeout is the time after which a write is reported as hanging.
 const writeTimeout = 2 * time.Second
 
+// gatherTime is how long a state that nothing waits for is pending, so that changes that follow each other are one write. After a power
+// failure in that time the pod has its state from before, as if the power had failed earlier. A daemon that is killed finds the rest out from
+// the engine.
+const gatherTime = 100 * time.Millisecond
+
 // ErrTimeout reports that a write takes longer than expected. It continues.
 var ErrTimeout = fmt.Errorf("no answer from the disk within %v", writeTimeout)
 
 // Write is a state on its way to the disk.
 type Write struct {
-	pod  Pod
-	done chan struct{} // closed when this state or a newer one was written, or writing failed
+	pod    Pod
+	done   chan struct{} // closed when this state or a newer one was written, or writing failed
+	hurry  sync.Once
+	urgent chan struct{} // closed when something waits
 }
 
-// Wait returns when the write has finished, successfully or not, and after the timeout or the end of ctx at the latest. It returns at
+// Wait starts the write, if it is only scheduled. It returns when the write has finished, successfully or not, and after the timeout or the end of ctx at the latest. It returns at
 // once for nil: there is nothing to wait for.
 func (w *Write) Wait(ctx context.Context, timeout time.Duration) {
 	if w == nil {
 		return
 	}
+	w.hurry.Do(func() { close(w.urgent) })
 	select {
 	case <-w.done:
 	case <-time.After(timeout):
@@ -41,12 +49,13 @@ type Writer struct {
 	uid         string
 
 	mu            sync.Mutex
-	report        func(error)    // of Run; nil: Run does not run
-	saving        sync.WaitGroup // the goroutines below
-	pending       *Write         // not started yet
-	checkpoint    *Checkpoint    // not started yet; nil: nothing new
-	savingStates  bool           // a goroutine saves states
-	checkpointing bool           // a goroutine saves checkpoints
+	report        func(error)     // of Run; nil: Run does not run
+	ended         <-chan struct{} // of Run
+	saving        sync.WaitGroup  // the goroutines below
+	pending       *Write          // not started yet
+	checkpoint    *Checkpoint     // not started yet; nil: nothing new
+	savingStates  bool            // a goroutine saves states
+	checkpointing bool            // a goroutine saves checkpoints
 }
 
 // NewWriter returns a writer for the pod with the UID. Checkpoints may be nil.
@@ -63,16 +72,31 @@ func (w *Writer) Checkpoint(c Checkpoint) {
 	w.wake()
 }
 
-// Put schedules a state. It replaces a state that is still pending.
+// Put schedules a state. It replaces a state that is still pending. It is written when something waits for it, and soon in any case.
 func (w *Writer) Put(p Pod) *Write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending == nil {
-		w.pending = &Write{done: make(chan struct{})}
+		w.pending = &Write{done: make(chan struct{}), urgent: make(chan struct{})}
 	}
 	w.pending.pod = p
 	w.wake()
 	return w.pending
+}
+
+// Drop drops a state that is still pending and that nothing waits for, because the pod is removed.
+func (w *Writer) Drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pending == nil {
+		return
+	}
+	select {
+	case <-w.pending.urgent:
+	default:
+		close(w.pending.done)
+		w.pending = nil
+	}
 }
 
 // wake starts the goroutines that are needed and do not run. The caller holds the lock.
@@ -80,11 +104,11 @@ func (w *Writer) wake() {
 	if w.report == nil {
 		return
 	}
-	report := w.report
+	report, ended := w.report, w.ended
 	if w.pending != nil && !w.savingStates {
 		w.savingStates = true
 		w.saving.Go(func() {
-			for pending := w.nextState(); pending != nil; pending = w.nextState() {
+			for pending := w.nextState(ended); pending != nil; pending = w.nextState(ended) {
 				w.save(pending, report)
 			}
 		})
@@ -99,10 +123,23 @@ func (w *Writer) wake() {
 	}
 }
 
-// nextState takes the state to save next. If there is none, it returns nil, and the goroutine that saves states must end.
-func (w *Writer) nextState() *Write {
+// nextState takes the state to save next, when it is urgent or has gathered changes, and at once when ended is closed. If there is none, it
+// returns nil, and the goroutine that saves states must end.
+func (w *Writer) nextState(ended <-chan struct{}) *Write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if next := w.pending; next != nil {
+		w.mu.Unlock()
+		gathered := time.NewTimer(gatherTime)
+		select {
+		case <-next.urgent:
+		case <-gathered.C:
+		case <-next.done: // dropped
+		case <-ended:
+		}
+		gathered.Stop()
+		w.mu.Lock()
+	}
 	pending := w.pending
 	w.pending, w.savingStates = nil, pending != nil
 	return pending
@@ -121,7 +158,7 @@ func (w *Writer) nextCheckpoint() *Checkpoint {
 // write that hangs it calls report with [ErrTimeout].
 func (w *Writer) Run(ctx context.Context, report func(error)) {
 	w.mu.Lock()
-	w.report = report
+	w.report, w.ended = report, ctx.Done()
 	w.wake()
 	w.mu.Unlock()
 	<-ctx.Done()

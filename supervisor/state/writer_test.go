@@ -67,6 +67,7 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		var reports []error
 		running.Go(func() { w.Run(ctx, func(err error) { reports = append(reports, err) }) })
 		w.Put(Pod{Owner: Owner{By: "first"}})
+		time.Sleep(gatherTime)
 		synctest.Wait() // the first write hangs
 		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}), w.Put(Pod{Owner: Owner{By: "third"}})
 		begun := time.Now()
@@ -82,6 +83,71 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		if len(store.saved) != 2 || store.saved[1].Owner.By != "third" || len(reports) != 3 || !errors.Is(reports[0], ErrTimeout) ||
 			errors.Is(reports[1], ErrTimeout) || reports[2] == nil {
 			t.Errorf("saved %+v, reports %v; want the first and the third state, ErrTimeout and then an error for each", store.saved, reports)
+		}
+	})
+}
+
+// TestGather expects that states that nothing waits for are one write, and that a state is written at once when something waits for it, when
+// the writer ends, and never if it is dropped.
+func TestGather(t *testing.T) {
+	tests := []struct {
+		name string
+		then func(w *Writer, stop func())
+		want string // the owners of the saved states
+	}{
+		{"soon", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}); time.Sleep(gatherTime) }, "b"},
+		{"not yet", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}); time.Sleep(gatherTime - 1) }, ""},
+		{"waits", func(w *Writer, _ func()) {
+			w.Put(Pod{Owner: Owner{By: "b"}}).Wait(context.Background(), time.Minute)
+			w.Put(Pod{Owner: Owner{By: "c"}}).Wait(context.Background(), time.Minute)
+			w.Put(Pod{Owner: Owner{By: "d"}})
+		}, "bc"},
+		{"ends", func(_ *Writer, stop func()) { stop() }, "a"},
+		{"dropped", func(w *Writer, _ func()) { w.Drop(); w.Drop(); time.Sleep(time.Hour) }, ""},
+		{"another after one that was dropped", func(w *Writer, _ func()) {
+			w.Drop()
+			w.Put(Pod{Owner: Owner{By: "b"}})
+			time.Sleep(gatherTime)
+		}, "b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &slowStore{release: make(chan struct{})}
+				close(store.release)
+				w := NewWriter(store, nil, "uid")
+				ctx, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { w.Run(ctx, func(error) {}) })
+				w.Put(Pod{Owner: Owner{By: "a"}})
+				synctest.Wait()
+				began := time.Now()
+				tt.then(w, stop)
+				synctest.Wait()
+				var got string
+				for _, p := range store.saved {
+					got += p.Owner.By
+				}
+				if got != tt.want || time.Since(began) > time.Hour {
+					t.Errorf("saved %q after %v, want %q", got, time.Since(began), tt.want)
+				}
+				stop()
+				running.Wait()
+			})
+		})
+	}
+}
+
+// TestDroppedWrite expects that what begins to wait for a write while it is dropped does not wait.
+func TestDroppedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWriter(&slowStore{}, nil, "uid")
+		dropped := w.Put(Pod{})
+		w.Drop()
+		began := time.Now()
+		dropped.Wait(t.Context(), time.Minute)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("waited %v", waited)
 		}
 	})
 }

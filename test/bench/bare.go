@@ -16,8 +16,39 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 )
 
-// bare is runc with a container like ours, without anything else.
-type bare struct{ root, bundle string }
+// bare is an OCI runtime with a container like ours, without anything else.
+type bare struct{ program, root, bundle string }
+
+// with returns the same with another OCI runtime, or nil if it is not installed or cannot run the container on this host.
+func (b *bare) with(ctx context.Context, program string) (*bare, error) {
+	if _, err := exec.LookPath(program); err != nil {
+		return nil, nil
+	}
+	other := &bare{program: program, root: b.root + "-" + program, bundle: b.bundle + "-" + program}
+	if err := os.Mkdir(other.bundle, 0o700); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(b.bundle, "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	var config map[string]json.RawMessage
+	if err := json.Unmarshal(text, &config); err != nil {
+		return nil, err
+	}
+	config["ociVersion"] = json.RawMessage(`"1.0.2"`) // crun 1.8 refuses later versions
+	if text, err = json.Marshal(config); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(other.bundle, "config.json"), text, 0o600); err != nil {
+		return nil, err
+	}
+	if err := other.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: not measured:", err)
+		return nil, nil
+	}
+	return other, nil
+}
 
 // newBare uses the OCI specification and the root file system of the container sleeper.
 func (o *own) newBare(ctx context.Context) (*bare, error) {
@@ -41,7 +72,7 @@ func (o *own) newBare(ctx context.Context) (*bare, error) {
 	config.Process["args"] = []string{"true"}
 	config.Root["path"] = filepath.Join(bundles[0], "rootfs")
 	config.Linux["cgroupsPath"] = path.Join(o.opts.CgroupRoot, uid, "bare")
-	b := &bare{root: filepath.Join(o.opts.RunDir, "bare"), bundle: filepath.Join(o.opts.StateDir, "bare")}
+	b := &bare{program: "runc", root: filepath.Join(o.opts.RunDir, "bare"), bundle: filepath.Join(o.opts.StateDir, "bare")}
 	if err := os.Mkdir(b.bundle, 0o700); err != nil {
 		return nil, err
 	}
@@ -63,14 +94,14 @@ type rest struct {
 
 // run is one container lifetime.
 func (b *bare) run(ctx context.Context) error {
-	return quiet(exec.CommandContext(ctx, "runc", "--root", b.root, "run", "--bundle", b.bundle, "bare"))
+	return quiet(exec.CommandContext(ctx, b.program, "--root", b.root, "run", "--bundle", b.bundle, "bare"))
 }
 
-// steps is one container lifetime in the steps that a container manager needs: it runs runc three times.
+// steps is one container lifetime in the steps that a container manager needs: it runs the OCI runtime three times.
 func (b *bare) steps(ctx context.Context) error {
 	pidFile := filepath.Join(b.bundle, "pid")
 	// The container inherits the descriptors of create. A pipe of ours would stay open while it runs.
-	create := exec.CommandContext(ctx, "runc", "--root", b.root, "create", "--bundle", b.bundle, "--pid-file", pidFile, "bare")
+	create := exec.CommandContext(ctx, b.program, "--root", b.root, "create", "--bundle", b.bundle, "--pid-file", pidFile, "bare")
 	if err := create.Run(); err != nil {
 		return fmt.Errorf("%v: %w", create.Args, err)
 	}
@@ -87,13 +118,13 @@ func (b *bare) steps(ctx context.Context) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := quiet(exec.CommandContext(ctx, "runc", "--root", b.root, "start", "bare")); err != nil {
+	if err := quiet(exec.CommandContext(ctx, b.program, "--root", b.root, "start", "bare")); err != nil {
 		return err
 	}
 	if err := awaitEnd(fd); err != nil {
 		return err
 	}
-	return quiet(exec.CommandContext(ctx, "runc", "--root", b.root, "delete", "bare"))
+	return quiet(exec.CommandContext(ctx, b.program, "--root", b.root, "delete", "bare"))
 }
 
 // awaitEnd waits until the process of a pidfd has exited.

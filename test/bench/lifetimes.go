@@ -12,8 +12,14 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// lifetimes measures the lifetime of a container that does nothing: runc in one command and in three, our runtime as in a restart, Debian's
-// ctr, and a whole pod from the command line. They alternate, so that all see the same load.
+// life is one way to run a container that does nothing.
+type life struct {
+	series *series
+	live   func(context.Context) error
+}
+
+// lifetimes measures the lifetime of a container that does nothing: runc and crun in one command and in three, our runtime as in a
+// restart, Debian's ctr, Podman, and a whole pod from the command line. They alternate, so that all see the same load.
 func (b *bench) lifetimes(ctx context.Context, r *report) error {
 	return b.within(ctx, func(commands *rig.Rig) error {
 		own, err := b.newOwn(ctx, commands)
@@ -24,32 +30,44 @@ func (b *bench) lifetimes(ctx context.Context, r *report) error {
 		if err != nil {
 			return errors.Join(err, own.close(ctx))
 		}
+		crun, err := bare.with(ctx, "crun")
+		if err != nil {
+			return errors.Join(err, own.close(ctx))
+		}
+		beside, err := newPodman(ctx, commands.Dir, b.archive)
+		if err != nil {
+			return errors.Join(err, own.close(ctx))
+		}
 		debian, err := startDebian(ctx, commands.Dir, b.archive)
 		if err != nil {
 			return errors.Join(err, own.close(ctx))
 		}
 		file, err := commands.WritePod("true", b.podFile("true", "Never", "true", nil))
 		for i := range b.times(25) + 1 {
-			for _, life := range []struct {
-				series *series
-				live   func() error
-			}{
-				{&r.bare, func() error { return bare.run(ctx) }},
-				{&r.steps, func() error { return bare.steps(ctx) }},
-				{&r.own, func() error { return own.run(ctx) }},
-				{&r.ctr, func() error { return debian.run(ctx, i) }},
-				{&r.pod, func() error { _, err := commands.Podstead(ctx, "run", file); return err }},
-			} {
+			lives := []life{
+				{&r.bare, bare.run},
+				{&r.steps, bare.steps},
+				{&r.own, own.run},
+				{&r.ctr, func(ctx context.Context) error { return debian.run(ctx, i) }},
+				{&r.pod, func(ctx context.Context) error { _, err := commands.Podstead(ctx, "run", file); return err }},
+			}
+			if crun != nil {
+				lives = append(lives, life{&r.crun, crun.run}, life{&r.crunSteps, crun.steps})
+			}
+			if beside != nil {
+				lives = append(lives, life{&r.podman, beside.run})
+			}
+			for _, life := range lives {
 				began := time.Now()
 				if err == nil {
-					err = life.live()
+					err = life.live(ctx)
 				}
 				if i > 0 { // the first one warms up caches
 					life.series.since(began)
 				}
 			}
 		}
-		return errors.Join(err, own.close(ctx), debian.stop())
+		return errors.Join(err, own.close(ctx), debian.stop(), beside.close(ctx))
 	})
 }
 

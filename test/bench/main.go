@@ -1,5 +1,6 @@
-// Command bench measures Podstead, bare runc and Debian's containerd on this host, and writes the results as a page of the
-// documentation. It needs root, the programs of make build, and ctr and containerd in PATH.
+// Command bench measures Podstead, bare runc, and Debian's containerd on this host, also crun and Podman if they are installed, and writes
+// the results as a page of the documentation. It needs root, the programs of make build, and ctr and containerd in PATH. With -base it
+// compares two builds of Podstead.
 //
 // Everything that it starts has directories of its own and is removed afterwards.
 package main
@@ -34,11 +35,20 @@ func main() {
 	out := flag.String("o", "", "file to write; standard output if empty")
 	scale := flag.Float64("scale", 1, "multiple of the usual number of samples")
 	only := flag.String("only", "", "take only measurements whose name contains this, and write them to standard output")
+	base := flag.String("base", "", "directory with other programs to compare with, in turns")
+	rounds := flag.Int("rounds", 5, "number of rounds of a comparison")
+	tolerance := flag.Float64("tolerance", 0.1, "fraction by which a value of a comparison may be worse")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	os.Exit(ownnet.Main(func() int { // the host's network is not affected
-		if err := run(ctx, *out, *only, *scale); err != nil {
+		b, err := newBench(*scale, *only)
+		if err == nil && *base != "" {
+			err = b.compare(ctx, *base, *rounds, *tolerance)
+		} else if err == nil {
+			err = b.run(ctx, *out)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			return 1
 		}
@@ -46,20 +56,21 @@ func main() {
 	}))
 }
 
-func run(ctx context.Context, out, only string, scale float64) error {
+func newBench(scale float64, only string) (*bench, error) {
 	repository, err := rig.Repository()
-	if err != nil {
-		return err
-	}
-	b := &bench{
+	return &bench{
 		archive: filepath.Join(repository, "examples", "images", "busybox.tar"), scale: scale, only: only,
 		say: func(what string) { fmt.Fprintln(os.Stderr, "bench: "+what) },
-	}
+	}, err
+}
+
+// run measures and writes the page.
+func (b *bench) run(ctx context.Context, out string) error {
 	page, err := b.measure(ctx)
 	if err != nil {
 		return err
 	}
-	if out == "" || only != "" {
+	if out == "" || b.only != "" {
 		_, err = os.Stdout.WriteString(page)
 		return err
 	}
@@ -86,6 +97,7 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 	}{
 		{"machine and programs", b.machine},
 		{"file to first output", b.starts},
+		{"beside Podman", b.besidePodman},
 		{"network and volume", b.extras},
 		{"container lifetime", b.lifetimes},
 		{"restart and stop", b.restartAndStop},

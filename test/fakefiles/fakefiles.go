@@ -131,6 +131,10 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	s.texts[name], s.owned[name] = string(text), true
 	s.begin(pod, plan.Changes, o.By)
 	s.notify()
+	if pod.Systemd != nil {
+		s.refused = append(s.refused, podfiles.File{Path: plan.File, Pod: name, Refused: errors.New("started by podstead@" + name + ".service")})
+		return plan, nil
+	}
 	create := func() error {
 		_, err := s.Pods.Add(pod, state.Owner{By: "pods directory", File: s.path(name)})
 		return err

@@ -189,6 +189,23 @@ func TestDebug(t *testing.T) {
 	f.end(r)
 }
 
+// TestDebugData: 100 MB reach a debug container and come back complete.
+func TestDebugData(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 1\n"+container("c", "echo up; exec sleep 100000")))
+	r.line("c", 1)
+	f.awaitReady("web", "c")
+	data := bytes.Repeat([]byte("0123456789abcde\x00"), 100<<20/16)
+	cmd := f.Command(f.Ctx(), "debug", "web", "-q", "-i", "--image", busybox, "--", "cat")
+	var out, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(data), &out, &stderr
+	_ = cmd.Run() // the exit code is checked
+	if code := cmd.ProcessState.ExitCode(); code != 0 || sha256.Sum256(out.Bytes()) != sha256.Sum256(data) {
+		t.Errorf("exit code %d, %d bytes of %d; stderr: %s", code, out.Len(), len(data), &stderr)
+	}
+	f.end(r)
+}
+
 // TestDebugArchive: on a host without a registry, an archive provides the image of a debug container. It sees the process and the files of a
 // container that has another user and whose image has no shell.
 func TestDebugArchive(t *testing.T) {

@@ -146,3 +146,32 @@ func TestExecDetach(t *testing.T) {
 	f.awaitSleeping("7202", 0)
 	f.end(r)
 }
+
+// TestExecTerminalEnds: in a terminal too, a client or a daemon that is killed ends the command with all its processes.
+func TestExecTerminalEnds(t *testing.T) {
+	f := newFixture(t)
+	r := f.execPod()
+	run := func(seconds string) *terminal {
+		t.Helper()
+		x := f.terminal("exec", "-it", "web", "--", "sh", "-c", "echo rea''dy; setsid sleep "+seconds+" & sleep "+seconds)
+		x.shows("ready")
+		f.awaitSleeping(seconds, 2)
+		return x
+	}
+	x := run("7203")
+	f.Check(x.cmd.Process.Kill())
+	if code := x.exitCode(); code != -1 {
+		t.Errorf("exit code %d of a client that was killed", code)
+	}
+	f.awaitSleeping("7203", 0)
+	x = run("7204")
+	f.MustKillDaemon()
+	f.MustRun("get") // starts the daemon, which ends the command
+	x.shows("connection lost")
+	if code := x.exitCode(); code != 4 {
+		t.Errorf("exit code %d after the daemon was killed, want 4", code)
+	}
+	f.awaitSleeping("7204", 0)
+	f.awaitReady("web", "c other")
+	f.end(r)
+}

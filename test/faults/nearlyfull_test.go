@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,16 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 // nearlyFull is a host with a small disk and two pods that run: keeper, whose image was imported by hand, and rolling, which keeps a generation
-// for a rollback. The image actor was imported by hand, and nothing uses the image intruder.
+// for a rollback. The image actor was imported by hand, kept is in an archive of the image directory, and nothing uses the image intruder.
 type nearlyFull struct{ *fixture }
 
 const (
 	testserver = "localhost/podstead/testserver:1"
 	intruder   = "localhost/podstead/intruder:1"
 	actor      = "localhost/podstead/actor:1"
+	kept       = "localhost/kept:1"
 )
 
 func newNearlyFull(t *testing.T, inodes int) nearlyFull {
@@ -40,6 +43,7 @@ func newNearlyFull(t *testing.T, inodes int) nearlyFull {
 	}
 	f.unused("intruder")
 	f.MustRun("image", "import", f.Archive("actor"))
+	f.inDirectory()
 	f.MustRun("stop", "keeper")
 	f.MustRun("start", "keeper", "--wait")
 	return f
@@ -68,15 +72,30 @@ func (f nearlyFull) unused(name string) {
 	})
 }
 
+// inDirectory puts an archive with the image kept into the image directory, and waits until it is imported.
+func (f nearlyFull) inDirectory() {
+	f.Helper()
+	var archive bytes.Buffer
+	f.Check(ocitar.WriteOCI(&archive, ocitar.Image{Name: kept, Layers: []ocitar.Layer{{{Path: "kept", Mode: 0o644}}}}))
+	dir := filepath.Join(f.StateDir(), "images")
+	f.Check(errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, ".kept.tar"), archive.Bytes(), 0o600), os.Rename(filepath.Join(dir, ".kept.tar"), filepath.Join(dir, "kept.tar"))))
+	f.Await(func() error {
+		if reason := f.images()[kept]; !strings.HasPrefix(reason, "archive ") {
+			return fmt.Errorf("the image is kept for %q", reason)
+		}
+		return nil
+	})
+}
+
 // images returns what keeps each image.
 func (f nearlyFull) images() map[string]string {
 	f.Helper()
-	kept := map[string]string{}
+	list := map[string]string{}
 	for line := range strings.Lines(f.MustRun("image", "ls", "--no-headers")) {
 		columns := strings.Fields(line)
-		kept[columns[0]] = strings.TrimSpace(strings.ReplaceAll(strings.Join(columns[5:], " "), "<none>", ""))
+		list[columns[0]] = strings.TrimSpace(strings.ReplaceAll(strings.Join(columns[5:], " "), "<none>", ""))
 	}
-	return kept
+	return list
 }
 
 // event waits for an event of the host, and returns its line.
@@ -103,7 +122,7 @@ func (f nearlyFull) count(kind api.EventKind) int {
 func (f nearlyFull) unharmed() {
 	f.Helper()
 	images := f.images()
-	for _, name := range []string{busybox, testserver, actor} {
+	for _, name := range []string{busybox, testserver, actor, kept} {
 		if _, ok := images[name]; !ok {
 			f.Errorf("image %s was removed, left: %v", name, images)
 		}
@@ -206,8 +225,8 @@ func TestInodesNearlyFull(t *testing.T) {
 	f.unharmed()
 	f.Check(os.RemoveAll(dir))
 	f.event(api.EventDiskSpaceAvailable, "of the inodes")
-	if kept := slices.Sorted(maps.Keys(f.images())); len(kept) != 3 {
-		t.Errorf("images %v, want 3", kept)
+	if left := slices.Sorted(maps.Keys(f.images())); len(left) != 4 {
+		t.Errorf("images %v, want 4", left)
 	}
 	f.end()
 }

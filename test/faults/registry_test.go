@@ -28,7 +28,12 @@ type layoutRegistry struct {
 	blobs  map[string][]byte // by digest
 	other  string            // digest of the manifest of the other image
 	tagged atomic.Pointer[string]
+	fault  atomic.Pointer[fault]
+	count  atomic.Int32 // requests
 }
+
+// fault responds to a request for some data, or reports false.
+type fault func(w http.ResponseWriter, req *http.Request, data []byte) bool
 
 func newLayoutRegistry(t *testing.T, archive string) *layoutRegistry {
 	t.Helper()
@@ -106,6 +111,7 @@ func (r *layoutRegistry) close() {
 }
 
 func (r *layoutRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.count.Add(1)
 	digest := path.Base(req.URL.Path)
 	if digest == "1" {
 		digest = *r.tagged.Load()
@@ -113,6 +119,9 @@ func (r *layoutRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	data, ok := r.blobs[digest]
 	if !ok {
 		http.NotFound(w, req)
+		return
+	}
+	if wrong := r.fault.Load(); wrong != nil && (*wrong)(w, req, data) {
 		return
 	}
 	if strings.Contains(req.URL.Path, "/manifests/") {

@@ -109,7 +109,7 @@ func (j *journal) fields() {
 	for i, e := range entries {
 		for _, want := range []string{
 			`"SYSLOG_IDENTIFIER":"lines-c"`, `"CONTAINER_TAG":"lines-c"`, `"IMAGE_NAME":"localhost/podstead/busybox:1"`, `"POD":"lines"`, `"CONTAINER":"c"`, `"CONTAINER_ID":"`,
-			`"CONTAINER_ID_FULL":"`, `"PODSTEAD_RESTARTS":"0"`,
+			`"CONTAINER_ID_FULL":"`, `"PODSTEAD_RESTARTS":"0"`, `"OBJECT_SYSTEMD_UNIT":"podstead@lines.service"`,
 		} {
 			compact := strings.ReplaceAll(e, `" : "`, `":"`)
 			if !strings.Contains(compact, want) {

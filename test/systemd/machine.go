@@ -138,6 +138,11 @@ func (m *Machine) Root() string { return fmt.Sprintf("/proc/%d/root", m.process.
 // Reboot runs systemctl reboot, and boots again when the machine has shut down.
 func (m *Machine) Reboot(ctx context.Context) error {
 	_, _ = m.Run(ctx, "systemctl --no-block reboot") // the script can be killed before it reports
+	return m.Rebooted(ctx)
+}
+
+// Rebooted boots again when the machine has shut down.
+func (m *Machine) Rebooted(ctx context.Context) error {
 	select {
 	case how := <-m.ended:
 		m.ended <- how

@@ -24,6 +24,7 @@ import (
 	"github.com/podstead/podstead/test/internal/installed"
 	"github.com/podstead/podstead/test/internal/rig"
 	"github.com/podstead/podstead/test/ocitar"
+	"github.com/podstead/podstead/test/systemd"
 )
 
 // registryAddress is that of the registry of a machine.
@@ -43,16 +44,8 @@ WantedBy=multi-user.target
 func TestPowerCutsDuringPull(t *testing.T) {
 	m := machine(t)
 	h := install(t, m)
-	write := func(name string, data []byte, mode fs.FileMode) {
-		t.Helper()
-		file := filepath.Join(m.Root(), name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, data, mode)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("/var/lib/registry/docker-registry", registryProgram(t), 0o755)
-	write("/var/lib/registry/config.yml", fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\nhttp: {addr: %q}\n", registryAddress), 0o644)
-	write("/etc/systemd/system/registry.service", []byte(registryUnit), 0o644)
+	write := writer(t, m)
+	installRegistry(t, write)
 	write("/etc/podstead/podstead.toml", []byte("[images]\nmaxBandwidth = \"16Mi\"\n"), 0o644) // a pull of an image takes a second
 
 	r := rig.Seeded(t)
@@ -66,6 +59,25 @@ func TestPowerCutsDuringPull(t *testing.T) {
 	}
 	h.Sh("sync; systemctl daemon-reload; systemctl enable --now registry 2>&1; systemctl restart podstead; sync")
 	h.Pull(r, rig.Times(t), images[0], images[1])
+}
+
+// writer returns a function that writes a file of a machine, without a sync.
+func writer(t *testing.T, m *systemd.Machine) func(name string, data []byte, mode fs.FileMode) {
+	return func(name string, data []byte, mode fs.FileMode) {
+		t.Helper()
+		file := filepath.Join(m.Root(), name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, data, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// installRegistry writes docker-registry and its unit.
+func installRegistry(t *testing.T, write func(name string, data []byte, mode fs.FileMode)) {
+	t.Helper()
+	write("/var/lib/registry/docker-registry", registryProgram(t), 0o755)
+	write("/var/lib/registry/config.yml", fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\nhttp: {addr: %q}\n", registryAddress), 0o644)
+	write("/etc/systemd/system/registry.service", []byte(registryUnit), 0o644)
 }
 
 // registryProgram returns Debian's docker-registry.

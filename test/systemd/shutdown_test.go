@@ -7,17 +7,22 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/test/internal/installed"
 )
 
-// TestSystemService: sockets start the daemon for the first client, a reboot ends pods in order, with their hooks, and the documentation has
+// TestSystemService: sockets start the daemon for the first client, a reboot stops pods in order, with their hooks, and the documentation has
 // the figures of systemd-analyze.
 func TestSystemService(t *testing.T) {
 	h := host(t)
+	if out := h.Sh("systemd-analyze verify podstead.service podstead.socket podstead-ro.socket podstead.slice podstead@web.service 2>&1"); out != "" {
+		t.Errorf("systemd-analyze verify:\n%s", out)
+	}
 	checkSecurity(h)
 	h.Sockets()
-	h.Shutdown()
+	h.Shutdown("systemd", 20*time.Second)
+	h.Shutdown("cgroupfs", 20*time.Second)
 }
 
 // checkSecurity compares docs/design/system-service.md with the exposure of the service.

@@ -53,6 +53,8 @@ func TestUnits(t *testing.T) {
 	u.has("systemd-analyze verify podstead@web.service 2>&1; echo verified", "verified")
 	u.has("systemctl start podstead@web; podstead get web --no-headers; systemctl is-active podstead@web", "1/1", "Running", "\nactive")
 	u.has("systemctl status podstead@web", `Status: "1/1 Running"`)
+	u.has("journalctl --sync; systemctl status -n 30 podstead@web", "web-app[", "]: serving", "web/app: Container started")
+	u.has("journalctl -u podstead@web -o cat; podstead logs web", "serving", "serving")
 	u.daemons()
 	u.reload()
 	u.failures()
@@ -95,6 +97,11 @@ func (u *units) failures() {
 	u.has("systemctl start podstead@bad && echo started; systemctl is-active podstead@bad || systemctl status -n 30 podstead@bad || true",
 		"failed", "cannot open database", "code 7")
 	u.has("systemctl start podstead@none && echo started; systemctl status podstead@none || true", "/etc/podstead/units.d/none.toml does not exist")
+	u.write("units.d", "never", unitPod("never", "", serves, "readinessProbe = { exec = { command = [\"false\"] }, periodSeconds = 1 }"))
+	u.Sh("mkdir /run/systemd/system/podstead@never.service.d; printf '[Service]\\nTimeoutStartSec=20\\n' >/run/systemd/system/podstead@never.service.d/time.conf; systemctl daemon-reload")
+	u.has("systemctl start podstead@never && echo started; systemctl is-active podstead@never || systemctl status -n 50 podstead@never || true",
+		"failed", "not ready in time: 0/1 Running", "readiness probe")
+	u.Sh("if podstead get never; then exit 1; fi")
 	u.write("units.d", "later", unitPod("later", "restartPolicy = \"Never\"", "until [ -e /end ]; do sleep 0.1; done; exit 3", ""))
 	u.Sh("systemctl start podstead@later; podstead exec later -- touch /end")
 	u.Eventually("the unit failed", `[ "$(systemctl is-active podstead@later)" = failed ]`)

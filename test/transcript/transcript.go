@@ -107,6 +107,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "ADDRESS"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`\b(sha256:)?[0-9a-f]{64}\b`), "DIGEST"},
+	{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "ID"},
 	{regexp.MustCompile(`\bpid \d+`), "pid N"},
 	{regexp.MustCompile(`(^|\s)(\d+(\.\d+)?(ms|µs|[smhd]))+(\s|$)`), " AGE "},
 	{regexp.MustCompile(`\((\d+[smhd])+ ago\)`), "(AGE ago)"},

@@ -70,6 +70,8 @@ func TestCompare(t *testing.T) {
 		{"14:35:06 web Pod accepted", "09:00:00 web Pod accepted\n", false, true},
 		{"2026-11-23T14:33:23.884062840Z GET /", "2027-01-02T15:04:05Z GET /\n", false, true},
 		{"requested by podstead stop, pid 26977, uid 0", "requested by podstead stop, pid 1, uid 0\n", false, true},
+		{"busybox:1   d0ab5906cf3e   linux/amd64", "busybox:1 012345678901 linux/amd64\n", false, true},
+		{"busybox:1   d0ab5906cf3e   linux/amd64", "busybox:1 none linux/amd64\n", false, false},
 		{"rolled back: ...", "rolled back: not ready\n", false, true},
 		{"rolled back: ...", "rolled out: ready\n", false, false},
 		{"exit code 3 after", "exit code 4 after\n", false, false},

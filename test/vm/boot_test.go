@@ -29,6 +29,11 @@ func TestBoot(t *testing.T) {
 	h.Rollback(installed.BrokenStart, within, installed.Cuts{Rollback: true})
 }
 
+// TestShutdown: a shutdown of the host stops pods in order, with their hooks and in time.
+func TestShutdown(t *testing.T) {
+	newInstalled(t).Shutdown("systemd", 45*time.Second)
+}
+
 // newInstalled returns a virtual machine with an installed Podstead.
 func newInstalled(t *testing.T) *installed.Host {
 	t.Helper()
@@ -49,6 +54,24 @@ type host struct {
 // newHost boots a virtual machine whose payload is what make install installs.
 func newHost(t *testing.T) *host {
 	t.Helper()
+	tree := t.TempDir()
+	for _, args := range [][]string{
+		{"make", "--no-print-directory", "-C", "../..", "install", "DESTDIR=" + filepath.Join(tree, "root")},
+		{"cp", filepath.Join(parts.tree, "busybox.tar"), tree},
+	} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	if err := writeDrivers(tree); err != nil {
+		t.Fatal(err)
+	}
+	return newDisk(t, tree)
+}
+
+// newDisk boots a virtual machine with a disk of its own. Its payload is a directory.
+func newDisk(t *testing.T, tree string) *host {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "vm") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
@@ -59,16 +82,7 @@ func newHost(t *testing.T) *host {
 			t.Error(err)
 		}
 	})
-	tree := filepath.Join(dir, "tree")
-	for _, args := range [][]string{
-		{"make", "--no-print-directory", "-C", "../..", "install", "DESTDIR=" + filepath.Join(tree, "root")},
-		{"cp", filepath.Join(parts.tree, "busybox.tar"), tree},
-	} {
-		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-	}
-	if err := errors.Join(writeDrivers(tree), vm.WritePayload(h.payload, tree), parts.image.CopyDisk(t.Context(), h.disk), h.boot(t.Context())); err != nil {
+	if err := errors.Join(vm.WritePayload(h.payload, tree), parts.image.CopyDisk(t.Context(), h.disk), h.boot(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return h

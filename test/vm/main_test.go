@@ -53,7 +53,7 @@ func runTests(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	start := time.Now()
 	repository, err := rig.Repository()
@@ -94,12 +94,38 @@ func buildPayload(ctx context.Context, repository, tree, agent, disk string) err
 			return fmt.Errorf("go %v: %w\n%s", args, err, out)
 		}
 	}
-	for _, version := range []string{"v0.1.0", "v0.2.0"} {
-		cmd := exec.CommandContext(ctx, filepath.Join(repository, "packaging", "build"), "package", filepath.Join(tree, "packages"), "amd64")
-		cmd.Env = append(os.Environ(), "VERSION="+version, "PACKAGERS=deb")
+	if out, err := exec.CommandContext(ctx, "cp", filepath.Join(repository, "examples", "web.toml"), tree).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy example: %w\n%s", err, out)
+	}
+	if err := buildPackages(ctx, repository, filepath.Join(tree, "packages")); err != nil {
+		return err
+	}
+	return vm.WritePayload(disk, tree)
+}
+
+// Versions of the packages that are tested: of the previous version from git, and of the current one.
+const oldVersion, newVersion = "0.1.0", "0.2.0"
+
+// buildPackages builds packages of both versions.
+func buildPackages(ctx context.Context, repository, output string) error {
+	dir, err := os.MkdirTemp("", "previous")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	previous, err := rig.UnpackPrevious(ctx, repository, dir)
+	if err != nil {
+		return err
+	}
+	if previous.Warning != "" {
+		fmt.Fprintln(os.Stderr, previous.Warning)
+	}
+	for version, source := range map[string]string{oldVersion: previous.Dir, newVersion: repository} {
+		cmd := exec.CommandContext(ctx, filepath.Join(source, "packaging", "build"), "package", output, "amd64")
+		cmd.Env = append(os.Environ(), "VERSION=v"+version, "SOURCE_DATE_EPOCH=1700000000")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build package %s: %w\n%s", version, err, out)
 		}
 	}
-	return vm.WritePayload(disk, tree)
+	return nil
 }

@@ -3,72 +3,172 @@
 package vm_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/test/internal/installed"
 )
 
-const packagedFile = `
-name = "life"
-imageArchives = ["` + payload + `/busybox.tar"]
-[[initContainers]]
-name = "first"
-image = "localhost/podstead/busybox:1"
-command = ["true"]
-[[containers]]
-name = "main"
-image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"]
-readinessProbe = { exec = { command = ["true"] }, periodSeconds = 1, timeoutSeconds = 20 }
-`
+// packaged is a virtual machine on which packages are installed. Its pod is examples/web.toml.
+type packaged struct {
+	*installed.Host
+	install string // a command that installs, upgrades or downgrades to a version: %s
+}
 
-// TestPackage installs the Debian package, and runs a pod from its pods directory. Upgrade, downgrade and a crash keep the container; removal
-// stops it and keeps its file; purge removes everything.
-func TestPackage(t *testing.T) {
-	machine.sh(t, `rm -rf /run/systemd/system/podstead.service /var/lib/podstead /etc/podstead; systemctl daemon-reload`)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(machine.try(t, `journalctl --no-pager -u podstead | tail -n 100; systemctl status --no-pager podstead; /usr/bin/podstead get`))
+const (
+	installDeb = `dpkg -i ` + payload + `/packages/podstead_%s-1_amd64.deb; `
+	// Debian's rpm does not know what dpkg has installed.
+	installRPM = `rpm -U --nodeps --oldpackage ` + payload + `/packages/podstead-%s-1.x86_64.rpm; `
+)
+
+// newPackaged boots a machine, and installs the previous version from a package for dpkg.
+func newPackaged(t *testing.T) *packaged {
+	t.Helper()
+	tree := t.TempDir()
+	for _, name := range []string{"packages", "web.toml", "busybox.tar", "testserver.tar"} {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(parts.tree, name), tree).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", name, err, out)
 		}
-		_, _ = machine.try(t, `dpkg -P podstead`)
+	}
+	if err := os.WriteFile(filepath.Join(tree, "drivers.conf"), []byte(strings.ReplaceAll(drivers, " ", "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := installed.New(t, newDisk(t, tree), installed.Options{
+		Install: "mkdir -p " + payload + "; tar -C " + payload + " -xf /dev/vdb; cp " + payload + "/drivers.conf /etc/modules-load.d/; modprobe -a " + drivers + "; " +
+			fmt.Sprintf(installDeb, oldVersion),
+		Enabled: true, Archive: payload + "/busybox.tar", Timeout: deadline,
 	})
-	dpkg := func(version string) {
-		t.Helper()
-		machine.sh(t, `dpkg -i `+payload+`/packages/podstead_`+version+`-1_amd64.deb
-			systemctl is-enabled podstead; systemctl is-active podstead; /usr/bin/podstead version | grep v`+version)
-	}
-	ready := func(what string) seen {
-		t.Helper()
-		machine.eventually(t, what, `/usr/bin/podstead get life > /tmp/life; grep -q ' 1/1 ' /tmp/life || { cat /tmp/life; false; }`)
-		return look(t)
-	}
+	return &packaged{h, installDeb}
+}
 
-	dpkg("0.1.0")
-	machine.sh(t, `getent group podstead podstead-ro; test -x /usr/libexec/podstead/containerd-shim-podstead-v1; cat > /etc/podstead/pods.d/life.toml <<'E'
-`+packagedFile+`E`)
-	before := ready("the pod of pods.d is ready")
-	same := func(what string) {
-		t.Helper()
-		if after := ready(what); after != before {
-			t.Errorf("%s: the pod was %+v and is %+v", what, before, after)
+// to installs a version.
+func (p *packaged) to(version string) {
+	p.Helper()
+	p.Sh(fmt.Sprintf(p.install, version) + `systemctl is-enabled podstead; systemctl is-active podstead; podstead version | grep v` + version)
+}
+
+// ready waits until the pod is ready.
+func (p *packaged) ready() installed.Seen {
+	p.Helper()
+	p.Status("web", "2/2 Running")
+	return p.Look()["web"]
+}
+
+// same checks that the pod is ready, and that nothing was restarted.
+func (p *packaged) same(what string, before installed.Seen) {
+	p.Helper()
+	if diff := cmp.Diff(before, p.ready()); diff != "" {
+		p.Errorf("%s: the pod (-before +after):\n%s", what, diff)
+	}
+}
+
+// booted checks that the pod is ready after a boot, and that its containers were started again once.
+func (p *packaged) booted(what string, before installed.Seen) {
+	p.Helper()
+	p.Eventually("the pod was started after "+what, fmt.Sprintf(`podstead get web > /tmp/get; cat /tmp/get; grep -qE ' 2/2 +Running ' /tmp/get
+		podstead get web -o json | grep -q '"restartCount": *%d'`, before.Restarts+1))
+	if after := p.ready(); after.UID != before.UID || after.Restarts != before.Restarts+1 || after.ID == before.ID {
+		p.Errorf("%s: the pod was %+v and is %+v", what, before, after)
+	}
+}
+
+// copyExample copies the example and its images, as a person does.
+func (p *packaged) copyExample() {
+	p.Helper()
+	p.Sh(`mkdir -p /etc/podstead/pods.d/images; cp ` + payload + `/busybox.tar ` + payload + `/testserver.tar /etc/podstead/pods.d/images; cp ` + payload + `/web.toml /etc/podstead/pods.d; sync`)
+	p.ready()
+	p.Eventually("the example serves its page", `podstead logs web -c visitor > /tmp/logs; cat /tmp/logs; grep -q 'Written by the init container' /tmp/logs`)
+}
+
+// crash kills each process: the daemon, which affects no container, then those of the containers, and the shim.
+func (p *packaged) crash() {
+	p.Helper()
+	before := p.ready()
+	const daemon = `systemctl show -P MainPID podstead`
+	p.Sh(daemon + ` > /tmp/daemon; kill -KILL $(cat /tmp/daemon)`)
+	p.Eventually("systemd starts the daemon again", `systemctl is-active podstead; now=$(`+daemon+`); echo $now; [ "$now" != 0 -a "$now" != "$(cat /tmp/daemon)" ]`)
+	p.same("a crash of the daemon", before)
+	for _, process := range []string{"-f ^/bin/testserver", "-f ^sh.-c.trap", "-x containerd-shim"} {
+		p.Sh(`pgrep ` + process + ` > /tmp/before; kill -KILL $(cat /tmp/before)`)
+		p.Eventually("another process for "+process, `pgrep `+process+` > /tmp/after; cat /tmp/before /tmp/after; ! grep -qxFf /tmp/before /tmp/after`)
+		if after := p.ready(); after.UID != before.UID {
+			p.Errorf("the pod was replaced after a crash of %s: %+v, %+v", process, before, after)
 		}
 	}
-	dpkg("0.2.0")
-	same("the pod runs after the upgrade")
-	dpkg("0.1.0")
-	same("the pod runs after the downgrade")
-	daemon := strings.TrimSpace(machine.sh(t, `systemctl show -P MainPID podstead`))
-	machine.sh(t, `kill -KILL `+daemon)
-	machine.eventually(t, "systemd starts the daemon again", `systemctl is-active podstead && [ "$(systemctl show -P MainPID podstead)" != `+daemon+` ]`)
-	same("the pod runs after a crash of the daemon")
+}
 
-	machine.sh(t, `dpkg -r podstead; ! pgrep -f '^sh -c trap'; test -e /etc/podstead/pods.d/life.toml; test -d /var/lib/podstead`)
-	dpkg("0.2.0")
-	if after := ready("the pod runs after another installation"); after.pid == before.pid {
-		t.Errorf("the process %s of the pod survived the removal of the package", after.pid)
-	}
-	machine.sh(t, `dpkg -P podstead`)
-	machine.eventually(t, "nothing is left", `left=$(find / -xdev -name '*podstead*' -not -path '/payload*' -not -path '/usr/local/bin/podstead' -not -path '/tmp/*'
-		find /sys/fs/cgroup -name '*podstead*' -not -path '/sys/fs/cgroup/podstead.slice'
+// TestPackage installs packages on a clean Debian, and copies an example into the pods directory. The pod outlasts a reboot, the upgrade from
+// the previous version, the downgrade, a crash of each process and a power cut. Removal stops it and keeps its file; purge removes everything.
+// Then the same with rpm.
+func TestPackage(t *testing.T) {
+	p := newPackaged(t)
+	p.Sh(`getent group podstead podstead-ro; test -x /usr/libexec/podstead/containerd-shim-podstead-v1`)
+	p.copyExample()
+	before := p.ready()
+	p.Reboot()
+	p.booted("a reboot", before)
+	before = p.ready()
+	p.to(newVersion)
+	p.same("an upgrade", before)
+	p.to(oldVersion)
+	p.same("a downgrade", before)
+	p.broken(before)
+	p.to(newVersion)
+	p.same("another upgrade", before)
+	p.crash()
+	before = p.ready()
+	p.Sh(`sync`)
+	p.Cut()
+	p.booted("a power cut", before)
+
+	p.Sh(`dpkg -r podstead; ! pgrep -f ^/bin/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead`)
+	p.to(newVersion)
+	p.ready()
+	p.Sh(`dpkg -P podstead`)
+	p.gone()
+	p.rpm()
+}
+
+// broken upgrades to a version whose daemon does not start, because of the configuration: the pod keeps running, and the previous version takes
+// it over again.
+func (p *packaged) broken(before installed.Seen) {
+	p.Helper()
+	p.Sh(`pgrep -f ^/bin/testserver > /tmp/before; printf '[engine]\nnextKey = true\n' > /etc/podstead/podstead.toml`)
+	p.Sh(fmt.Sprintf(p.install, newVersion) + `! systemctl is-active podstead; journalctl --no-pager -u podstead | grep 'engine.nextKey: unknown field'; pgrep -f ^/bin/testserver | cmp - /tmp/before; rm /etc/podstead/podstead.toml`)
+	p.to(oldVersion)
+	p.same("a version that does not start", before)
+}
+
+// rpm tests the packages for rpm. The commands are those of docs/howto/upgrade.md and docs/howto/install-the-packages.md.
+func (p *packaged) rpm() {
+	p.Helper()
+	p.install = installRPM
+	p.to(oldVersion)
+	p.copyExample()
+	before := p.ready()
+	p.to(newVersion)
+	p.same("an upgrade with rpm", before)
+	p.Sh(`systemctl stop podstead.socket podstead-ro.socket`) // the previous version can be one without sockets
+	p.Sh(fmt.Sprintf(p.install, oldVersion) + `systemctl restart podstead.service; podstead version | grep v` + oldVersion)
+	p.same("a downgrade with rpm", before)
+	p.to(newVersion)
+	p.same("another upgrade with rpm", before)
+	p.Sh(`rpm -e podstead; ! pgrep -f ^/bin/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead; ! test -e /usr/bin/podstead`)
+	p.Sh(`rm -rf /etc/podstead /var/lib/podstead /var/log/podstead; groupdel podstead; groupdel podstead-ro`)
+	p.gone()
+}
+
+// gone checks that nothing is left of the package, its pods and its state.
+func (p *packaged) gone() {
+	p.Helper()
+	p.Eventually("nothing is left", `left=$(find / -xdev -name '*podstead*' -not -path '`+payload+`*' -not -path '/tmp/*'
+		find /run /sys/fs/cgroup -name '*podstead*' -not -path '/sys/fs/cgroup/podstead.slice'
 		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*' | grep -v '^podstead.slice' || true
-		dpkg-query -W -f '${Package} ${db:Status-Status}\n' podstead 2>/dev/null || true); echo "$left"; [ -z "$left" ]`)
+		pgrep -x podstead || true; dpkg-query -W -f '${Package} ${db:Status-Status}\n' podstead 2>/dev/null || true; rpm -q podstead 2>/dev/null | grep -v 'not installed' || true); echo "$left"; [ -z "$left" ]`)
 }

@@ -30,7 +30,7 @@ const shortID = 12
 
 // prefix returns the fields of all entries of a stream.
 func (c Container) prefix(p journal.Priority, stream string) []byte {
-	b := journald.AppendPriority(nil, p)
+	b := journald.AppendPod(journald.AppendPriority(nil, p), c.Pod)
 	for _, f := range [][2]string{
 		{"SYSLOG_IDENTIFIER", c.Name()},
 		{"CONTAINER_NAME", c.Name()},
@@ -38,7 +38,6 @@ func (c Container) prefix(p journal.Priority, stream string) []byte {
 		{"CONTAINER_ID", c.ID[:min(len(c.ID), shortID)]},
 		{"CONTAINER_ID_FULL", c.ID},
 		{"IMAGE_NAME", c.Image},
-		{"POD", c.Pod},
 		{"POD_UID", c.UID},
 		{"CONTAINER", c.Container},
 		{"PODSTEAD_RESTARTS", c.Restarts},

@@ -91,6 +91,53 @@ func verifyCosign(files map[string]string, rule signature.Rule) error {
 	return err
 }
 
+// TestCosignBundle is TestCosign for the bundles of version 3.
+func TestCosignBundle(t *testing.T) {
+	files, rule := golden(t, "testdata/cosign-3.1.3")
+	var referrers ocispec.Index
+	var manifest ocispec.Manifest
+	for name, into := range map[string]any{"referrers.json": &referrers, "manifest.json": &manifest} {
+		if err := json.Unmarshal([]byte(files[name]), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subject, layer := digest.FromString(files["index.json"]), manifest.Layers[0]
+	if referrers.Manifests[0].Digest != digest.FromString(files["manifest.json"]) || manifest.Subject.Digest != subject || layer.Digest != digest.FromString(files["bundle.json"]) ||
+		!strings.HasPrefix(referrers.Manifests[0].ArtifactType, signature.BundleType) || !strings.HasPrefix(layer.MediaType, signature.BundleType) {
+		t.Fatalf("referrers %+v, manifest %+v", referrers, manifest)
+	}
+	for name, c := range map[string]struct{ old, replaced, want string }{
+		"as written": {},
+		"signature":  {`"sig":"MEQCIFF5`, `"sig":"MEQCIFF6`, "signed by another key"},
+		"statement":  {`"payload":"eyJfdHlwZSI6`, `"payload":"eyJfdHlwZSI7`, "signed by another key"},
+		"media type": {signature.BundleType, "application/json", "its media type is"},
+	} {
+		for _, file := range []string{"bundle.json", "download.json"} {
+			if !strings.Contains(files[file], c.old) {
+				t.Fatalf("%s: %s lacks %q", name, file, c.old)
+			}
+			list := []signature.Signature{{Bundle: []byte(strings.Replace(files[file], c.old, c.replaced, 1))}}
+			if file == "download.json" {
+				var err error
+				if list, err = signature.Parse(list[0].Bundle); err != nil && c.want == "" {
+					t.Fatal(err)
+				}
+			}
+			if len(list) == 0 {
+				continue // refused when it is read
+			}
+			_, err := rule.Verify(&signature.Subject{Repository: "localhost:5197/shop", Digest: subject, Content: []byte(files["index.json"])}, list)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s in %s: %v, want %q", name, file, err, c.want)
+			}
+		}
+	}
+	other := &signature.Subject{Repository: "localhost:5197/shop", Digest: digest.FromString("another image")}
+	if _, err := rule.Verify(other, []signature.Signature{{Bundle: []byte(files["bundle.json"])}}); !signature.Refused(err) || !strings.Contains(err.Error(), "signature is for") {
+		t.Error(err)
+	}
+}
+
 // TestCosignIsForItsRepository: the key of a repository may sign others too.
 func TestCosignIsForItsRepository(t *testing.T) {
 	files, rule := golden(t, "testdata/cosign-2.2.4")

@@ -85,12 +85,13 @@ func setAside(ctx context.Context, log *slog.Logger, path string, err error) err
 // ErrNewerVersion is returned for a file that a later version wrote. Such a file is never overwritten.
 var ErrNewerVersion = format.ErrNewer
 
-func write(path string, f format.Format, v any, unknown format.Unknown) error {
+// encode returns the content of a file.
+func encode(f format.Format, v any, unknown format.Unknown) ([]byte, error) {
 	raw, err := f.Encode(v, unknown)
 	if err != nil {
-		return fmt.Errorf("write network state: %w", err)
+		return nil, fmt.Errorf("write network state: %w", err)
 	}
-	return atomicfile.Write(path, append(raw, '\n'), 0o600)
+	return append(raw, '\n'), nil
 }
 
 // Load reads the leases. ok is false if there are no readable leases of this boot. A file that only a later version understands is renamed
@@ -164,5 +165,9 @@ func PrepareDirs(files ...string) error {
 
 // Write saves the leases of this boot.
 func (f File) Write(path string) error {
-	return write(path, Format, f, f.Unknown)
+	raw, err := encode(Format, f, f.Unknown)
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteVolatile(path, raw, 0o600)
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
@@ -58,4 +59,10 @@ func LoadState(ctx context.Context, log *slog.Logger, path string) (State, error
 const maxRemembered = 1000
 
 // Write saves the state.
-func (s *State) Write(path string) error { return write(path, StateFormat, s, s.Unknown) }
+func (s *State) Write(path string) error {
+	raw, err := encode(StateFormat, s, s.Unknown)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, raw, 0o600)
+}

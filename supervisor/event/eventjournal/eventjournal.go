@@ -39,12 +39,11 @@ func entry(e *event.Event) []byte {
 	if e.Level == event.Warning {
 		p = journal.PriWarning
 	}
-	b := journald.AppendPriority(nil, p)
+	b := journald.AppendPod(journald.AppendPriority(nil, p), e.Pod)
 	for _, f := range [][2]string{
 		{"SYSLOG_IDENTIFIER", identifier},
 		{"SYSLOG_TIMESTAMP", e.Time.UTC().Format(time.RFC3339Nano)},
 		{"MESSAGE_ID", MessageID(e.Kind)},
-		{"POD", e.Pod},
 		{"POD_UID", e.UID},
 		{"CONTAINER", e.Container},
 		{"REASON", e.Reason},

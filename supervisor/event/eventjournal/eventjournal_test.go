@@ -108,7 +108,7 @@ func TestSend(t *testing.T) {
 	cancel() // what remains is sent
 	Send(ctx, r, socket)
 	for _, want := range []string{
-		"PRIORITY=4\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + messageIDs["BackOff"] + "\nPOD=web\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
+		"PRIORITY=4\nPOD=web\nOBJECT_SYSTEMD_UNIT=podstead@web.service\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + messageIDs["BackOff"] + "\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
 			"PODSTEAD_EVENT=ContainerBackOff\nPODSTEAD_TYPE=Warning\nPODSTEAD_SEQ=1000000001\nPODSTEAD_CAUSE=7\nPODSTEAD_ATTEMPT=3\n" +
 			"MESSAGE=web/app: Back-off restarting failed container app in pod web_default(u) for 40s\n",
 		"PRIORITY=6\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + messageIDs["ConfigReloaded"] + "\nREASON=ConfigReloaded\n" +

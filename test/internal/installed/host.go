@@ -28,8 +28,10 @@ type Machine interface {
 
 // Options describe a machine.
 type Options struct {
-	// Install is a script that installs Podstead with make install.
+	// Install is a script that installs Podstead.
 	Install string
+	// Enabled: the script also enables and starts the service, as a package does.
+	Enabled bool
 	// Archive is the path of the image archive of busybox in the machine.
 	Archive string
 	// Timeout is for a pod to start, and for everything else that is waited for.
@@ -60,9 +62,13 @@ func New(t *testing.T, machine Machine, o Options) *Host {
 			t.Log(state) // the machine may be off
 		}
 	})
+	enable := `systemctl daemon-reload; systemctl enable --now podstead`
+	if o.Enabled {
+		enable = `systemctl is-enabled podstead; systemctl is-active podstead`
+	}
 	h.Sh(o.Install + `
 		mkdir -p /var/lib/images ` + podsDir + `; cp ` + o.Archive + ` ` + archive + `
-		systemctl daemon-reload; systemctl enable --now podstead; sync`)
+		` + enable + `; sync`)
 	return h
 }
 

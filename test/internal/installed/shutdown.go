@@ -15,6 +15,9 @@ const not = `not() { if "$@"; then echo "succeeded: $*"; exit 1; fi; }
 // shutdownLog is the file in which pods record their stop. It outlasts a reboot.
 const shutdownLog = "/var/lib/stops"
 
+// shutdownDropIn is the directory for settings of the service.
+const shutdownDropIn = "/etc/systemd/system/podstead.service.d"
+
 // stopping returns the file of a pod that records its preStop hook and SIGTERM, in a directory that outlasts a reboot. A deaf one ignores
 // SIGTERM, and its grace period is longer than the shutdown may take.
 func stopping(name string, deaf bool) string {
@@ -60,32 +63,35 @@ func (h *Host) Sockets() {
 	h.Sh("podstead delete kept")
 }
 
-// Shutdown reboots the machine. Pods stop in reverse order of their start with their hooks, and one that ignores everything is killed when the
-// shutdown grace period ends. All start again.
-func (h *Host) Shutdown() {
+// Shutdown reboots the machine, with a cgroup driver and a shutdown grace period. Pods of units stop before the pods of the daemon, which stop in reverse order of their start
+// with their hooks. Those that ignore everything are killed when the shutdown grace period ends. It is longer than TimeoutStopSec, which the daemon
+// extends. The pods of the daemon start again, and are deleted at the end.
+func (h *Host) Shutdown(driver string, period time.Duration) {
 	h.Helper()
-	h.Sh(`mkdir -p ` + shutdownLog + `; printf '[pods]\nshutdownGracePeriod = "20s"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
-	h.Copy("first", stopping("first", false))
-	h.Status("first", "1/1 Running")
-	h.Copy("second", stopping("second", false))
-	h.Status("second", "1/1 Running")
-	h.Copy("deaf", stopping("deaf", true))
-	h.Status("deaf", "1/1 Running")
-	h.Copy("last", stopping("last", false))
-	h.Status("last", "1/1 Running")
+	h.Sh(fmt.Sprintf(`mkdir -p %[1]s /etc/podstead/units.d %[2]s; rm -f %[1]s/log
+		mkdir -p /var/log/journal; journalctl --flush
+		printf '[pods]\nshutdownGracePeriod = "%[3]s"\n[engine]\ncgroupDriver = "%[4]s"\n' > /etc/podstead/podstead.toml
+		printf '[Service]\nTimeoutStopSec=%[5]d\n' > %[2]s/stop.conf; systemctl daemon-reload; systemctl restart podstead`,
+		shutdownLog, shutdownDropIn, period, driver, int(period.Seconds()*2/3)))
+	for _, pod := range []string{"first", "second", "deaf", "last"} {
+		h.Copy(pod, stopping(pod, pod == "deaf"))
+		h.Status(pod, "1/1 Running")
+	}
+	h.Sh("cat > /etc/podstead/units.d/unit.toml <<'E'\n" + stopping("unit", true) + "E\nsystemctl start podstead@unit; systemctl is-active podstead@unit")
 	start := time.Now()
 	h.Reboot()
-	h.Logf("shutdown and boot took %.0f s", time.Since(start).Seconds())
+	h.Logf("shutdown and boot took %.0f s, with two grace periods of %v", time.Since(start).Seconds(), period)
 	for _, pod := range []string{"first", "second", "deaf", "last"} {
 		h.Status(pod, "1/1 Running")
 		h.Sh(`podstead events ` + pod + ` | grep 'because of the shutdown of the host'; podstead events ` + pod + ` | grep 'requested by the start of the host'`)
 	}
-	want := "last preStop\nlast TERM\ndeaf preStop\ndeaf TERM\nsecond preStop\nsecond TERM\nfirst preStop\nfirst TERM\n"
+	want := "unit preStop\nunit TERM\nlast preStop\nlast TERM\ndeaf preStop\ndeaf TERM\nsecond preStop\nsecond TERM\nfirst preStop\nfirst TERM\n"
 	if diff := cmp.Diff(want, h.Sh("cat "+shutdownLog+"/log")); diff != "" {
 		h.Errorf("stops (-want +got):\n%s", diff)
 	}
-	journal := h.Sh(`journalctl --no-pager -b -1 -u podstead -o short-monotonic; journalctl --no-pager -b -1 | grep -c 'because of the shutdown' || true`)
-	if strings.Contains(journal, "stop-sigterm' timed out") || !strings.Contains(journal, "the host is shutting down, stopping pods") {
+	journal := h.Sh(`journalctl --no-pager -b -1 -u podstead -u podstead@unit -o short-monotonic`)
+	if strings.Contains(journal, "timed out. ") || !strings.Contains(journal, "the host is shutting down, stopping pods") {
 		h.Errorf("journal of the shutdown:\n%s", journal)
 	}
+	h.Sh("podstead delete --all --force; rm -r " + shutdownDropIn + " /etc/podstead/units.d/unit.toml; systemctl daemon-reload")
 }

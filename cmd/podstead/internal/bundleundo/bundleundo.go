@@ -51,10 +51,11 @@ type File struct {
 	Owner *Owner      `json:"owner,omitempty"` // nil: not recorded by an earlier version
 }
 
-// Owner is the owner of a file.
+// Owner is the owner of a file, with what others may do with it.
 type Owner struct {
-	UID int `json:"uid"`
-	GID int `json:"gid"`
+	UID  int         `json:"uid"`
+	GID  int         `json:"gid"`
+	Mode fs.FileMode `json:"mode,omitempty"` // 0: not recorded by an earlier version
 }
 
 // OwnerOf returns the owner of a file.
@@ -63,7 +64,7 @@ func OwnerOf(info fs.FileInfo) *Owner {
 	if !ok {
 		return nil
 	}
-	return &Owner{int(stat.Uid), int(stat.Gid)}
+	return &Owner{int(stat.Uid), int(stat.Gid), info.Mode().Perm()}
 }
 
 // OwnersOf returns the owners of the files of a directory.
@@ -83,7 +84,7 @@ func OwnersOf(dir string, keys iter.Seq[string]) (map[string]*Owner, error) {
 type Object struct {
 	Dir     string            `json:"dir"`
 	Existed bool              `json:"existed"`
-	Mode    fs.FileMode       `json:"mode"`              // of the files
+	Mode    fs.FileMode       `json:"mode"`              // of files without an owner
 	Earlier map[string][]byte `json:"earlier,omitempty"` // values by key
 	Owners  map[string]*Owner `json:"owners,omitempty"`  // of the files of these values; an earlier version does not record them
 	Digests map[string]string `json:"digests,omitempty"` // of the values of the bundle, by key

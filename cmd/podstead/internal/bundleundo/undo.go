@@ -2,6 +2,7 @@ package bundleundo
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -109,12 +110,12 @@ func (o *Object) undoKey(key string) error {
 
 func (f *File) write() error { return write(f.Path, f.Text, f.Mode, f.Owner) }
 
-// write writes a file with its owner, if that is known.
+// write writes a file with its owner and its mode, if these are known.
 func write(path string, text []byte, mode fs.FileMode, owner *Owner) error {
 	if owner == nil {
 		return atomicfile.Write(path, text, mode)
 	}
-	return atomicfile.WriteAs(path, text, mode, owner.UID, owner.GID)
+	return atomicfile.WriteAs(path, text, cmp.Or(owner.Mode, mode), owner.UID, owner.GID)
 }
 
 // RestoreOwners restores the owners and modes of the files whose content was restored in another way than with [Record.Undo].
@@ -144,7 +145,7 @@ func (f *File) restoreOwner() error {
 	if err != nil {
 		return err
 	}
-	if owner := OwnerOf(info); owner != nil && *owner == *f.Owner && info.Mode().Perm() == f.Mode {
+	if owner := OwnerOf(info); owner != nil && *owner == *f.Owner {
 		return nil
 	}
 	return f.write()

@@ -112,7 +112,7 @@ func podSettings() []Setting {
 			func(c *Config) any { return &c.ContainerLog.MaxFiles }),
 		supported("containerLog.totalMaxSize", "0", "maximum size of the logs of all containers, at least 1Mi; 0 for 10 % of the file system, at most 4Gi. The oldest rotated files are removed first",
 			zeroOr(atLeast(1<<20)), func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
-		supported("containerLog.driver", "file", "where container logs are written to: file, memory (in the runtime directory, which must be in memory), or journald (as memory, with a copy in the journal)", oneOf(spec.LogDrivers()...),
+		supported("containerLog.driver", "file", "where container logs are written to: file, memory (in the runtime directory, which must be in memory), or journald (as memory, with a copy in the journal); pods of systemd units use journald in place of file", oneOf(spec.LogDrivers()...),
 			func(c *Config) any { return &c.ContainerLog.Driver }),
 		supported("containerLog.memoryMaxSize", "1Mi", "maximum size of the log of each container with driver memory or journald, at least 64Ki", atLeast(64<<10),
 			func(c *Config) any { return &c.ContainerLog.MemoryMaxSize }),

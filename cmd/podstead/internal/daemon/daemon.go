@@ -101,6 +101,7 @@ type Options struct {
 	Ready func()
 
 	rebooter *reboot.Host
+	prober   *probes.Prober
 }
 
 // Run runs the daemon until ctx ends, a client stops it or, if it was started on demand, it is idle. Containers keep running.
@@ -268,10 +269,11 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, recorder *metrics.R
 	}
 	suspects.Version = o.Version.Version
 	o.rebooter = reboot.New(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
+	o.prober = probes.New(rt, clock, probes.Options{Observe: recorder.Probe})
 	policy := o.Config.Policy.Admission()
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
-		Runtime: recorder.Runtime(rt), Prober: probes.New(rt, clock, probes.Options{Observe: recorder.Probe}), Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
+		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
 		Rebooter: o.rebooter,
 		Store:    store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),

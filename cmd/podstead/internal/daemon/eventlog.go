@@ -10,7 +10,9 @@ import (
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/logbound"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/event/eventjournal"
@@ -25,6 +27,15 @@ func (o *Options) eventLog() func(context.Context, *event.Ring, *slog.Logger) {
 		return nil
 	}
 	return eventjournal.Log(!service)
+}
+
+// unitLogDriver returns the log driver of pods that systemd units create: journald in place of the driver file, so that systemctl status shows
+// their logs. It returns "" for the driver of other pods.
+func unitLogDriver(c *config.Config) spec.LogDriver {
+	if c.ContainerLog.Driver != string(spec.LogFile) || container.CheckDriver(spec.LogJournald, c.RunDir) != nil {
+		return ""
+	}
+	return spec.LogJournald
 }
 
 // reportLosses emits an event when logs of a container were removed, if the runtime keeps logs.

@@ -36,6 +36,20 @@ func TestEventLog(t *testing.T) {
 	}
 }
 
+// TestUnitLogDriver: pods of units use journald in place of the driver file, unless the runtime directory is not in memory.
+func TestUnitLogDriver(t *testing.T) {
+	for _, test := range []struct{ driver, run, want string }{
+		{"memory", "/dev/shm", ""},
+		{"journald", "/dev/shm", ""},
+		{"file", "/proc", ""},
+	} {
+		c := config.Config{RunDir: test.run, ContainerLog: config.ContainerLog{Driver: test.driver}}
+		if got := unitLogDriver(&c); string(got) != test.want {
+			t.Errorf("driver %s, runtime directory %s: got %q, want %q", test.driver, test.run, got, test.want)
+		}
+	}
+}
+
 // TestFiles checks the number of files in the event LogsRemoved.
 func TestFiles(t *testing.T) {
 	if got := files(1) + ", " + files(2); got != "1 file, 2 files" {

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"sync"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/metrics"
@@ -17,8 +19,12 @@ type measuredRuntime interface {
 
 // newMetrics returns the metrics of the daemon.
 func (o *Options) newMetrics(rt Runtime, s *supervisor.Supervisor, recorder *metrics.Recorder) *metrics.Metrics {
+	node, err := os.Hostname()
+	if err != nil {
+		o.Log.LogAttrs(context.Background(), slog.LevelWarn, "metrics have no name of the host", slog.Any("error", err))
+	}
 	options := metrics.Options{
-		Supervisor: s, Recorder: recorder, Version: o.Version.Version, Log: o.Log,
+		Supervisor: s, Recorder: recorder, Version: o.Version.Version, Node: node, Log: o.Log,
 		Directories: map[string]string{"state": o.Config.StateDir, "logs": o.Config.LogDir, "run": o.Config.RunDir},
 	}
 	if r, ok := rt.(measuredRuntime); ok {

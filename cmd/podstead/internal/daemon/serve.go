@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/metrics"
 	"github.com/podstead/podstead/cmd/podstead/internal/units"
+	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/supervisor"
@@ -27,6 +28,19 @@ func hostIPs() []api.PodIP {
 		all = append(all, api.PodIP{IP: ip})
 	}
 	return all
+}
+
+// probeAnswers returns the newest answers of probes for explanations.
+func probeAnswers(p *probes.Prober) func(uid string) []api.ContainerProbeAnswer {
+	return func(uid string) (list []api.ContainerProbeAnswer) {
+		for _, a := range p.Answers(uid) {
+			list = append(list, api.ContainerProbeAnswer{
+				Container:   a.Container,
+				ProbeAnswer: api.ProbeAnswer{Probe: api.ProbeKind(a.Kind), Outcome: api.ProbeOutcome(a.Outcome), Time: a.At.Wall},
+			})
+		}
+		return list
+	}
 }
 
 // services are what the daemon serves.
@@ -53,7 +67,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
-		Socket:     o.Config.Socket, Metrics: of.metrics,
+		Socket:     o.Config.Socket, Metrics: of.metrics, Probes: probeAnswers(o.prober), UnitLogDriver: unitLogDriver(o.Config),
 	}
 	host.serve(&options)
 	server := api.NewServer(ctx, options)

@@ -132,10 +132,10 @@ func (e *StartError) Error() string {
 	return text
 }
 
-// Hint returns what a person can do.
-func (e *StartError) Hint() string {
+// Hint returns what a person can do. Archives can be put into the directory.
+func (e *StartError) Hint(dir string) string {
 	if e.isImage() {
-		return "name another image with --image, its archive with --image-archive FILE, or put busybox.tar into the image directory /var/lib/podstead/images"
+		return "name another image with --image, its archive with --image-archive FILE, or put busybox.tar into the image directory " + dir
 	}
 	return ""
 }

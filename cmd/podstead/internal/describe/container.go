@@ -31,7 +31,7 @@ func (p *page) containers(title string, list []spec.Container, status []api.Cont
 				}
 				p.definition(&list[i])
 				p.list("Uses", containerUsage(in.Stats, list[i].Name, p.now))
-				p.probes(&list[i], in.Events)
+				p.probes(&list[i], in)
 			})
 		}
 	})
@@ -158,17 +158,19 @@ func mountText(m spec.VolumeMount) string {
 	return text
 }
 
-// probes adds the probes of a container, each with its newest answer that was not a success.
-func (p *page) probes(c *spec.Container, events []api.Event) {
+// probes adds the probes of a container, each with its newest answer, and the newest one that was not a success.
+func (p *page) probes(c *spec.Container, in *Input) {
 	for _, row := range []struct {
 		name  string
+		kind  api.ProbeKind
 		probe *spec.Probe
-	}{{"Startup", c.StartupProbe}, {"Readiness", c.ReadinessProbe}, {"Liveness", c.LivenessProbe}} {
+	}{{"Startup", api.ProbeStartup, c.StartupProbe}, {"Readiness", api.ProbeReadiness, c.ReadinessProbe}, {"Liveness", api.ProbeLiveness, c.LivenessProbe}} {
 		if row.probe == nil {
 			continue
 		}
 		p.add(row.name+" probe", probeText(row.probe))
-		for _, e := range slices.Backward(events) {
+		p.add("  Last answer", p.answer(in.Why, c.Name, row.kind))
+		for _, e := range slices.Backward(in.Events) {
 			if e.Container == c.Name && e.Fields["probe"] == row.name && slices.Contains(answers, e.Kind) {
 				text := view.Age(p.now.Sub(e.Time)) + " ago: " + e.Fields["output"] + e.Fields["error"]
 				p.add("  Last failure", strings.TrimSuffix(text, ": "))
@@ -176,6 +178,22 @@ func (p *page) probes(c *spec.Container, events []api.Event) {
 			}
 		}
 	}
+}
+
+// answer returns the newest answer of a probe; empty: the probe does not run or has not answered.
+func (p *page) answer(why *api.Explanation, container string, kind api.ProbeKind) string {
+	if why == nil {
+		return ""
+	}
+	for i := range why.Containers {
+		c := &why.Containers[i]
+		for _, a := range c.Probes {
+			if c.Name == container && a.Probe == kind {
+				return view.Age(p.now.Sub(a.Time)) + " ago: " + strings.ToLower(string(a.Outcome))
+			}
+		}
+	}
+	return ""
 }
 
 // answers are the events with an answer of a probe.

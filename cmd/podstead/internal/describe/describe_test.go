@@ -129,7 +129,12 @@ valueFrom = { fieldRef = { fieldPath = "metadata.name" } }
 		}},
 	}
 	p.Status.Owner, p.Status.File = "daemon", "/etc/podstead/pods.d/web.toml"
-	in := &describe.Input{Pod: p, Why: &api.Explanation{Text: "web is in CrashLoopBackOff: app exited with code 137"}}
+	in := &describe.Input{Pod: p, Why: &api.Explanation{
+		Text: "web is in CrashLoopBackOff: app exited with code 137",
+		Containers: []api.ExplainedContainer{{Name: "prepare"}, {Name: "app", Probes: []api.ProbeAnswer{
+			{Probe: api.ProbeReadiness, Outcome: api.ProbeError, Time: ago(time.Minute)}, {Probe: api.ProbeLiveness, Outcome: api.ProbeSuccess, Time: ago(time.Second)},
+		}}},
+	}}
 	in.Stats = crashingStats()
 	for i := range 19 {
 		in.Events = append(in.Events, api.Event{Time: ago(time.Hour - time.Duration(i)*time.Minute), Level: "Normal", Reason: "Started", Pod: "web", Container: "app", Message: "Container started"})

@@ -51,13 +51,13 @@ func (c *Collector) discard(ctx context.Context, w *images.Whole, limits Limits,
 		return nil
 	}
 	removed, freed, err := c.o.Images.Discard(ctx, w.ID, false)
-	if err != nil {
-		return fmt.Errorf("remove image %s: %w", strings.Join(w.Names, ", "), err)
-	}
-	if removed {
+	if removed { // also if its content could not be deleted, or the daemon stops meanwhile
 		c.o.Emit(event.ImageRemoved, event.Fields{
 			"image": strings.Join(w.Names, ", "), "size": view.Size(freed), "bytes": strconv.FormatInt(freed, 10), "cause": cause,
 		})
+	}
+	if err != nil {
+		return fmt.Errorf("remove image %s: %w", strings.Join(w.Names, ", "), err)
 	}
 	return nil
 }

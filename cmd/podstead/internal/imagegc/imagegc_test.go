@@ -33,6 +33,7 @@ type host struct {
 	swept   int64
 	finish  []supervisor.Finished
 	failure error
+	unswept error // of a removal whose content could not be deleted
 	removed []string
 	events  []string
 }
@@ -55,7 +56,7 @@ func (h *host) Discard(_ context.Context, id string, byHand bool) (bool, int64, 
 	size := h.list[at].Size
 	h.list = slices.Delete(h.list, at, at+1)
 	h.removed = append(h.removed, id)
-	return true, size, nil
+	return true, size, h.unswept
 }
 
 func (h *host) Sweep(context.Context) (int64, error) {
@@ -302,6 +303,18 @@ func TestFailure(t *testing.T) {
 		h.pass(time.Minute)
 		if diff := cmp.Diff([]string{"a"}, h.removed); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestRemovalIsReported: an image that was removed has its event also if the removal could not be completed, as when the daemon stops meanwhile.
+func TestRemovalIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{list: []images.Whole{whole("a", 50)}, unswept: errors.New("context canceled")}
+		h.start(t, Limits{High: 85, Low: 80, MaxAge: time.Hour}, filepath.Join(t.TempDir(), "use.json"))
+		h.pass(2 * time.Hour)
+		if diff := cmp.Diff([]string{string(event.ImageRemoved), string(event.ImageGCFailed)}, h.events); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

@@ -150,48 +150,6 @@ func describe(e *image.Entry) api.Image {
 	return img
 }
 
-// choose returns the images that a person means by a name: those that all pods see and those for other platforms or, if there are none, those
-// of archives of pods. The platform restricts them unless it is empty.
-func (i *Images) choose(list []found, name, platform string) ([]found, error) {
-	full, err := image.FullName(name)
-	if err != nil {
-		return nil, &api.Error{Status: http.StatusBadRequest, Message: err.Error()}
-	}
-	if platform != "" {
-		if platform, err = i.store.Platform(platform); err != nil {
-			return nil, &api.Error{Status: http.StatusBadRequest, Message: err.Error()}
-		}
-	}
-	var global, scoped []found
-	for _, f := range list {
-		switch {
-		case !image.Refers(full, &f.entry.Image), platform != "" && f.Platform != platform:
-		case f.Archive:
-			scoped = append(scoped, f)
-		default:
-			global = append(global, f)
-		}
-	}
-	switch {
-	case len(global) > 0:
-		return global, nil
-	case len(scoped) > 0:
-		return scoped, nil
-	}
-	return nil, notFound(name, full, platform)
-}
-
-func notFound(name, full, platform string) error {
-	e := &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no such image %q", name), Hint: "list images with podstead image ls"}
-	if platform != "" {
-		e.Message += " for platform " + platform
-	}
-	if image.IsShort(name) {
-		e.Hint = "use a full name, such as " + full
-	}
-	return e
-}
-
 // Inspect implements [api.Images].
 func (i *Images) Inspect(ctx context.Context, name, platform string) (api.ImageDetail, error) {
 	list, err := i.find(ctx, false)

@@ -24,6 +24,9 @@ func (i *Images) Remove(ctx context.Context, name, platform string, force bool) 
 		if err != nil {
 			return err
 		}
+		if err := oneName(name, chosen); err != nil {
+			return err
+		}
 		for n := range chosen {
 			if err := inUse(&chosen[n].Image, force); err != nil {
 				return err

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -135,13 +136,40 @@ func (r *runtime) PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.Pull
 	switch {
 	case err == nil:
 		r.recorder.pulls.WithLabelValues(pullSucceeded).Inc()
-		r.recorder.pullDuration.Observe(took)
+		r.recorder.pullDuration.WithLabelValues(sizeLabel(bytes + done)).Observe(took)
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		r.recorder.pulls.WithLabelValues(pullCanceled).Inc()
 	default:
 		r.recorder.pulls.WithLabelValues(pullFailed).Inc()
 	}
 	return image, err
+}
+
+// sizeLabel returns the kubelet's label for the size of an image (kubelet: GetImageSizeBucket). The size of an image whose content was present
+// can be unknown.
+func sizeLabel(bytes int64) string {
+	if bytes == 0 {
+		return "N/A"
+	}
+	lower := int64(0)
+	for _, upper := range []int64{10, 100, 500, 1 << 10, 5 << 10, 10 << 10, 20 << 10, 30 << 10, 40 << 10, 60 << 10, 100 << 10} { // MB
+		if bytes < upper<<20 {
+			return megabytes(lower) + "-" + megabytes(upper)
+		}
+		lower = upper
+	}
+	return "GT" + megabytes(lower)
+}
+
+// megabytes returns a size as in the labels of the kubelet.
+func megabytes(n int64) string {
+	switch {
+	case n == 0:
+		return "0"
+	case n < 1<<10:
+		return fmt.Sprintf("%dMB", n)
+	}
+	return fmt.Sprintf("%dGB", n>>10)
 }
 
 // Hooks returns hooks that count the duration of postStart hooks of others.

@@ -20,7 +20,7 @@ var (
 	probeDuration     = declare(Kubelet, Histogram, "prober_probe_duration_seconds", "namespace pod container probe_type", "Duration of probes.")
 	startStepDuration = declare(Own, Histogram, "podstead_start_step_duration_seconds", "step", "Duration of the steps of a start: sandbox, image (pull, import or check), container, postStart.")
 	imagePulls        = declare(Own, Counter, "podstead_image_pulls_total", "result", "Image pulls since the start of the daemon. The result is success, failure or canceled. An image that is present is not a pull.")
-	imagePullDuration = declare(Own, Histogram, "podstead_image_pull_duration_seconds", "", "Duration of successful image pulls.")
+	imagePullDuration = declare(Kubelet, Histogram, "kubelet_image_pull_duration_seconds", "image_size_in_bytes", "Duration of successful image pulls, by compressed size: 0-10MB, 10MB-100MB and so on up to GT100GB, or N/A.")
 	imagePullBytes    = declare(Own, Counter, "podstead_image_pull_bytes_total", "", "Compressed size of the content of pulled images since the start of the daemon, with content that was present before.")
 	restartsByCause   = declare(Own, Counter, "podstead_container_restarts_total", containerLabels+" cause", "Restarts of containers since the start of the daemon, by cause: "+causes+".")
 	events            = declare(Own, Counter, "podstead_events_total", "kind type", "Events since the start of the daemon, by kind and type (Normal, Warning).")
@@ -32,13 +32,14 @@ var (
 
 // States of pods and containers.
 var (
+	nodeName          = declare(Kubelet, Gauge, "kubelet_node_name", "node", "Host name of the host; the value is 1.")
 	runningPods       = declare(Kubelet, Gauge, "kubelet_running_pods", "", "Pods with a running sandbox.")
 	runningContainers = declare(Kubelet, Gauge, "kubelet_running_containers", "container_state", "Containers by state: running, exited, or created for those that wait.")
 	pods              = declare(Own, Gauge, "podstead_pods", "phase", "Pods by phase.")
 	containers        = declare(Own, Gauge, "podstead_containers", "state", "Containers by state: waiting, running, terminated.")
 	podCondition      = declare(Own, Gauge, "podstead_pod_status_condition", "namespace pod uid condition", "1 if a condition of a pod is True, otherwise 0.")
 
-	podInfo          = declare(KubeState, Gauge, "kube_pod_info", "namespace pod uid pod_ip", "Pod; the value is 1.")
+	podInfo          = declare(KubeState, Gauge, "kube_pod_info", "namespace pod uid node pod_ip host_network", "Pod; the value is 1.")
 	podPhase         = declare(KubeState, Gauge, "kube_pod_status_phase", "namespace pod uid phase", "1 for the phase of a pod, 0 for other phases.")
 	podReady         = declare(KubeState, Gauge, "kube_pod_status_ready", "namespace pod uid condition", "1 for the status of the condition Ready: true, false, unknown.")
 	podReason        = declare(KubeState, Gauge, "kube_pod_status_reason", "namespace pod uid reason", "1 for the reason of the status of a pod, such as Evicted.")
@@ -71,6 +72,8 @@ var (
 	memoryUsage      = declare(CAdvisor, Gauge, "container_memory_usage_bytes", cgroupLabels, "Memory, with the page cache.")
 	memoryWorkingSet = declare(CAdvisor, Gauge, "container_memory_working_set_bytes", cgroupLabels, "Memory without files that were not used recently.")
 	memoryRSS        = declare(CAdvisor, Gauge, "container_memory_rss", cgroupLabels, "Anonymous memory.")
+	memoryCache      = declare(CAdvisor, Gauge, "container_memory_cache", cgroupLabels, "Page cache, with tmpfs and shared memory.")
+	memorySwap       = declare(CAdvisor, Gauge, "container_memory_swap", cgroupLabels, "Memory in the swap space; absent if the kernel does not count it.")
 	memoryFailures   = declare(CAdvisor, Counter, "container_memory_failures_total", cgroupLabels+" failure_type scope", "Page faults: pgfault, pgmajfault.")
 	oomEvents        = declare(CAdvisor, Counter, "container_oom_events_total", cgroupLabels, "OOM-killed processes since the start of a container. After a container was OOM-killed, see podstead_container_restarts_total.")
 	processes        = declare(CAdvisor, Gauge, "container_threads", cgroupLabels, "Processes and threads (the cgroup controller pids).")

@@ -95,7 +95,7 @@ func (f *follower) handle(e *event.Event, counts bool) {
 	if counts {
 		f.recorder.events.WithLabelValues(string(e.Kind), string(e.Level)).Inc()
 	}
-	if e.UID == "" {
+	if e.UID == "" || e.Kind == event.LogsRemoved { // that event can follow the removal of the pod
 		return
 	}
 	if e.Kind == event.PodRemoved {

@@ -109,3 +109,27 @@ func TestDistribution(t *testing.T) {
 		t.Errorf("count %d, sum %v (-want +got)\n%s", d.count, d.sum, diff)
 	}
 }
+
+// TestForget: nothing is kept for a pod that was removed, also if its logs were removed before, which is reported later.
+func TestForget(t *testing.T) {
+	f := newFollower(nil)
+	for _, kind := range []event.Kind{event.PodAccepted, event.ContainerStarted, event.ContainerFailed, event.ContainerStarted, event.PodRemoved, event.LogsRemoved} {
+		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app", Fields: event.Fields{"reason": "Error"}}, true)
+	}
+	if len(f.history) > 0 || len(f.recorder.pods) > 0 {
+		t.Errorf("kept: %v, %v", f.history, f.recorder.pods)
+	}
+}
+
+// TestSizeLabel compares the labels with the boundaries of the kubelet.
+func TestSizeLabel(t *testing.T) {
+	const mb, gb = 1 << 20, 1 << 30
+	for bytes, want := range map[int64]string{
+		0: "N/A", 1: "0-10MB", 10*mb - 1: "0-10MB", 10 * mb: "10MB-100MB", 100 * mb: "100MB-500MB", 500 * mb: "500MB-1GB", gb: "1GB-5GB", 5 * gb: "5GB-10GB",
+		10 * gb: "10GB-20GB", 20 * gb: "20GB-30GB", 30 * gb: "30GB-40GB", 40 * gb: "40GB-60GB", 60 * gb: "60GB-100GB", 100 * gb: "GT100GB", 900 * gb: "GT100GB",
+	} {
+		if got := sizeLabel(bytes); got != want {
+			t.Errorf("%d bytes: %q, want %q", bytes, got, want)
+		}
+	}
+}

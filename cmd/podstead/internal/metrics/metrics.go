@@ -36,6 +36,7 @@ type Options struct {
 	// Directories are paths whose file systems are measured, by name.
 	Directories map[string]string
 	Version     string
+	Node        string // host name of the host
 	Log         *slog.Logger
 }
 
@@ -142,7 +143,8 @@ func (m *Metrics) gather(ctx context.Context) *sample {
 	running.Wait()
 
 	s, now := &sample{}, time.Now()
-	s.states(list)
+	s.states(list, m.o.Node)
+	s.add(nodeName, 1, m.o.Node)
 	for i := range list {
 		m.o.Recorder.of(s, list[i].Pod.Name, list[i].Facts.UID)
 	}

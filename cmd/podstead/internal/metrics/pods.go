@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/spec"
@@ -17,7 +18,7 @@ var phases = []lifecycle.Phase{
 }
 
 // states adds the states of pods.
-func (s *sample) states(list []supervisor.Snapshot) {
+func (s *sample) states(list []supervisor.Snapshot, node string) {
 	byPhase := map[lifecycle.Phase]int{}
 	var sandboxes, waiting, running, terminated int
 	for i := range list {
@@ -26,7 +27,7 @@ func (s *sample) states(list []supervisor.Snapshot) {
 		if sandboxOf(p) != 0 {
 			sandboxes++
 		}
-		s.pod(p)
+		s.pod(p, node)
 		for _, c := range statuses(p) {
 			switch {
 			case c.State.Running != nil:
@@ -64,9 +65,9 @@ func sandboxOf(p *supervisor.Snapshot) int {
 }
 
 // pod adds the state of a pod and of its containers.
-func (s *sample) pod(p *supervisor.Snapshot) {
+func (s *sample) pod(p *supervisor.Snapshot, node string) {
 	name, uid, status := p.Pod.Name, p.Facts.UID, &p.Status
-	s.add(podInfo, 1, namespace, name, uid, status.PodIP)
+	s.add(podInfo, 1, namespace, name, uid, node, status.PodIP, strconv.FormatBool(p.Pod.HostNetwork))
 	if at := p.Facts.Accepted.Wall; !at.IsZero() {
 		s.add(podStartTime, float64(at.Unix()), namespace, name, uid)
 	}

@@ -13,7 +13,7 @@ import (
 var (
 	operationBuckets = prometheus.ExponentialBuckets(.005, 2.5, 14) // those of the kubelet
 	startBuckets     = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
-	pullBuckets      = []float64{1, 5, 10, 20, 30, 60, 180, 300, 600, 900, 1200, 1800, 3600}
+	pullBuckets      = []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 	probeBuckets     = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10}
 )
 
@@ -28,7 +28,7 @@ type Recorder struct {
 	operations, operationErrors             *prometheus.CounterVec
 	operationDuration, stepDuration         *prometheus.HistogramVec
 	pulls                                   *prometheus.CounterVec
-	pullDuration                            prometheus.Histogram
+	pullDuration                            *prometheus.HistogramVec
 	pullBytes, eventsMissed, scrapeRejected prometheus.Counter
 	events                                  *prometheus.CounterVec
 
@@ -60,7 +60,7 @@ func NewRecorder() *Recorder {
 	r.startedPods, r.startedContainers = r.counter(startedPods), r.counters(startedContainers)
 	r.operations, r.operationErrors = r.counters(operations), r.counters(operationErrors)
 	r.operationDuration, r.stepDuration = r.histograms(operationDuration, operationBuckets), r.histograms(startStepDuration, operationBuckets)
-	r.podStart, r.pullDuration = r.histogram(podStartDuration, startBuckets), r.histogram(imagePullDuration, pullBuckets)
+	r.podStart, r.pullDuration = r.histogram(podStartDuration, startBuckets), r.histograms(imagePullDuration, pullBuckets)
 	r.pulls, r.pullBytes = r.counters(imagePulls), r.counter(imagePullBytes)
 	r.events, r.eventsMissed, r.scrapeRejected = r.counters(events), r.counter(eventsMissed), r.counter(scrapesRejected)
 	for _, result := range []string{pullSucceeded, pullFailed, pullCanceled} { // rates need a value before the first event

@@ -87,6 +87,10 @@ func (s *sample) cgroup(f *stats.Sample, labels []string, now time.Time) {
 		s.add(memoryUsage, float64(m.Usage), labels...)
 		s.add(memoryWorkingSet, float64(m.WorkingSet), labels...)
 		s.add(memoryRSS, float64(m.RSS), labels...)
+		s.add(memoryCache, float64(m.Cache), labels...)
+		if m.Swap != nil {
+			s.add(memorySwap, float64(*m.Swap), labels...)
+		}
 		s.add(memoryFailures, float64(m.PageFaults), with("pgfault", "hierarchy")...)
 		s.add(memoryFailures, float64(m.MajorFaults), with("pgmajfault", "hierarchy")...)
 	}

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 		running.Wait()
 	})
 	o := Options{
-		Supervisor: s, Recorder: recorder, Version: "v1", Log: slog.New(slog.DiscardHandler), ReadStats: measure,
+		Supervisor: s, Recorder: recorder, Version: "v1", Node: "edge1", Log: slog.New(slog.DiscardHandler), ReadStats: measure,
 		CheckEngine: func(context.Context) error { return nil }, Directories: map[string]string{"state": t.TempDir()},
 	}
 	if change != nil {
@@ -78,7 +78,7 @@ func measure(_ context.Context, targets []stats.Target) []stats.Pod {
 	var list []stats.Pod
 	figures := stats.Sample{Usage: cgroup.Usage{
 		CPU: &cgroup.CPUUsage{Nanoseconds: 1_500_000_000}, Throttling: &cgroup.Throttling{Periods: 4, Throttled: 3, Nanoseconds: 2_000_000_000},
-		Memory: &cgroup.MemoryUsage{Usage: 60, WorkingSet: 50, RSS: 40, PageFaults: 7, MajorFaults: 1}, OOMKills: new(uint64(2)), Pids: new(uint64(5)),
+		Memory: &cgroup.MemoryUsage{Usage: 60, WorkingSet: 50, RSS: 40, Cache: 20, Swap: new(uint64(30)), PageFaults: 7, MajorFaults: 1}, OOMKills: new(uint64(2)), Pids: new(uint64(5)),
 		IO: []cgroup.DeviceIO{{Major: 4095, Minor: 1, ReadBytes: 1, WriteBytes: 2, ReadOperations: 3, WriteOperations: 4}},
 	}}
 	for i := range targets {

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bufio"
 	"context"
 	"encoding/pem"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/supervisor/event"
@@ -309,16 +311,31 @@ func TestCommand(t *testing.T) {
 	if err := Send(t.Context(), &n, &m, nil); err == nil || err.Error() != "run /bin/sh: exit status 3" {
 		t.Errorf("failing command: %v", err)
 	}
-	pid := filepath.Join(t.TempDir(), "pid")
-	n.Command[2], n.Timeout = "sleep 1000 & echo $! >"+pid+"; wait", "500ms"
-	if err := Send(t.Context(), &n, &m, nil); err == nil || err.Error() != "/bin/sh: no success within 500ms" {
+	n.Command[2], n.Timeout = "sleep 1000", "50ms"
+	if err := Send(t.Context(), &n, &m, nil); err == nil || err.Error() != "/bin/sh: no success within 50ms" {
 		t.Errorf("hanging command: %v", err)
 	}
-	child, err := os.ReadFile(pid)
+}
+
+// TestCommandChildren: the children of a command that is canceled are killed.
+func TestCommandChildren(t *testing.T) {
+	e := event.Event{Pod: "web", Level: event.Warning}
+	m := NewMessage("ops", "id", &e)
+	n := config.Notifier{Name: "ops", Command: []string{"/bin/sh", "-c", "sleep 1000 & echo $!; wait"}, Timeout: "1m"}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	sent := make(chan error, 1)
+	go func() { sent <- Send(ctx, &n, &m, w) }()
+	child, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmdline := filepath.Join("/proc", strings.TrimSpace(string(child)), "cmdline")
+	cancel()
+	if err := <-sent; err == nil {
+		t.Error("no error for a command that was canceled")
+	}
+	cmdline := filepath.Join("/proc", strings.TrimSpace(child), "cmdline")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if data, err := os.ReadFile(cmdline); err != nil || len(data) == 0 { // gone, or a zombie
 			return
@@ -326,6 +343,23 @@ func TestCommand(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the child of the command is running")
 		}
+	}
+}
+
+// TestHostileText: a container whose probe prints what no environment variable and no line can have does not hold up the events behind it.
+func TestHostileText(t *testing.T) {
+	e := event.Event{Pod: "web", Level: event.Warning, Reason: "Unhealthy", Message: "Readiness probe failed: a\x00b\nhost pod web: Normal\x1b[2J" + strings.Repeat("é", 1<<20)}
+	m := NewMessage("ops", "id", &e)
+	if strings.ContainsAny(m.Text, "\x00\n\x1b") {
+		t.Errorf("the text is not one line: %.100q", m.Text)
+	}
+	var out strings.Builder
+	n := config.Notifier{Name: "ops", Command: []string{"/bin/sh", "-c", `cat >/dev/null; printf %s "$PODSTEAD_MESSAGE"`}}
+	if err := Send(t.Context(), &n, &m, &out); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasPrefix(got, "Readiness probe failed: a\uFFFDb\nhost pod web: ") || !utf8.ValidString(got) || len(got) < 1<<14 {
+		t.Errorf("%d bytes: %.100q", len(got), got)
 	}
 }
 

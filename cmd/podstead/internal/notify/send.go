@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -30,6 +31,8 @@ const (
 	maxBody = 64 << 10
 	// maxFile is the maximum size of a file with headers, certificates or a URL.
 	maxFile = 1 << 20
+	// maxVariable is the maximum size of an environment variable. The limit of the kernel is 128 KiB.
+	maxVariable = 32 << 10
 	// outputTimeout bounds the wait for the output of processes that are not in the process group of a command.
 	outputTimeout = time.Second
 )
@@ -50,7 +53,8 @@ func NewMessage(notifier, id string, e *event.Event) Message {
 	if e.Pod != "" {
 		subject = " pod " + e.Pod
 	}
-	return Message{ID: id, Notifier: notifier, Host: host, Event: *e, Text: fmt.Sprintf("%s%s: %s %s: %s", host, subject, e.Level, e.Reason, e.Message)}
+	text := fmt.Sprintf("%s%s: %s %s: %s", host, subject, e.Level, e.Reason, e.Message)
+	return Message{ID: id, Notifier: notifier, Host: host, Event: *e, Text: plain.Text(text)}
 }
 
 // Send sends a message once. Errors do not have what may be secret: URLs, headers, and output of the command. The output is written to
@@ -81,7 +85,7 @@ func runCommand(ctx context.Context, n *config.Notifier, m *Message, body []byte
 	e := &m.Event
 	cmd.Env = []string{ // not that of the daemon, which has its sockets and credentials
 		"PATH=" + os.Getenv("PATH"), "PODSTEAD_NOTIFIER=" + n.Name, "PODSTEAD_ID=" + m.ID, "PODSTEAD_HOST=" + m.Host, "PODSTEAD_POD=" + e.Pod,
-		"PODSTEAD_CONTAINER=" + e.Container, "PODSTEAD_REASON=" + e.Reason, "PODSTEAD_TYPE=" + string(e.Level), "PODSTEAD_MESSAGE=" + e.Message,
+		"PODSTEAD_CONTAINER=" + e.Container, "PODSTEAD_REASON=" + e.Reason, "PODSTEAD_TYPE=" + string(e.Level), "PODSTEAD_MESSAGE=" + variable(e.Message),
 	}
 	// The command is killed with a daemon that is killed. The signal is sent when the thread exits, so the goroutine keeps it.
 	runtime.LockOSThread()
@@ -97,6 +101,15 @@ func runCommand(ctx context.Context, n *config.Notifier, m *Message, body []byte
 		return nil // a command need not read its input
 	}
 	return fmt.Errorf("run %s: %w", n.Command[0], cause(err))
+}
+
+// variable returns text, which can be that of a container, as the value of an environment variable. The kernel refuses a process whose variables
+// have a NUL or are too long, and the events behind this one would wait for a day.
+func variable(text string) string {
+	if len(text) > maxVariable {
+		text = text[:maxVariable] + "…"
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // post sends the message to the URL. It follows no redirects: the headers are for this host.

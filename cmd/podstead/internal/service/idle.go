@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -22,12 +23,21 @@ type properties interface {
 func Idle(ctx context.Context, socket string) bool {
 	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
 	defer cancel()
-	conn, err := dbus.NewWithContext(ctx)
+	conn, err := connect(ctx, os.Geteuid() == 0)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
 	return idle(ctx, conn, socket)
+}
+
+// connect connects to systemd. Root uses systemd's own socket: at boot, podstead.socket runs podstead daemon stop before the message bus
+// runs. Its socket accepts connections already, and nothing answers until sockets.target is reached, which waits for podstead.socket.
+func connect(ctx context.Context, root bool) (*dbus.Conn, error) {
+	if root {
+		return dbus.NewSystemdConnectionContext(ctx)
+	}
+	return dbus.NewSystemConnectionContext(ctx)
 }
 
 func idle(ctx context.Context, systemd properties, socket string) bool {

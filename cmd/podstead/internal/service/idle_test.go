@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"errors"
+	"net"
+	"path/filepath"
 	"testing"
 
 	"github.com/coreos/go-systemd/v22/dbus"
@@ -48,6 +50,40 @@ func TestIdle(t *testing.T) {
 	} {
 		if got := idle(t.Context(), test.units, test.socket); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestConnect: root does not wait for a message bus that has a socket and does not run yet, as at boot. Others have no other way to systemd.
+func TestConnect(t *testing.T) {
+	for _, root := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "bus")
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients := make(chan int, 1)
+		go func() {
+			n := 0
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					clients <- n
+					return
+				}
+				n++
+				_ = c.Close()
+			}
+		}()
+		t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+path)
+		if conn, err := connect(t.Context(), root); err == nil {
+			conn.Close()
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-clients; root != (n == 0) {
+			t.Errorf("root %v: %d connections to the message bus", root, n)
 		}
 	}
 }

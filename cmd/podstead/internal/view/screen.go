@@ -16,16 +16,17 @@ type Screen struct {
 const (
 	// gap is the space between two columns.
 	gap = 3
-	// minCell is the minimum width of a cell that is shortened.
+	// minCell is the minimum width of a cell that is shortened, and minName that of one in the first column.
 	minCell = 8
-	// ellipsis is the end of a cell that is shortened.
+	minName = 20
+	// ellipsis stands for the end of a cell that is shortened, or the middle of a name.
 	ellipsis = "…"
 
 	red, reset = "\x1b[31m", "\x1b[0m"
 )
 
 // Table prints rows with aligned columns. All rows have the same number of cells, and the first one is the header. On a terminal, the widest
-// columns but the first are shortened until the rows fit, and problems are red.
+// columns are shortened until the rows fit, the first one last and least, and problems are red.
 func (s Screen) Table(rows [][]string) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
@@ -33,12 +34,12 @@ func (s Screen) Table(rows [][]string) error {
 	}
 	widths := columnWidths(cells)
 	if s.Width > 0 && len(cells) > 0 {
-		fit(widths, columnWidths(cells[:1]), s.Width)
+		fit(widths, columnWidths(cells[:1]), s.Width-gap*(len(widths)-1))
 	}
 	var b strings.Builder
 	for _, row := range cells {
 		for j, cell := range row {
-			text := shorten(cell, widths[j])
+			text := shortenColumn(cell, j, widths[j])
 			padding := widths[j] - utf8.RuneCountInString(text) + gap
 			if s.Colour && isProblem(cell) {
 				text = red + text + reset
@@ -68,9 +69,10 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// fit reduces the widest columns but the first until a row has at most this number of columns, but no column below the width of its header.
+// fit reduces the widest columns but the first until all have at most this width together, but no column below the width of its header, and then
+// the first one.
 func fit(widths, headers []int, limit int) {
-	total := gap * (len(widths) - 1)
+	total := 0
 	for _, w := range widths {
 		total += w
 	}
@@ -81,11 +83,19 @@ func fit(widths, headers []int, limit int) {
 				widest = j
 			}
 		}
-		if widest == 0 {
+		if widest == 0 && widths[0] <= max(minName, headers[0]) {
 			return
 		}
 		widths[widest]--
 	}
+}
+
+// shortenColumn returns a cell of a column with at most this width.
+func shortenColumn(cell string, column, width int) string {
+	if column == 0 {
+		return shortenName(cell, width)
+	}
+	return shorten(cell, width)
 }
 
 // shorten returns the start of a cell.
@@ -94,6 +104,16 @@ func shorten(cell string, width int) string {
 		return cell
 	}
 	return string([]rune(cell)[:width-1]) + ellipsis
+}
+
+// shortenName returns the start and the end of a name, which can be what distinguishes it: the tag of an image, the number of a pod.
+func shortenName(name string, width int) string {
+	all := []rune(name)
+	if len(all) <= width {
+		return name
+	}
+	end := (width - 1) / 2
+	return string(all[:width-1-end]) + ellipsis + string(all[len(all)-end:])
 }
 
 // problems are the words of cells that report a problem. A cell can have a detail in parentheses after it, and "Init:" before it.

@@ -62,6 +62,58 @@ b                     Running    é\x1b[2…   <none>
 	}
 }
 
+// TestLongNames checks that the first column is shortened last, in the middle, and that a name of 20 characters is kept.
+func TestLongNames(t *testing.T) {
+	for width, want := range map[int]string{
+		42: "NAME                                 SIZE\nregistry.example.org/shop/web:1.27   2.0Mi\n",
+		32: "NAME                       SIZE\nregistry.exa…op/web:1.27   2.0Mi\n",
+		10: "NAME                   SIZE\nregistry.e…/web:1.27   2.0Mi\n",
+	} {
+		var b strings.Builder
+		if err := (view.Screen{W: &b, Width: width}).Table([][]string{{"NAME", "SIZE"}, {"registry.example.org/shop/web:1.27", "2.0Mi"}}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%d columns: %s", width, diff)
+		}
+	}
+}
+
+// TestWatchFits checks that the rows of a watch fit the terminal, and that those of other outputs are not shortened.
+func TestWatchFits(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := api.Pod{Metadata: api.Metadata{Name: "a-pod-with-a-name-that-is-long", Namespace: "default", UID: "8a5f7e52-9f9c-4b3e-8f5e-0c1c3a2b1d4e", CreationTimestamp: now.Add(-time.Hour), Labels: map[string]string{"app": strings.Repeat("shop", 20)}}}
+	p.Status.Phase, p.Status.PodIP, p.Status.Owner = api.PhasePending, "10.77.64.2", "the pods directory (a-pod-with-a-name-that-is-long.toml)"
+	for _, c := range []struct {
+		name    string
+		width   int
+		options view.TableOptions
+		want    string
+	}{
+		{"no terminal", 0, view.TableOptions{}, `
+NAME                     READY   STATUS                   RESTARTS         AGE      IP
+a-pod-with-a-name-that-is-long 0/0     Pending                  0                60m      10.77.64.2
+`},
+		{"a terminal", 80, view.TableOptions{}, `
+NAME                     READY   STATUS       RESTARTS     AGE      IP
+a-pod-with-a…hat-is-long 0/0     Pending      0            60m      10.77.64.2
+`},
+		{"all columns", 132, view.TableOptions{Wide: true, Labels: true, Namespace: true}, `
+NAMESPACE  NAME           READY   STATUS         RESTARTS       AGE      IP             UID            OWNER          LABELS
+default    a-pod-with-a-… 0/0     Pending        0              60m      10.77.64.2     8a5f7e52-9f9c… the pods dire… app=shopshops…
+`},
+	} {
+		var b strings.Builder
+		w := view.Watch{W: &b, Width: c.width, Options: c.options}
+		if err := w.Print(&p, now); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, "\n"+b.String()); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
 // TestProblems checks which cells are red.
 func TestProblems(t *testing.T) {
 	for cell, want := range map[string]bool{

@@ -90,6 +90,7 @@ func labelsOf(p *api.Pod) string {
 // Watch prints pods as they change, in columns of fixed width.
 type Watch struct {
 	W       io.Writer
+	Width   int // columns of the terminal; 0: not a terminal, rows have any length
 	Options TableOptions
 
 	printed map[string]string // the columns of the newest row of each pod, by UID; by name if it has none
@@ -113,16 +114,36 @@ func (t *Watch) Print(p *api.Pod, now time.Time) error {
 		return nil
 	}
 	t.printed[key] = text
-	widths := []int{24, 7, 24, 16, 8, 18, 38, 24}
-	if t.Options.Namespace {
-		widths = slices.Insert(widths, 0, 10)
-	}
+	widths := t.widths()
 	for _, cells := range rows {
+		for j := range cells {
+			if t.Width > 0 {
+				cells[j] = shortenColumn(cells[j], j, widths[j])
+			}
+		}
 		if err := printPadded(t.W, cells, widths); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// widths returns the widths of the columns. On a terminal, a row fits, and the last column has the rest of it.
+func (t *Watch) widths() []int {
+	widths, headers := []int{24, 7, 24, 16, 8, 18, 38, 24, 24}, columnWidths([][]string{t.Options.header()})
+	if t.Options.Namespace {
+		widths = slices.Insert(widths, 0, 10)
+	}
+	widths = widths[:len(headers)]
+	if t.Width > 0 {
+		limit := t.Width - (len(widths) - 1) // without the spaces between columns
+		fit(widths, headers, limit)
+		for _, w := range widths {
+			limit -= w
+		}
+		widths[len(widths)-1] += max(limit, 0)
+	}
+	return widths
 }
 
 // printPadded prints cells, each but the last one with at least the given width.

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// flagHint maps flags of other tools (kubectl, docker, podman) to a hint. Flags with one letter are in it as the letter.
+type flagHint struct {
+	commands []string // nil: all
+	flags    []string
+	hint     string
+}
+
+var flagHints = []flagHint{
+	{[]string{"run"}, []string{
+		"image", "name", "port", "p", "publish", "expose", "e", "env", "v", "volume", "mount", "l", "label", "labels", "restart", "network", "entrypoint", "command",
+	}, imageHint},
+	{[]string{"run"}, []string{"wait"}, "run pods in the background and wait until they are ready with podstead apply FILE --wait"},
+	{[]string{"run"}, []string{"build"}, otherTool},
+	{[]string{"apply", "create", "run"}, []string{"dry-run"}, "check files with podstead validate FILE, and show what apply would change with podstead plan FILE"},
+	{[]string{"delete", "rm", "down"}, []string{"dry-run"}, "list the pods first, with podstead get and the same selection"},
+	{[]string{"apply", "create", "diff"}, []string{"server-side", "force-conflicts", "k", "kustomize"}, "omit it; the files are pod files, or directories with pod files"},
+	{[]string{"down", "rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
+	{[]string{"get"}, []string{"L", "label-columns"}, "show labels with podstead get --show-labels, or as columns with -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app"},
+	{[]string{"get"}, []string{"raw"}, "send requests to the API socket with curl, see docs/reference/api.md"},
+	{[]string{"ps", "inspect", "images"}, []string{"format", "filter", "f"}, "print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead images -o json"},
+	{[]string{"stop", "restart", "rm", "down", "kill"}, []string{"t", "time"}, "set the grace period with podstead stop POD --grace-period SECONDS"},
+	{[]string{"kill"}, []string{"s", "signal"}, "send a signal to the main process of a container with podstead exec POD -- kill -HUP 1"},
+	{[]string{"exec"}, []string{"u", "user", "w", "workdir", "e", "env"}, "the command has the user, the directory and the environment of the container: change them in it, such as in podstead exec POD -- env A=1 COMMAND"},
+	{[]string{"debug"}, []string{"share-processes", "set-image"}, "podstead debug adds a container to the pod itself; see processes of another one with podstead debug --target CONTAINER"},
+	{nil, []string{"context", "kubeconfig", "cluster", "server", "as", "user", "token", "host", "H", "connection"}, "a host has one daemon: choose it with the flag --socket"},
+}
+
+// unknownFlag matches errors of package pflag about flags that a command does not have.
+var unknownFlag = regexp.MustCompile(`^unknown (?:flag: --|shorthand flag: ')([a-zA-Z0-9-]+)`)
+
+// flagError is the error of a command line with an invalid flag.
+func flagError(cmd *cobra.Command, err error) error {
+	match := unknownFlag.FindStringSubmatch(err.Error())
+	i := slices.IndexFunc(flagHints, func(h flagHint) bool {
+		return match != nil && slices.Contains(h.flags, match[1]) && (h.commands == nil || slices.Contains(h.commands, cmd.Name()))
+	})
+	if i < 0 {
+		return usage(cmd, "%w", err)
+	}
+	return &failure{status: statusUsage, err: err, hints: []string{flagHints[i].hint}}
+}

@@ -1,0 +1,190 @@
+// Package collector runs containerd's garbage collection. It replaces containerd's plug-in for that, which wakes up several times per
+// second, and writes to the disk for each request: the only way to request a collection there is the deletion of a lease.
+//
+// A collection removes what nothing refers to, also a layer whose container has no record yet. containerd creates a lease for that time,
+// and deletes it, which are two writes to the disk. Here [Collector.Hold] delays collections instead.
+package collector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/metadata"
+	"github.com/containerd/containerd/v2/pkg/gc"
+	"github.com/containerd/containerd/v2/plugins"
+	"github.com/containerd/log"
+	"github.com/containerd/plugin"
+	"github.com/containerd/plugin/registry"
+)
+
+const (
+	// startDelay is the time from the start of the engine to a collection of what an earlier engine has left.
+	startDelay = 100 * time.Millisecond
+	// delay groups removals that follow each other into one collection.
+	delay = 2 * time.Second
+	// retryDelay is the time until the next collection after one that failed.
+	retryDelay = 10 * time.Second
+	// maxChanges is the number of changes after which there is a collection without a removal, for leases that expire.
+	maxChanges = 100
+	// pollInterval is the interval of attempts to get a lock whose holder can be slow.
+	pollInterval = 20 * time.Millisecond
+)
+
+// garbage is the part of the engine's metadata that collects.
+type garbage interface {
+	GarbageCollect(context.Context) (gc.Stats, error)
+}
+
+// Collector collects garbage some seconds after something was removed, and on request. It is safe for concurrent use.
+type Collector struct {
+	db garbage
+	// held is locked during a collection, and for reading by those who delay collections.
+	held sync.RWMutex
+
+	mu       sync.Mutex
+	timer    *time.Timer // of the scheduled collection
+	due      bool        // something was removed since the start of the last collection
+	changes  int         // since the start of the last collection
+	canceled bool        // the engine stops: no more collections
+}
+
+// Register registers the plug-in. It must be called once, before the engine starts.
+func Register() {
+	registry.Register(&plugin.Registration{
+		Type:     plugins.GCPlugin,
+		ID:       "scheduler",
+		Requires: []plugin.Type{plugins.MetadataPlugin},
+		InitFn: func(ic *plugin.InitContext) (any, error) {
+			db, err := ic.GetSingle(plugins.MetadataPlugin)
+			if err != nil {
+				return nil, err
+			}
+			m, ok := db.(*metadata.DB)
+			if !ok {
+				return nil, fmt.Errorf("metadata have the unexpected type %T", db)
+			}
+			c := start(ic.Context, m)
+			m.RegisterMutationCallback(c.changed)
+			return c, nil
+		},
+	})
+}
+
+// start starts a collector that runs until ctx ends.
+func start(ctx context.Context, db garbage) *Collector {
+	c := &Collector{db: db, due: true}
+	c.mu.Lock() // the timer may expire at once
+	defer c.mu.Unlock()
+	c.timer = time.AfterFunc(startDelay, func() {
+		if err := c.collect(ctx); err != nil {
+			log.G(ctx).WithError(err).Error("garbage collection failed")
+		}
+	})
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.canceled = true
+		c.timer.Stop()
+	})
+	return c
+}
+
+// changed is called after each change of the metadata, which it must not block.
+func (c *Collector) changed(removed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	if c.due || !removed && c.changes < maxChanges {
+		return
+	}
+	c.due = true
+	c.schedule(delay)
+}
+
+// schedule schedules a collection. The caller holds mu.
+func (c *Collector) schedule(after time.Duration) {
+	if !c.canceled {
+		c.timer.Reset(after)
+	}
+}
+
+// collect runs a collection, unless nothing was removed since the last one. It waits for one that is running.
+func (c *Collector) collect(ctx context.Context) error {
+	if err := poll(ctx, c.held.TryLock); err != nil {
+		return err
+	}
+	defer c.held.Unlock()
+	c.mu.Lock()
+	due := c.due && !c.canceled
+	c.due = false
+	if due {
+		c.changes = 0
+		c.timer.Stop()
+	}
+	c.mu.Unlock()
+	if !due {
+		return nil
+	}
+	_, err := c.db.GarbageCollect(ctx)
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.due = true
+		c.schedule(retryDelay)
+	}
+	return err
+}
+
+// ScheduleAndWait waits for a collection, unless nothing was removed since the last one. Leases that are deleted synchronously call it. The
+// collection starts after the delay of others, because containerd may still be cleaning up after a pull that failed. When ctx ends it
+// returns at once, and the collection continues.
+func (c *Collector) ScheduleAndWait(ctx context.Context) (gc.Stats, error) {
+	collected := make(chan error, 1)
+	time.AfterFunc(c.request(), func() { collected <- c.collect(context.WithoutCancel(ctx)) })
+	select {
+	case err := <-collected:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// request returns when the caller must start a collection, in place of the one that is scheduled.
+func (c *Collector) request() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.due {
+		return 0
+	}
+	c.timer.Stop()
+	return delay
+}
+
+// Hold delays collections until release is called. The error is that of ctx, if a collection takes too long.
+func (c *Collector) Hold(ctx context.Context) (release func(), err error) {
+	if err := poll(ctx, c.held.TryRLock); err != nil {
+		return nil, fmt.Errorf("wait for garbage collection: %w", err)
+	}
+	return c.held.RUnlock, nil
+}
+
+// poll calls try until it succeeds. A lock cannot be waited for with a context.
+func poll(ctx context.Context, try func() bool) error {
+	if try() {
+		return nil
+	}
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if try() {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
