@@ -40,7 +40,7 @@ func (r *Runtime) selectRuntime(ctx context.Context) error {
 // OCIRuntime is the OCI runtime of new containers, which does not change.
 func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
 
-func (r *Runtime) openVolumes(ctx context.Context) error {
+func (r *Runtime) openVolumes() error {
 	set, err := volume.New(r.config, volume.Options{
 		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
 		RecursiveReadOnly: r.ociRuntime.RecursiveReadOnly, HostPaths: r.opts.HostPaths,

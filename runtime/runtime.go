@@ -180,7 +180,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	if err := r.selectRuntime(ctx); err != nil {
 		return err
 	}
-	if err := r.openVolumes(ctx); err != nil {
+	if err := r.openVolumes(); err != nil {
 		return err
 	}
 	r.etc = etcfiles.New(r.dirs, r.network, r.index, r.log)
