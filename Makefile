@@ -29,6 +29,10 @@ NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; ech
 E2E_SLOW     = ./test/faults ./test/hostile ./cmd/podstead
 E2E_PACKAGES = $(E2E_SLOW) $$(grep -rl '^//go:build e2e' --include='*_test.go' . | xargs -r -n1 dirname | sort -u | grep -vxF "$$(printf '%s\n' $(E2E_SLOW))")
 
+# RUNTIME is the OCI runtime of tests; empty: the default of Podstead.
+RUNTIME     ?=
+WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/run) env PODSTEAD_ENGINE_RUNTIME=$(RUNTIME))
+
 .PHONY: help deps build demo test unit race e2e vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
@@ -65,10 +69,10 @@ race: ## run unit tests ten times
 	@.ci/deps unit
 	$(GO) test -race -shuffle=on -count=10 $(TESTFLAGS) ./...
 
-e2e: ## run tests on real containers (root)
+e2e: ## run tests on real containers, with RUNTIME=crun on those of crun (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	$(GO) test -tags e2e -p 2 -count=1 -timeout 60m $(TESTFLAGS) $(E2E_PACKAGES)
+	$(WITH_RUNTIME) $(GO) test -tags e2e -p 2 -count=1 -timeout 60m $(TESTFLAGS) $(E2E_PACKAGES)
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)
@@ -110,6 +114,7 @@ soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates
 	@$(MAKE) --no-print-directory build images
 	setsid stress --quiet --cpu $$(nproc) --io 1 --vm 1 --vm-bytes 64M & load=$$!; trap "kill -- -$$load" EXIT; \
 	$(GO) test -tags e2e -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
+	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e -count=1 -timeout 0 ./test/conformance
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run TestPowerCuts ./test/systemd
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm

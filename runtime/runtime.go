@@ -54,7 +54,6 @@ import (
 	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/runtime/userns"
-	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -161,7 +160,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Dir: r.dirs.Exec(), Environment: secrets.NewProcessFiles(r.dirs).Environment,
-		Exited: r.exits.Exited, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
+		Exited: r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
 	r.garbage = gc.New(r.client.LeasesService(), r.engine.CollectGarbage, gc.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
@@ -181,7 +180,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	if err := r.selectRuntime(ctx); err != nil {
 		return err
 	}
-	if err := r.openVolumes(ctx); err != nil {
+	if err := r.openVolumes(); err != nil {
 		return err
 	}
 	r.etc = etcfiles.New(r.dirs, r.network, r.index, r.log)
@@ -216,33 +215,6 @@ func (r *Runtime) openNetwork(ctx context.Context) error {
 		live = append(live, s.Labels[record.LabelUID])
 	}
 	r.network, err = podnet.Open(ctx, r.opts.network(r.bootID), live)
-	return err
-}
-
-// selectRuntime selects the OCI runtime of new containers. It needs the lock of the engine.
-func (r *Runtime) selectRuntime(ctx context.Context) error {
-	var err error
-	r.ociRuntime, err = ociruntime.Select(ctx, ociruntime.Options{
-		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups, Host: r.host,
-	})
-	if err == nil {
-		r.engine.SetRuntime(r.ociRuntime.Program)
-	}
-	return err
-}
-
-// OCIRuntime is the OCI runtime of new containers, which does not change.
-func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
-
-func (r *Runtime) openVolumes(ctx context.Context) error {
-	set, err := volume.New(r.config, volume.Options{
-		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
-		RecursiveReadOnly: r.ociRuntime.RecursiveReadOnly, HostPaths: r.opts.HostPaths,
-		Protected: r.opts.protected(), Unbindable: r.unbindable,
-	})
-	if err == nil {
-		r.volumes = podvolume.New(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval, r.log)
-	}
 	return err
 }
 

@@ -131,13 +131,17 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	}
 	labels[record.LabelLog] = log
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
-	return n.sandbox.NewContainer(ctx, n.id,
+	options := []client.NewContainerOpts{
 		client.WithSnapshotter(s.config.Snapshotter),
 		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
 		client.WithSpec(n.spec, s.withRoot(n), withUser(n.user)),
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
-	)
+	}
+	if n.ids.First != 0 {
+		options = append(options, s.config.Engine.WithUserNamespace())
+	}
+	return n.sandbox.NewContainer(ctx, n.id, options...)
 }
 
 // terminateOlder kills every run of a container that has not exited.

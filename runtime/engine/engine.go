@@ -7,12 +7,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/containerd/containerd/api/types/runc/options"
@@ -27,6 +29,7 @@ import (
 	"github.com/podstead/podstead/runtime/engine/adopt"
 	"github.com/podstead/podstead/runtime/engine/collector"
 	"github.com/podstead/podstead/runtime/engine/damage"
+	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
 // Namespace is the containerd namespace of all objects that Podstead creates.
@@ -65,7 +68,10 @@ type Options struct {
 
 // Engine is a running containerd. It is safe for concurrent use.
 type Engine struct {
-	opt        Options
+	opt Options
+
+	userNamespaces string // the OCI runtime of containers with a user namespace; "": that of all
+
 	server     *server.Server
 	client     *client.Client
 	controller sandbox.Controller
@@ -222,9 +228,32 @@ func (e *Engine) bundleDirs() []string {
 	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
 }
 
-// SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards. Existing ones keep the one that created them,
-// which is recorded in their bundle. It must be called before any other method is.
-func (e *Engine) SetRuntime(program string) { e.opt.Runtime = program }
+// SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards, and that of containers that are created with
+// [Engine.WithUserNamespace]. Existing ones keep the one that created them, which is recorded in their bundle. It must be called before any
+// other method is.
+func (e *Engine) SetRuntime(program, forUserNamespaces string) {
+	e.opt.Runtime, e.userNamespaces = program, forUserNamespaces
+}
+
+// WithUserNamespace is an option of [Sandbox.NewContainer] for a container with a user namespace.
+func (e *Engine) WithUserNamespace() client.NewContainerOpts {
+	o := e.RuntimeOptions()
+	o.BinaryName = cmp.Or(e.userNamespaces, o.BinaryName)
+	return client.WithRuntime(e.opt.ShimPath, o)
+}
+
+// ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
+func (e *Engine) ExecSession(id, execID string) int {
+	text, err := os.ReadFile(execcommand.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
+	if err != nil {
+		return 0 // runc
+	}
+	session, err := strconv.Atoi(string(text))
+	if err != nil {
+		return 0
+	}
+	return session
+}
 
 // RuntimeOptions are the options to create containers with; see [client.WithRuntime]. [Sandbox.NewContainer] sets them.
 func (e *Engine) RuntimeOptions() *options.Options {

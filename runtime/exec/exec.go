@@ -43,6 +43,8 @@ type Cgroups interface {
 
 // Config is what a [Runner] needs. All fields are required.
 type Config struct {
+	// Session returns the session of a command in a container, or 0 if the command leads one.
+	Session func(containerID, execID string) int
 	// AwaitResponse waits until the shim of a sandbox responds, if it is known not to. Until then commands can be neither started nor
 	// found to be impossible.
 	AwaitResponse func(ctx context.Context, sandboxID string) error

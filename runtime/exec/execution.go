@@ -103,7 +103,9 @@ func (r *Runner) launch(
 		stopWaiting()
 		return nil, err
 	}
-	x.tree = proctree.Tree{Cgroup: r.config.Cgroups.ProcessDir(uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid())}
+	x.tree = proctree.Tree{
+		Cgroup: r.config.Cgroups.ProcessDir(uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid()), Session: r.config.Session(c.ID(), mark.String()),
+	}
 	closed := make(chan struct{})
 	x.outputClosed = closed
 	go func() {

@@ -1,6 +1,8 @@
 package oci
 
 import (
+	"strings"
+
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/cgroup"
@@ -58,6 +60,22 @@ func limitOf(pod *spec.Pod, c *spec.Container, name string) spec.Quantity {
 	return pod.Resources.Limits[name]
 }
 
+// maxProcesses is the largest limit of processes with cgroup v1, and the most processes that a kernel can have (PID_MAX_LIMIT).
+const maxProcesses = 1 << 22
+
+// unlimitedPids is explicit, because systemd sets a default limit for scopes (DefaultTasksMax). With cgroup v1, crun writes -1 to pids.max, which
+// is invalid there.
+func unlimitedPids(in *Input) *specs.LinuxPids {
+	unlimited := int64(-1)
+	if !in.Host.UnifiedCgroups {
+		if !strings.Contains(in.CgroupsPath, ":") { // not a scope
+			return nil
+		}
+		unlimited = maxProcesses
+	}
+	return &specs.LinuxPids{Limit: &unlimited}
+}
+
 // limit sets a container's requests and limits in its resources. It omits limits that no controller of the host supports.
 // [Host.CheckResources] rejects pods with such limits.
 func limit(r *specs.LinuxResources, in *Input) {
@@ -79,8 +97,7 @@ func limit(r *specs.LinuxResources, in *Input) {
 		limitMemory(r, in)
 	}
 	if has(cgroup.Pids) {
-		unlimited := int64(-1) // explicit, because systemd sets a default limit for scopes (DefaultTasksMax)
-		r.Pids = &specs.LinuxPids{Limit: &unlimited}
+		r.Pids = unlimitedPids(in)
 	}
 	if has(cgroup.HugeTLB) {
 		for _, size := range in.Host.HugePages {

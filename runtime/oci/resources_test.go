@@ -117,7 +117,7 @@ func TestLimit(t *testing.T) {
 			pod := &spec.Pod{Resources: test.pod, Containers: []spec.Container{{Name: "app", Resources: test.resource}}}
 			var got specs.LinuxResources
 			limit(&got, &Input{Pod: pod, Container: &pod.Containers[0], Host: test.host, Cgroup: test.shows})
-			if test.host.Controllers.Has(cgroup.Pids) {
+			if test.host.UnifiedCgroups && test.host.Controllers.Has(cgroup.Pids) {
 				test.want.Pids = &specs.LinuxPids{Limit: new(int64(-1))}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -89,12 +89,23 @@ func TestSpecDependsOnHost(t *testing.T) {
 	}
 }
 
-// The limit of processes is explicitly unlimited if the host has the controller.
+// The limit of processes is explicitly unlimited if the host has the controller and it would have another default.
 func TestPidsAreUnlimited(t *testing.T) {
 	in := input()
 	in.Host.Controllers.Names = []string{cgroup.Pids}
-	if pids := build(t, in).Linux.Resources.Pids; pids == nil || pids.Limit == nil || *pids.Limit != -1 {
-		t.Errorf("limit of processes %+v, want -1", pids)
+	for _, test := range []struct {
+		unified bool
+		path    string
+		want    int64
+	}{{true, "/pods/id", -1}, {true, "pods.slice:podstead:id", -1}, {false, "pods.slice:podstead:id", 1 << 22}} {
+		in.Host.UnifiedCgroups, in.CgroupsPath = test.unified, test.path
+		if pids := build(t, in).Linux.Resources.Pids; pids == nil || pids.Limit == nil || *pids.Limit != test.want {
+			t.Errorf("limit of processes %+v, want %d", pids, test.want)
+		}
+	}
+	in.CgroupsPath = "/pods/id"
+	if pids := build(t, in).Linux.Resources.Pids; pids != nil {
+		t.Errorf("limit of processes %+v in a cgroup of v1 whose default is no limit", pids)
 	}
 	in.Host.Controllers.Names = []string{cgroup.CPU}
 	if pids := build(t, in).Linux.Resources.Pids; pids != nil {
@@ -171,5 +182,18 @@ func TestDetectHost(t *testing.T) {
 	}
 	if h.NrOpen == 0 || h.OpenFiles == 0 {
 		t.Errorf("host %+v has no limits", h)
+	}
+}
+
+// TestAnnotations expects that annotations of a pod and labels of its image do not reach the OCI runtime, which would follow them.
+func TestAnnotations(t *testing.T) {
+	planted := map[string]string{
+		"run.oci.seccomp_bpf_data": "BgAAAAAA/38=", "run.oci.hooks.stdout": "/tmp/x", "run.oci.handler": "krun", "run.oci.keep_original_groups": "1",
+		"run.oci.seccomp.plugins": "/tmp/x.so", "org.criu.config": "/tmp/x", "podstead.io/process": "/etc/shadow", "podstead.io/pid-namespace": "/etc/passwd",
+	}
+	in := input()
+	in.Pod.Annotations, in.Image.Labels = planted, planted
+	if s := build(t, in); len(s.Annotations) > 0 {
+		t.Errorf("annotations of the specification: %v", s.Annotations)
 	}
 }

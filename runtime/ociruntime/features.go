@@ -25,8 +25,7 @@ func recursiveReadOnly(ctx context.Context, program string) bool {
 	if text, err := exec.CommandContext(ctx, program, "features").Output(); err == nil {
 		return listsRecursiveReadOnly(text)
 	}
-	text, err := exec.CommandContext(ctx, program, "--version").Output()
-	return err == nil && crunHasRecursiveReadOnly(string(text))
+	return crunSince(ctx, program, 1, 4) // it has had the option rro since 1.4, and the command features since 1.8.6
 }
 
 // listsRecursiveReadOnly reports whether the output of the command features has the mount option rro.
@@ -37,10 +36,21 @@ func listsRecursiveReadOnly(text []byte) bool {
 	return json.Unmarshal(text, &features) == nil && slices.Contains(features.MountOptions, "rro")
 }
 
-// crunHasRecursiveReadOnly reports whether a version of crun has the mount option rro. crun has had it since 1.4, and the command features
-// since 1.8.6.
-func crunHasRecursiveReadOnly(output string) bool {
-	var major, minor int
-	n, _ := fmt.Sscanf(output, "crun version %d.%d", &major, &minor)
-	return n == 2 && (major > 1 || major == 1 && minor >= 4)
+// lacksRecursiveBinds reports whether a program is a crun that takes rbind for bind in a user namespace, as it did before 1.9.
+func lacksRecursiveBinds(ctx context.Context, program string) bool {
+	return crunSince(ctx, program, 0, 0) && !crunSince(ctx, program, 1, 9)
+}
+
+// crunSince reports whether a program is a crun of this version or a newer one.
+func crunSince(ctx context.Context, program string, major, minor int) bool {
+	ctx, cancel := context.WithTimeout(ctx, featuresTimeout)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, program, "--version").Output()
+	return err == nil && isCrunSince(string(text), major, minor)
+}
+
+func isCrunSince(output string, major, minor int) bool {
+	var x, y int
+	n, _ := fmt.Sscanf(output, "crun version %d.%d", &x, &y)
+	return n == 2 && (x > major || x == major && y >= minor)
 }

@@ -49,6 +49,8 @@ type Choice struct {
 	Program string
 	// Reason explains the choice of [Auto]. It is empty for a program that was configured.
 	Reason string
+	// UserNamespaces is the program for containers with a user namespace.
+	UserNamespaces string
 	// RecursiveReadOnly is true if it supports recursive read-only mounts.
 	RecursiveReadOnly bool
 }
@@ -81,6 +83,13 @@ func Select(ctx context.Context, o Options) (Choice, error) {
 		choice = o.auto(ctx)
 		if err := lookUp(choice.Program); err != nil {
 			return Choice{}, fmt.Errorf("%w (%s)", err, choice.Reason)
+		}
+	}
+	choice.UserNamespaces = choice.Program
+	if lacksRecursiveBinds(ctx, choice.Program) && lookUp(runc) == nil {
+		choice.UserNamespaces = runc
+		if choice.Reason != "" {
+			choice.Reason += "; pods with hostUsers = false use runc, because crun before 1.9 does not mount volumes in volumes for them"
 		}
 	}
 	choice.RecursiveReadOnly = recursiveReadOnly(ctx, choice.Program)

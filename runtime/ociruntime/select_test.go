@@ -126,7 +126,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 		"crun version 1.8.1\ncommit: f8a\n": true, "crun version 1.4\n": true, "crun version 2.0\n": true, "crun version 1.3\n": false, "crun version 0.17\n": false,
 		"runc version 1.8.1\n": false, "": false,
 	} {
-		if got := crunHasRecursiveReadOnly(output); got != want {
+		if got := isCrunSince(output, 1, 4); got != want {
 			t.Errorf("%q: %v, want %v", output, got, want)
 		}
 	}

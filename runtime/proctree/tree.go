@@ -20,7 +20,8 @@ var execTime = 300 * time.Millisecond
 type Tree struct {
 	Cgroup  string                 // the directory of the container's cgroup, in a hierarchy that lists its processes
 	Belongs func(mark string) bool // whether a process with this value of [MarkVariable] is part of the tree
-	Leader  int                    // the first process, which is a session leader; 0: not known
+	Leader  int                    // the first process; 0: not known
+	Session int                    // the session of the first process if it leads none; 0: not known
 }
 
 // Kill sends SIGKILL to every process of the tree until none is left.
@@ -94,7 +95,7 @@ func (t Tree) scan() (found []Process, doubt bool, err error) {
 	for grown := true; grown; {
 		grown = false
 		rest = slices.DeleteFunc(rest, func(p Process) bool {
-			if !in[p.PID] && !in[p.parent] && (t.Leader == 0 || p.Session != t.Leader) && !t.Belongs(p.Mark) {
+			if !in[p.PID] && !in[p.parent] && !t.inSession(p) && !t.Belongs(p.Mark) {
 				return false
 			}
 			found = append(found, p)
@@ -103,4 +104,9 @@ func (t Tree) scan() (found []Process, doubt bool, err error) {
 		})
 	}
 	return found, slices.ContainsFunc(rest, func(p Process) bool { return p.bare }), nil
+}
+
+// inSession reports whether a process is in the session of the first process.
+func (t Tree) inSession(p Process) bool {
+	return p.Session != 0 && (p.Session == t.Leader || p.Session == t.Session)
 }

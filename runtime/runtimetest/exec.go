@@ -89,7 +89,7 @@ func testExecError(w *scenario) {
 	w.start(start(2))
 	w.ready(1)
 	_, _, err = w.Runtime.Exec(w.ctx(), w.uid, attempt(2), []string{"/no/such/program"}, deadline, 100)
-	w.wantFailure(err, lifecycle.FailureRetry, "", `exec: "/no/such/program"`)
+	w.wantFailure(err, lifecycle.FailureRetry, "", "/no/such/program")
 }
 
 func testExecEnd(w *scenario) {

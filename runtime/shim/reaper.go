@@ -12,7 +12,10 @@ import (
 
 	"github.com/containerd/containerd/v2/pkg/sys/reaper"
 	runc "github.com/containerd/go-runc"
+	"github.com/containerd/log"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
 // exitReaper reaps the children of the shim: the commands of the OCI runtime, the processes of containers, and what those orphan.
@@ -148,10 +151,18 @@ func (r *exitReaper) forward(ctx context.Context, service chan<- runc.Exit) {
 
 // Start implements [runc.ProcessMonitor].
 func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
+	command, err := execcommand.Prepare(c)
+	if err != nil {
+		return nil, err
+	}
 	if err := r.begin(c); err != nil {
 		return nil, err
 	}
-	err := c.Start()
+	if err = c.Start(); err == nil {
+		if err := command.Started(c.Process.Pid); err != nil {
+			log.L.WithError(err).Warn("a command has the OOM score or the session of the shim")
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.starts, c)

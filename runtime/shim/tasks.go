@@ -22,6 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/runtime/shim/execcommand"
+	"github.com/podstead/podstead/runtime/shim/filter"
 	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
@@ -120,7 +122,7 @@ func (t *tasks) create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err := rootmount.Place(r.Bundle); err != nil {
 		return nil, err
 	}
-	keepFilter := useFilter(ctx, r)
+	keepFilter := filter.Prepare(ctx, r)
 	resp, err := t.TTRPCTaskService.Create(ctx, r)
 	if err != nil {
 		warnAboutRoot(ctx, r.ID, rootmount.Remove(r.Bundle))
@@ -286,6 +288,9 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 		}
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
+	if r.ExecID != "" && c != nil {
+		_ = os.Remove(execcommand.SessionFile(c.bundle, r.ExecID)) // runc does not need one
+	}
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err
 	}

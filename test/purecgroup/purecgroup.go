@@ -1,8 +1,9 @@
-// Package purecgroup runs tests without the hybrid of cgroup v1 and v2, in which crun does not work. It unmounts v2 in a mount namespace of their
-// own, so that the host is not affected. It does nothing on a host that has v1 or v2 alone.
+// Package purecgroup runs tests without the hybrid of cgroup v1 and v2, in which crun does not work. It does not mount v2 in a mount namespace of
+// their own, so that the host is not affected. It does nothing on a host that has v1 or v2 alone. The program run does the same for a command.
 package purecgroup
 
 import (
+	_ "embed" // the script
 	"os"
 	"os/exec"
 	"runtime"
@@ -11,6 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// script runs its arguments in the mount namespace.
+//
+//go:embed run
+var script string
 
 // unified is where systemd mounts cgroup v2 beside v1.
 const unified = "/sys/fs/cgroup/unified"
@@ -32,10 +38,10 @@ func Run(t *testing.T, env []string, f func(t *testing.T)) {
 		f(t)
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "umount "+unified+` && exec "$0" -test.run "^$1\$" -test.v`, os.Args[0], t.Name())
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script, "run", os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(append(os.Environ(), env...), variable+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL} // its mounts are private
-	runtime.LockOSThread()                                                                                // the parent death signal is sent when this thread exits
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the parent death signal is sent when this thread exits
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -1,4 +1,4 @@
-package shim
+package filter
 
 import (
 	"context"
@@ -9,13 +9,11 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/log"
 	"github.com/containerd/typeurl/v2"
-
-	"github.com/podstead/podstead/runtime/shim/filter"
 )
 
-// useFilter gives a container the seccomp filter that an earlier one was created with. The returned function keeps that of this container if
+// Prepare gives a container the seccomp filter that an earlier one was created with. The returned function keeps that of this container if
 // there was none; it is called when the container was created. Errors are logged: crun compiles the filter then.
-func useFilter(ctx context.Context, r *api.CreateTaskRequest) (created func()) {
+func Prepare(ctx context.Context, r *api.CreateTaskRequest) (created func()) {
 	none := func() {}
 	warn := func(err error) {
 		log.G(ctx).WithError(err).WithField("container", r.ID).Warn("seccomp filters cannot be kept: they are compiled for each container")
@@ -32,7 +30,7 @@ func useFilter(ctx context.Context, r *api.CreateTaskRequest) (created func()) {
 	if !ok || o.Root == "" || o.BinaryName == "" || !found {
 		return none
 	}
-	keep, err := filter.Store{Dir: filepath.Join(o.Root, ".filters")}.Use(r.Bundle, o.BinaryName)
+	keep, err := Store{Dir: filepath.Join(o.Root, ".filters")}.Use(r.Bundle, o.BinaryName)
 	if err != nil {
 		warn(err)
 	}
