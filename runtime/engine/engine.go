@@ -276,10 +276,8 @@ func (e *Engine) Close() error {
 func (e *Engine) stop() error {
 	var errs []error
 	if e.collector != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-		defer cancel()
-		if err := e.collector.Stop(ctx); err != nil {
-			e.opt.Log.WarnContext(ctx, "cannot end the container engine in time", slog.Any("error", err))
+		if err := e.collector.Stop(stopTimeout); err != nil {
+			e.opt.Log.Warn("cannot end the container engine in time", slog.Any("error", err))
 		}
 	}
 	e.cancel()

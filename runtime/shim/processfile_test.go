@@ -29,10 +29,14 @@ func TestCompleteProcess(t *testing.T) {
 		{name: "no annotation", spec: `{"process": {"args": ["x"]}}`, want: `{"process": {"args": ["x"]}}`},
 		{name: "no process", spec: `{` + with + `}`, want: `{` + with + `}`},
 		{name: "no file", spec: `{"process": {}, ` + with + `}`, err: "read process of container: open " + file + ": no such file or directory"},
-		{name: "bad file", kept: `[]`, spec: `{"process": {}, ` + with + `}`,
-			err: "read process of container: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
-		{name: "bad specification", spec: `{"annotations": ["podstead.io/process"]}`,
-			err: "read annotations of specification: json: cannot unmarshal array into Go value of type map[string]string"},
+		{
+			name: "bad file", kept: `[]`, spec: `{"process": {}, ` + with + `}`,
+			err: "read process of container: json: cannot unmarshal array into Go value of type map[string]json.RawMessage",
+		},
+		{
+			name: "bad specification", spec: `{"annotations": ["podstead.io/process"]}`,
+			err: "read annotations of specification: json: cannot unmarshal array into Go value of type map[string]string",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -74,16 +75,24 @@ func Register() {
 
 // start starts a collector that runs until ctx ends.
 func start(ctx context.Context, db garbage) *Collector {
-	c := &Collector{db: db, due: true}
-	c.mu.Lock() // the timer may expire at once
-	defer c.mu.Unlock()
-	c.timer = time.AfterFunc(startDelay, func() {
-		if err := c.collect(ctx); err != nil {
-			log.G(ctx).WithError(err).Error("garbage collection failed")
-		}
-	})
-	context.AfterFunc(ctx, c.cancel)
+	c := &Collector{db: db, due: true, timer: time.NewTimer(startDelay)}
+	go c.run(ctx)
 	return c
+}
+
+// run runs scheduled collections until ctx ends.
+func (c *Collector) run(ctx context.Context) {
+	defer c.cancel()
+	for {
+		select {
+		case <-c.timer.C:
+			if err := c.collect(ctx); err != nil && ctx.Err() == nil {
+				log.G(ctx).WithError(err).Error("garbage collection failed")
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // changed is called after each change of the metadata, which it must not block.
@@ -137,7 +146,10 @@ func (c *Collector) collect(ctx context.Context) error {
 // returns at once, and the collection continues.
 func (c *Collector) ScheduleAndWait(ctx context.Context) (gc.Stats, error) {
 	collected := make(chan error, 1)
-	time.AfterFunc(c.request(), func() { collected <- c.collect(context.WithoutCancel(ctx)) })
+	go func() {
+		<-time.After(c.request())
+		collected <- c.collect(context.WithoutCancel(ctx))
+	}()
 	select {
 	case err := <-collected:
 		return nil, err
@@ -157,11 +169,19 @@ func (c *Collector) request() time.Duration {
 	return delay
 }
 
-// Stop ends collections and waits for one that is running, until ctx ends.
-func (c *Collector) Stop(ctx context.Context) error {
+// Stop ends collections and waits for one that is running, until the timeout.
+func (c *Collector) Stop(timeout time.Duration) error {
 	c.cancel()
-	if err := poll(ctx, c.held.TryLock); err != nil {
-		return fmt.Errorf("wait for garbage collection: %w", err)
+	late := time.NewTimer(timeout)
+	defer late.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !c.held.TryLock() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return errors.New("a garbage collection is still running")
+		}
 	}
 	c.held.Unlock()
 	return nil
