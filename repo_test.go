@@ -190,7 +190,6 @@ var largePackages = map[string]string{
 	"api":                  "the HTTP API: types, server and client",
 	"cmd/podstead":         "the commands, one file each",
 	"runtime/engine":       "the embedded containerd: start, repair of its files before that, and its shims",
-	"runtime/shim":         "the shim: the task service of containerd, the sandbox, and the reaper of their processes",
 	"runtime/image":        "images of pods: import, pull, unpacking, and the limits of all three",
 	"runtime/shim":         "the shim process: tasks, the sandbox, logs, and the reaper of its children",
 	"spec":                 "the pod file: types, decoding, defaults, validation",
