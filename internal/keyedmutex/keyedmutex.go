@@ -17,27 +17,40 @@ type Mutex struct {
 // exactly once. Waiters are not served in a particular order. A goroutine that locks a key that it holds blocks until ctx ends.
 func (m *Mutex) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
-		m.mu.Lock()
-		free, locked := m.held[key]
-		if !locked {
-			free = make(chan struct{})
-			if m.held == nil {
-				m.held = map[string]chan struct{}{}
-			}
-			m.held[key] = free
-			m.mu.Unlock()
-			return func() {
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				delete(m.held, key)
-				close(free)
-			}, nil
+		unlock, free := m.try(key)
+		if unlock != nil {
+			return unlock, nil
 		}
-		m.mu.Unlock()
 		select {
 		case <-free:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// TryLock locks a key if it is free. Otherwise unlock is nil.
+func (m *Mutex) TryLock(key string) (unlock func()) {
+	unlock, _ = m.try(key)
+	return unlock
+}
+
+// try locks a key if it is free. Otherwise unlock is nil, and free is closed when the key is unlocked.
+func (m *Mutex) try(key string) (unlock func(), free <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if free, locked := m.held[key]; locked {
+		return nil, free
+	}
+	if m.held == nil {
+		m.held = map[string]chan struct{}{}
+	}
+	unlocked := make(chan struct{})
+	m.held[key] = unlocked
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.held, key)
+		close(unlocked)
+	}, nil
 }

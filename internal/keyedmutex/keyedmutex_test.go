@@ -50,3 +50,20 @@ func TestLock(t *testing.T) {
 		}
 	})
 }
+
+func TestTryLock(t *testing.T) {
+	var m Mutex
+	unlock := m.TryLock("a")
+	if unlock == nil || m.TryLock("a") != nil {
+		t.Fatal("a key was not locked by TryLock, or twice")
+	}
+	m.TryLock("b")()
+	unlock()
+	if unlock = m.TryLock("a"); unlock == nil {
+		t.Fatal("a key that was unlocked is still locked")
+	}
+	unlock()
+	if _, err := m.Lock(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}

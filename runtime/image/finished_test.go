@@ -122,5 +122,11 @@ func TestFailedPullOfPresentImage(t *testing.T) {
 		if n := w.leases(ctx, t); n != want {
 			t.Errorf("%q: %d leases, want %d", more, n, want)
 		}
+		if err := w.store.Forget(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.leases(ctx, t); n != 0 {
+			t.Errorf("%q: %d leases of an image that was removed, want none: they keep the start of its newer version", more, n)
+		}
 	}
 }

@@ -146,11 +146,16 @@ const (
 	discard leftover = false // deleted
 )
 
+// workLease returns the lease of the work with an id.
+func workLease(id string) leases.Lease {
+	return leases.Lease{ID: "podstead-image-" + digest.FromString(id).Encoded()}
+}
+
 // leased runs work with a lease named id. The lease holds what is not yet part of an image: partial downloads, and a snapshot
 // being unpacked. After a kill the lease still exists, and the next work with this id takes it over.
 func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(context.Context) error) error {
 	lm := s.client.LeasesService()
-	lease := leases.Lease{ID: "podstead-image-" + digest.FromString(id).Encoded()}
+	lease := workLease(id)
 	_, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithExpiration(partialTTL),
 		leases.WithLabel(labelLease, id))
 	if err != nil && !errdefs.IsAlreadyExists(err) {

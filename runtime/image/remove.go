@@ -20,7 +20,23 @@ func (s *Store) Forget(ctx context.Context, record string) error {
 	if err := s.unprotectImported(ctx, record); err != nil {
 		return err
 	}
-	return s.client.ImageService().Delete(ctx, record)
+	if err := s.client.ImageService().Delete(ctx, record); err != nil {
+		return err
+	}
+	return s.abandonPull(ctx, record)
+}
+
+// abandonPull deletes the lease of a pull that was interrupted, which has the start of a newer image. One that runs keeps it.
+func (s *Store) abandonPull(ctx context.Context, name string) error {
+	unlock := s.names.TryLock(name)
+	if unlock == nil {
+		return nil
+	}
+	defer unlock()
+	if err := s.client.LeasesService().Delete(ctx, workLease(workPull+name)); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("delete lease of an interrupted pull: %w", err)
+	}
+	return nil
 }
 
 // Free deletes content that nothing refers to from the disk, and returns its size. It calls remove first.
