@@ -89,7 +89,8 @@ func check(step *Step, r *Result) error {
 // terminal matches commands that need a terminal.
 var terminal = regexp.MustCompile(` (-it|-ti) `)
 
-// Exec executes a line with bash and returns its result. A command with -it has a terminal, on which a user enters exit. When the function until returns true for the output so far, the command and its children
+// Exec executes a line with bash and returns its result. A command with -it has a terminal, on which a user enters exit after two seconds: a shell
+// discards what was entered before it was ready. When the function until returns true for the output so far, the command and its children
 // receive SIGINT, as from Ctrl-C. It is an error if the command does not exit in time.
 func (s *Shell) Exec(ctx context.Context, line string, until func(stdout string) bool) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -97,7 +98,7 @@ func (s *Shell) Exec(ctx context.Context, line string, until func(stdout string)
 	stdout := &watched{until: func(text string) bool { return until(s.replaced(text)) }, met: make(chan struct{})}
 	var stderr bytes.Buffer
 	if terminal.MatchString(line) {
-		line = `printf 'exit\n' | script -qec '` + strings.ReplaceAll(line, "'", `'\''`) + `' /dev/null`
+		line = `(sleep 2; printf 'exit\n') | script -qec '` + strings.ReplaceAll(line, "'", `'\''`) + `' /dev/null`
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-c", line)
 	cmd.Dir, cmd.Env = s.Dir, s.Env

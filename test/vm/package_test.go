@@ -160,7 +160,7 @@ func (p *packaged) rpm() {
 	p.to(newVersion)
 	p.same("another upgrade with rpm", before)
 	p.Sh(`rpm -e podstead; ! pgrep -f ^/bin/testserver; ! pgrep -x containerd-shim; test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead; ! test -e /usr/bin/podstead`)
-	p.Sh(`rm -rf /etc/podstead /var/lib/podstead /var/log/podstead; groupdel podstead; groupdel podstead-ro`)
+	p.Sh(`rm -rf /etc/podstead /var/lib/podstead /var/log/podstead /run/podstead; groupdel podstead; groupdel podstead-ro`)
 	p.gone()
 }
 
@@ -169,6 +169,6 @@ func (p *packaged) gone() {
 	p.Helper()
 	p.Eventually("nothing is left", `left=$(find / -xdev -name '*podstead*' -not -path '`+payload+`*' -not -path '/tmp/*'
 		find /run /sys/fs/cgroup -name '*podstead*'
-		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' 'podstead-*'
+		ip -o link | grep -v ' lo:' || true; nft list tables; getent group podstead podstead-ro || true; systemctl list-unit-files --no-legend 'podstead*' || true
 		pgrep -x podstead || true; dpkg-query -W -f '${Package} ${db:Status-Status}\n' podstead 2>/dev/null || true; rpm -q podstead 2>/dev/null | grep -v 'not installed' || true); echo "$left"; [ -z "$left" ]`)
 }
