@@ -156,7 +156,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.closeUnused(ctx)
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
-	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(rt, s, recorder)}, r), unfollow())
+	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
 	o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)

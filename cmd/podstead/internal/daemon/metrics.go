@@ -18,10 +18,10 @@ type measuredRuntime interface {
 }
 
 // newMetrics returns the metrics of the daemon.
-func (o *Options) newMetrics(rt Runtime, s *supervisor.Supervisor, recorder *metrics.Recorder) *metrics.Metrics {
+func (o *Options) newMetrics(ctx context.Context, rt Runtime, s *supervisor.Supervisor, recorder *metrics.Recorder) *metrics.Metrics {
 	node, err := os.Hostname()
 	if err != nil {
-		o.Log.LogAttrs(context.Background(), slog.LevelWarn, "metrics have no name of the host", slog.Any("error", err))
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "metrics have no name of the host", slog.Any("error", err))
 	}
 	options := metrics.Options{
 		Supervisor: s, Recorder: recorder, Version: o.Version.Version, Node: node, Log: o.Log,
