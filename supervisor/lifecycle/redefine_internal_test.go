@@ -25,6 +25,43 @@ func TestNextRunEndsOutgoing(t *testing.T) {
 	}
 }
 
+// TestRetireAfterChanged: a removed container stops also if the definition of another one has only changed.
+func TestRetireAfterChanged(t *testing.T) {
+	f := withOutgoing(true)
+	c := f.Containers["c"]
+	c.Newest.Started = Instant{Boot: "b", Mono: 1}
+	f.Containers["c"] = c
+	p := plan{pod: &spec.Pod{}, facts: &f}
+	p.retire()
+	alone := len(p.decision.Actions)
+	f.Outgoing = append([]Outgoing{{Container: spec.Container{Name: "changed"}, Attempt: 1}}, f.Outgoing...)
+	p = plan{pod: &spec.Pod{}, facts: &f}
+	p.retire()
+	if alone == 0 || len(p.decision.Actions) != alone {
+		t.Errorf("%d actions beside a changed container, %d alone", len(p.decision.Actions), alone)
+	}
+}
+
+// TestEscalatedOfTheSameStep: a checkpoint of another boot, time or step is not folded in.
+func TestEscalatedOfTheSameStep(t *testing.T) {
+	own := Escalation{Step: StepNone + 1, At: Instant{Boot: "b", Mono: 5}, Since: Instant{Boot: "b", Mono: 6}}
+	for name, change := range map[string]func(*Escalation){
+		"boot": func(e *Escalation) { e.At.Boot = "a" },
+		"time": func(e *Escalation) { e.At.Mono = 4 },
+		"step": func(e *Escalation) { e.Step++ },
+	} {
+		saved := own
+		saved.Since = Instant{Boot: "b", Mono: 7}
+		if got := (Facts{Escalation: own}).Escalated(saved); got.Escalation.Since != saved.Since {
+			t.Errorf("the same step: %+v, want %+v", got.Escalation, saved)
+		}
+		change(&saved)
+		if got := (Facts{Escalation: own}).Escalated(saved); got.Escalation.Since != own.Since {
+			t.Errorf("another %s: %+v, want %+v", name, got.Escalation, own)
+		}
+	}
+}
+
 // TestUnknownContainerHasNoOutgoing: a container without facts has no definition to keep, also if it is removed.
 func TestUnknownContainerHasNoOutgoing(t *testing.T) {
 	f := Facts{Containers: map[string]Container{}}
