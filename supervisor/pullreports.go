@@ -19,7 +19,7 @@ const (
 // none if the image is present, and none of imports for the time importDelay. What comes too early is sent later unless there is something newer: a
 // registry that sends nothing more must not hide what it has sent.
 type pullReports struct {
-	ctx       context.Context //nolint:containedctx // of the pull: reports after its end are not sent
+	ctx       context.Context //nolint:containedctx // of the pull: no report is sent after the pull
 	mailbox   mailbox
 	container string
 	begun     time.Time
