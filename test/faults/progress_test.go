@@ -50,14 +50,16 @@ func TestApplyShowsProgress(t *testing.T) {
 
 // readUntil reads from a terminal until a text has appeared, or the program has exited.
 func readUntil(terminal *os.File, want *regexp.Regexp) (text string, found bool) {
-	for part := make([]byte, 4096); ; {
+	part := make([]byte, 4096)
+	for failures := 0; failures < 2; { // twice: the kernel can report the end before the last text
 		n, err := terminal.Read(part)
 		text += string(part[:n])
 		if want.MatchString(text) {
 			return text, true
 		}
 		if err != nil { // EIO: no program has the terminal
-			return text, false
+			failures++
 		}
 	}
+	return text, false
 }

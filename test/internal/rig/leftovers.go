@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"golang.org/x/sys/unix"
@@ -162,7 +163,7 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	return r.records(ctx)
 }
 
-// records returns the engine's records other than images: containers, sandboxes, leases, and writable snapshots.
+// records returns the engine's records other than images, see [recordsOf], without garbage.
 func (r *Rig) records(ctx context.Context) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(r.StateDir(), "engine")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -174,6 +175,27 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	ctx = namespaces.WithNamespace(ctx, engine.Namespace)
+	left, err := recordsOf(ctx, e)
+	if err == nil && len(left) > 0 { // perhaps garbage: an engine that runs for a moment has no time to collect it
+		if err = collectGarbage(ctx, e); err == nil {
+			left, err = recordsOf(ctx, e)
+		}
+	}
+	return left, errors.Join(err, e.Close())
+}
+
+// collectGarbage waits for a collection of the engine's garbage.
+func collectGarbage(ctx context.Context, e *engine.Engine) error {
+	lm := e.Client().LeasesService()
+	lease, err := lm.Create(ctx, leases.WithRandomID())
+	if err != nil {
+		return err
+	}
+	return lm.Delete(ctx, lease, leases.SynchronousDelete)
+}
+
+// recordsOf returns the records of containers, sandboxes, leases, and writable snapshots.
+func recordsOf(ctx context.Context, e *engine.Engine) ([]string, error) {
 	var left []string
 	containers, containersErr := e.Client().Containers(ctx)
 	for _, c := range containers {
@@ -183,8 +205,8 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 	for _, s := range sandboxes {
 		left = append(left, "sandbox "+s.ID)
 	}
-	leases, leasesErr := e.Client().LeasesService().List(ctx)
-	for _, l := range leases {
+	held, leasesErr := e.Client().LeasesService().List(ctx)
+	for _, l := range held {
 		left = append(left, fmt.Sprintf("lease %s %v", l.ID, l.Labels))
 	}
 	snapshotsErr := e.Client().SnapshotService("overlayfs").Walk(ctx, func(_ context.Context, info snapshots.Info) error {
@@ -193,7 +215,7 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 		}
 		return nil
 	})
-	return left, errors.Join(containersErr, sandboxesErr, leasesErr, snapshotsErr, e.Close())
+	return left, errors.Join(containersErr, sandboxesErr, leasesErr, snapshotsErr)
 }
 
 // AwaitNoLeftovers waits until nothing is left. The error lists what is.
