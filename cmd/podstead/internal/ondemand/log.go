@@ -46,7 +46,9 @@ type Log struct {
 }
 
 // NewLog returns the log at a path, to which file and the descriptors refer. If they refer to something else, it is not rotated.
-func NewLog(path string, file *os.File, fds ...int) *Log { return &Log{path: path, file: file, fds: fds} }
+func NewLog(path string, file *os.File, fds ...int) *Log {
+	return &Log{path: path, file: file, fds: fds}
+}
 
 // Write implements [io.Writer]. The error of a rotation is not returned but written, once: the log then continues in the same file. It is not
 // safe for concurrent use.
@@ -63,8 +65,9 @@ func (l *Log) Write(text []byte) (int, error) {
 
 // rotate has the descriptors refer to a new file. It does nothing if the log is another file.
 func (l *Log) rotate(st os.FileInfo) error {
-	if at, err := os.Stat(l.path); err != nil || !os.SameFile(at, st) {
-		return nil //nolint:nilerr // the log is not at the path
+	at, err := os.Stat(l.path)
+	if ours := err == nil && os.SameFile(at, st); !ours {
+		return nil
 	}
 	next := l.path + ".new"
 	f, err := create(next, os.O_TRUNC)
