@@ -141,6 +141,9 @@ func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 		}
 		return profile, nil
 	}
+	if in.Only64 && !hasOtherPrograms(in.Pod, in.Container) {
+		return nativeSeccomp(s), nil
+	}
 	return seccomp.DefaultProfile(s), nil
 }
 

@@ -1,0 +1,83 @@
+package oci
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/spec"
+)
+
+func TestArchitecturesOfDefaultProfile(t *testing.T) {
+	all := seccomp.DefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}}).Architectures
+	if !slices.Contains(all, nativeArch()) {
+		t.Skipf("the profile has no rules for %s", nativeArch())
+	}
+	one := []specs.Arch{nativeArch()}
+	mounting := func(image string) spec.Container {
+		return spec.Container{Name: "other", Image: image, VolumeMounts: []spec.VolumeMount{{Name: "v"}}}
+	}
+	for name, test := range map[string]struct {
+		change func(in *Input)
+		want   []specs.Arch
+	}{
+		"unknown programs":               {func(in *Input) { in.Only64 = false }, all},
+		"no 32-bit programs":             {func(*Input) {}, one},
+		"type RuntimeDefault":            {func(in *Input) { in.Container.SecurityContext = seccompType("RuntimeDefault") }, one},
+		"emptyDir":                       {withVolume(spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}), one},
+		"config map":                     {withVolume(spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}), one},
+		"secret":                         {withVolume(spec.Volume{Secret: &spec.SecretVolume{}}), one},
+		"projected":                      {withVolume(spec.Volume{Projected: &spec.ProjectedVolume{}}), one},
+		"downward API":                   {withVolume(spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}), one},
+		"host path":                      {withVolume(spec.Volume{HostPath: &spec.HostPathVolume{}}), all},
+		"persistent volume":              {withVolume(spec.Volume{PersistentVolumeClaim: &spec.ClaimVolume{}}), all},
+		"image volume":                   {withVolume(spec.Volume{Image: &spec.ImageVolume{}}), all},
+		"volume that is not mounted":     {func(in *Input) { in.Pod.Volumes = []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{}}} }, one},
+		"mount of no volume":             {func(in *Input) { in.Container.VolumeMounts = []spec.VolumeMount{{Name: "v"}} }, all},
+		"processes of another container": {func(in *Input) { in.Container.TargetContainerName = "app" }, all},
+		"emptyDir shared with another image": {func(in *Input) {
+			withVolume(spec.Volume{EmptyDir: &spec.EmptyDirVolume{}})(in)
+			in.Pod.InitContainers = []spec.Container{mounting("another")}
+		}, all},
+		"emptyDir shared with the same image": {func(in *Input) {
+			withVolume(spec.Volume{EmptyDir: &spec.EmptyDirVolume{}})(in)
+			in.Pod.InitContainers = []spec.Container{mounting(in.Container.Image)}
+		}, one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input()
+			in.Only64, in.Host.Seccomp = true, true
+			test.change(&in)
+			if got := build(t, in).Linux.Seccomp.Architectures; !slices.Equal(got, test.want) {
+				t.Errorf("architectures %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The architectures of a profile file are not changed.
+func TestArchitecturesOfLocalhostProfile(t *testing.T) {
+	in := input()
+	in.Only64, in.Host.Seccomp = true, true
+	in.Container.SecurityContext = seccompType(profileLocalhost)
+	in.Seccomp = Profile{Path: "p", Text: []byte(`{"defaultAction":"SCMP_ACT_ALLOW","architectures":["SCMP_ARCH_X86","SCMP_ARCH_X32"]}`)}
+	got := build(t, in).Linux.Seccomp.Architectures
+	if want := []specs.Arch{specs.ArchX86, specs.ArchX32}; !slices.Equal(got, want) {
+		t.Errorf("architectures %q, want %q", got, want)
+	}
+}
+
+func seccompType(name string) *spec.SecurityContext {
+	return &spec.SecurityContext{SeccompProfile: &spec.SecurityProfile{Type: name}}
+}
+
+// withVolume mounts a volume.
+func withVolume(v spec.Volume) func(in *Input) {
+	return func(in *Input) {
+		v.Name = "v"
+		in.Pod.Volumes = []spec.Volume{v}
+		in.Container.VolumeMounts = []spec.VolumeMount{{Name: "v", MountPath: "/v"}}
+	}
+}
