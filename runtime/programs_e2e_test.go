@@ -1,11 +1,10 @@
-//go:build e2e
+//go:build e2e && amd64
 
 package runtime_test
 
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -38,9 +37,6 @@ securityContext.seccompProfile = { type = "Unconfined" }
 // TestProgramsFor32Bit tests that a container whose image has none cannot run 32-bit programs that it writes itself, and that it can run those of
 // volumes, which may have been intended.
 func TestProgramsFor32Bit(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the program is for i386")
-	}
 	m := newTestHost(t)
 	const code = 42
 	program := verdict.Program32(code)

@@ -23,9 +23,9 @@ import (
 // TestNativeVerdicts compares the filter that the kernel has loaded for a container without rules for 32-bit processes with that of the complete
 // profile: each system call of the host's architecture, by number and with arguments, and that all others are killed.
 func TestNativeVerdicts(t *testing.T) {
-	arch, ok := map[specs.Arch]uint32{specs.ArchX86_64: unix.AUDIT_ARCH_X86_64, specs.ArchAARCH64: unix.AUDIT_ARCH_AARCH64}[nativeArch()]
-	if !ok {
-		t.Skipf("no numbers of system calls for %s", nativeArch())
+	arch := map[specs.Arch]uint32{specs.ArchX86_64: unix.AUDIT_ARCH_X86_64, specs.ArchAARCH64: unix.AUDIT_ARCH_AARCH64}[nativeArch()]
+	if arch == 0 {
+		t.Fatalf("the test needs a host with amd64 or arm64, not %s", nativeArch())
 	}
 	var architectures []uint32
 	for _, a := range verdict.Architectures {
