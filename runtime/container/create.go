@@ -121,6 +121,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelImageArch] = n.architecture
 	maps.Copy(labels, image.KeepLabels(n.image))
 	labels[record.LabelStopSignal] = n.config.StopSignal
+	labels[record.LabelLogWait] = n.sandbox.Label(record.LabelLogWait)
 	labels[record.LabelStdin] = string(stdinOf(n.container))
 	if n.container.TTY {
 		labels[record.LabelTerminal] = "true"

@@ -39,6 +39,7 @@ const (
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
 	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
+	LabelLogWait    = "podstead.io/log-wait"            // "true": a wait for the container ends when its log is complete; shims of earlier versions do not do that
 	LabelJournald   = "podstead.io/journald"            // "true": the shim of the sandbox copies logs to journald; those of earlier versions do not
 )
 
