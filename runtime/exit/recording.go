@@ -31,9 +31,10 @@ func recorded(e Exit, m message) *recording {
 	return &recording{exit: e, message: m, written: done, done: done}
 }
 
-// reportable is closed when the exit can be reported: when it was recorded, if the log was complete at the exit, else when the task was deleted.
+// reportable is closed when the exit can be reported: when it was recorded, if the log was complete and no process was left at the exit, else
+// when the task was deleted.
 func (r *recording) reportable() <-chan struct{} {
-	if r.message.logWait {
+	if r.message.prompt {
 		return r.written
 	}
 	return r.done

@@ -24,8 +24,8 @@ import (
 // container does, and also the report of a shim whose log can be incomplete until then.
 func TestExitIsReportedBeforeTaskIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
-		logWait string
-		want    time.Duration
+		prompt string
+		want   time.Duration
 	}{
 		"log is complete":          {"true", 0},
 		"shim of an older version": {"", reportTimeout},
@@ -35,7 +35,7 @@ func TestExitIsReportedBeforeTaskIsDeleted(t *testing.T) {
 				ref := lifecycle.Ref{Container: "app", Round: 1, Attempt: 1}
 				id := record.ContainerID("uid", ref)
 				e := &slowEngine{deleted: make(chan struct{}), record: containers.Container{ID: id, Labels: map[string]string{
-					record.LabelUID: "uid", record.LabelContainer: "app", record.LabelLogWait: test.logWait,
+					record.LabelUID: "uid", record.LabelContainer: "app", record.LabelPrompt: test.prompt,
 				}}}
 				c, err := client.New("", client.WithServices(client.WithContainerStore(slowRecords{nil, e}), client.WithTaskClient(slowTasks{nil, e})))
 				if err != nil {
