@@ -1,11 +1,14 @@
 package oci
 
 import (
+	"debug/elf"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/containerd/containerd/v2/contrib/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -79,5 +82,33 @@ func withVolume(v spec.Volume) func(in *Input) {
 		v.Name = "v"
 		in.Pod.Volumes = []spec.Volume{v}
 		in.Container.VolumeMounts = []spec.VolumeMount{{Name: "v", MountPath: "/v"}}
+	}
+}
+
+func TestUnsupportedArchitectures(t *testing.T) {
+	in := input()
+	in.Host.Seccomp, in.Host.Unsupported = true, []specs.Arch{specs.ArchX32}
+	got := build(t, in).Linux.Seccomp.Architectures
+	if nativeArch() == specs.ArchX86_64 && !slices.Equal(got, []specs.Arch{specs.ArchX86_64, specs.ArchX86}) {
+		t.Errorf("architectures %q, want all but x32", got)
+	}
+	if slices.Contains(unsupported(), nativeArch()) {
+		t.Error("the architecture of the host is not supported")
+	}
+}
+
+// TestRun runs a program of each kind. The host may support them or not, but it does not support one for another machine.
+func TestRun(t *testing.T) {
+	if nativeArch() != specs.ArchX86_64 {
+		t.Skip("the programs are for amd64")
+	}
+	for machine, arch := range map[elf.Machine]specs.Arch{elf.EM_386: specs.ArchX86, elf.EM_X86_64: specs.ArchX32} {
+		err := run(exitProgram(machine))
+		if supported := !slices.Contains(unsupported(), arch); (err == nil) != supported || err != nil && !errors.Is(err, unix.ENOEXEC) {
+			t.Errorf("%v: %v, supported: %v", machine, err, supported)
+		}
+	}
+	if err := run(exitProgram(elf.EM_68K)); !errors.Is(err, unix.ENOEXEC) {
+		t.Errorf("program for another machine: %v, want ENOEXEC", err)
 	}
 }

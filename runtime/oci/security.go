@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/spec"
@@ -144,7 +143,7 @@ func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 	if in.Only64 && !hasOtherPrograms(in.Pod, in.Container) {
 		return nativeSeccomp(s), nil
 	}
-	return seccomp.DefaultProfile(s), nil
+	return in.Host.defaultSeccomp(s), nil
 }
 
 // DefaultAppArmor is the name of the AppArmor profile of containers that select no other.

@@ -45,9 +45,17 @@ func TestNativeVerdicts(t *testing.T) {
 				t.Fatalf("architectures %q, want %q", spec.Linux.Seccomp.Architectures, want)
 			}
 			native := loaded(t, spec)
-			differences, same, killed, err := verdict.CompareNative(plain, native, arch, architectures...)
+			differences, same, killed, err := verdict.CompareReduced(plain, native, []uint32{arch}, architectures...)
 			if err != nil || len(differences) > 0 || same == 0 || killed == 0 {
 				t.Errorf("%v, %d calls have the same verdict, %d are killed, differences %v", err, same, killed, differences)
+			}
+			if arch == unix.AUDIT_ARCH_X86_64 {
+				spec.Linux.Seccomp = Host{Unsupported: []specs.Arch{specs.ArchX32}}.defaultSeccomp(spec)
+				kept := []uint32{arch, unix.AUDIT_ARCH_I386}
+				differences, _, _, err := verdict.CompareReduced(plain, loaded(t, spec), kept, architectures...)
+				if err != nil || len(differences) > 0 {
+					t.Errorf("without x32: %v, differences %v", err, differences)
+				}
 			}
 			_, verdicts, err := verdict.Compare(native, native, arch)
 			if err != nil || len(verdicts) < 3 { // allowed, EPERM, ENOSYS

@@ -116,17 +116,17 @@ func Compare(a, b *Filter, architectures ...uint32) (differences []Difference, v
 // maxDifferences limits what is returned.
 const maxDifferences = 100
 
-// CompareNative compares a filter for one architecture with one for several. It returns the calls of this architecture for which they decide
-// differently, and the other ones that b does not kill, with the number of calls of both kinds. The calls of x32 are other ones, but -1, which is no
-// system call: a tracer sets this number to skip one, and both filters must let it pass with an error.
-func CompareNative(plain, native *Filter, arch uint32, architectures ...uint32) (differences []Difference, same, killed int, err error) {
-	err = walk(plain, native, architectures, func(d Difference) {
+// CompareReduced compares a filter with one that has rules for fewer architectures. It returns the calls of the kept architectures for which they
+// decide differently, and the other ones that b does not kill, with the number of calls of both kinds. The calls of x32 are other ones, but -1,
+// which is no system call: a tracer sets this number to skip one, and both filters must let it pass with an error.
+func CompareReduced(plain, reduced *Filter, kept []uint32, architectures ...uint32) (differences []Difference, same, killed int, err error) {
+	err = walk(plain, reduced, architectures, func(d Difference) {
 		isError := func(verdict uint32) bool { return verdict&retActionFull == retErrno }
 		var ok bool
-		switch {
-		case d.Arch == arch && d.Number == math.MaxUint32:
+		switch hasX32 := d.Arch == unix.AUDIT_ARCH_X86_64; {
+		case slices.Contains(kept, d.Arch) && hasX32 && d.Number == math.MaxUint32:
 			ok = isError(d.A) && isError(d.B)
-		case d.Arch == arch && d.Number < x32:
+		case slices.Contains(kept, d.Arch) && (!hasX32 || d.Number < x32):
 			ok = d.A == d.B
 			same++
 		default:
