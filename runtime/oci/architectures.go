@@ -38,15 +38,15 @@ func (h Host) defaultSeccomp(s *specs.Spec) *specs.LinuxSeccomp {
 
 // unsupported returns the architectures that an amd64 host may support besides its own, and does not. If that is not certain, an
 // architecture is supported.
-func unsupported() []specs.Arch {
+func unsupported(ctx context.Context) []specs.Arch {
 	if nativeArch() != specs.ArchX86_64 {
 		return nil
 	}
 	var list []specs.Arch
-	if errors.Is(run(exitProgram(elf.EM_X86_64)), unix.ENOEXEC) {
+	if errors.Is(run(ctx, exitProgram(elf.EM_X86_64)), unix.ENOEXEC) {
 		list = append(list, specs.ArchX32)
 	}
-	if errors.Is(run(exitProgram(elf.EM_386)), unix.ENOEXEC) {
+	if errors.Is(run(ctx, exitProgram(elf.EM_386)), unix.ENOEXEC) {
 		list = append(list, specs.ArchX86)
 	}
 	return list
@@ -56,7 +56,7 @@ func unsupported() []specs.Arch {
 const runTimeout = 5 * time.Second
 
 // run runs a program from memory. The error is ENOEXEC if the kernel does not support its format.
-func run(program []byte) error {
+func run(ctx context.Context, program []byte) error {
 	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC)
 	if err != nil {
 		return os.NewSyscallError("memfd_create", err)
@@ -66,7 +66,7 @@ func run(program []byte) error {
 	if _, err := f.Write(program); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/fd/3") // the first of its extra files
 	cmd.ExtraFiles = []*os.File{f}

@@ -92,7 +92,7 @@ func TestUnsupportedArchitectures(t *testing.T) {
 	if nativeArch() == specs.ArchX86_64 && !slices.Equal(got, []specs.Arch{specs.ArchX86_64, specs.ArchX86}) {
 		t.Errorf("architectures %q, want all but x32", got)
 	}
-	if slices.Contains(unsupported(), nativeArch()) {
+	if slices.Contains(unsupported(t.Context()), nativeArch()) {
 		t.Error("the architecture of the host is not supported")
 	}
 }
@@ -103,12 +103,12 @@ func TestRun(t *testing.T) {
 		t.Skip("the programs are for amd64")
 	}
 	for machine, arch := range map[elf.Machine]specs.Arch{elf.EM_386: specs.ArchX86, elf.EM_X86_64: specs.ArchX32} {
-		err := run(exitProgram(machine))
-		if supported := !slices.Contains(unsupported(), arch); (err == nil) != supported || err != nil && !errors.Is(err, unix.ENOEXEC) {
+		err := run(t.Context(), exitProgram(machine))
+		if supported := !slices.Contains(unsupported(t.Context()), arch); (err == nil) != supported || err != nil && !errors.Is(err, unix.ENOEXEC) {
 			t.Errorf("%v: %v, supported: %v", machine, err, supported)
 		}
 	}
-	if err := run(exitProgram(elf.EM_68K)); !errors.Is(err, unix.ENOEXEC) {
+	if err := run(t.Context(), exitProgram(elf.EM_68K)); !errors.Is(err, unix.ENOEXEC) {
 		t.Errorf("program for another machine: %v, want ENOEXEC", err)
 	}
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,8 +48,8 @@ type Host struct {
 }
 
 // DetectHost detects the features of the host and of this process.
-func DetectHost() (Host, error) {
-	h := Host{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports(), Unsupported: unsupported()}
+func DetectHost(ctx context.Context) (Host, error) {
+	h := Host{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports(), Unsupported: unsupported(ctx)}
 	var st unix.Statfs_t
 	if err := unix.Statfs("/sys/fs/cgroup", &st); err != nil {
 		return h, fmt.Errorf("detect cgroups: %w", err)
