@@ -43,7 +43,7 @@ func TestFieldsResources(t *testing.T) {
 		asks  = `{ requests = { cpu = "100m", memory = "1Mi" } }`
 		mem   = `{ limits = { memory = "64Mi" } }`
 	)
-	host, err := oci.DetectHost()
+	host, err := oci.DetectHost(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

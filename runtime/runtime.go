@@ -104,7 +104,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err := ociruntime.Check(o.RuntimeBinary); err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	host, err := oci.DetectHost()
+	host, err := oci.DetectHost(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}

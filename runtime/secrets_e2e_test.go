@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -138,6 +140,11 @@ func TestSecretsAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait(ref)
+	bundle := filepath.Join(m.dir, bundles, "podstead", record.ContainerID(uid, ref))
+	m.eventually("the deletion of the bundle", func() (string, bool) {
+		_, err := os.Stat(bundle)
+		return fmt.Sprint(err), errors.Is(err, fs.ErrNotExist)
+	})
 	m.searchFiles(secrets, filepath.Join("run", "volumes"))
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)

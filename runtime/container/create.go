@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
@@ -121,6 +122,9 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelImageArch] = n.architecture
 	maps.Copy(labels, image.KeepLabels(n.image))
 	labels[record.LabelStopSignal] = n.config.StopSignal
+	if slices.Contains(n.spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.PIDNamespace}) {
+		labels[record.LabelPrompt] = n.sandbox.Label(record.LabelPrompt)
+	}
 	labels[record.LabelStdin] = string(stdinOf(n.container))
 	if n.container.TTY {
 		labels[record.LabelTerminal] = "true"

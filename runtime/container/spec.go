@@ -72,6 +72,9 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 	if in.Cgroup.Swap, in.Cgroup.OOMGroup, err = s.config.Cgroups.Features(n.uid); err != nil {
 		return oci.Input{}, err
 	}
+	if in.Only64, err = s.config.Images.Only64(ctx, n.image); err != nil {
+		return oci.Input{}, err
+	}
 	if n.container.TerminationMessagePath != "" {
 		message := s.config.Dirs.Message(n.uid, n.container.Name, n.id)
 		if err := errors.Join(termination.Create(message), userns.Chown(n.ids, message)); err != nil {

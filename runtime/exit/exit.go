@@ -107,8 +107,8 @@ func NewRecorder(c *client.Client, shims Shims, cgroups Cgroups, dirs layout.Dir
 	return &Recorder{client: c, shims: shims, cgroups: cgroups, dirs: dirs, bootID: bootID, log: log}
 }
 
-// WaitContainer returns when the process has exited. It has no timeout. By then the exit is recorded, the task is deleted, and the log
-// is complete, unless that takes longer than [reportTimeout].
+// WaitContainer returns when the process has exited. It has no timeout. By then the exit is recorded and the log is complete, unless that takes
+// longer than [reportTimeout]. The task is deleted meanwhile; see [Recorder.Settle].
 func (r *Recorder) WaitContainer(ctx context.Context, uid string, ref lifecycle.Ref) (lifecycle.Exit, time.Time, error) {
 	ctx = enginecall.Context(ctx)
 	id := record.ContainerID(uid, ref)
@@ -156,9 +156,9 @@ func (r *Recorder) wait(ctx context.Context, id string) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.recordings.start(id, e, source, func() {
+	return r.recordings.start(id, e, source, func(written func()) {
 		_, _ = guard.Call(context.WithoutCancel(ctx), 0, r.log, func(ctx context.Context) (struct{}, error) { // a panic is logged
-			r.record(ctx, id, e)
+			r.record(ctx, id, e, written)
 			return struct{}{}, nil
 		})
 	}), nil

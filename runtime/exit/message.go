@@ -29,15 +29,18 @@ func MessageLabel(c *spec.Container) string {
 type message struct {
 	file string // empty: the record is of an older version, there is no message
 	log  string // read if the file is empty and the container failed; empty: not read
+	// prompt is true if the log is complete and no process is left when the wait for the container ends.
+	prompt bool
 }
 
 // messageOf returns the message of a container with these labels.
 func (r *Recorder) messageOf(id string, labels map[string]string) message {
 	var policy messagePolicy
+	prompt := labels[record.LabelPrompt] == "true"
 	if json.Unmarshal([]byte(labels[record.LabelMessage]), &policy) != nil {
-		return message{}
+		return message{prompt: prompt}
 	}
-	m := message{file: r.dirs.Message(labels[record.LabelUID], labels[record.LabelContainer], id)}
+	m := message{prompt: prompt, file: r.dirs.Message(labels[record.LabelUID], labels[record.LabelContainer], id)}
 	if policy.Log {
 		m.log = labels[record.LabelLog]
 	}

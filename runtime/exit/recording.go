@@ -20,22 +20,32 @@ const reportTimeout = 2 * time.Second
 type recording struct {
 	exit    Exit
 	message message
-	done    chan struct{} // closed when the exit was recorded and the task deleted, or this failed
+	written chan struct{} // closed when the exit was recorded, or this failed
+	done    chan struct{} // closed when the task was deleted too, or this failed
 }
 
 // recorded is the recording of an exit that is recorded.
 func recorded(e Exit, m message) *recording {
 	done := make(chan struct{})
 	close(done)
-	return &recording{exit: e, message: m, done: done}
+	return &recording{exit: e, message: m, written: done, done: done}
 }
 
-// within waits for the recording to finish, and reports whether it did in this time.
+// reportable is closed when the exit can be reported: when it was recorded, if the log was complete and no process was left at the exit, else
+// when the task was deleted.
+func (r *recording) reportable() <-chan struct{} {
+	if r.message.prompt {
+		return r.written
+	}
+	return r.done
+}
+
+// within waits until the exit can be reported, and reports whether that was so in this time.
 func (r *recording) within(limit time.Duration) bool {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
-	case <-r.done:
+	case <-r.reportable():
 		return true
 	case <-timeout.C:
 		return false
@@ -55,8 +65,8 @@ func (r *recordings) of(id string) *recording {
 	return r.running[id]
 }
 
-// start calls write in the background. If the exit of the container is being recorded already, it returns that recording instead.
-func (r *recordings) start(id string, e Exit, m message, write func()) *recording {
+// start calls write in the background, which calls its argument when the exit is recorded. If the exit of the container is being recorded already, it returns that recording instead.
+func (r *recordings) start(id string, e Exit, m message, write func(written func())) *recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if running := r.running[id]; running != nil {
@@ -65,10 +75,12 @@ func (r *recordings) start(id string, e Exit, m message, write func()) *recordin
 	if r.running == nil {
 		r.running = map[string]*recording{}
 	}
-	started := &recording{exit: e, message: m, done: make(chan struct{})}
+	started := &recording{exit: e, message: m, written: make(chan struct{}), done: make(chan struct{})}
 	r.running[id] = started
 	go func() {
-		write()
+		written := sync.OnceFunc(func() { close(started.written) })
+		write(written)
+		written()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.running, id)
@@ -94,14 +106,14 @@ func (r *Recorder) Settle(ctx context.Context, id string) error {
 
 // record stores an exit and deletes the task, in this order: a daemon that is killed in between finds the exit. An exit is valid even if this
 // fails, for example on a full disk. Until the task is deleted, the shim reports the exit again.
-func (r *Recorder) record(ctx context.Context, id string, e Exit) {
-	err := r.writeAndDelete(ctx, id, e)
+func (r *Recorder) record(ctx context.Context, id string, e Exit, written func()) {
+	err := r.writeAndDelete(ctx, id, e, written)
 	if err != nil && !errdefs.IsNotFound(err) {
 		r.log.WarnContext(ctx, "cannot record the exit of a container", slog.String("container", id), slog.Any("error", err))
 	}
 }
 
-func (r *Recorder) writeAndDelete(ctx context.Context, id string, e Exit) error {
+func (r *Recorder) writeAndDelete(ctx context.Context, id string, e Exit, written func()) error {
 	writing, stopWriting := enginecall.Detached(ctx, enginecall.RecordExitTimeout)
 	defer stopWriting()
 	c, err := r.client.LoadContainer(writing, id)
@@ -111,6 +123,7 @@ func (r *Recorder) writeAndDelete(ctx context.Context, id string, e Exit) error 
 	if err := Write(writing, c, e); err != nil {
 		return err
 	}
+	written()
 	// The write may have taken longer than its timeout: the engine's database waits for the disk.
 	deleting, stopDeleting := enginecall.Detached(ctx, enginecall.RecordExitTimeout)
 	defer stopDeleting()

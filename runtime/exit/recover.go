@@ -34,7 +34,7 @@ func (r *Recorder) Recover(ctx context.Context, exits map[string]engine.Exit) er
 		if exited.OOMKilled || r.oomRecorded(ctx, c) || r.cgroups.OOMKilled(info.Labels[record.LabelUID], id) {
 			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(exited.MemoryPeak, r.shims.MemoryPeak(id))
 		}
-		r.record(ctx, id, e)
+		r.record(ctx, id, e, func() {})
 	}
 	return nil
 }

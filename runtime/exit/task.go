@@ -61,6 +61,9 @@ func (r *Recorder) unresponsive(ctx context.Context, c client.Container) bool {
 // Terminate kills a container, and returns when it has exited and its task is deleted. A daemon that was killed may have left a task whose
 // exit is recorded. It is no error if there is no such container: a start that failed may remove it at the same time, after its task.
 func (r *Recorder) Terminate(ctx context.Context, c client.Container) error {
+	if err := r.Settle(ctx, c.ID()); err != nil { // a task that is being deleted cannot be killed
+		return err
+	}
 	task, err := r.Task(ctx, c)
 	if err == nil {
 		err = Kill(ctx, task)

@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/containerd/v2/core/diff"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/typeurl/v2"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
@@ -40,7 +41,8 @@ type budget struct {
 	unpacked   int64
 	files      int
 	text       int64
-	err        error // the first limit that was exceeded; containerd's services do not return error values as they are
+	err        error                    // the first limit that was exceeded; containerd's services do not return error values as they are
+	programs   map[digest.Digest]string // values of labelPrograms, by layers that were unpacked
 }
 
 // newBudget returns the budget for one image: maxUnpacked, or half of the free space of the disk.
@@ -181,6 +183,10 @@ func processLayer(ctx context.Context, mediaType string) (diff.StreamProcessorIn
 	if err != nil {
 		return nil, false
 	}
+	found, ok := ctx.Value(programsKey{}).(*programs)
+	if !ok {
+		found = &programs{}
+	}
 	return func(_ context.Context, s diff.StreamProcessor, _ map[string]typeurl.Any) (diff.StreamProcessor, error) {
 		var plain io.ReadCloser = s
 		if compressed != "" {
@@ -188,7 +194,7 @@ func processLayer(ctx context.Context, mediaType string) (diff.StreamProcessorIn
 				return nil, err
 			}
 		}
-		return &layer{ReadCloser: newCountedTar(plain, b)}, nil
+		return &layer{ReadCloser: newCountedTar(plain, b, found)}, nil
 	}, true
 }
 
@@ -206,12 +212,12 @@ type countedTar struct {
 	done   chan struct{}
 }
 
-func newCountedTar(from io.ReadCloser, b *budget) *countedTar {
+func newCountedTar(from io.ReadCloser, b *budget, found *programs) *countedTar {
 	r, w := io.Pipe()
 	c := &countedTar{from: from, budget: b, copied: w, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		err := count(r, b)
+		err := count(r, b, found)
 		if err == nil {
 			_, err = io.Copy(io.Discard, r)
 		}
@@ -220,16 +226,18 @@ func newCountedTar(from io.ReadCloser, b *budget) *countedTar {
 	return c
 }
 
-// count counts the files of a stream. An error of the stream is found again by its other reader.
-func count(r io.Reader, b *budget) error {
+// count counts the files of a stream, and finds their programs. An error of the stream is found again by its other reader.
+func count(r io.Reader, b *budget, found *programs) error {
 	for tr := tar.NewReader(r); ; {
 		h, err := tr.Next()
 		if err != nil {
+			found.read.Store(errors.Is(err, io.EOF))
 			return nil
 		}
 		if err := b.file(h); err != nil {
 			return err
 		}
+		found.inspect(h, tr)
 	}
 }
 

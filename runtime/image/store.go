@@ -115,9 +115,9 @@ func New(engine *containerd.Client, opts Options) *Store {
 	client, err := containerd.New("", containerd.WithServices(
 		containerd.WithContentStore(bounded{engine.ContentStore()}),
 		containerd.WithImageStore(engine.ImageService()),
-		containerd.WithSnapshotters(map[string]snapshots.Snapshotter{opts.Snapshotter: engine.SnapshotService(opts.Snapshotter)}),
+		containerd.WithSnapshotters(map[string]snapshots.Snapshotter{opts.Snapshotter: labelling{engine.SnapshotService(opts.Snapshotter)}}),
 		containerd.WithLeasesService(engine.LeasesService()),
-		containerd.WithDiffService(engine.DiffService()),
+		containerd.WithDiffService(inspecting{engine.DiffService()}),
 		containerd.WithIntrospectionService(engine.IntrospectionService()),
 	))
 	if err != nil {

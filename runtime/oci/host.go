@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/containerd/containerd/v2/pkg/apparmor"
 	"github.com/containerd/containerd/v2/pkg/cap"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
@@ -23,6 +25,8 @@ const maxOpenFiles = 1 << 20
 type Host struct {
 	// Seccomp is true if the kernel supports seccomp filters.
 	Seccomp bool
+	// Unsupported are architectures whose programs the kernel does not run.
+	Unsupported []specs.Arch
 	// AppArmor is true if the kernel supports AppArmor and the host has the program that loads profiles.
 	AppArmor bool
 	// Capabilities are those of this process, such as CAP_CHOWN. Containers cannot have others.
@@ -44,8 +48,8 @@ type Host struct {
 }
 
 // DetectHost detects the features of the host and of this process.
-func DetectHost() (Host, error) {
-	h := Host{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports()}
+func DetectHost(ctx context.Context) (Host, error) {
+	h := Host{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports(), Unsupported: unsupported(ctx)}
 	var st unix.Statfs_t
 	if err := unix.Statfs("/sys/fs/cgroup", &st); err != nil {
 		return h, fmt.Errorf("detect cgroups: %w", err)

@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/pause"
@@ -58,7 +57,7 @@ func Pause(in PauseInput) *specs.Spec {
 		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	if in.Host.Seccomp {
-		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+		s.Linux.Seccomp = nativeSeccomp(s)
 	}
 	return s
 }

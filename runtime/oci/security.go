@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/spec"
@@ -141,7 +140,10 @@ func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 		}
 		return profile, nil
 	}
-	return seccomp.DefaultProfile(s), nil
+	if in.Only64 && !hasOtherPrograms(in.Pod, in.Container) {
+		return nativeSeccomp(s), nil
+	}
+	return in.Host.defaultSeccomp(s), nil
 }
 
 // DefaultAppArmor is the name of the AppArmor profile of containers that select no other.

@@ -176,7 +176,7 @@ func TestMounts(t *testing.T) {
 }
 
 func TestDetectHost(t *testing.T) {
-	h, err := DetectHost()
+	h, err := DetectHost(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

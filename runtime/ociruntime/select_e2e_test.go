@@ -48,7 +48,7 @@ func TestAutoHybrid(t *testing.T) {
 // selects runs crun, and expects that nothing is left of the trial.
 func selects(t *testing.T, path, want, reason string) {
 	t.Helper()
-	host, err := oci.DetectHost()
+	host, err := oci.DetectHost(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

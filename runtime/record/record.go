@@ -40,6 +40,10 @@ const (
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
 	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
 	LabelJournald   = "podstead.io/journald"            // "true": the shim of the sandbox copies logs to journald; those of earlier versions do not
+
+	// LabelPrompt of a sandbox is "true" if a wait for a container ends when its log is complete; shims of earlier versions do not do that.
+	// Of a container it is "true" if none of its processes is left either: it has a PID namespace of its own.
+	LabelPrompt = "podstead.io/prompt-exit"
 )
 
 // PodExtension is the extension of a container that holds the pod's definition as JSON.

@@ -127,7 +127,7 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox
 		created, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
 			Labels: map[string]string{
 				record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
-				record.LabelJournald: "true",
+				record.LabelJournald: "true", record.LabelPrompt: "true",
 			},
 			Cgroup: s.config.Cgroups.Shim(uid),
 			Spec:   process,

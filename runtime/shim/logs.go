@@ -29,6 +29,8 @@ type logs struct {
 	attached *attach.Container
 	// held keeps the FIFOs open for writing until the container has opened them. A FIFO without a writer is at EOF.
 	held []*os.File
+	// complete is closed when all output is in the log. The first call begins to wait for it.
+	complete func() <-chan struct{}
 }
 
 // openLogs opens the log file and the standard input of a container that is about to be created. It replaces the URI in the request by the
@@ -47,6 +49,7 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs,
 		return nil, err
 	}
 	l := &logs{}
+	l.complete = sync.OnceValue(l.finish)
 	if l.writer, err = crilog.Open(o.Log, o.Options); err != nil {
 		return nil, err
 	}
@@ -117,22 +120,35 @@ func (l *logs) created() {
 	l.stdin.Created()
 }
 
-// drain waits until all output of a deleted container is in its log, for at most the timeout. Then it disconnects clients.
+// finish closes the log when all output is in it.
+func (l *logs) finish() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.pumps.Wait()
+		_ = l.writer.Close()
+	}()
+	return done
+}
+
+// await waits until all output of a container that has exited is in its log, for at most the timeout.
+func (l *logs) await(timeout time.Duration) {
+	if l == nil {
+		return
+	}
+	t := time.NewTimer(timeout)
+	defer t.Stop()
+	select {
+	case <-l.complete():
+	case <-t.C:
+	}
+}
+
+// drain waits like await, for the output of a container that is deleted. Then it disconnects clients.
 func (l *logs) drain(timeout time.Duration) {
 	if l == nil {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		l.pumps.Wait()
-		_ = l.writer.Close()
-		close(done)
-	}()
-	t := time.NewTimer(timeout)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
+	l.await(timeout)
 	l.attached.Close()
 }

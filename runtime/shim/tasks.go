@@ -31,6 +31,9 @@ const (
 	// drainTimeout bounds how long the deletion of a container waits for the rest of its log. Writes to a failing disk can hang.
 	drainTimeout = 5 * time.Second
 
+	// completeTimeout bounds how long the exit of a container is not reported because its log is incomplete.
+	completeTimeout = 2 * time.Second
+
 	// runtimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container.
 	runtimeTimeout = 2 * time.Minute
 )
@@ -234,11 +237,17 @@ func (w watchingPublisher) Publish(ctx context.Context, topic string, e events.E
 	return err
 }
 
-// Wait waits for the exit of a container or an exec. When it returns, the OOM kill, if any, is recorded.
+// Wait waits for the exit of a container or an exec. When it returns, the OOM kill, if any, is recorded, and the log is complete.
 func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
 	resp, err := t.TTRPCTaskService.Wait(ctx, r)
 	if err == nil && r.ExecID == "" {
 		t.recordOOM(ctx, r.ID, resp.ExitStatus)
+		t.mu.Lock()
+		c := t.containers[r.ID]
+		t.mu.Unlock()
+		if c != nil {
+			c.logs.await(completeTimeout)
+		}
 	}
 	return resp, err
 }

@@ -38,6 +38,7 @@ var signals = map[string]string{
 	"SIGKILL": "killed", "SIGTERM": "terminated on request", "SIGSEGV": "invalid memory access", "SIGABRT": "aborted by the program itself",
 	"SIGBUS": "invalid memory access", "SIGFPE": "arithmetic error", "SIGILL": "invalid instruction", "SIGINT": "interrupted",
 	"SIGPIPE": "wrote to a closed pipe", "SIGHUP": "hangup",
+	"SIGSYS": "killed by the seccomp profile, which may not allow 32-bit programs",
 }
 
 // meaning explains a well-known exit code; empty for a code that is the program's own.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -102,13 +103,56 @@ func (d Difference) String() string {
 // Compare compares two filters for all system calls of some architectures, and of x86_64 also for those of x32, with arguments at and beside every
 // constant of both filters, in each argument that one of them reads. It returns at most a hundred differences, and the number of calls for each verdict of a.
 func Compare(a, b *Filter, architectures ...uint32) (differences []Difference, verdicts map[uint32]int, err error) {
+	verdicts = map[uint32]int{}
+	err = walk(a, b, architectures, func(d Difference) {
+		verdicts[d.A]++
+		if d.A != d.B && len(differences) < maxDifferences {
+			differences = append(differences, d)
+		}
+	})
+	return differences, verdicts, err
+}
+
+// maxDifferences limits what is returned.
+const maxDifferences = 100
+
+// CompareReduced compares a filter with one that has rules for fewer architectures. It returns the calls of the kept architectures for which they
+// decide differently, and the other ones that b does not kill, with the number of calls of both kinds. The calls of x32 are other ones, but -1,
+// which is no system call: a tracer sets this number to skip one, and both filters must let it pass with an error.
+func CompareReduced(plain, reduced *Filter, kept []uint32, architectures ...uint32) (differences []Difference, same, killed int, err error) {
+	err = walk(plain, reduced, architectures, func(d Difference) {
+		isError := func(verdict uint32) bool { return verdict&retActionFull == retErrno }
+		var ok bool
+		switch hasX32 := d.Arch == unix.AUDIT_ARCH_X86_64; {
+		case slices.Contains(kept, d.Arch) && hasX32 && d.Number == math.MaxUint32:
+			ok = isError(d.A) && isError(d.B)
+		case slices.Contains(kept, d.Arch) && (!hasX32 || d.Number < x32):
+			ok = d.A == d.B
+			same++
+		default:
+			ok = d.B == retKillThread
+			killed++
+		}
+		if !ok && len(differences) < maxDifferences {
+			differences = append(differences, d)
+		}
+	})
+	return differences, same, killed, err
+}
+
+// Return values of filters (linux/seccomp.h).
+const (
+	retActionFull, retErrno, retKillThread = 0xffff0000, 0x00050000, 0
+)
+
+// walk evaluates two filters for the same calls.
+func walk(a, b *Filter, architectures []uint32, visit func(Difference)) error {
 	values := interesting(append(slices.Clone(a.constants), b.constants...))
 	indexes := append(slices.Clone(a.arguments), b.arguments...)
 	slices.Sort(indexes)
 	if indexes = slices.Compact(indexes); len(indexes) == 0 {
 		indexes = []int{0}
 	}
-	verdicts = map[uint32]int{}
 	for _, arch := range architectures {
 		for number := range uint32(2*numbers + 2) {
 			switch {
@@ -123,17 +167,14 @@ func Compare(a, b *Filter, architectures ...uint32) (differences []Difference, v
 					x, errX := a.Verdict(c)
 					y, errY := b.Verdict(c)
 					if err := errors.Join(errX, errY); err != nil {
-						return nil, nil, err
+						return err
 					}
-					verdicts[x]++
-					if x != y && len(differences) < 100 {
-						differences = append(differences, Difference{c, x, y})
-					}
+					visit(Difference{c, x, y})
 				}
 			}
 		}
 	}
-	return differences, verdicts, nil
+	return nil
 }
 
 // interesting returns values of arguments at which the verdict can change.

@@ -59,7 +59,7 @@ func tried(ctx context.Context, c *config.Config) (ociruntime.Choice, error) {
 	if err != nil {
 		return ociruntime.Choice{}, err
 	}
-	host, err := oci.DetectHost()
+	host, err := oci.DetectHost(ctx)
 	if err != nil {
 		return ociruntime.Choice{}, err
 	}
