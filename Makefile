@@ -20,7 +20,7 @@ BENCHFLAGS  ?=
 ARCHES      ?= amd64 arm64 armv7
 
 # .ci/deps unpacks packages here that it does not install.
-export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:/usr/local/go/bin
+export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:$(CURDIR)/.cache/debian/usr/sbin:/usr/local/go/bin
 
 TOOL       := $(GO) tool -modfile=tools/go.mod
 GOBUILD    := CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)'
@@ -104,7 +104,7 @@ bench: ## run benchmarks and update docs/benchmarks.md (root)
 	$(NEED_ROOT)
 	@.ci/deps bench
 	@$(MAKE) --no-print-directory build images
-	$(GO) run ./test/bench -o docs/benchmarks.md
+	test/purecgroup/run $(GO) run ./test/bench -o docs/benchmarks.md
 
 bench-compare: ## measure the git revision BASE and this one in turns, and fail if this one is worse (root); BENCHFLAGS='-rounds 9 -tolerance 0.05'
 	$(NEED_ROOT)

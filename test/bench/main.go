@@ -41,6 +41,10 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	if err := os.Setenv("PODSTEAD_ENGINE_RUNTIME", "runc"); err != nil { // except in measurements of crun
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 	os.Exit(ownnet.Main(func() int { // the host's network is not affected
 		b, err := newBench(*scale, *only)
 		if err == nil && *base != "" {
@@ -97,11 +101,12 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 	}{
 		{"machine and programs", b.machine},
 		{"file to first output", b.starts},
-		{"beside Podman", b.besidePodman},
+		{"in turns with other programs", b.inTurns},
 		{"network and volume", b.extras},
 		{"container lifetime", b.lifetimes},
 		{"restart and stop", b.restartAndStop},
 		{"many pods, memory, idle CPU", b.manyPods},
+		{"hundreds of pods", b.hundreds},
 		{"probes", b.probes},
 		{"probes of many pods", b.probing},
 		{"fsyncs", b.fsyncs},

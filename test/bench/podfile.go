@@ -46,8 +46,9 @@ type gate struct {
 // pass is the shell command that writes to the gate.
 const pass = "echo >/gate/fifo"
 
-func newGate(r *rig.Rig) (*gate, error) {
-	dir := filepath.Join(r.Dir, "gate")
+// newGate creates a gate in a directory of the rig.
+func newGate(r *rig.Rig, name string) (*gate, error) {
+	dir := filepath.Join(r.Dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil { // containers write there
 		return nil, err
 	}

@@ -11,7 +11,10 @@ import (
 
 // probed is the CPU time of all parts (daemon with engine and supervisor, shims, containers) in ms per probe, for many pods that are
 // probed once per second, minus that of the same pods without probes. Bare is the minimum: see [bareExchanges].
-type probed struct{ exec, http, tcp, grpc, bare float64 }
+type probed struct{ exec, execCrun, http, tcp, grpc, bare float64 }
+
+// often is the rest of a probe in the measurement.
+const often = "\n  periodSeconds = 1\n  timeoutSeconds = 10\n  failureThreshold = 1000"
 
 // probing measures the cost of probes in normal operation: many pods, one probe per second each.
 func (b *bench) probing(ctx context.Context, r *report) error {
@@ -19,34 +22,55 @@ func (b *bench) probing(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	never, err := b.probedPods(ctx, "exec = { command = [\"true\"] }\n  periodSeconds = 100000\n  initialDelaySeconds = 100000")
-	for _, kind := range []struct {
-		into  *float64
-		probe string
-	}{
-		{&r.probed.exec, `exec = { command = ["true"] }`},
-		{&r.probed.http, fmt.Sprintf("httpGet = { port = %d }", web)},
-		{&r.probed.tcp, fmt.Sprintf("tcpSocket = { port = %d }", web)},
-		{&r.probed.grpc, fmt.Sprintf("grpc = { port = %d }", rpc)},
-	} {
-		if err != nil {
-			break
+	used := func(runtime, probe string, into *time.Duration) {
+		if err == nil {
+			*into, err = b.probedPods(ctx, runtime, probe, allTicks)
 		}
-		var used time.Duration
-		used, err = b.probedPods(ctx, kind.probe+"\n  periodSeconds = 1\n  timeoutSeconds = 10\n  failureThreshold = 1000")
-		*kind.into = float64(used-never) / float64(time.Millisecond) / (many * idle.Seconds())
+	}
+	const command = `exec = { command = ["true"] }`
+	const never = command + "\n  periodSeconds = 100000\n  initialDelaySeconds = 100000"
+	for _, kind := range []struct {
+		runtime string
+		probe   string
+		into    *float64
+	}{
+		{"runc", command, &r.probed.exec},
+		{"runc", fmt.Sprintf("httpGet = { port = %d }", web), &r.probed.http},
+		{"runc", fmt.Sprintf("tcpSocket = { port = %d }", web), &r.probed.tcp},
+		{"runc", fmt.Sprintf("grpc = { port = %d }", rpc), &r.probed.grpc},
+		{"crun", command, &r.probed.execCrun},
+	} {
+		if kind.runtime == "crun" && r.turn(withCrun).all == 0 {
+			continue // it does not work on this host
+		}
+		var without, with time.Duration
+		used(kind.runtime, never, &without)
+		used(kind.runtime, kind.probe+often, &with)
+		*kind.into = perProbe(with - without)
+	}
+	var idleCPU time.Duration
+	if err == nil {
+		probe := fmt.Sprintf("httpGet = { port = %d }\n  periodSeconds = 10", web)
+		idleCPU, err = b.probedPods(ctx, "runc", probe, cpuOf)
+		r.idleProbed = 100 * float64(idleCPU) / float64(idle)
 	}
 	if err == nil {
-		var used time.Duration
-		used, err = bareExchanges(ctx, web)
-		r.probed.bare = float64(used) / float64(time.Millisecond) / (many * idle.Seconds())
+		var bare time.Duration
+		bare, err = bareExchanges(ctx, web)
+		r.probed.bare = perProbe(bare)
 	}
 	return errors.Join(err, stop())
 }
 
+// perProbe returns the CPU time of one probe in ms, of those of many pods during [idle].
+func perProbe(used time.Duration) float64 {
+	return float64(used) / float64(time.Millisecond) / (many * idle.Seconds())
+}
+
 // probedPods returns the CPU time of many pods with a probe during [idle].
-func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duration, err error) {
+func (b *bench) probedPods(ctx context.Context, runtime, probe string, measure func(*rig.Rig) (time.Duration, error)) (used time.Duration, err error) {
 	err = b.within(ctx, func(rg *rig.Rig) error {
+		rg.Env = append(rg.Env, "PODSTEAD_ENGINE_RUNTIME="+runtime)
 		if _, err := rg.Podstead(ctx, "get"); err != nil { // starts the daemon
 			return err
 		}
@@ -63,14 +87,14 @@ func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duratio
 		if err := elapse(ctx, calm); err != nil {
 			return err
 		}
-		before, err := allTicks(rg)
+		before, err := measure(rg)
 		if err == nil {
 			err = elapse(ctx, idle)
 		}
 		if err != nil {
 			return err
 		}
-		after, err := allTicks(rg)
+		after, err := measure(rg)
 		used = after - before
 		if err == nil {
 			_, err = rg.Podstead(ctx, "delete", "--all", "--force")

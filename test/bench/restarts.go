@@ -15,7 +15,7 @@ import (
 // restartAndStop measures the time from a kill to the restart of a container, and from a stop to its exit.
 func (b *bench) restartAndStop(ctx context.Context, r *report) error {
 	return b.within(ctx, func(rg *rig.Rig) error {
-		g, err := newGate(rg)
+		g, err := newGate(rg, "gate")
 		if err != nil {
 			return err
 		}

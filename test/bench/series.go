@@ -30,6 +30,14 @@ func (s *series) median() float64 {
 	return all[n/2]
 }
 
+// only returns the sample of a series that has one, otherwise 0.
+func (s *series) only() time.Duration {
+	if len(s.samples) != 1 {
+		return 0
+	}
+	return time.Duration(s.samples[0] * float64(time.Millisecond))
+}
+
 // cells returns median, minimum, maximum and number of samples as table cells.
 func (s *series) cells() string {
 	if len(s.samples) == 0 {

@@ -61,7 +61,7 @@ type starter struct {
 }
 
 func (b *bench) newStarter(r *rig.Rig) (*starter, error) {
-	g, err := newGate(r)
+	g, err := newGate(r, "gate")
 	if err != nil {
 		return nil, err
 	}
