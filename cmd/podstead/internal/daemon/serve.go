@@ -107,7 +107,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping daemon", slog.Any("cause", context.Cause(ctx)))
 	if err == nil && !errors.Is(context.Cause(ctx), errIdle) {
 		awaitClients(context.WithoutCancel(ctx), s)
-		err = api.RecordStop(o.Config.Socket, len(s.Pods()))
+		err = api.RecordStop(o.Config.Socket, s.Count())
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
@@ -136,7 +136,7 @@ func awaitClients(ctx context.Context, s *supervisor.Supervisor) {
 	defer cancel()
 	for {
 		changed := s.Changed()
-		if len(s.Pods()) > 0 || s.FinalStates() == 0 {
+		if s.Count() > 0 || s.FinalStates() == 0 {
 			return
 		}
 		select {
@@ -161,7 +161,7 @@ func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor
 		busy, requests := server.Busy()
 		t := time.NewTimer(timeout())
 		idle := t.C
-		if busy || len(s.Pods()) > 0 {
+		if busy || s.Count() > 0 {
 			idle = nil
 		}
 		select {
