@@ -29,9 +29,9 @@ func TestMountTable(t *testing.T) {
 		{"none", func() {}, "", nil, 1},
 		{"still none", func() {}, "", nil, 1},
 		{"mounted", func() { text = other + cpu + v2 + other }, cpu + v2, nil, 1},
-		{"again", func() { text += moved }, cpu + v2, nil, 0},
+		{"kept while all are mounted", func() { text += moved }, cpu + v2, nil, 0},
 		{"moved", func() { text, is = cpu+moved, []string{"/sys/fs/cgroup/cpu", "/elsewhere"} }, cpu + moved, nil, 1},
-		{"again after the move", func() {}, cpu + moved, nil, 0},
+		{"kept after the move", func() {}, cpu + moved, nil, 0},
 		{"unmounted, and the table cannot be read", func() { is, failure = nil, failed }, "", failed, 1},
 		{"after that", func() { text, failure = v2, nil }, v2, nil, 1},
 	} {
