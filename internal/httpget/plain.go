@@ -74,7 +74,8 @@ func ended(ctx context.Context, err error) error {
 // exchange sends a request and reads the header of the response.
 func exchange(conn net.Conn, req *http.Request) (*http.Response, error) {
 	closing := *req
-	closing.Close = true
+	upgrade := req.Header.Get("Upgrade") != "" && httpguts.HeaderValuesContainsToken(req.Header["Connection"], "Upgrade")
+	closing.Close = !upgrade
 	w := bufio.NewWriterSize(conn, 1<<10)
 	if err := closing.Write(w); err != nil {
 		return nil, err

@@ -49,37 +49,39 @@ func TestLikeTransport(t *testing.T) {
 	for _, test := range []struct {
 		name, answer string
 		hold         bool // the server waits for the end of the connection
-		header       Header
+		headers      []Header
 		timeout      time.Duration
 	}{
-		{"response", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true, Header{}, 0},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true, Header{}, 0},
-		{"until the end", "HTTP/1.0 404 Not Found\r\n\r\nno", false, Header{}, 0},
-		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", true, Header{}, 0},
-		{"body too short", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", false, Header{}, 0},
-		{"nothing", "", false, Header{}, 0},
-		{"incomplete header", "HTTP/1.1 200 OK\r\nA: b", false, Header{}, 0},
-		{"no HTTP", "SSH-2.0-OpenSSH_9.2p1\r\n", true, Header{}, 0},
-		{"early hints", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true, Header{}, 0},
-		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", false, Header{}, 0},
-		{"large header", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", maxHeader+1<<16) + "\r\n\r\n", false, Header{}, 0},
-		{"invalid name", "", false, Header{"a b", "c"}, 0},
-		{"invalid value", "", false, Header{"a", "b\nc"}, 0},
-		{"no response in time", "", true, Header{}, time.Second},
-		{"no body in time", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", true, Header{}, time.Second},
-		{"redirect", "HTTP/1.1 302 Found\r\nLocation: http://elsewhere.test/\r\nContent-Length: 0\r\n\r\n", true, Header{}, 0},
-		{"redirects without end", "HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", true, Header{}, 0},
-		{"redirect to nowhere", "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", true, Header{}, 0},
-		{"redirect to an unknown scheme", "HTTP/1.1 302 Found\r\nLocation: ftp://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", true, Header{}, 0},
+		{"response", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true, nil, 0},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true, nil, 0},
+		{"until the end", "HTTP/1.0 404 Not Found\r\n\r\nno", false, nil, 0},
+		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", true, nil, 0},
+		{"body too short", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", false, nil, 0},
+		{"nothing", "", false, nil, 0},
+		{"incomplete header", "HTTP/1.1 200 OK\r\nA: b", false, nil, 0},
+		{"no HTTP", "SSH-2.0-OpenSSH_9.2p1\r\n", true, nil, 0},
+		{"early hints", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true, nil, 0},
+		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", false, nil, 0},
+		{"upgrade", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", false, []Header{{"Connection", "keep-alive, Upgrade"}, {"Upgrade", "x"}}, 0},
+		{"upgrade to nothing", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Connection", "Upgrade"}}, 0},
+		{"connection to keep", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Connection", "keep-alive"}}, 0},
+		{"connection to close", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Connection", "Close"}}, 0},
+		{"headers", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Host", "web.test"}, {"User-Agent", ""}, {"a", "1"}, {"A", "2"}, {"Expect", "100-continue"}}, 0},
+		{"large header", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", maxHeader+1<<16) + "\r\n\r\n", false, nil, 0},
+		{"invalid name", "", false, []Header{{"a b", "c"}}, 0},
+		{"invalid value", "", false, []Header{{"a", "b\nc"}}, 0},
+		{"no response in time", "", true, nil, time.Second},
+		{"no body in time", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", true, nil, time.Second},
+		{"redirect", "HTTP/1.1 302 Found\r\nLocation: http://elsewhere.test/\r\nContent-Length: 0\r\n\r\n", true, nil, 0},
+		{"redirects without end", "HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", true, nil, 0},
+		{"redirect to nowhere", "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", true, nil, 0},
+		{"redirect to an unknown scheme", "HTTP/1.1 302 Found\r\nLocation: ftp://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", true, nil, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			address, received := server(t, test.answer, test.hold)
 			request := func() *http.Request {
-				r := Request{Host: "127.0.0.1", Port: address.Port, Path: "/a?b=c", UserAgent: "test"}
-				if test.header.Name != "" {
-					r.Headers = append(r.Headers, test.header)
-				}
+				r := Request{Host: "127.0.0.1", Port: address.Port, Path: "/a?b=c", Headers: test.headers, UserAgent: "test"}
 				req, err := r.HTTP(t.Context())
 				if err != nil {
 					t.Fatal(err)
