@@ -80,6 +80,7 @@ var allowed = regexp.MustCompile(`(?i)exit status \d+` + // os/exec
 	`|already present on machine` + // kubelet: "Pulled"
 	`|Pods on (one|a) machine` + // the slogan
 	`|virtual machine` +
+	`|DSSE envelope` + // dsse
 	`|user nobody`)
 
 // findPhrases returns the phrases in a text, each as "line N: phrase, use replacement".

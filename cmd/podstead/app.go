@@ -206,7 +206,7 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 		Client:   client,
 		ReadOnly: readOnly,
 		Args:     args,
-		Log:      filepath.Join(c.StateDir, "daemon.log"),
+		Log:      daemonLog(c),
 		Notify:   func(message string) { a.note("%s", message) },
 	}, nil
 }

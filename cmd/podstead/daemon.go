@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"syscall"
@@ -95,7 +96,11 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	log, flush := daemon.NewLog(a.err)
+	out := a.err
+	if onDemand {
+		out = ondemand.NewLog(daemonLog(c), os.Stderr, unix.Stdout, unix.Stderr)
+	}
+	log, flush := daemon.NewLog(out)
 	defer flush()
 	policy := c.Policy.Admission()
 	v := api.Version{
@@ -113,6 +118,9 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	}
 	return daemon.Run(ctx, o)
 }
+
+// daemonLog returns the path of the log of daemons that are started on demand.
+func daemonLog(c *config.Config) string { return filepath.Join(c.StateDir, "daemon.log") }
 
 // containerdVersion returns the version of the embedded containerd.
 func containerdVersion() string {

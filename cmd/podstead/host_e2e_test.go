@@ -54,7 +54,8 @@ func newPageHost(t *testing.T) *transcript.Shell {
 	for _, err := range []error{
 		os.Chmod(dir, 0o755), os.Mkdir(work, 0o755), os.Mkdir(filepath.Join(dir, "bin"), 0o755),
 		os.Symlink(filepath.Join(bin, "podstead"), filepath.Join(dir, "bin/kubectl")),
-		os.WriteFile(filepath.Join(dir, "podstead.toml"), nil, 0o644),
+		os.Mkdir(filepath.Join(dir, "etc"), 0o755), os.WriteFile(filepath.Join(dir, "etc/podstead.toml"), nil, 0o644),
+		os.WriteFile(filepath.Join(dir, "bin/systemctl"), []byte(pageSystemctl), 0o755),
 		os.Symlink(filepath.Join(repo, "examples"), filepath.Join(work, "examples")),
 		os.Symlink(filepath.Join(repo, "examples/images"), filepath.Join(work, "images")),
 	} {
@@ -65,10 +66,11 @@ func newPageHost(t *testing.T) *transcript.Shell {
 	env := append(os.Environ(),
 		"PATH="+filepath.Join(dir, "bin")+":"+bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "TESTDIR="+dir,
 		"PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/r", "PODSTEAD_LOG_DIR="+dir+"/log", "PODSTEAD_CONFIG_DIR="+dir+"/etc",
-		"PODSTEAD_CONFIG="+dir+"/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/certs.d")
+		"PODSTEAD_CONFIG="+dir+"/etc/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/etc/certs.d")
 	shell := &transcript.Shell{
-		Dir: work, Env: env, Timeout: 40 * time.Second,
+		Dir: work, Env: env, Timeout: 2 * time.Minute,
 		Replace: strings.NewReplacer(work, "", dir+"/etc", "/etc/podstead", dir+"/lib", "/var/lib/podstead", dir+"/r/", "/run/podstead/", dir+"/log", "/var/log/podstead"),
+		Actual:  strings.NewReplacer("/etc/podstead", dir+"/etc", "/var/lib/podstead", dir+"/lib", "/var/log/podstead", dir+"/log"),
 	}
 	t.Cleanup(func() { // before the directory is removed
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -79,10 +81,30 @@ func newPageHost(t *testing.T) *transcript.Shell {
 			t.Logf("stop the daemon: %v: %s", err, out)
 		}
 	})
-	pageRegistry(t, filepath.Join(dir, "certs.d"))
+	pageRegistry(t, filepath.Join(dir, "etc/certs.d"))
 	startService(t, filepath.Join(bin, "podstead"), dir, env)
 	return shell
 }
+
+// pageSystemctl does what systemctl does for podstead.service: systemctl restart|reload podstead.
+const pageSystemctl = `#!/bin/sh
+set -e
+case "$*" in
+"restart podstead")
+	podstead daemon stop
+	setsid podstead daemon </dev/null >>"$TESTDIR/daemon.out" 2>&1 &
+	echo $! >"$TESTDIR/daemon.pid"
+	for try in $(seq 600); do
+		[ -e "$PODSTEAD_RUN_DIR/podstead.sock" ] && exit 0
+		sleep 0.1
+	done
+	exit 1 ;;
+"reload podstead")
+	kill -HUP "$(cat "$TESTDIR/daemon.pid")" ;;
+*)
+	exit 2 ;;
+esac
+`
 
 // startService starts the daemon as a service does, and waits until it is ready.
 func startService(t *testing.T, program, dir string, env []string) {
@@ -95,6 +117,9 @@ func startService(t *testing.T, program, dir string, env []string) {
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "daemon.pid"), fmt.Append(nil, cmd.Process.Pid), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	exited := make(chan error, 1)

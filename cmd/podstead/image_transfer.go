@@ -181,7 +181,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 	defer t.Done()
 	list, err := client.ImportImages(ctx, &counted{r: archive, report: func(n int64) { t.Bytes("Importing images from "+what, n, archive.Size) }}, signatures...)
 	if e, ok := errors.AsType[*api.Error](err); ok {
-		e.Message = "import images from " + what + strings.TrimPrefix(e.Message, "import images")
+		e.Message = "import images from " + what + ": " + strings.TrimPrefix(e.Message, "import images: ")
 	}
 	if err != nil {
 		return err

@@ -18,7 +18,9 @@ func TestPages(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatal(pages, err)
 	}
-	for _, name := range []string{"manage-images.md"} {
+	for _, name := range []string{
+		"manage-images.md", "carry-pods-to-hosts-without-network.md", "registries.md", "verify-image-signatures.md", "keep-the-disk-free.md", "keep-logs-bounded.md",
+	} {
 		pages = append(pages, filepath.Join("../../docs/howto", name))
 	}
 	for _, path := range pages {

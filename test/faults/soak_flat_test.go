@@ -90,7 +90,7 @@ func measure(f *fixture) sample {
 	processes, err := f.Processes()
 	f.Check(err)
 	for _, p := range processes {
-		if strings.Contains(p.Command, "containerd-shim-podstead-v1") {
+		if strings.Contains(p.Command, "containerd-shim-podstead-v1") && parent(p.PID) == 1 { // not the copy that becomes an OCI runtime
 			s["shims KiB"] += status(f.T, p.PID, "VmRSS")
 			s["shim descriptors"] += descriptors(f.T, p.PID)
 		}
@@ -118,6 +118,14 @@ func measure(f *fixture) sample {
 		return nil
 	}))
 	return s
+}
+
+// parent returns the PID of the parent of a process, or 0 if the process has exited.
+func parent(pid int) int {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	_, after, _ := strings.Cut(string(text), "\nPPid:")
+	n, _ := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
+	return n
 }
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)

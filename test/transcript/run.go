@@ -21,8 +21,8 @@ type Shell struct {
 	Env []string
 	// Timeout is the maximum duration of a step. A command is killed after it, with its children.
 	Timeout time.Duration
-	// Replace replaces paths of the test in outputs by those that pages show; nil: nothing.
-	Replace *strings.Replacer
+	// Replace replaces paths of the test in outputs by those that pages show; nil: nothing. Actual does the reverse in commands and in files.
+	Replace, Actual *strings.Replacer
 }
 
 // Result is the output of a command that has exited.
@@ -34,9 +34,13 @@ type Result struct {
 // Run executes a step of a page. The error of a command contains its output.
 func (s *Shell) Run(ctx context.Context, step *Step) error {
 	if step.File != "" {
-		path := filepath.Join(s.Dir, step.File)
-		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(step.Text), 0o644))
+		path := s.actual(step.File)
+		if path == step.File {
+			path = filepath.Join(s.Dir, step.File)
+		}
+		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(s.actual(step.Text)), 0o644))
 	}
+	began := time.Now()
 	until := func(string) bool { return false }
 	if step.Interrupt {
 		until = func(stdout string) bool {
@@ -44,12 +48,28 @@ func (s *Shell) Run(ctx context.Context, step *Step) error {
 			return complete != "" && (!step.Checked || Compare(split(step.Output).stdout, complete, true) == nil)
 		}
 	}
-	r, err := s.Exec(ctx, step.Command, until)
-	if err != nil {
-		return fmt.Errorf("%w\nstdout:\n%s\nstderr:\n%s\nwant:\n%s", err, r.Stdout, r.Stderr, strings.Join(step.Output, "\n"))
+	for {
+		r, err := s.Exec(ctx, s.actual(step.Command), until)
+		if err != nil {
+			return fmt.Errorf("%w\nstdout:\n%s\nstderr:\n%s\nwant:\n%s", err, r.Stdout, r.Stderr, strings.Join(step.Output, "\n"))
+		}
+		err = check(step, &r)
+		if err == nil || !reading.MatchString(step.Command) || time.Since(began) > s.Timeout {
+			return err
+		}
+		select {
+		case <-time.After(readInterval):
+		case <-ctx.Done():
+			return err
+		}
 	}
-	return check(step, &r)
 }
+
+// readInterval is the time between two attempts of a command that only reads.
+const readInterval = 200 * time.Millisecond
+
+// reading matches commands that only read what is eventually as the page shows it. They are repeated until then.
+var reading = regexp.MustCompile(`^\w+ (system (df|prune .*--dry-run)|why )`)
 
 // shown are the lines that a page shows, by the stream that has them.
 type shown struct{ stdout, stderr []string }
@@ -57,7 +77,8 @@ type shown struct{ stdout, stderr []string }
 func split(lines []string) shown {
 	var s shown
 	for _, line := range lines {
-		if strings.HasPrefix(line, "podstead: ") || strings.HasPrefix(line, "hint: ") {
+		// A hint follows an error. Some commands print hints on stdout.
+		if strings.HasPrefix(line, "podstead: ") || strings.HasPrefix(line, "hint: ") && len(s.stderr) > 0 {
 			s.stderr = append(s.stderr, line)
 		} else {
 			s.stdout = append(s.stdout, line)
@@ -132,6 +153,13 @@ func (s *Shell) replaced(text string) string {
 		return text
 	}
 	return s.Replace.Replace(text)
+}
+
+func (s *Shell) actual(text string) string {
+	if s.Actual == nil {
+		return text
+	}
+	return s.Actual.Replace(text)
 }
 
 // watched is an output that reports when it meets a condition. It is safe for concurrent use.

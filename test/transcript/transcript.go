@@ -1,7 +1,7 @@
 // Package transcript runs the commands of Markdown pages, and compares their output with the pages. It is for tests only.
 //
 // Every fenced block of a page must be a console block, with commands after "$ " and their output, or a file that a comment in its first
-// line names. Code in tables and sentences that starts with the name of the program is a command without output. Nothing can be exempt.
+// line names. Code in tables and sentences that starts with the name of the program is a command without output. Nothing can be exempt. Some commands that only read are repeated until their output is that of the page.
 package transcript
 
 import (
@@ -111,7 +111,8 @@ var variable = []struct {
 	{regexp.MustCompile(`\bpid \d+`), "pid N"},
 	{regexp.MustCompile(`(^|\s)(\d+(\.\d+)?(ms|µs|[smhd]))+(\s|$)`), " AGE "},
 	{regexp.MustCompile(`\((\d+[smhd])+ ago\)`), "(AGE ago)"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?([KMGT]i?B?|m|n| [KMGT]iB| bytes)(\s|/|$)`), "SIZE$3"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?([KMGT]i?B?|m|n| [KMGT]iB| bytes)(\s|[/),]|$)`), "SIZE$3"},
+	{regexp.MustCompile(`\b\d+%`), "PERCENT"},
 	{regexp.MustCompile(`\s+`), " "},
 }
 

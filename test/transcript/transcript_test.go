@@ -75,6 +75,10 @@ func TestCompare(t *testing.T) {
 		{"rolled back: ...", "rolled back: not ready\n", false, true},
 		{"rolled back: ...", "rolled out: ready\n", false, false},
 		{"exit code 3 after", "exit code 4 after\n", false, false},
+		{"Images 2 1 8.3Mi 6.2Mi (75%)", "Images 2 1 9Mi 7.1Mi (5%)\n", false, true},
+		{"Images 2 1 8.3Mi 0B (0%)", "Images 2 1 9Mi 7.1Mi (5%)\n", false, false},
+		{"x (images: 1, 2.0Mi)", "x (images: 1, 312Ki)\n", false, true},
+		{"x (images: 1, 2.0Mi)", "x (images: 2, 2.0Mi)\n", false, false},
 	} {
 		err := transcript.Compare(strings.Split(c.shown, "\n"), c.output, c.continues)
 		if (err == nil) != c.same {
@@ -111,6 +115,54 @@ func TestRun(t *testing.T) {
 		}
 		if got := err != nil; got != (want != "") || got && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestActualPaths checks that paths of a page are those of the test in commands and files, and are those of the page in outputs.
+func TestActualPaths(t *testing.T) {
+	dir := t.TempDir()
+	shell := &transcript.Shell{
+		Dir: dir, Env: os.Environ(), Timeout: 20 * time.Second,
+		Replace: strings.NewReplacer(dir+"/etc", "/etc/none"), Actual: strings.NewReplacer("/etc/none", dir+"/etc"),
+	}
+	text := "```toml\n# /etc/none/a.toml\nkey = \"/etc/none/key\"\n```\n```console\n$ ls /etc/none\na.toml\n$ tail -n 1 /etc/none/a.toml\nkey = \"/etc/none/key\"\n$ grep -c " +
+		dir + " etc/a.toml\n2\n```"
+	steps, err := transcript.Parse(text, "podstead")
+	if err != nil || len(steps) != 4 {
+		t.Fatal(steps, err)
+	}
+	for i := range steps {
+		if err := shell.Run(t.Context(), &steps[i]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRepeated checks that a command that only reads is repeated until its output is that of the page, and that others are not.
+func TestRepeated(t *testing.T) {
+	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 20 * time.Second}
+	count := `sh -c 'echo x >>runs; wc -l <runs' `
+	for _, c := range []struct {
+		command string
+		same    bool
+	}{{"cat runs | " + count, false}, {"env true system df; " + count, false}, {"true why a; " + count, true}, {"true system df; " + count, true}, {"true system prune --all --dry-run; " + count, true}} {
+		if err := os.RemoveAll(shell.Dir + "/runs"); err != nil {
+			t.Fatal(err)
+		}
+		err := shell.Run(t.Context(), &transcript.Step{Command: c.command, Checked: true, Output: []string{"3"}})
+		if (err == nil) != c.same {
+			t.Errorf("%s: %v", c.command, err)
+		}
+	}
+}
+
+// TestHints checks that a hint after an error is on stderr, and one without an error on stdout.
+func TestHints(t *testing.T) {
+	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 20 * time.Second}
+	for command, same := range map[string]bool{"echo hint: a": true, "echo hint: a >&2": false} {
+		if err := shell.Run(t.Context(), &transcript.Step{Command: command, Checked: true, Output: []string{"hint: a"}}); (err == nil) != same {
+			t.Errorf("%s: %v", command, err)
 		}
 	}
 }

@@ -138,7 +138,9 @@ func (f *File) change(registry string, edit func(d *document, auths map[string]j
 	}
 	var d document
 	file, auths := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	err = errors.Join(decode(text, &d), decode(text, &file))
+	if err = decode(text, &d); err == nil {
+		err = decode(text, &file)
+	}
 	if raw, ok := file["auths"]; ok && err == nil {
 		err = decode(raw, &auths)
 	}

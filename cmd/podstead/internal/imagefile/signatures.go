@@ -2,13 +2,14 @@ package imagefile
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
-// maxSignatures is the maximum size of all signatures in a request.
-const maxSignatures = 512 << 10
+// maxSignatures is the maximum size of all signatures in the URL of a request: the daemon accepts 64 KiB for the header.
+const maxSignatures = 56 << 10
 
 // maxImages is the maximum number of images in a request to export them.
 const maxImages = 256
@@ -33,16 +34,14 @@ func Signatures(path string) ([]string, error) {
 // CheckSize checks that a request can have the signatures of an image.
 func CheckSize(signatures []string) error {
 	if size(signatures) > maxSignatures {
-		return fmt.Errorf("its signatures have more than %d bytes", maxSignatures)
+		return fmt.Errorf("its signatures need more than %d bytes in a request", maxSignatures)
 	}
 	return nil
 }
 
-func size(signatures []string) (n int) {
-	for _, text := range signatures {
-		n += len(text)
-	}
-	return n
+// size returns the size of signatures in a URL.
+func size(signatures []string) int {
+	return len(url.Values{"signature": signatures}.Encode())
 }
 
 // Group is an archive of several images with their signatures, which a single request imports.

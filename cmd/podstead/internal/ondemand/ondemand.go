@@ -11,8 +11,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,8 +28,6 @@ const (
 	pollInterval = 50 * time.Millisecond
 	// firstRetry and maxRetry are the shortest and the longest time before another attempt to start a daemon while one holds the lock.
 	firstRetry, maxRetry = 250 * time.Millisecond, 4 * time.Second
-	// maxLogSize is the size at which the daemon's log is rotated, in bytes. One old file is kept.
-	maxLogSize = 1 << 20
 )
 
 // Error reports that the daemon is not running and could not be started. It matches [api.ErrUnavailable].
@@ -247,20 +243,4 @@ func readReport(ctx context.Context, reports *os.File) (*report, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// openLog opens the log, and rotates it if it is too large. It returns /dev/null if the log cannot be written: the daemon then fails
-// for the same reason, and reports that.
-func (s *Starter) openLog() (*os.File, error) {
-	if st, err := os.Stat(s.Log); err == nil && st.Size() > maxLogSize {
-		_ = os.Rename(s.Log, strings.TrimSuffix(s.Log, ".log")+".old.log")
-	}
-	if err := os.MkdirAll(filepath.Dir(s.Log), 0o711); err != nil {
-		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	}
-	f, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	}
-	return f, nil
 }

@@ -81,6 +81,9 @@ func (s *Starter) reason(offset int64) string {
 		return ""
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() < offset { // rotated
+		offset = 0
+	}
 	text, _ := io.ReadAll(io.NewSectionReader(f, offset, maxLogTail)) // a part is enough
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// imageAndDiskSources are the files whose errors reach the users of the commands for images, bundles, registries, logs and the disk.
+var imageAndDiskSources = []string{
+	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "debug_image.go", "internal/imagefile/*.go", "internal/logs/*.go", "internal/imagegc/*.go",
+	"internal/images/*.go", "internal/podbundle/*.go", "internal/bundleundo/*.go", "internal/diskusage/*.go", "internal/imagedirs/*.go",
+	"../../runtime/image/*.go", "../../runtime/image/*/*.go", "../../runtime/logbound/*.go",
+}
+
+// TestErrorsInScripts checks that a script, which runs the binary, expects every error, note and hint of the commands for images, bundles, registries,
+// logs and the disk, or that untestedErrors has the reason why none can.
+func TestErrorsInScripts(t *testing.T) {
+	expected := regexp.MustCompile(`(?m)^(stderr|stdout|exec sh) .*`)
+	text := strings.Join(expected.FindAllString(filesOf(t, "testdata/*/*.txtar")[""], -1), "\n")
+	text = strings.ReplaceAll(text, `\`, "")
+	messages, untested := messagesOf(t, imageAndDiskSources), slices.Concat(slices.Collect(maps.Values(untestedErrors))...)
+	for _, message := range messages {
+		found, excused := regexp.MustCompile(messagePattern(message)).MatchString(text), slices.Contains(untested, message)
+		switch {
+		case !found && !excused:
+			t.Errorf("no script expects %q", message)
+		case found && excused:
+			t.Errorf("a script expects %q: remove it from untestedErrors", message)
+		}
+	}
+	for _, message := range untested {
+		if !slices.Contains(messages, message) {
+			t.Errorf("untestedErrors has %q, which is no error of the sources", message)
+		}
+	}
+}
+
+// verb matches a verb of fmt.
+var verb = regexp.MustCompile(`%[-+#0-9.]*[a-zA-Z]`)
+
+// messagePattern returns a pattern for the text of a message, whose verbs stand for any text in the line. What is before its first word is left out.
+func messagePattern(format string) string {
+	parts := verb.Split(format, -1)
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return strings.TrimLeft(strings.Join(parts, ".*"), ".* :,")
+}
+
+// messagesOf returns the formats of errors, notes and hints in files, without those that have no word of their own.
+func messagesOf(t *testing.T, patterns []string) []string {
+	t.Helper()
+	var found []string
+	add := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				text, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(text, " ") {
+					found = append(found, text)
+				}
+			}
+			return true
+		})
+	}
+	for _, pattern := range patterns {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					if slices.Contains([]string{"fmt.Errorf", "errors.New", "usage", "exceeds", "note", "Refuse", "refuse", "refusal"}, calledName(n.Fun)) {
+						for _, arg := range n.Args {
+							if lit, ok := arg.(*ast.BasicLit); ok {
+								add(lit)
+								break
+							}
+						}
+					}
+				case *ast.KeyValueExpr:
+					if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"Message", "Hint", "Cause", "hints"}, key.Name) {
+						add(n.Value)
+					}
+				case *ast.AssignStmt:
+					if field, ok := n.Lhs[0].(*ast.SelectorExpr); ok && field.Sel.Name == "Hint" {
+						add(n.Rhs[0])
+					}
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// calledName returns the name of a function, with that of its package for fmt and errors.
+func calledName(fun ast.Expr) string {
+	switch fun := fun.(type) {
+	case *ast.Ident:
+		return fun.Name
+	case *ast.SelectorExpr:
+		if pkg, ok := fun.X.(*ast.Ident); ok && (pkg.Name == "fmt" || pkg.Name == "errors") {
+			return pkg.Name + "." + fun.Sel.Name
+		}
+		return fun.Sel.Name
+	}
+	return ""
+}
+
+// untestedErrors are the errors that no script causes, by the reason. Most of them have unit tests.
+var untestedErrors = map[string][]string{
+	"TestHostileImages of test/hostile lets the daemon import and pull images for it": {
+		"%s has %d bytes, the limit for indexes, manifests and configurations is %d", "%s has a negative size", "%s has more than %d values",
+		"configuration of manifest %s has the type of a layer", "descriptor of %s has %d bytes of data, the limit is %d",
+		"descriptor with digest %q: %v", "image has more than %d parts", "index %s has %d manifests, the limit is %d",
+		"indexes are nested more than %d levels deep", "indexes, manifests and configurations have more than %d bytes in all",
+		"layer %q of the configuration: %v", "manifest %s has %d layers, the limit is %d",
+		"names and attributes of its files are too long, the limit is %d bytes of names or %d bytes of attributes",
+		"sparse files are not supported", "unpacks to more than %d bytes and %d times its compressed size",
+		"zstd window is larger than %d bytes",
+	},
+	"the content of an image must be damaged on the disk": {
+		"%s has %d bytes, its descriptor says %d", "content is damaged", "delete damaged %s: %w", "delete record of missing %s: %w",
+		"image %q must be pulled again, but its pull policy is Never: %v", "replace image %q (%v): %v",
+		"layer %s has %d bytes, the manifest says %d", "layer %s: %w", "read config: %d layers in the manifest, %d in the configuration",
+		"decode config: %w", "decode manifest: %w", "manifest of image %s: %w", "the image has no manifest for platform %s: %w",
+		"decompress: %w",
+	},
+	"it takes 30 seconds or longer": {
+		"another bundle is being applied", "bundle %q was interrupted, and the daemon has not undone it",
+		"read the log of the daemon. Remove ", " to keep what that bundle has changed", "credential helper %s %s: no answer within %v",
+		"registry is too slow: %d bytes in %v, want at least %d bytes per second", "the registry did not deliver the signatures within %v",
+	},
+	"two commands must meet at the same moment": {
+		"pull image %q: it was removed again", "the bundle has changed",
+		"image %q was changed, and is not restored; before, it was %s. Import that image again, or apply the bundle that has it",
+		"the daemon is stopping", "image store is closed", "rollout of pod %q: timed out after %v",
+	},
+	"no tool writes such signatures": {
+		"%s does not match its digest", "bundle is malformed: it has more than %d bytes", "fetch %s: %w", "fetch signatures of %s: %w",
+		"manifest of a signature is malformed: %v", "manifest of a signature has %d layers, the limit is %d",
+		"signature is malformed: %s has %d bytes, the limit is %d", "signature is malformed: %s is not in the archive",
+		"signature is malformed: digest %q: %v", "signature is malformed: its payload has more than %d bytes",
+		"signatures have more than %d bytes", "the archive has more than %d manifests without a name",
+		"the image has more than %d signatures", "the list of files and signatures has more than %d bytes",
+	},
+	"the digests of two images must start with the same 12 digits: TestIDs": {
+		"image %q is ambiguous: %s", "use more digits, or a name",
+	},
+	"a bundle must fail, and the host must change meanwhile": {
+		"pod %q: it existed without a file, and is that of the bundle now", "restore %s: %w", "restore image %q: %w",
+		"restore the file of pod %q: %w", "restore: %w", "the daemon undoes the bundle",
+	},
+	"the archive of a bundle must be wrong: TestHostileBundles, TestTruncated": {
+		"image %q is not in the manifest", "not a bundle, or damaged: %w",
+	},
+	"the pod must be unknown to the daemon: TestPruneVolumesOfUndefinedPod": {
+		", or delete the pod", "see the reason with podstead why ", "the definition of pod %q is not known",
+	},
+	"an image must be kept for a rollback only: TestRemove": {
+		"remove the name with --force; the content remains until the rollback does not need it",
+	},
+	"a registry outside of the host must name a service of the host: TestAuthenticationRealms, TestLocalServicesAreNotReached": {
+		"refused: %s is a %s address of the host, and the registry is not",
+	},
+	"the program does not allow the cause": {
+		"registry client has no http.Transport", "the daemon has no %w", "the hosts.toml of %s has no host",
+	},
+	"containerd, a disk or the terminal must fail": {
+		"add content to lease: %w", "collect garbage: %w", "create lease for content: %w", "create lease: %w", "delete lease %s: %w",
+		"delete lease of an interrupted pull: %w", "delete lease: %w", "find replaced image: %w", "free space of %s: %w",
+		"keep replaced image: %w", "list content of lease: %w", "list images: %w", "list leases: %w", "list manifests: %w", "mark image: %w",
+		"measure content: %w", "measure image %q: %w", "measure layer %s: %w", "measure layers: %w", "name image %q: %w", "protect image: %w",
+		"read answer: %w", "read config of image %q: %w", "read config: %w", "read manifest: %w", "record signature of %s: %w",
+		"recreate lease for content: %w", "release image %q: %w", "remove content from lease: %w", "remove mark of image: %w",
+		"remove protection of image: %w", "remove volume %q: %w", "remove old logs: %w", "collect finished pod %q: %w",
+		"remove what pod %q has left: %w", "usage of the file system of %s: %w",
+	},
+}
