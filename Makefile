@@ -29,11 +29,14 @@ NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; ech
 E2E_SLOW     = ./test/faults ./test/hostile ./cmd/podstead
 E2E_PACKAGES = $(E2E_SLOW) $$(grep -rl '^//go:build e2e' --include='*_test.go' . | xargs -r -n1 dirname | sort -u | grep -vxF "$$(printf '%s\n' $(E2E_SLOW))")
 
+# Tests of runtime and test/hostile that depend on the OCI runtime.
+RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test(Kernel|Devices|Files|Mounts|Inheritance|RuntimeBinaryProtected|WorkingDirectory)$$
+
 # RUNTIME is the OCI runtime of tests; empty: the default of Podstead.
 RUNTIME     ?=
 WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/run) env PODSTEAD_ENGINE_RUNTIME=$(RUNTIME))
 
-.PHONY: help deps build demo test unit race e2e vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race e2e e2e-crun vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -58,7 +61,7 @@ demo: ## run the pod examples/hello.toml (root)
 test: ## run unit tests, and as root also tests on real containers
 	@.ci/deps test
 	@status=0; $(MAKE) --no-print-directory unit || status=1; \
-	if [ $$(id -u) = 0 ]; then $(MAKE) --no-print-directory e2e || status=1; \
+	if [ $$(id -u) = 0 ]; then for tests in e2e e2e-crun; do $(MAKE) --no-print-directory $$tests || status=1; done; \
 	else echo "make test: tests on real containers need root and were not run" >&2; echo "hint: run sudo make test" >&2; fi; exit $$status
 
 unit: ## run tests without root, with the race detector
@@ -73,6 +76,11 @@ e2e: ## run tests on real containers, with RUNTIME=crun on those of crun (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
 	$(WITH_RUNTIME) $(GO) test -tags e2e -p 2 -count=1 -timeout 60m $(TESTFLAGS) $(E2E_PACKAGES)
+
+e2e-crun: ## run the tests that depend on the OCI runtime with crun (root)
+	$(NEED_ROOT)
+	@$(MAKE) --no-print-directory deps build images
+	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e -p 2 -count=1 -timeout 20m $(TESTFLAGS) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)

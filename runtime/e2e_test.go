@@ -49,6 +49,7 @@ var programs string
 const (
 	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
 	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
+	runtimeVariable  = "PODSTEAD_ENGINE_RUNTIME"     // the OCI runtime
 )
 
 func TestMain(m *testing.M) {
@@ -172,8 +173,12 @@ func options(dir, programs string) runtime.Options {
 		CredentialsDir: filepath.Join(dir, "credentials"),
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
+		RuntimeBinary:  runtimeUnderTest(),
 	}
 }
+
+// runtimeUnderTest returns the OCI runtime of the containers, runc unless the variable of the daemon is set.
+func runtimeUnderTest() string { return cmp.Or(os.Getenv(runtimeVariable), "runc") }
 
 func (m *testHost) start() {
 	m.Helper()

@@ -199,6 +199,9 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 			return err
 		}
 	}
+	if err := s.completeScore(ctx, c, int(task.Pid())); err != nil {
+		return err
+	}
 	return task.Start(ctx)
 }
 

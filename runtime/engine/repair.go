@@ -276,9 +276,12 @@ func (r *repairer) states(ctx context.Context) error {
 
 func (r *repairer) state(ctx context.Context, dir string) error {
 	path, id := filepath.Join(dir, "state.json"), filepath.Base(dir)
+	if status := filepath.Join(dir, "status"); exists(status) { // of crun
+		path = status
+	}
 	err := damage.CheckState(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = nil; exists(dir) && r.e.hasInit(id) && !exists(filepath.Join(dir, "status")) { // crun has no state.json
+		if err = nil; exists(dir) && r.e.hasInit(id) {
 			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
 		}
 	}

@@ -24,7 +24,8 @@ func (m marks) next(k kind) mark {
 }
 
 // left lists the commands in a cgroup that an earlier daemon has started and that must be killed. runs reports whether the first process of a
-// command is running. Only the engine knows that: a program that a command has left as a daemon leads a session as well.
+// command is running. Only the engine knows that: a program that a command has left as a daemon leads a session as well, and with crun the
+// first process does not.
 func (m marks) left(cgroup string, runs func(mark) (bool, error)) ([]mark, error) {
 	processes, err := proctree.List(cgroup)
 	if err != nil {
@@ -34,7 +35,7 @@ func (m marks) left(cgroup string, runs func(mark) (bool, error)) ([]mark, error
 	seen := map[mark]bool{}
 	for _, p := range processes {
 		found, ok := parseMark(p.Mark)
-		if !ok || found.instance == m.instance || seen[found] || found.kind != probe && p.Session != p.PID { // the first process leads a session
+		if !ok || found.instance == m.instance || seen[found] {
 			continue
 		}
 		seen[found] = true

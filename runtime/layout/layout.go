@@ -16,6 +16,7 @@
 //	<Run>/images/<uid>/<volume>  mounted images of image volumes
 //	<Run>/files                  mount points of copies from and to containers that are not running
 //	<Run>/trial                  the container with which the OCI runtime is selected, while the daemon starts
+//	<Run>/trial.json             its result, until the next boot
 //	<Run>/network.json           addresses and host ports of pods
 //	<Log>/<pod>_<uid>/<container>/<restarts>.log
 //
@@ -60,6 +61,9 @@ func (d Dirs) RunVolumes() string { return filepath.Join(d.Run, "volumes") }
 
 // Trial is the directory of package ociruntime.
 func (d Dirs) Trial() string { return filepath.Join(d.Run, "trial") }
+
+// TrialResult is the file with the result of package ociruntime.
+func (d Dirs) TrialResult() string { return filepath.Join(d.Run, "trial.json") }
 
 // Users is the file with the ID ranges of pods.
 func (d Dirs) Users() string { return filepath.Join(d.State, "users.json") }

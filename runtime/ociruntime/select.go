@@ -39,6 +39,8 @@ type Options struct {
 	ShimPath string
 	Cgroups  podcgroup.Groups
 	Host     oci.Host
+	// Memory is the path of a file that keeps the result of a trial until something changes that it depends on; empty: it is not kept.
+	Memory string
 	// Timeout bounds the run of the container (default 30 seconds, far longer than it takes on a slow host).
 	Timeout time.Duration
 }
@@ -73,13 +75,16 @@ func lookUp(program string) error {
 	return nil
 }
 
-// Select selects an OCI runtime. With [Auto] it runs a container. If nothing is found, the error is an [ErrNotFound].
+// Select selects an OCI runtime. With [Auto] it runs a container, unless an earlier one has worked. If nothing is found, the error is an [ErrNotFound].
 func Select(ctx context.Context, o Options) (Choice, error) {
 	if err := Check(o.Program); err != nil {
 		return Choice{}, err
 	}
-	choice := Choice{Program: o.Program}
-	if cmp.Or(o.Program, Auto) == Auto {
+	choice, automatic := Choice{Program: o.Program}, cmp.Or(o.Program, Auto) == Auto
+	if automatic {
+		if kept, found := o.recall(); found {
+			return kept, nil
+		}
 		choice = o.auto(ctx)
 		if err := lookUp(choice.Program); err != nil {
 			return Choice{}, fmt.Errorf("%w (%s)", err, choice.Reason)
@@ -93,6 +98,9 @@ func Select(ctx context.Context, o Options) (Choice, error) {
 		}
 	}
 	choice.RecursiveReadOnly = recursiveReadOnly(ctx, choice.Program)
+	if automatic && ctx.Err() == nil { // else the programs were not asked for their versions
+		_ = o.keep(choice) // without it the next daemon runs a container
+	}
 	return choice, nil
 }
 

@@ -30,15 +30,18 @@ import (
 // process ID from being reused, and is looked at again at the end of each start.
 type exitReaper struct {
 	mu       sync.Mutex
-	commands map[int]chan runc.Exit // commands of the OCI runtime that run, by process ID
-	starts   map[*exec.Cmd]int64    // starts in progress, by the time before which their process does not exist, see startTime
-	parked   bool                   // a child has exited that may belong to a start
+	commands map[int]chan runc.Exit             // commands of the OCI runtime that run, by process ID
+	starts   map[*exec.Cmd]int64                // starts in progress, by the time before which their process does not exist, see startTime
+	execs    map[*exec.Cmd]*execcommand.Command // runs of crun that start commands in containers
+	parked   bool                               // a child has exited that may belong to a start
 	queue    []runc.Exit
 	queued   chan struct{} // holds a token while the queue may have entries
 }
 
 func newExitReaper() *exitReaper {
-	return &exitReaper{commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, queued: make(chan struct{}, 1)}
+	return &exitReaper{
+		commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, execs: map[*exec.Cmd]*execcommand.Command{}, queued: make(chan struct{}, 1),
+	}
 }
 
 // reapFor returns the reaper of a process in which containerd's task service has just subscribed to m. From now on it waits for the
@@ -96,6 +99,9 @@ func (r *exitReaper) reapBehind() error {
 
 // reapChild reaps a child that has exited.
 func (r *exitReaper) reapChild(pid int) error {
+	for _, command := range r.execs {
+		command.Exiting(pid)
+	}
 	var status unix.WaitStatus
 	reaped, err := retry(func() (int, error) { return unix.Wait4(pid, &status, unix.WNOHANG, nil) })
 	if err == nil && reaped == pid {
@@ -151,21 +157,27 @@ func (r *exitReaper) forward(ctx context.Context, service chan<- runc.Exit) {
 
 // Start implements [runc.ProcessMonitor].
 func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
+	if err := checkLost(c); err != nil {
+		return nil, err
+	}
 	command, err := execcommand.Prepare(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.begin(c); err != nil {
+	if err := r.begin(c, command); err != nil {
 		return nil, err
 	}
 	if err = c.Start(); err == nil {
 		if err := command.Started(c.Process.Pid); err != nil {
-			log.L.WithError(err).Warn("a command has the OOM score or the session of the shim")
+			log.L.WithError(err).Warn("a command has the OOM score of the shim")
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.starts, c)
+	if err != nil {
+		delete(r.execs, c)
+	}
 	var exit chan runc.Exit
 	if err == nil {
 		exit = make(chan runc.Exit, 1)
@@ -177,8 +189,8 @@ func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
 	return exit, err
 }
 
-// begin records that a command is about to be started.
-func (r *exitReaper) begin(c *exec.Cmd) error {
+// begin records that a command is about to be started. inContainer is what it starts in a container, or nil.
+func (r *exitReaper) begin(c *exec.Cmd, inContainer *execcommand.Command) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, err := bootTime()
@@ -186,6 +198,9 @@ func (r *exitReaper) begin(c *exec.Cmd) error {
 		return fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	r.starts[c] = now
+	if inContainer != nil {
+		r.execs[c] = inContainer
+	}
 	return nil
 }
 
@@ -199,8 +214,20 @@ func (r *exitReaper) StartLocked(c *exec.Cmd) (chan runc.Exit, error) {
 // Wait implements [runc.ProcessMonitor].
 func (r *exitReaper) Wait(c *exec.Cmd, exit chan runc.Exit) (int, error) {
 	e := <-exit
+	if err := r.finish(c); err != nil {
+		log.L.WithError(err).Warn("the processes of a command that have no environment are not found")
+	}
 	_ = c.Wait() // the process was reaped: this waits for its output
 	return e.Status, nil
+}
+
+// finish records what the command has started in a container, if it has. Meanwhile nothing is reaped.
+func (r *exitReaper) finish(c *exec.Cmd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	inContainer := r.execs[c]
+	delete(r.execs, c)
+	return inContainer.Finish()
 }
 
 // exitCode is the exit code of a process, or 128 plus the number of the signal that terminated it.

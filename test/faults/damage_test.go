@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // engineFiles are the files of the engine that may be damaged, relative to the rig's directory.
@@ -22,7 +23,8 @@ var engineFiles = map[string]string{
 	"meta.db":     "lib/engine/io.containerd.metadata.v1.bolt/meta.db",
 	"metadata.db": "lib/engine/io.containerd.snapshotter.v1.overlayfs/metadata.db",
 	"mounts.db":   "r/engine/io.containerd.mount-manager.v1.bolt/mounts.db",
-	"state.json":  "r/engine/runc/podstead/*/state.json",
+	"state.json":  "r/engine/runc/podstead/*/state.json", // of runc
+	"status":      "r/engine/runc/podstead/*/status",     // of crun
 }
 
 // damages change the content of a file; nil removes it.
@@ -46,7 +48,8 @@ var damages = []struct {
 
 // TestDamagedEngineFiles: a daemon starts whatever is damaged, says what, and its pods run, can be deleted, and are followed by new ones.
 func TestDamagedEngineFiles(t *testing.T) {
-	for _, file := range []string{"meta.db", "metadata.db", "mounts.db", "state.json"} {
+	state := map[string]string{"runc": "state.json", "crun": "status"}[rig.RuntimeUnderTest()]
+	for _, file := range []string{"meta.db", "metadata.db", "mounts.db", state} {
 		t.Run(file, func(t *testing.T) {
 			f := newFixture(t)
 			f.MustRun("get")

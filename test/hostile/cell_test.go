@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestKernel: host-wide kernel settings cannot be changed, and most cannot be read.
@@ -92,8 +95,13 @@ func TestDevices(t *testing.T) {
 	var root unix.Stat_t
 	f.Check(unix.Stat("/", &root))
 	disk := fmt.Sprintf("device b %d %d", unix.Major(root.Dev), unix.Minor(root.Dev))
+	names := map[string]string{
+		"runc": "fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero",
+		"crun": "core fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero", // core is a link to /proc/kcore
+	}
 	f.intrude("devices", "", []try{
-		{"devices", "fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero"},
+		{"devices", names[filepath.Base(rig.RuntimeUnderTest())]},
+		{"read /dev/core", "0 bytes|ENOENT"},
 		{disk, "EPERM"},
 		{"device b 7 0", "EPERM"},    // a loop device
 		{"device c 1 1", "EPERM"},    // memory

@@ -44,7 +44,7 @@ type options struct {
 func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
 	f := &fixture{rig.NewFixture(t, deadline, "testserver", "intruder")}
-	f.Env = append([]string{"PODSTEAD_ENGINE_RUNTIME=" + f.runtime(), markVariable + "=" + secret}, o.env...)
+	f.Env = append([]string{rig.RuntimeVariable + "=" + f.runtime(), markVariable + "=" + secret}, o.env...)
 	f.makeVictim() // checked after the leftovers
 	f.CheckLeftovers(deadline, "daemon", "stop", "--pods")
 	if o.disk != "" {
@@ -55,15 +55,21 @@ func newFixture(t *testing.T, o options) *fixture {
 	return f
 }
 
-// runtime returns the path of a private copy of the OCI runtime.
+// copyOfRuntime is the path of the private copy of the OCI runtime. It has the name of the original: the name of a program tells the daemon
+// whose containers it can delete.
+func (f *fixture) copyOfRuntime() string {
+	return filepath.Join(f.Dir, filepath.Base(rig.RuntimeUnderTest()))
+}
+
+// runtime makes a private copy of the OCI runtime under test, and returns its path.
 func (f *fixture) runtime() (path string) {
 	f.Helper()
-	original, err := exec.LookPath("runc")
+	original, err := exec.LookPath(rig.RuntimeUnderTest())
 	f.Check(err)
 	in, err := os.Open(original)
 	f.Check(err)
 	defer in.Close()
-	path = filepath.Join(f.Dir, "runc")
+	path = f.copyOfRuntime()
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) // a program
 	f.Check(err)
 	_, err = io.Copy(out, in)
@@ -87,9 +93,9 @@ func (f *fixture) makeVictim() {
 	for _, name := range []string{"a", "content", "deep/content", "deep/deeper/b"} {
 		f.Check(os.WriteFile(filepath.Join(f.victim(), name), []byte(secret), 0o644)) // readable by everybody, if it can be reached
 	}
-	before := f.tree(f.victim()) + f.tree(filepath.Join(f.Dir, "runc"))
+	before := f.tree(f.victim()) + f.tree(f.copyOfRuntime())
 	f.Cleanup(func() {
-		if diff := gocmp.Diff(before, f.tree(f.victim())+f.tree(filepath.Join(f.Dir, "runc"))); diff != "" {
+		if diff := gocmp.Diff(before, f.tree(f.victim())+f.tree(f.copyOfRuntime())); diff != "" {
 			f.Errorf("files of the host have changed:\n%s", diff)
 		}
 	})

@@ -12,11 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // neighbour is a pod that must not be affected.
@@ -44,6 +46,7 @@ name = "data"
 emptyDir = {}
 `, testserver, secret))
 	p := f.Until(neighbour, "ready", isReady)
+	f.checkRuntime(&p)
 	daemon, err := f.DaemonPID(f.Ctx())
 	f.Check(err)
 	before := f.stateOf(&p)
@@ -63,6 +66,21 @@ emptyDir = {}
 			f.Errorf("the neighbour answered %q, %v", got, err)
 		}
 	})
+}
+
+// checkRuntime checks that the OCI runtime under test has created the neighbour's container, and that the daemon uses the private copy of it.
+func (f *fixture) checkRuntime(p *api.Pod) {
+	f.Helper()
+	v, err := f.Client().Version(f.Ctx())
+	f.Check(err)
+	if v.Runtime != f.copyOfRuntime() {
+		f.Fatalf("the daemon uses the OCI runtime %s, want %s", v.Runtime, f.copyOfRuntime())
+	}
+	creator, err := f.Creator(p.Status.ContainerStatuses[0].ContainerID)
+	f.Check(err)
+	if want := filepath.Base(rig.RuntimeUnderTest()); creator != want {
+		f.Fatalf("%s has created the container, want %s", creator, want)
+	}
 }
 
 // stateOf returns the parts of a pod's status that show whether it was disturbed, and its warning events.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestRuntimeBinaryProtected: while probes run commands in a container, one of its processes waits for processes of the OCI runtime. It
@@ -90,26 +92,45 @@ func TestWorkingDirectory(t *testing.T) {
 	}
 	f.MustRun("delete", "descriptors")
 
-	f.create("links", play("c", "stay", "wait 1ms")+`
+	f.commandsInDescriptors()
+}
+
+// commandsInDescriptors runs commands in a working directory that a container has replaced with a link to a descriptor. With runc it is that of
+// the host's cgroup directory. With crun, no descriptor is known to be one of the host, so there is a container for each.
+func (f *fixture) commandsInDescriptors() {
+	f.Helper()
+	descriptors, refusal := []int{7}, "chdir to cwd"
+	if filepath.Base(rig.RuntimeUnderTest()) == "crun" {
+		descriptors, refusal = []int{3, 4, 5, 6, 7}, "chdir `/tmp/here`"
+	}
+	var text strings.Builder
+	for _, i := range descriptors {
+		text.WriteString(play(fmt.Sprint("c", i), "stay", "wait 1ms") + fmt.Sprintf(`
 workingDir = "/tmp/here"
   [containers.lifecycle.postStart]
-  exec = { command = ["sh", "-c", "rmdir /tmp/here && ln -s /proc/self/fd/7 /tmp/here"] }
+  exec = { command = ["sh", "-c", "rmdir /tmp/here && ln -s /proc/self/fd/%d /tmp/here"] }
   [containers.livenessProbe]
-  exec = { command = ["sh", "-c", "/bin/intruder try 'above `+f.victim()+`/a' > /proc/1/fd/1"] }
-  periodSeconds = 0.2
+  exec = { command = ["sh", "-c", "/bin/intruder try 'above %s/a' > /proc/1/fd/1"] }
+  periodSeconds = 1
   timeoutSeconds = 5
   failureThreshold = 100
-`)
+`, i, f.victim()))
+	}
+	f.create("links", text.String())
 	f.Await(func() error {
-		events := f.MustRun("events", "links")
-		if !strings.Contains(events, "chdir to cwd") {
-			return fmt.Errorf("no probe has failed yet:\n%s", events)
+		events := strings.Split(f.MustRun("events", "links"), "\n")
+		for _, i := range descriptors {
+			refused := slices.ContainsFunc(events, func(line string) bool {
+				return strings.Contains(line, fmt.Sprintf("links/c%d warning: ", i)) && strings.Contains(line, refusal)
+			})
+			if log := f.MustRun("logs", "links", "-c", fmt.Sprint("c", i)); strings.Contains(log, ": found") {
+				f.Fatal(log)
+			} else if !refused && !strings.Contains(log, "above ") {
+				return fmt.Errorf("no command has run in container c%d:\n%s", i, strings.Join(events, "\n"))
+			}
 		}
 		return nil
 	})
-	if log := f.MustRun("logs", "links"); strings.Contains(log, ": found") {
-		f.Error(log)
-	}
 	f.MustRun("delete", "links")
 }
 

@@ -78,19 +78,23 @@ func TestDamagedJournal(t *testing.T) {
 }
 
 func TestCheckState(t *testing.T) {
-	const good = `{"id":"c1","init_process_pid":7,"init_process_start":9,"cgroup_paths":{"memory":"/c1"}}`
-	for text, reason := range map[string]string{
-		good: "", "": ReasonEmpty, "garbage": ReasonContent, good[:40]: ReasonContent, "{}": ReasonContent,
-		strings.Replace(good, "c1", "c2", 1): ReasonContent, strings.Replace(good, ":7", ":0", 1): ReasonContent,
+	for file, good := range map[string]string{
+		"state.json": `{"id":"c1","init_process_pid":7,"init_process_start":9,"cgroup_paths":{"memory":"/c1"}}`, // of runc
+		"status":     `{"pid":7,"process-start-time":9,"cgroup-path":"/p/x","scope":"","bundle":"/run/c1"}`,     // of crun
 	} {
-		dir := filepath.Join(t.TempDir(), "c1")
-		path := filepath.Join(dir, "state.json")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		err := CheckState(path)
-		if found, is := errors.AsType[*Error](err); is != (reason != "") || is && found.Reason != reason || !is && err != nil {
-			t.Errorf("%q: %v, want %q", text, err, reason)
+		for text, reason := range map[string]string{
+			good: "", "": ReasonEmpty, "garbage": ReasonContent, good[:40]: ReasonContent, "{}": ReasonContent,
+			strings.Replace(good, "c1", "c2", 1): ReasonContent, strings.Replace(good, ":7", ":0", 1): ReasonContent,
+		} {
+			dir := filepath.Join(t.TempDir(), "c1")
+			path := filepath.Join(dir, file)
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			err := CheckState(path)
+			if found, is := errors.AsType[*Error](err); is != (reason != "") || is && found.Reason != reason || !is && err != nil {
+				t.Errorf("%s %q: %v, want %q", file, text, err, reason)
+			}
 		}
 	}
 }

@@ -40,7 +40,7 @@ func CheckRecord(buckets []string, key, value []byte) error {
 	return nil
 }
 
-// CheckState checks the state of a container of runc (state.json in a directory named by the ID of the container).
+// CheckState checks the state of a container in a directory named by its ID: the file state.json of runc, or status of crun.
 func CheckState(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -49,17 +49,38 @@ func CheckState(path string) error {
 	if len(text) == 0 {
 		return &Error{path, ReasonEmpty, "file is empty"}
 	}
+	id, valid := filepath.Base(filepath.Dir(path)), isRuncState
+	if filepath.Base(path) == "status" {
+		valid = isCrunStatus
+	}
+	ok, err := valid(text, id)
+	if err != nil {
+		return &Error{path, ReasonContent, err.Error()}
+	}
+	if !ok {
+		return &Error{path, ReasonContent, "not the state of container " + id}
+	}
+	return nil
+}
+
+func isRuncState(text []byte, id string) (bool, error) {
 	var state struct {
 		ID      string            `json:"id"`
 		PID     int               `json:"init_process_pid"`
 		Start   uint64            `json:"init_process_start"`
 		Cgroups map[string]string `json:"cgroup_paths"`
 	}
-	if err := json.Unmarshal(text, &state); err != nil {
-		return &Error{path, ReasonContent, err.Error()}
+	err := json.Unmarshal(text, &state)
+	return state.ID == id && state.PID > 0 && state.Start > 0 && len(state.Cgroups) > 0, err
+}
+
+// isCrunStatus knows the container by its bundle: the status has no ID.
+func isCrunStatus(text []byte, id string) (bool, error) {
+	var status struct {
+		PID    int    `json:"pid"`
+		Cgroup string `json:"cgroup-path"`
+		Bundle string `json:"bundle"`
 	}
-	if id := filepath.Base(filepath.Dir(path)); state.ID != id || state.PID <= 0 || state.Start == 0 || len(state.Cgroups) == 0 {
-		return &Error{path, ReasonContent, "not the state of container " + id}
-	}
-	return nil
+	err := json.Unmarshal(text, &status)
+	return filepath.Base(status.Bundle) == id && status.PID > 0 && status.Cgroup != "", err
 }

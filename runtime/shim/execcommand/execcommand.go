@@ -1,32 +1,35 @@
-// Package execcommand gives commands that crun starts in containers what runc gives them: a session of their own and the OOM score of their
-// settings. It must not affect other OCI runtimes.
+// Package execcommand gives commands that crun starts in containers what runc gives them: the OOM score of their settings, and a session that
+// is known. It must not affect other OCI runtimes.
 package execcommand
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // SessionFile is the file in which the shim records the session of a command's processes, unless the command itself leads it. It is in the
 // bundle of the container and disappears with it.
 func SessionFile(bundle, execID string) string { return filepath.Join(bundle, execID+".session") }
 
-// Command is a run of crun that starts a command in a container. Without this package, the command would be in the session of the shim and have
-// its OOM score, which protects it.
+// Command is a run of crun that starts a command in a container. Without this package, the command would have the OOM score of the shim, which
+// protects it. crun starts it from a process that leads its session and exits, so its session is known only while the command is a process.
+// A nil Command does nothing. It is not safe for concurrent use.
 type Command struct {
-	bundle, id string
-	score      *int
+	bundle, id, pidFile string
+	score               *int
+	exited              map[int]int // sessions of processes that have exited meanwhile, by process ID
 }
 
-// Prepare makes crun the leader of a session, which the command inherits. It returns nil for other programs and other runs.
+// Prepare returns nil for other programs and other runs.
 func Prepare(c *exec.Cmd) (*Command, error) {
 	if !slices.Contains(c.Args, "exec") {
 		return nil, nil
@@ -50,26 +53,66 @@ func Prepare(c *exec.Cmd) (*Command, error) {
 	if err := json.Unmarshal(text, &settings); err != nil {
 		return nil, fmt.Errorf("read settings of process: %w", err)
 	}
-	if c.SysProcAttr == nil {
-		c.SysProcAttr = &unix.SysProcAttr{}
-	}
-	c.SysProcAttr.Setsid, c.SysProcAttr.Setpgid = true, false // a leader of a session leads a process group, too
-	return &Command{bundle: filepath.Dir(pidFile), id: id, score: settings.OOMScoreAdj}, nil
+	return &Command{bundle: filepath.Dir(pidFile), id: id, pidFile: pidFile, score: settings.OOMScoreAdj, exited: map[int]int{}}, nil
 }
 
-// Started sets the OOM score of crun, which the command inherits, and records the session. crun has just been executed: it does not start the
-// command before it has read the state of the container. e can be nil.
+// Started sets the OOM score of crun, which the command inherits. crun has just been executed: it does not start the command before it has
+// read the state of the container.
 func (e *Command) Started(pid int) error {
+	if e == nil || e.score == nil {
+		return nil
+	}
+	score := filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj")
+	if err := os.WriteFile(score, []byte(strconv.Itoa(*e.score)), 0o600); err != nil {
+		return fmt.Errorf("set OOM score of command: %w", err)
+	}
+	return nil
+}
+
+// Exiting records the session of a process that has exited and was not reaped. It may be the command.
+func (e *Command) Exiting(pid int) {
+	if session, err := sessionOf(pid); err == nil && e != nil {
+		e.exited[pid] = session
+	}
+}
+
+// Finish records the session of the command in its [SessionFile]. crun has exited, and the command is reaped after [Command.Exiting] only.
+// It does nothing if crun has not started the command.
+func (e *Command) Finish() error {
 	if e == nil {
 		return nil
 	}
-	if e.score != nil {
-		score := filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj")
-		if err := os.WriteFile(score, []byte(strconv.Itoa(*e.score)), 0o600); err != nil {
-			return fmt.Errorf("set OOM score of command: %w", err)
+	text, err := os.ReadFile(e.pidFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record session of command: %w", err)
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil {
+		return fmt.Errorf("record session of command: %w", err)
+	}
+	session, known := e.exited[pid]
+	if !known {
+		if session, err = sessionOf(pid); err != nil {
+			return fmt.Errorf("record session of command: %w", err)
 		}
 	}
-	return os.WriteFile(SessionFile(e.bundle, e.id), []byte(strconv.Itoa(pid)), 0o600)
+	return os.WriteFile(SessionFile(e.bundle, e.id), []byte(strconv.Itoa(session)), 0o600)
+}
+
+// sessionOf returns the session of a process, also of one that has exited and was not reaped. See proc_pid_stat(5).
+func sessionOf(pid int) (int, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // the name before it may contain spaces
+	if len(fields) < 4 {
+		return 0, fmt.Errorf("unexpected format of /proc/%d/stat", pid)
+	}
+	return strconv.Atoi(string(fields[3]))
 }
 
 // argument returns the value of an option.

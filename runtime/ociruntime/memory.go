@@ -1,0 +1,80 @@
+package ociruntime
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/bootid"
+)
+
+// memory is a file with the last choice of [Auto] for which crun worked. A failure is not kept: it may have had a cause that is gone.
+type memory struct {
+	Host   string `json:"host"` // see [Options.fingerprint]
+	Choice Choice `json:"choice"`
+}
+
+// recall returns the kept choice, unless something has changed that it depends on.
+func (o Options) recall() (Choice, bool) {
+	if o.Memory == "" {
+		return Choice{}, false
+	}
+	text, err := os.ReadFile(o.Memory)
+	if err != nil {
+		return Choice{}, false
+	}
+	var m memory
+	if json.Unmarshal(text, &m) != nil || m.Choice.Program != crun || m.Host != o.fingerprint() {
+		return Choice{}, false
+	}
+	return m.Choice, true
+}
+
+// keep keeps a choice for later daemons.
+func (o Options) keep(c Choice) error {
+	if o.Memory == "" || c.Program != crun {
+		return nil
+	}
+	text, err := json.Marshal(memory{Host: o.fingerprint(), Choice: c})
+	if err == nil {
+		err = os.WriteFile(o.Memory, text, 0o600) // a file that is written in part is not read
+	}
+	if err != nil {
+		return fmt.Errorf("keep result of trial: %w", err)
+	}
+	return nil
+}
+
+// fingerprint changes when another boot, program or cgroup hierarchy may change the result of a trial.
+func (o Options) fingerprint() string {
+	var b strings.Builder
+	boot, err := bootid.Read()
+	fmt.Fprintln(&b, boot, err, o.Cgroups.Systemd(), o.Host.UnifiedCgroups)
+	for _, program := range []string{crun, runc, o.ShimPath} {
+		path, err := exec.LookPath(program)
+		fmt.Fprintln(&b, path, err != nil, stamp(path))
+	}
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		fmt.Fprintln(&b, stamp(dir))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// stamp returns what changes when a file is replaced or written, or another file system is mounted on it.
+func stamp(path string) string {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err.Error()
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return fmt.Sprint(st.Dev, st.Ino)
+	}
+	return fmt.Sprint(st.Dev, st.Ino, st.Size, st.Ctim)
+}
