@@ -8,8 +8,14 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// maxSleep bounds how long a worker waits without reading the clock. Timers stop while the host is suspended, the clock does not.
-const maxSleep = time.Minute
+const (
+	// maxSleep bounds how long a worker waits without reading the clock. Timers stop while the host is suspended, the clock does not.
+	maxSleep = time.Minute
+	// slackParts and maxSlack bound by how much probes with connections run late so that those of several containers share a wake-up of the
+	// process: a fifth of the period, and a second. Most of the CPU time of such a probe is the wake-up.
+	slackParts = 5
+	maxSlack   = time.Second
+)
 
 // Probe is the worker of one probe of one run. It runs the handler on the schedule of [lifecycle.Probe] and passes the resulting
 // events to emit. It returns when ctx is cancelled or no further probing is needed. The address is that of the pod, empty if it
@@ -23,8 +29,11 @@ func (p *Prober) Probe(
 	self := &worker{uid}
 	defer p.answers.remove(self)
 	probe := lifecycle.NewProbe(o, p.now(), p.spread(o))
-	for {
+	for first := true; ; first = false {
 		due := probe.Due()
+		if !first && o.Spec.Exec == nil && p.now().Before(due) { // not the first one, which the start of a pod waits for, and no retry
+			due = align(due, o.Spec.PeriodSeconds.Duration())
+		}
 		if due.IsZero() || !p.sleep(ctx, timer, due) {
 			return
 		}
@@ -41,6 +50,18 @@ func (p *Prober) Probe(
 			emit(events)
 		}
 	}
+}
+
+// align returns the first instant from due on at which probes with this period, and most others, run. A probe keeps its period.
+func align(due lifecycle.Instant, period time.Duration) lifecycle.Instant {
+	slack := min(period/slackParts, maxSlack)
+	if slack <= 0 {
+		return due
+	}
+	if over := due.Mono % slack; over > 0 {
+		return due.Add(slack - over)
+	}
+	return due
 }
 
 // sleep waits until due. It returns false if ctx is cancelled first.

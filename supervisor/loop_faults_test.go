@@ -276,7 +276,7 @@ func TestAddDuringShutdown(t *testing.T) {
 			t.Errorf("add during the shutdown: %v, want ErrLeaving", err)
 		}
 		synctest.Wait()
-		if calls := engine.Calls(); len(calls) > 0 || len(s.Pods()) > 0 {
+		if calls := engine.Calls(); len(calls) > 0 || len(s.Pods()) > 0 || s.Count() > 0 {
 			t.Errorf("the pod was started: %v", calls)
 		}
 	})

@@ -269,7 +269,7 @@ func TestLaterStateFileKeepsContainers(t *testing.T) {
 			t.Error("the container was stopped or removed")
 		}
 		shown, exists := m.Pod("p")
-		if !exists || len(m.Pods()) != 1 || shown.Facts.UID != s.Facts.UID || shown.Status.Reason != lifecycle.ReasonNewerState {
+		if !exists || len(m.Pods()) != 1 || m.Count() != 1 || shown.Facts.UID != s.Facts.UID || shown.Status.Reason != lifecycle.ReasonNewerState {
 			t.Errorf("the pod is %+v, want it with the reason NewerState", shown)
 		}
 		var taken *supervisor.NameTakenError

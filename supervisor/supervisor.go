@@ -176,17 +176,34 @@ func (e *NameTakenError) Error() string {
 func (s *Supervisor) Pods() []Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]Snapshot, 0, len(s.pods))
+	sorted := make([]*Snapshot, 0, len(s.pods)+len(s.blocked)) // a snapshot is large
 	for _, l := range s.pods {
 		if l != nil {
-			list = append(list, *l.snapshot.Load())
+			sorted = append(sorted, l.snapshot.Load())
 		}
 	}
 	for _, p := range s.blocked {
-		list = append(list, p.snapshot)
+		sorted = append(sorted, &p.snapshot)
 	}
-	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	slices.SortFunc(sorted, func(a, b *Snapshot) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	list := make([]Snapshot, len(sorted))
+	for i, snapshot := range sorted {
+		list[i] = *snapshot
+	}
 	return list
+}
+
+// Count returns the number of pods.
+func (s *Supervisor) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.blocked)
+	for _, l := range s.pods {
+		if l != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // Pod returns the pod of a name.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -89,21 +90,39 @@ func Dialer() *net.Dialer {
 }
 
 // Client sends requests. It keeps no state between requests and is safe for concurrent use.
-type Client struct{ transport *http.Transport }
+type Client struct{ transport schemes }
 
 // New returns a client that connects with dial. The default is [Dialer].
 func New(dial Dial) *Client {
 	if dial == nil {
 		dial = Dialer().DialContext
 	}
-	return &Client{&http.Transport{
+	return &Client{schemes{plain{dial}, transport{&http.Transport{
 		DialContext:            bound(dial),
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // the kubelet does not verify it either
 		ForceAttemptHTTP2:      true,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeader,
-	}}
+	}}}}
+}
+
+// schemes sends requests by the scheme of their URL.
+type schemes struct {
+	plain plain
+	other transport
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s schemes) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == "http" && isASCII(req.URL.Host) { // the transport encodes names for DNS
+		return s.plain.RoundTrip(req)
+	}
+	return s.other.RoundTrip(req)
+}
+
+func isASCII(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 // Response is the final response to a request.
@@ -115,28 +134,59 @@ type Response struct {
 }
 
 // Do sends a request and reads the response, with at most max bytes of its body. The timeout, if not zero, and the request's
-// context bound the whole exchange. When Do returns, its goroutines and connections are gone.
+// context bound the whole exchange. When Do returns, its goroutines and connections are gone. An expired timeout has the error of
+// [http.Client], as in events of the kubelet.
 func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Response, error) {
-	until, end := context.WithCancel(context.WithoutCancel(req.Context()))
-	defer end()
-	client := http.Client{Transport: c.transport, CheckRedirect: follow, Timeout: timeout}
-	res, err := client.Do(req.WithContext(context.WithValue(req.Context(), exchange{}, until)))
+	ctx := req.Context()
+	if timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		req = req.WithContext(limited)
+	}
+	expired := func() bool { return req.Context().Err() != nil && ctx.Err() == nil }
+	client := http.Client{Transport: c.transport, CheckRedirect: follow}
+	res, err := client.Do(req)
 	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok && expired() {
+			failed.Err = fmt.Errorf("%w (Client.Timeout exceeded while awaiting headers)", failed.Err)
+		}
 		return Response{}, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, max))
+	if err != nil && expired() {
+		err = fmt.Errorf("%w (Client.Timeout or context cancellation while reading body)", err)
+	}
 	return Response{Status: res.StatusCode, Body: body, BodyErr: err}, nil
 }
 
-// exchange is the key of the exchange's context. A transport connects and performs the TLS handshake in a goroutine of its own,
-// which continues after the request is finished.
-type exchange struct{}
+// transport exchanges requests with that of net/http. It connects and performs the TLS handshake in a goroutine of its own,
+// which continues after the request is finished. Therefore the end of an exchange ends its connection.
+type transport struct{ *http.Transport }
+
+// exchangeKey is the key of the exchange's context.
+type exchangeKey struct{}
+
+// RoundTrip implements [http.RoundTripper]. The connection is closed with the body of the response.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	until, end := context.WithCancel(context.WithoutCancel(req.Context()))
+	res, err := t.Transport.RoundTrip(req.WithContext(context.WithValue(req.Context(), exchangeKey{}, until)))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	inner := res.Body
+	res.Body = &body{Reader: inner, close: func() error {
+		defer end()
+		return inner.Close()
+	}}
+	return res, nil
+}
 
 // bound returns dial with connection attempt and connection bounded by the exchange.
 func bound(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		until, _ := ctx.Value(exchange{}).(context.Context)
+		until, _ := ctx.Value(exchangeKey{}).(context.Context)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(until, cancel)() //nolint:contextcheck // from ctx, but cancelled separately

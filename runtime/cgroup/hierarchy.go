@@ -160,7 +160,7 @@ func inheritCpuset(root, path string) error {
 
 // hierarchies returns the mounted hierarchies with the cgroup of this process in each.
 func hierarchies() ([]hierarchy, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := mounted.hierarchies()
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func hierarchies() ([]hierarchy, error) {
 	if err != nil {
 		return nil, err
 	}
-	hs := parseHierarchies(string(mounts), string(own))
+	hs := parseHierarchies(mounts, string(own))
 	if len(hs) == 0 {
 		return nil, errors.New("no cgroup hierarchy is mounted")
 	}

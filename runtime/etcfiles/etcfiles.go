@@ -123,8 +123,12 @@ func (f *Files) withHosts(ctx context.Context, uid string, pod *spec.Pod, write 
 	return write(text)
 }
 
-// retryInterval is the interval of attempts to update files that containers hold.
-const retryInterval = 10 * time.Second
+const (
+	// retryInterval is the interval of attempts to update files that containers hold.
+	retryInterval = 10 * time.Second
+	// updateInterval is the minimum interval of updates. When many pods start together, each of them changes the files of all others.
+	updateInterval = 250 * time.Millisecond
+)
 
 // Run updates /etc/hosts of all pods in the index when pods change, until ctx ends.
 func (f *Files) Run(ctx context.Context) {
@@ -132,6 +136,7 @@ func (f *Files) Run(ctx context.Context) {
 	for {
 		changed := f.network.Changed()
 		held := f.updateAll(ctx, logged)
+		pause := time.After(updateInterval)
 		var retry <-chan time.Time
 		if held {
 			retry = time.After(retryInterval)
@@ -140,6 +145,11 @@ func (f *Files) Run(ctx context.Context) {
 		case <-changed:
 		case <-f.index.Changed():
 		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-pause:
 		case <-ctx.Done():
 			return
 		}

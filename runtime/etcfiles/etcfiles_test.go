@@ -1,11 +1,15 @@
 package etcfiles
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -140,4 +144,78 @@ func hold(t *testing.T, path string) *os.File {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// countingNetwork counts how often the peers of the pod in the index are read, which is once for each update.
+type countingNetwork struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	updates int
+}
+
+func (n *countingNetwork) PodPeers(string) (ips []string, lines string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.updates++
+	return nil, ""
+}
+
+func (n *countingNetwork) Changed() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.changed
+}
+
+func (n *countingNetwork) change() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (n *countingNetwork) count() int {
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer func() { n.updates = 0 }()
+	return n.updates
+}
+
+// TestChangesAreGrouped expects an update at once after a change, and one for all changes that follow within a short time.
+func TestChangesAreGrouped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		network, index := &countingNetwork{changed: make(chan struct{})}, podindex.New()
+		index.Put("u", &spec.Pod{Name: "web"}, 1)
+		f := New(layout.Dirs{State: t.TempDir()}, network, index, slog.Default())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Run(ctx)
+		}()
+		expect := func(what string, want int) {
+			t.Helper()
+			if got := network.count(); got != want {
+				t.Errorf("%s: %d updates, want %d", what, got, want)
+			}
+		}
+		time.Sleep(time.Minute)
+		network.count()
+		network.change()
+		expect("a change", 1)
+		for range 10 {
+			network.change()
+			time.Sleep(time.Millisecond)
+		}
+		expect("changes that follow it", 0)
+		time.Sleep(updateInterval)
+		expect("after the interval", 1)
+		time.Sleep(time.Hour)
+		expect("without changes", 0)
+		network.change()
+		network.count()
+		network.change()
+		cancel()
+		<-done
+	})
 }

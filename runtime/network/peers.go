@@ -26,7 +26,7 @@ func (n *Network) Peers() []Peer {
 	for _, l := range n.leases {
 		owners[l.Pod] = true
 	}
-	var peers []Peer
+	peers := make([]Peer, 0, len(n.leases))
 	for uid, l := range n.leases {
 		if l.Leaving || l.hidden {
 			continue
@@ -50,16 +50,20 @@ func (n *Network) Peers() []Peer {
 
 // Hosts returns the lines of /etc/hosts for the peers, except for the pod with this UID.
 func Hosts(peers []Peer, uid string) string {
-	var b strings.Builder
+	text := make([]byte, 0, 64*len(peers)) // with many pods this is called often
 	for _, p := range peers {
 		if p.UID == uid {
 			continue
 		}
 		for _, ip := range p.IPs {
-			b.WriteString(ip.String() + "\t" + strings.Join(p.Names, "\t") + "\n")
+			text = ip.AppendTo(text)
+			for _, name := range p.Names {
+				text = append(append(text, '\t'), name...)
+			}
+			text = append(text, '\n')
 		}
 	}
-	return b.String()
+	return string(text)
 }
 
 // Gateways returns the host's addresses on the bridge, IPv4 first. Pods reach the host there. There are none before the

@@ -86,7 +86,7 @@ func (c *Collector) run(ctx context.Context) {
 	for {
 		select {
 		case <-c.timer.C:
-			if err := c.collect(ctx); err != nil && ctx.Err() == nil {
+			if err := c.collect(ctx, ctx); err != nil && ctx.Err() == nil {
 				log.G(ctx).WithError(err).Error("garbage collection failed")
 			}
 		case <-ctx.Done():
@@ -114,9 +114,15 @@ func (c *Collector) schedule(after time.Duration) {
 	}
 }
 
-// collect runs a collection, unless nothing was removed since the last one. It waits for one that is running.
-func (c *Collector) collect(ctx context.Context) error {
-	if err := poll(ctx, c.held.TryLock); err != nil {
+// collect runs a collection, unless nothing was removed since the last one. It waits for one that is running, and for those who delay
+// collections, until waiting ends. Then the collection is scheduled instead.
+func (c *Collector) collect(waiting, ctx context.Context) error {
+	if err := poll(waiting, c.held.TryLock); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.due {
+			c.schedule(delay)
+		}
 		return err
 	}
 	defer c.held.Unlock()
@@ -143,12 +149,12 @@ func (c *Collector) collect(ctx context.Context) error {
 
 // ScheduleAndWait waits for a collection, unless nothing was removed since the last one. Leases that are deleted synchronously call it. The
 // collection starts after the delay of others, because containerd may still be cleaning up after a pull that failed. When ctx ends it
-// returns at once, and the collection continues.
+// returns at once. The collection continues, or starts when nobody delays it.
 func (c *Collector) ScheduleAndWait(ctx context.Context) (gc.Stats, error) {
 	collected := make(chan error, 1)
 	go func() {
 		<-time.After(c.request())
-		collected <- c.collect(context.WithoutCancel(ctx))
+		collected <- c.collect(ctx, context.WithoutCancel(ctx))
 	}()
 	select {
 	case err := <-collected:
@@ -176,14 +182,14 @@ func (c *Collector) Stop(timeout time.Duration) error {
 	defer late.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for !c.held.TryLock() {
+	for !c.held.TryRLock() { // those who delay collections are not waited for
 		select {
 		case <-tick.C:
 		case <-late.C:
 			return errors.New("a garbage collection is still running")
 		}
 	}
-	c.held.Unlock()
+	c.held.RUnlock()
 	return nil
 }
 

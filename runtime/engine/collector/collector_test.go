@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -174,6 +175,51 @@ func TestHold(t *testing.T) {
 			t.Errorf("error %v, want the end of the context", err)
 		}
 		after(2*time.Hour, 0)
+	})
+}
+
+// TestRequestWhileDelayed expects that requests whose callers have given up leave nothing behind while collections are delayed, for example by a
+// disk that hangs, and that the collection is not lost.
+func TestRequestWhileDelayed(t *testing.T) {
+	started(t, func(t *testing.T, c *Collector, db *fakeDB, after func(time.Duration, int32)) {
+		release, err := c.Hold(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.changed(true)
+		before := runtime.NumGoroutine()
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := c.ScheduleAndWait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v, want the end of the context", err)
+			}
+			cancel()
+		}
+		after(time.Minute, 0)
+		if left := runtime.NumGoroutine() - before; left > 0 {
+			t.Errorf("%d goroutines are left of requests", left)
+		}
+		release()
+		after(delay+pollInterval, 1)
+		after(time.Hour, 0)
+	})
+}
+
+// TestStopWhileDelayed expects that the end of the engine does not wait for those who delay collections.
+func TestStopWhileDelayed(t *testing.T) {
+	started(t, func(t *testing.T, c *Collector, db *fakeDB, after func(time.Duration, int32)) {
+		release, err := c.Hold(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.changed(true)
+		after(time.Minute, 0)
+		began := time.Now()
+		if err := c.Stop(time.Hour); err != nil || time.Since(began) > 0 {
+			t.Errorf("error %v after %v, want none at once", err, time.Since(began))
+		}
+		release()
+		after(time.Hour, 0)
 	})
 }
 

@@ -158,7 +158,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer o.sendEvents(ctx, s, r)()
 	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
 	o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
-	if len(s.Pods()) == 0 {
+	if s.Count() == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
 		err = errors.Join(err, rt.RemoveNetwork(removing))

@@ -1,8 +1,18 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// restDelay is the time from a change of the pods to the return of unused memory. Starts allocate much more than what the daemon keeps.
+	restDelay = 3 * time.Second
+	// minUnused is the number of bytes from which unused memory is worth the CPU time of a garbage collection.
+	minUnused = 4 << 20
 )
 
 // limitMemory sets the soft memory limit of the Go runtime to half of the memory limit of the daemon: the rest is for the kernel, for example
@@ -11,4 +21,41 @@ func limitMemory(limit int64) {
 	if limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit / 2)
 	}
+}
+
+// returnMemory returns unused memory to the host when pods have not changed for some seconds, if it is worth it, until ctx ends. The Go
+// runtime itself keeps the memory of an idle program for minutes.
+func returnMemory(ctx context.Context, changed func() <-chan struct{}, unused func() uint64, free func()) {
+	rest := time.NewTimer(restDelay)
+	defer rest.Stop()
+	for {
+		change := changed()
+		select {
+		case <-change:
+			rest.Reset(restDelay)
+		case <-rest.C:
+			if unused() >= minUnused {
+				free()
+			}
+			select {
+			case <-change:
+				rest.Reset(restDelay)
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// unusedMemory returns the number of bytes that a garbage collection would return at least: free memory of the heap, and what was allocated
+// since the last collection.
+func unusedMemory() uint64 {
+	s := []metrics.Sample{
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"},
+	}
+	metrics.Read(s)
+	free, objects, live := s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64()
+	return free + objects - min(objects, live)
 }

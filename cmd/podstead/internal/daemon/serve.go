@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -106,7 +107,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping daemon", slog.Any("cause", context.Cause(ctx)))
 	if err == nil && !errors.Is(context.Cause(ctx), errIdle) {
 		awaitClients(context.WithoutCancel(ctx), s)
-		err = api.RecordStop(o.Config.Socket, len(s.Pods()))
+		err = api.RecordStop(o.Config.Socket, s.Count())
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
@@ -120,6 +121,7 @@ func (o *Options) work(ctx context.Context, of *services, r *reloader, backgroun
 	background.Go(func() {
 		reportStatus(ctx, of.supervisor.Pods, of.supervisor.Changed, func(line string) { o.notify(ctx, "STATUS="+line) })
 	})
+	background.Go(func() { returnMemory(ctx, of.supervisor.Changed, unusedMemory, debug.FreeOSMemory) })
 	background.Go(func() { units.Follow(ctx, of.supervisor.Pods, of.supervisor.Changed, o.Log) })
 	background.Go(func() { of.disk.run(ctx) })
 	if a := o.Config.Metrics; a.Address != "" {
@@ -134,7 +136,7 @@ func awaitClients(ctx context.Context, s *supervisor.Supervisor) {
 	defer cancel()
 	for {
 		changed := s.Changed()
-		if len(s.Pods()) > 0 || s.FinalStates() == 0 {
+		if s.Count() > 0 || s.FinalStates() == 0 {
 			return
 		}
 		select {
@@ -159,7 +161,7 @@ func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor
 		busy, requests := server.Busy()
 		t := time.NewTimer(timeout())
 		idle := t.C
-		if busy || len(s.Pods()) > 0 {
+		if busy || s.Count() > 0 {
 			idle = nil
 		}
 		select {

@@ -48,7 +48,7 @@ func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, period
 	if !stopping {
 		return
 	}
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "the host is shutting down, stopping pods", slog.Int("pods", len(s.Pods())), slog.Duration("period", period))
+	o.Log.LogAttrs(ctx, slog.LevelInfo, "the host is shutting down, stopping pods", slog.Int("pods", s.Count()), slog.Duration("period", period))
 	o.notify(ctx, sd.SdNotifyStopping+"\nSTATUS=The host is shutting down, stopping pods\n"+extension)
 	extending, stop := context.WithCancel(ctx)
 	var extender sync.WaitGroup

@@ -233,7 +233,11 @@ func TestHostileBundles(t *testing.T) {
 
 // TestPaths checks which files a bundle can have.
 func TestPaths(t *testing.T) {
-	for _, path := range []string{"pods/a.toml", "pods/a.b-c.yaml", "configmaps/a/b", "secrets/a/.dockerconfigjson", "images/12.tar"} {
+	longest := strings.Repeat("a", maxName)
+	for _, path := range []string{
+		"pods/a.toml", "pods/a.b-c.yaml", "configmaps/a/b", "secrets/a/.dockerconfigjson", "images/12.tar",
+		"pods/" + longest + ".toml", "pods/" + longest + ".json", "configmaps/" + longest + "/" + longest,
+	} {
 		if _, err := limit(path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -242,6 +246,7 @@ func TestPaths(t *testing.T) {
 		"", "/etc/passwd", "../a", "pods/../a.toml", "pods/a/b.toml", "pods/.a.toml", "pods/a.sh", "pods/", "configmaps/a", "configmaps/../b", "configmaps/../../etc/b",
 		"configmaps/a/..", "configmaps/a/.", "configmaps/a/../b", "configmaps/a/b/c", "configmaps/a..b/c", "secrets//b", "secrets/a/", "secrets/a/..data", "secrets/A/b",
 		"secrets/a/b\n", "secrets/a\x00/b", "images/a.tar", "images/0.tar.gz", "images/../0.tar", "other/a", "podstead-bundle.json", "./pods/a.toml", "pods//a.toml",
+		"pods/a" + longest + ".toml", "pods/a" + longest + ".yml", "pods/" + longest + ".b.json", "secrets/a" + longest + "/b", "secrets/b/a" + longest,
 	} {
 		if _, err := limit(path); err == nil {
 			t.Errorf("%q is allowed", path)

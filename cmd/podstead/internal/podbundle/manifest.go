@@ -72,13 +72,22 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hexadecimal
 }
 
+// maxName is the maximum length of a name in a path, without the extension.
+const maxName = 253
+
+// The lengths of names are not part of the expressions: each repetition would be a part of the compiled expression, in every program.
 var (
 	// objectName is that of a config map or secret, a DNS subdomain.
-	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
-	keyName    = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
-	podFile    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\.(toml|yaml|yml|json)$`)
+	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+	keyName    = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
+	podFile    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\.(toml|yaml|yml|json)$`)
 	imageFile  = regexp.MustCompile(`^[0-9]{1,4}\.tar$`)
 )
+
+// isName reports whether a name without its extension is not too long and matches.
+func isName(name, extension string, pattern *regexp.Regexp) bool {
+	return len(name)-len(extension) <= maxName && pattern.MatchString(name)
+}
 
 // limit returns the maximum size of a file with a path, and an error for a path that a bundle cannot have.
 func limit(name string) (int64, error) {
@@ -86,7 +95,7 @@ func limit(name string) (int64, error) {
 	object, key, nested := strings.Cut(rest, "/")
 	switch dir {
 	case podsDir:
-		if podFile.MatchString(rest) {
+		if isName(rest, path.Ext(rest), podFile) {
 			return maxPod, nil
 		}
 	case imagesDir:
@@ -94,7 +103,7 @@ func limit(name string) (int64, error) {
 			return maxImages, nil
 		}
 	case configMapsDir, secretsDir:
-		if nested && objectName.MatchString(object) && !strings.Contains(object, "..") && keyName.MatchString(key) && !strings.HasPrefix(key, "..") && key != "." {
+		if nested && isName(object, "", objectName) && !strings.Contains(object, "..") && isName(key, "", keyName) && !strings.HasPrefix(key, "..") && key != "." {
 			return maxValue, nil
 		}
 	}
