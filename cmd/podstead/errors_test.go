@@ -190,7 +190,7 @@ var untestedErrors = map[string][]string{
 	"containerd, a disk or the terminal must fail": {
 		"add content to lease: %w", "collect garbage: %w", "create lease for content: %w", "create lease: %w", "delete lease %s: %w",
 		"delete lease of an interrupted pull: %w", "delete lease: %w", "find replaced image: %w", "free space of %s: %w",
-		"keep replaced image: %w", "list content of lease: %w", "list images: %w", "list leases: %w", "list manifests: %w", "mark image: %w",
+		"keep replaced image: %w", "list content of lease: %w", "list images: %w", "read layers of image %q: %w", "list leases: %w", "list manifests: %w", "mark image: %w",
 		"measure content: %w", "measure image %q: %w", "measure layer %s: %w", "measure layers: %w", "name image %q: %w", "protect image: %w",
 		"read answer: %w", "read config of image %q: %w", "read config: %w", "read manifest: %w", "record signature of %s: %w",
 		"recreate lease for content: %w", "release image %q: %w", "remove content from lease: %w", "remove mark of image: %w",

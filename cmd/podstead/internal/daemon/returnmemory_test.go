@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,21 +13,22 @@ import (
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		change, unused, freed := make(chan struct{}), uint64(minUnused), 0
-		go returnMemory(ctx, func() <-chan struct{} { return change }, func() uint64 { return unused }, func() { freed++ })
-		after := func(d time.Duration, want int) {
+		var change atomic.Pointer[chan struct{}]
+		var unused, freed atomic.Uint64
+		renew := func() *chan struct{} { c := make(chan struct{}); return change.Swap(&c) }
+		renew()
+		unused.Store(minUnused)
+		go returnMemory(ctx, func() <-chan struct{} { return *change.Load() }, unused.Load, func() { freed.Add(1) })
+		after := func(d time.Duration, want uint64) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
-			if freed != want {
-				t.Errorf("memory was returned %d times, want %d", freed, want)
+			if got := freed.Swap(0); got != want {
+				t.Errorf("memory was returned %d times, want %d", got, want)
 			}
-			freed = 0
 		}
 		changed := func() {
-			old := change
-			change = make(chan struct{})
-			close(old)
+			close(*renew())
 			synctest.Wait()
 		}
 		after(restDelay, 1) // of the start of the daemon
@@ -36,12 +38,12 @@ func TestReturnMemory(t *testing.T) {
 			after(restDelay/2, 0)
 		}
 		after(restDelay, 1)
-		unused = minUnused - 1
+		unused.Store(minUnused - 1)
 		changed()
 		after(time.Hour, 0)
 		changed()
 		cancel()
-		unused = minUnused
+		unused.Store(minUnused)
 		after(time.Hour, 0)
 	})
 }
