@@ -27,7 +27,8 @@ import (
 type other struct {
 	program string
 	global  []string  // options before the command
-	env     []string  // of all its processes
+	env     []string  // of all its processes that inherit it
+	dir     string    // in the rig
 	daemon  *exec.Cmd // of Docker
 	podman  *podman
 	gate    *gate
@@ -56,7 +57,7 @@ func (b *bench) newPodman(ctx context.Context, rg *rig.Rig) (contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.global, o.podman = p.global, p
+	o.global, o.podman, o.dir = p.global, p, "turns"
 	return o, nil
 }
 
@@ -66,7 +67,8 @@ func (b *bench) newDocker(ctx context.Context, rg *rig.Rig) (contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(rg.Dir, "docker")
+	o.dir = "docker"
+	dir := filepath.Join(rg.Dir, o.dir)
 	o.global = []string{"--host", "unix://" + filepath.Join(dir, "s"), "--config", filepath.Join(dir, "config")}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -126,17 +128,16 @@ func (o *other) command(ctx context.Context, args ...string) error { return quie
 
 // run starts a container that runs a script.
 func (o *other) run(ctx context.Context, script string, options ...string) error {
-	args := append([]string{"run", "--network", "host", "--volume", o.gate.dir + ":/gate", "--ulimit", limit, "--ulimit", "nproc=1024:1024"}, options...)
-	return o.command(ctx, append(args, busybox, "sh", "-c", script)...)
+	return o.command(ctx, o.runArgs(script, append(options, "--volume", o.gate.dir+":/gate")...)...)
+}
+
+func (o *other) runArgs(script string, options ...string) []string {
+	args := append([]string{"run", "--network", "host", "--ulimit", limit, "--ulimit", "nproc=1024:1024"}, options...)
+	return append(args, busybox, "sh", "-c", script)
 }
 
 func (o *other) first(ctx context.Context) (time.Duration, error) {
-	began := time.Now()
-	if err := o.run(ctx, pass, "--rm"); err != nil {
-		return 0, err
-	}
-	at, err := o.gate.await(ctx) // in the buffer of the gate
-	return at.Sub(began), err
+	return firstOutput(o.cmd(ctx, o.runArgs("echo hello", "--rm")...))
 }
 
 func (o *other) restart(ctx context.Context) (took time.Duration, err error) {
@@ -235,7 +236,7 @@ func (o *other) processes() map[int]string {
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // a process may have exited
 		text, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		command := strings.TrimRight(strings.ReplaceAll(string(text), "\x00", " "), " ")
-		own := bytes.Contains(environ, []byte(o.env[0]+"\x00"))
+		own := bytes.Contains(environ, []byte(o.env[0]+"\x00")) || strings.Contains(command, filepath.Join(o.rig.Dir, o.dir))
 		for i := 2; i <= 6; i += 2 {
 			own = own || strings.Contains(command, "sleep "+marker(o.n+i))
 		}

@@ -46,12 +46,17 @@ type gate struct {
 // pass is the shell command that writes to the gate.
 const pass = "echo >/gate/fifo"
 
-// newGate creates a gate in a directory of the rig.
+// newGate creates a gate in a new directory of the rig.
 func newGate(r *rig.Rig, name string) (*gate, error) {
 	dir := filepath.Join(r.Dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil { // containers write there
 		return nil, err
 	}
+	return newGateIn(dir)
+}
+
+// newGateIn creates a gate in a directory that exists.
+func newGateIn(dir string) (*gate, error) {
 	path := filepath.Join(dir, "fifo")
 	if err := unix.Mkfifo(path, 0o666); err != nil {
 		return nil, err

@@ -77,8 +77,8 @@ func (r *report) goals(b *strings.Builder) {
 		limit    float64
 		unit     string
 	}{
-		{"file to first process with runc, 60 ms", runc.first.median(), 60, "ms"},
-		{"file to first process with crun, 40 ms", crun.first.median(), 40, "ms"},
+		{"file to first output with runc, 60 ms", runc.first.median(), 60, "ms"},
+		{"file to first output with crun, 40 ms", crun.first.median(), 40, "ms"},
 		{"`kill -9` to restarted with runc, 45 ms", runc.restart.median(), 45, "ms"},
 		{"`kill -9` to restarted with crun, 25 ms", crun.restart.median(), 25, "ms"},
 		{"pod network and one volume add 10 ms to the first process", r.with.process.median() - r.without.process.median(), 10, "ms"},
@@ -155,8 +155,8 @@ func (r *report) ratios(b *strings.Builder) {
 		{"container lifetime, to bare `crun run`", &r.own, &r.crun},
 		{"container lifetime, to `crun create`, `start`, `delete`", &r.own, &r.crunSteps},
 		{"container lifetime, to `podman run --rm`", &r.own, &r.podman},
-		{"file to first process with runc, to `podman run` on the host network", &runc.first, &podman.first},
-		{"file to first process with crun, to `podman run` on the host network", &crun.first, &podman.first},
+		{"file to first output with runc, to `podman run` on the host network", &runc.first, &podman.first},
+		{"file to first output with crun, to `podman run` on the host network", &crun.first, &podman.first},
 		{"`kill -9` to restarted with runc, to Podman", &runc.restart, &podman.restart},
 		{"`kill -9` to restarted with crun, to Podman", &crun.restart, &podman.restart},
 	} {
@@ -259,7 +259,7 @@ kubelet 1.36.2 were **measured elsewhere**: medians on another host of this kind
 		value      func(*turn) float64
 		elsewhere  string
 	}{
-		{"file or command to first process", "ms", func(t *turn) float64 { return t.first.median() }, "128 to 142 ms | 135 to 177 ms"},
+		{"file or command to first output", "ms", func(t *turn) float64 { return t.first.median() }, "128 to 142 ms | 135 to 177 ms"},
 		{"`kill -9` to restarted", "ms", func(t *turn) float64 { return t.restart.median() }, "598 to 844 ms | 689 ms"},
 		{"stop to exit", "ms", func(t *turn) float64 { return t.stop.median() }, "8 to 10 ms | 8 to 9 ms"},
 		{"20 started together, until all are ready", "s", func(t *turn) float64 { return t.atOnce.median() / 1000 }, "1.6 to 3.4 s | 1.8 to 3.6 s"},

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/test/internal/rig"
@@ -15,7 +17,7 @@ import (
 // contender is a program that runs containers: Podstead with one of the OCI runtimes, or another program. Each call leaves nothing behind,
 // except fill.
 type contender interface {
-	// first returns the time from the command to the first process of a container.
+	// first returns the time from the command to the first output of a container.
 	first(ctx context.Context) (time.Duration, error)
 	// restart returns the time from the kill of a container's process to its next start.
 	restart(ctx context.Context) (time.Duration, error)
@@ -44,31 +46,41 @@ const (
 // inTurns measures Podstead and other programs alternately, so that all see the same load.
 func (b *bench) inTurns(ctx context.Context, r *report) error {
 	return b.within(ctx, func(runc *rig.Rig) error {
-		return b.within(ctx, func(crun *rig.Rig) (err error) {
-			clean := cleaner("/etc/docker", "/dev/shm/libpod_lock", "/run/libpod", "/var/lib/containers", "/var/lib/cni") // of Docker and Podman
-			defer func() { err = errors.Join(err, clean()) }()
-			list, err := b.contenders(ctx, runc, crun)
-			for i := range list {
-				r.turns = append(r.turns, turn{name: list[i].name})
-			}
-			for round := range b.times(12) + 1 {
-				for i := range list {
-					if err == nil {
-						err = list[i].take(ctx, &r.turns[i], round == 0) // the first one warms up caches
-					}
-				}
-			}
-			for i := range list {
+		return b.within(ctx, func(crun *rig.Rig) error {
+			return b.within(ctx, func(others *rig.Rig) (err error) {
+				clean := cleaner("/etc/docker", "/dev/shm/libpod_lock", "/run/libpod", "/var/lib/containers", "/var/lib/cni") // of Docker and Podman
+				defer func() { err = errors.Join(err, clean()) }()
+				list, err := b.contenders(ctx, runc, crun, others)
 				if err == nil {
-					err = list[i].weigh(ctx, &r.turns[i])
+					err = b.compete(ctx, r, list)
 				}
-			}
-			for i := range list {
-				err = errors.Join(err, list[i].close(context.WithoutCancel(ctx)))
-			}
-			return err
+				for i := range list {
+					err = errors.Join(err, list[i].close(context.WithoutCancel(ctx)))
+				}
+				return err
+			})
 		})
 	})
+}
+
+// compete measures the times in turns, and then the memory.
+func (b *bench) compete(ctx context.Context, r *report, list []named) error {
+	for i := range list {
+		r.turns = append(r.turns, turn{name: list[i].name})
+	}
+	for round := range b.times(12) + 1 {
+		for i := range list {
+			if err := list[i].take(ctx, &r.turns[i], round == 0); err != nil { // the first one warms up caches
+				return err
+			}
+		}
+	}
+	for i := range list {
+		if err := list[i].weigh(ctx, &r.turns[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // named is a contender with its name.
@@ -78,7 +90,7 @@ type named struct {
 }
 
 // contenders returns those that work on this host.
-func (b *bench) contenders(ctx context.Context, runc, crun *rig.Rig) ([]named, error) {
+func (b *bench) contenders(ctx context.Context, runc, crun, others *rig.Rig) ([]named, error) {
 	var list []named
 	var errs []error
 	for _, c := range []struct {
@@ -87,8 +99,8 @@ func (b *bench) contenders(ctx context.Context, runc, crun *rig.Rig) ([]named, e
 	}{
 		{withRunc, func() (contender, error) { return b.newPodstead(ctx, runc, "runc") }},
 		{withCrun, func() (contender, error) { return b.newPodstead(ctx, crun, "crun") }},
-		{"Podman", func() (contender, error) { return b.newPodman(ctx, runc) }},
-		{"dockerd", func() (contender, error) { return b.newDocker(ctx, runc) }},
+		{"Podman", func() (contender, error) { return b.newPodman(ctx, others) }},
+		{"dockerd", func() (contender, error) { return b.newDocker(ctx, others) }},
 	} {
 		made, err := c.make()
 		switch {
@@ -112,7 +124,7 @@ func (n *named) take(ctx context.Context, t *turn, warmup bool) error {
 		what string
 		take func(context.Context) (time.Duration, error)
 		into *series
-	}{{"first process", n.first, &t.first}, {"restart", n.restart, &t.restart}, {"stop", n.stop, &t.stop}} {
+	}{{"first output", n.first, &t.first}, {"restart", n.restart, &t.restart}, {"stop", n.stop, &t.stop}} {
 		took, err := m.take(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", n.name, m.what, err)
@@ -145,6 +157,7 @@ func (n *named) weigh(ctx context.Context, t *turn) error {
 type podstead struct {
 	*starter
 	bench *bench
+	plain string // path of a pod file without volumes
 }
 
 func (b *bench) newPodstead(ctx context.Context, rg *rig.Rig, runtime string) (contender, error) {
@@ -163,18 +176,37 @@ func (b *bench) newPodstead(ctx context.Context, rg *rig.Rig, runtime string) (c
 		}
 		return nil, err
 	}
-	return &podstead{s, b}, nil
+	plain, err := rg.WritePod("plain", b.podFile("plain", "Never", "echo hello", nil))
+	return &podstead{s, b, plain}, err
 }
 
 func (p *podstead) first(ctx context.Context) (time.Duration, error) {
-	var s start
-	err := p.run(ctx, &s)
-	return s.process.only(), err
+	return firstOutput(p.rig.Command(ctx, "run", p.plain))
+}
+
+// firstOutput returns the time from the start of a command to its first output.
+func firstOutput(cmd *exec.Cmd) (time.Duration, error) {
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	_, err = out.Read(make([]byte, 64))
+	took := time.Since(began)
+	if err = errors.Join(err, cmd.Wait()); err != nil {
+		err = fmt.Errorf("%v: %w: %s", cmd.Args, err, &stderr)
+	}
+	return took, err
 }
 
 func (p *podstead) restart(ctx context.Context) (time.Duration, error) {
 	var s series
-	err := p.bench.restart(ctx, p.rig, p.gate, &s)
+	err := p.bench.restart(ctx, p.rig, &s)
 	return s.only(), err
 }
 
