@@ -56,6 +56,9 @@ func (s *Service) signal(
 	if err == nil {
 		labels, err = c.Labels(ctx)
 	}
+	if _, exited := exit.FromLabels(labels); exited { // its task may be being deleted, and cannot be asked then
+		return nil
+	}
 	if err == nil {
 		err = s.checkShim(ctx, c)
 	}
