@@ -66,6 +66,11 @@ func TestDecideStop(t *testing.T) {
 			name: "container of an unanswered start is killed", pod: pod,
 			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second)}, now: 1, want: do{kill("app", 1)},
 		},
+		{
+			name: "container of an unanswered start has terminated after SIGKILL", pod: pod,
+			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true)}, now: 1,
+			want: do{removeSandbox(1)},
+		},
 		{name: "pull is cancelled", pod: pod, past: history{up(), pull("init", 1, 1), stopped(time.Second)}, now: 1, want: do{lifecycle.CancelPull{Container: "init", For: 1}}},
 		{
 			name: "pull is cancelled once and its end is awaited", pod: pod,

@@ -132,7 +132,8 @@ func (e ContainerExited) apply(f *Facts) {
 	})
 }
 
-// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer].
+// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer]. A run of which it is not known whether it was started has
+// terminated then: nothing waits for its exit.
 type SignalSent struct {
 	Ref
 	Kill bool    `json:"kill,omitempty"`
@@ -143,6 +144,9 @@ func (e SignalSent) apply(f *Facts) {
 	f.update(e.Ref, func(a *Attempt) {
 		if e.Kill {
 			set(&a.KillSent, e.At)
+			if a.live() && a.Started.IsZero() && !a.Retry.IsZero() {
+				a.Exited, a.Exit = e.At, Exit{Code: 137, Reason: ReasonStatusUnknown, Message: "killed before it was known whether it runs"}
+			}
 		} else {
 			set(&a.StopSent, e.At)
 		}
