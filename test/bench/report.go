@@ -98,7 +98,7 @@ func (r *report) goals(b *strings.Builder) {
 		case g.measured == 0:
 			verdict = "not measured"
 		case g.measured > g.limit:
-			verdict = "**not met**, see [its floor](design/lean.md)"
+			verdict = "**not met**, see [Lean](design/lean.md)"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s |\n", g.goal, strings.TrimSpace(number(g.measured)+" "+g.unit), verdict)
 	}
