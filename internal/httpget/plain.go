@@ -63,7 +63,7 @@ func address(req *http.Request) string {
 	return net.JoinHostPort(req.URL.Hostname(), "80") // a redirect may have no port
 }
 
-// ended returns the error of ctx if it has ended, which is the cause of the error then.
+// ended returns the error of ctx if ctx is done, which is the cause of the error then.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -111,7 +111,7 @@ type body struct {
 
 func (b *body) Close() error { return b.close() }
 
-// reader reads a body. Its error is that of ctx, if it has ended.
+// reader reads a body. Its error is that of ctx, if ctx is done.
 type reader struct {
 	ctx  context.Context //nolint:containedctx // of the request
 	body io.Reader

@@ -149,7 +149,7 @@ func (c *Collector) collect(waiting, ctx context.Context) error {
 
 // ScheduleAndWait waits for a collection, unless nothing was removed since the last one. Leases that are deleted synchronously call it. The
 // collection starts after the delay of others, because containerd may still be cleaning up after a pull that failed. When ctx ends it
-// returns at once. The collection continues, or starts when nobody delays it.
+// returns at once. The collection continues, or starts when no caller delays it.
 func (c *Collector) ScheduleAndWait(ctx context.Context) (gc.Stats, error) {
 	collected := make(chan error, 1)
 	go func() {
