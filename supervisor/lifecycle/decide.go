@@ -79,7 +79,7 @@ func (p *plan) sandbox() bool {
 	case s.inFlight():
 		return false
 	case p.stopAll(ReasonSandboxChanged) > 0:
-	case s.Unavailable && s.Removal.Requested.IsZero():
+	case s.Unavailable && s.Lost.IsZero() && s.Removal.Requested.IsZero(): // after a reboot the pod waits first
 		if p.due(s.Failed.Add(unavailableDelay)) {
 			p.do(StartSandbox{Sandbox: s.N, Round: p.facts.Round})
 		}
