@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -108,7 +106,7 @@ func TestAdoptedPods(t *testing.T) {
 	if now := f.ready("web"); now.Status.ContainerStatuses[0].ContainerID != was.Status.ContainerStatuses[0].ContainerID {
 		t.Errorf("container %+v, was %+v", now.Status, was.Status)
 	}
-	f.Check(unix.Kill(f.process("exit 3"), unix.SIGUSR1))
+	f.usr1("exit 3")
 	was = f.Until("web", "restarted", func(p *api.Pod) bool {
 		s := p.Status.ContainerStatuses[0]
 		return s.RestartCount == 1 && s.State.Running != nil && s.LastState.Terminated != nil && s.LastState.Terminated.ExitCode == 3

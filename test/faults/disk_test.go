@@ -25,9 +25,7 @@ func TestDiskFull(t *testing.T) {
 	r := f.start(file)
 	r.line("c", 1)
 	fill(0)
-	if err := unix.Kill(f.process("trap"), unix.SIGUSR1); err != nil { // an exit changes the state
-		t.Fatal(err)
-	}
+	f.usr1("trap") // an exit changes the state
 	r.event(api.EventStateNotDurable)
 	r.event(api.EventContainerFailed)
 	release()
@@ -59,7 +57,7 @@ func TestDiskFullWithReserve(t *testing.T) {
 			}
 			f.Check(file.Close())
 			for restarts := range 10 {
-				f.Check(unix.Kill(f.process("trap"), unix.SIGUSR1))
+				f.usr1("trap")
 				f.Until("p", "restarted", func(p *api.Pod) bool {
 					s := p.Status.ContainerStatuses[0]
 					return s.RestartCount > restarts && s.State.Running != nil
@@ -116,7 +114,7 @@ func TestDiskFrozen(t *testing.T) {
 	again.line("c", 1)
 	thaw := freeze()
 	for _, process := range []string{"exit 4", "exit 3"} {
-		f.Check(unix.Kill(f.process(process), unix.SIGUSR1))
+		f.usr1(process)
 	}
 	for _, r := range []*run{once, again} {
 		r.event(api.EventContainerFailed)

@@ -103,7 +103,7 @@ func (f *fixture) restart(name string, restarts int) {
 // signalContainer sends a signal to the shell in the container of a pod, which the PID file in its bundle names.
 func (f *fixture) signalContainer(name string, sig unix.Signal) {
 	f.Helper()
-	f.Check(unix.Kill(f.containerPID(name), sig))
+	f.signal(f.containerPID(name), sig)
 }
 
 func (f *fixture) containerPID(name string) (pid int) {

@@ -4,9 +4,12 @@ package faults
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/shim"
 )
@@ -25,6 +28,29 @@ func (f *fixture) process(part string) (pid int) {
 		return err
 	})
 	return pid
+}
+
+// usr1 sends SIGUSR1 to the process with part in its command line. See [fixture.signal].
+func (f *fixture) usr1(part string) {
+	f.Helper()
+	f.signal(f.process(part), unix.SIGUSR1)
+}
+
+// signal sends a signal when the process catches it: before, PID 1 of a container ignores it.
+func (f *fixture) signal(pid int, sig unix.Signal) {
+	f.Helper()
+	f.Await(func() error {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return err
+		}
+		_, after, _ := strings.Cut(string(status), "\nSigCgt:\t")
+		line, _, _ := strings.Cut(after, "\n")
+		if mask, err := strconv.ParseUint(line, 16, 64); err != nil || mask&(1<<(sig-1)) == 0 {
+			return fmt.Errorf("process %d does not catch %v: SigCgt %s, %v", pid, sig, line, err)
+		}
+		return unix.Kill(pid, sig)
+	})
 }
 
 // running waits until the containers of a pod run, and returns what must not change while they run.

@@ -37,7 +37,7 @@ func TestStateDiskReadOnly(t *testing.T) {
 	f.running("crashes")
 
 	writable := f.ReadOnlyDisk()
-	f.Check(unix.Kill(f.process("exit 1"), unix.SIGUSR1))
+	f.usr1("exit 1")
 	f.Until("crashes", "waiting, with a state that is not saved", func(p *api.Pod) bool {
 		s := p.Status.ContainerStatuses[0]
 		return s.State.Waiting != nil && s.State.Waiting.Reason == "CreateContainerError" && strings.Contains(s.State.Waiting.Message, unix.EROFS.Error()) &&
@@ -80,7 +80,7 @@ func TestStateFileSystemAborts(t *testing.T) {
 	f.running("crashes")
 
 	f.abortFileSystem()
-	f.Check(unix.Kill(f.process("exit 1"), unix.SIGUSR1))
+	f.usr1("exit 1")
 	f.Until("crashes", "exited, with a state that is not saved", func(p *api.Pod) bool {
 		s := p.Status.ContainerStatuses[0]
 		return s.LastState.Terminated != nil && s.LastState.Terminated.ExitCode == 1 && strings.Contains(unsaved(p), unix.EROFS.Error())

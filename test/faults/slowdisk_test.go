@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -35,7 +33,7 @@ func TestStateDiskSlow(t *testing.T) {
 
 	answers := f.watchAnswers()
 	faster := f.SlowDisk(1) // a state takes about ten writes
-	f.Check(unix.Kill(f.process("exit 1"), unix.SIGUSR1))
+	f.usr1("exit 1")
 	f.Until("crashes", "exited, with a state that is not saved", func(p *api.Pod) bool {
 		s := p.Status.ContainerStatuses[0]
 		return (s.LastState.Terminated != nil || s.State.Terminated != nil) && unsaved(p) != ""
