@@ -190,12 +190,15 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 			"  - {name: app, image: 'busybox:1.36', command: ['true']}\n",
 		"prepare.sh": `set -e
 tries=0 # pods of the line before may still be deleted
-until podstead apply web.toml db.toml batch.toml >/dev/null 2>prepare.err && podstead start web db >/dev/null 2>prepare.err; do
+until podstead apply web.toml db.toml batch.toml >prepare.out 2>prepare.err && podstead start web db >/dev/null 2>prepare.err; do
 	tries=$((tries + 1))
 	[ $tries -lt 100 ] || { cat prepare.err >&2; exit 1; }
 	sleep 0.2
 done
 podstead condition set web example.org/door=True >/dev/null
+if grep -q configured prepare.out; then # the containers of an edited pod run, and are ready, until they have stopped
+	podstead rollout status web --timeout 60s >/dev/null
+fi
 podstead wait web db --for=condition=Ready --timeout 60s >/dev/null
 `,
 		"generations.sh": `set -e

@@ -69,12 +69,13 @@ func (w *World) SetUnavailable(unavailable bool) {
 	w.deliverAvailability()
 }
 
+// deliverAvailability reports the availability in order and at once: the supervisor concludes it from the answers of the engine.
 func (w *World) deliverAvailability() {
+	e := lifecycle.Event(lifecycle.EngineAvailable{At: w.Now()})
 	if w.unavailable {
-		w.deliver(lifecycle.EngineUnavailable{At: w.Now()})
-	} else {
-		w.deliver(lifecycle.EngineAvailable{At: w.Now()})
+		e = lifecycle.EngineUnavailable{At: w.Now()}
 	}
+	w.deliverOnce(e, 0)
 }
 
 // JumpClock changes the wall clock.

@@ -300,23 +300,27 @@ func (w *World) inject(a lifecycle.Action, do func() lifecycle.Event) lifecycle.
 
 // deliver passes an event to the supervisor that is running now, with the configured delay and duplicates.
 func (w *World) deliver(e lifecycle.Event) {
-	supervisor := w.supervisor
-	arrive := func() {
-		if supervisor == w.supervisor && !w.down && !w.removed {
-			w.fold(e)
-			w.follow(e)
-		}
-	}
 	lag := time.Duration(0)
 	if w.Delay != nil {
 		lag = w.Delay()
 	}
-	w.At(w.now+lag, arrive)
+	w.deliverOnce(e, lag)
 	if w.Duplicate != nil {
 		if after, again := w.Duplicate(); again {
-			w.At(w.now+lag+after, arrive)
+			w.deliverOnce(e, lag+after)
 		}
 	}
+}
+
+// deliverOnce passes an event to the supervisor that is running now, after a delay.
+func (w *World) deliverOnce(e lifecycle.Event, delay time.Duration) {
+	supervisor := w.supervisor
+	w.At(w.now+delay, func() {
+		if supervisor == w.supervisor && !w.down && !w.removed {
+			w.fold(e)
+			w.follow(e)
+		}
+	})
 }
 
 // follow starts to watch what was started.
