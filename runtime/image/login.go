@@ -81,10 +81,7 @@ func serverOf(hosts docker.RegistryHosts, registry string) (*docker.RegistryHost
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("the hosts.toml of %s has no host", registry)
-	}
-	return &list[len(list)-1], nil // after the mirrors
+	return &list[len(list)-1], nil // after the mirrors; containerd adds the server to every configuration
 }
 
 // root requests the root of the API of a registry. The body of the response has been read.

@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,10 +34,7 @@ func (s *Store) hosts(
 		if _, done := c.Transport.(documents); done { // the client of another host with the same settings
 			return nil
 		}
-		t, ok := c.Transport.(*http.Transport)
-		if !ok {
-			return errors.New("registry client has no http.Transport")
-		}
+		t := c.Transport.(*http.Transport) // containerd makes no other: one without limits must not be used
 		limit(t, pace{stall: s.opts.StallTimeout, window: s.opts.RateWindow, meter: a.meter, bandwidth: &s.bandwidth})
 		c.Transport = documents{t, &s.quotas, a}
 		clients = append(clients, c)

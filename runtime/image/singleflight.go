@@ -7,7 +7,7 @@ import (
 )
 
 // ErrClosed is the error of Ensure after Close, also during a pull. It is not a fault of the image.
-var ErrClosed = errors.New("image store is closed")
+var ErrClosed = errors.New("the daemon is stopping")
 
 // work pulls or unpacks an image. Its reports reach all callers that share it.
 type work func(ctx context.Context, report func(Progress)) (Image, error)

@@ -31,7 +31,7 @@ var ErrFile = errors.New("credentials file")
 // File is the credentials file of the host, in the format of Docker's config.json. It is read for every pull. It may not exist. Its methods
 // are safe for concurrent use.
 type File struct {
-	// Path of the file; empty: there is none.
+	// Path of the file; empty: there is none, and nothing can be saved.
 	Path string
 	// HelperTimeout bounds a call of a credential helper. The default is [HelperTimeout].
 	HelperTimeout time.Duration
@@ -127,9 +127,6 @@ func deleteEntries(auths map[string]json.RawMessage, registry string) (found boo
 
 // change changes the entries of the file. It keeps what it does not know.
 func (f *File) change(registry string, edit func(d *document, auths map[string]json.RawMessage) error) error {
-	if f.Path == "" {
-		return fmt.Errorf("the daemon has no %w", ErrFile)
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text, err := f.read()

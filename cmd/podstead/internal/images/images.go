@@ -308,7 +308,7 @@ func failure(operation, name string, err error) error {
 		return err
 	}
 	if errors.Is(err, image.ErrClosed) {
-		return &api.Error{Status: http.StatusServiceUnavailable, Message: "the daemon is stopping"}
+		return &api.Error{Status: http.StatusServiceUnavailable, Message: image.ErrClosed.Error()}
 	}
 	e := &api.Error{Status: http.StatusInternalServerError, Message: strings.TrimSpace(operation+" "+quote(name)) + ": " + err.Error()}
 	if cause, ok := errors.AsType[*image.Error](err); ok {
