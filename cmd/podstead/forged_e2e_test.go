@@ -56,12 +56,12 @@ var forgeries = map[string]func(f forged, repo, tag string){
 		f.manifest(repo, tag, bytes.ReplaceAll(a.Manifest, []byte(`"size":1,`), []byte(`"size":70000,`)))
 	},
 	"silent": func(f forged, repo, tag string) {
-		f[repo+"/referrers/"+subjectOf(tag)] = []byte{endless}
+		f[repo+"/manifests/"+tag], f[repo+"/referrers/"+subjectOf(tag)] = []byte(late), []byte(endless)
 	},
 	"slow": func(f forged, repo, _ string) {
 		for p := range f {
 			if strings.HasPrefix(p, repo+"/blobs/") {
-				f[p] = []byte{endless}
+				f[p] = []byte(endless)
 			}
 		}
 	},
@@ -79,8 +79,11 @@ func subjectOf(tag string) string {
 	return strings.Replace(strings.TrimSuffix(tag, ".sig"), "-", ":", 1)
 }
 
-// endless starts content that is sent byte by byte, without end.
-const endless = 0
+// The content that is sent byte by byte, without end, and the one that is not found after a while.
+const (
+	endless = "endless"
+	late    = "late"
+)
 
 // drip sends a byte from time to time.
 func drip(w http.ResponseWriter, r *http.Request) {
@@ -132,9 +135,15 @@ func (f forged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case data == nil && (r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, ".sig")):
 		w.WriteHeader(http.StatusInternalServerError)
 		return
-	}
-	if data != nil && data[0] == endless {
+	case string(data) == endless:
 		drip(w, r)
+		return
+	case string(data) == late:
+		select {
+		case <-time.After(10 * time.Second):
+		case <-r.Context().Done():
+		}
+		http.NotFound(w, r)
 		return
 	}
 	if strings.Contains(r.URL.Path, "/manifests/") {
