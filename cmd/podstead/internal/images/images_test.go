@@ -26,6 +26,7 @@ import (
 type fakeStore struct {
 	entries []image.Entry
 	pull    error
+	removed bool // by another client, while it is pulled
 	onList  func()
 	// onForget is called after ForgetUnless has removed images.
 	onForget func()
@@ -71,8 +72,9 @@ func (s *fakeStore) Pull(
 	if s.pull != nil {
 		return "", image.Image{}, s.pull
 	}
-	e := entry(ref)
-	s.entries = append(s.entries, e)
+	if !s.removed {
+		s.entries = append(s.entries, entry(ref))
+	}
 	return ref, image.Image{Name: ref, Pulled: true}, nil
 }
 
@@ -401,6 +403,14 @@ func TestPull(t *testing.T) {
 	if err != nil || !cmp.Equal(names(list), []string{"docker.io/library/imported:1"}) {
 		t.Errorf("imported %v, %v", list, err)
 	}
+}
+
+// TestPullRemoved: another client removes the image when it is pulled, and before it is listed.
+func TestPullRemoved(t *testing.T) {
+	s, _, host := newHost()
+	s.removed = true
+	_, _, err := host.Pull(t.Context(), api.PullRequest{Name: redis}, func(api.PullProgress) {})
+	wantStatus(t, err, http.StatusConflict, `pull image "`+redis+`": it was removed again`)
 }
 
 func TestRestore(t *testing.T) {
