@@ -20,6 +20,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, name := range []string{
 		"manage-images.md", "carry-pods-to-hosts-without-network.md", "registries.md", "verify-image-signatures.md", "keep-the-disk-free.md", "keep-logs-bounded.md",
+		"images-without-a-registry.md",
 	} {
 		pages = append(pages, filepath.Join("../../docs/howto", name))
 	}

@@ -69,7 +69,7 @@ func (s *Shell) Run(ctx context.Context, step *Step) error {
 const readInterval = 200 * time.Millisecond
 
 // reading matches commands that only read what is eventually as the page shows it. They are repeated until then.
-var reading = regexp.MustCompile(`^\w+ (system (df|prune .*--dry-run)|why )`)
+var reading = regexp.MustCompile(`^\w+ (system (df|prune .*--dry-run)|why |events( \w[\w-]*)?(;|$))`)
 
 // shown are the lines that a page shows, by the stream that has them.
 type shown struct{ stdout, stderr []string }

@@ -146,7 +146,7 @@ func TestRepeated(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		same    bool
-	}{{"cat runs | " + count, false}, {"env true system df; " + count, false}, {"true why a; " + count, true}, {"true system df; " + count, true}, {"true system prune --all --dry-run; " + count, true}} {
+	}{{"cat runs | " + count, false}, {"env true system df; " + count, false}, {"true events -f; " + count, false}, {"true why a; " + count, true}, {"true events a; " + count, true}, {"true system df; " + count, true}, {"true system prune --all --dry-run; " + count, true}} {
 		if err := os.RemoveAll(shell.Dir + "/runs"); err != nil {
 			t.Fatal(err)
 		}
