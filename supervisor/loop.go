@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,7 +227,13 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	if hook, ok := e.(lifecycle.HookFinished); ok && m.result.warning != "" {
 		l.emit(now, event.HookWarned, hook.Container, event.Fields{"warning": m.result.warning})
 	}
+	watched := l.facts.Live()
 	l.fold(e, now)
+	for _, ref := range l.facts.Live() {
+		if !slices.Contains(watched, ref) {
+			l.effects.watchContainer(ctx, ref)
+		}
+	}
 	switch e := e.(type) {
 	case lifecycle.SandboxRemoved, lifecycle.PodRemoved:
 		l.health.unresponsive = false // there is no shim
@@ -234,7 +241,6 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 		l.effects.watchSandbox(ctx, e.Sandbox)
 	case lifecycle.ContainerStarted:
 		l.started = true
-		l.effects.watchContainer(ctx, e.Ref)
 	}
 }
 
