@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -229,11 +228,7 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	}
 	watched := l.facts.Live()
 	l.fold(e, now)
-	for _, ref := range l.facts.Live() {
-		if !slices.Contains(watched, ref) {
-			l.effects.watchContainer(ctx, ref)
-		}
-	}
+	l.effects.watchContainers(ctx, l.facts.Live(), watched)
 	switch e := e.(type) {
 	case lifecycle.SandboxRemoved, lifecycle.PodRemoved:
 		l.health.unresponsive = false // there is no shim
@@ -258,9 +253,7 @@ func (l *loop) resume(ctx context.Context, now lifecycle.Instant) {
 	for _, a := range l.facts.Unresolved() {
 		l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), nil)
 	}
-	for _, ref := range l.facts.Live() {
-		l.effects.watchContainer(ctx, ref)
-	}
+	l.effects.watchContainers(ctx, l.facts.Live(), nil)
 	if n := l.facts.SandboxReady(); n > 0 {
 		l.effects.watchSandbox(ctx, n)
 	}
