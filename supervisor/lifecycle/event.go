@@ -94,12 +94,12 @@ type Shadow struct {
 // ContainerStarted is the outcome of [StartContainer]: the process is running, or has run and exited.
 type ContainerStarted struct {
 	Ref
-	ID      string // the engine's ID
-	Image   string // the image name that the engine resolved
-	ImageID string // the image digest
+	ID      string `json:"id,omitempty"`      // the engine's ID
+	Image   string `json:"image,omitempty"`   // the image name that the engine resolved
+	ImageID string `json:"imageID,omitempty"` // the image digest
 	// Architecture is that of the image, such as amd64. It is empty if unknown.
-	Architecture string
-	At           Instant
+	Architecture string  `json:"architecture,omitempty"`
+	At           Instant `json:"at"`
 }
 
 func (e ContainerStarted) apply(f *Facts) {
