@@ -211,7 +211,7 @@ func (s *Store) publishName(ctx context.Context, name string, r fileRecord) erro
 func (s *Store) Held(ctx context.Context) (paths map[string]string, err error) {
 	all, err := s.client.ImageService().List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, err
 	}
 	return heldBy(all, s.files.now()), nil
 }
