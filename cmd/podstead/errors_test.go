@@ -172,7 +172,7 @@ func calledName(fun ast.Expr) string {
 var untestedErrors = map[string][]string{
 	"the content of an image must be damaged on the disk": {
 		"%s has %d bytes, its descriptor says %d", "content is damaged",
-		"image %q must be pulled again, but its pull policy is Never: %v", "replace image %q (%v): %v",
+		"image %q must be pulled again, but its pull policy is Never: %v", "%w (the image on this host cannot be used: %v)",
 		"the image has no manifest for platform %s: %w",
 	},
 	"it takes 30 seconds or longer": {
