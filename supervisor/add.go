@@ -91,7 +91,7 @@ func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) 
 	l := s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.emit(now, event.PodAccepted, "", event.Fields{"by": owner.By})
 		l.shadowed(staged, staged.Images, now)
-		accepted <- l.writer.Put(l.state(now), true)
+		accepted <- l.writer.Put(l.state(now))
 	})
 	if l == nil {
 		return Snapshot{}, ErrLeaving

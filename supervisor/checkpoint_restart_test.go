@@ -126,3 +126,22 @@ func TestCheckpointWhileDiskHangs(t *testing.T) {
 		}
 	})
 }
+
+// TestStartTimeAfterCrash expects the time of a start after a restart although the state was not saved since.
+func TestStartTimeAfterCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+		before := m.until("p", "ready", ready)
+		synctest.Wait()
+		m.crash() // before the state with the start is written
+		time.Sleep(time.Minute)
+		m.start()
+		synctest.Wait()
+		after, _ := m.Pod("p")
+		if diff := cmp.Diff(before.Status, after.Status); diff != "" {
+			t.Errorf("status (-before +after the restart):\n%s", diff)
+		}
+	})
+}

@@ -113,7 +113,7 @@ func (s *Supervisor) stopHeld(ctx context.Context, h *heldPod, o StopOptions) er
 	requested := make(chan *state.Write, 1)
 	l := takeUp(func(l *loop, now lifecycle.Instant) {
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
-		requested <- l.writer.Put(l.state(now), true)
+		requested <- l.writer.Put(l.state(now))
 	})
 	if l == nil {
 		return ErrLeaving

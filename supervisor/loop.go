@@ -48,16 +48,16 @@ type loop struct {
 	fullPod   atomic.Pointer[spec.Pod] // with ephemeral containers, for everything but decisions
 	markReady func()                   // closes ready
 
-	facts          lifecycle.Facts
-	status         lifecycle.Status
-	events         *emit.Emitter
-	waiting        []message // to be handled before the next decision
-	dirty, started bool      // the facts must be saved before anything is started; they have a start whose time only this process knows
-	checkpointDue  bool      // the facts have something for the checkpoint
-	pulling        map[string]lifecycle.Progress
-	savedAt, read  lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
-	redefined      bool              // the runtime does not have the newest definition of a pod that runs
-	health         health
+	facts         lifecycle.Facts
+	status        lifecycle.Status
+	events        *emit.Emitter
+	waiting       []message // to be handled before the next decision
+	dirty         bool      // the facts must be saved before anything is started
+	checkpointDue bool      // the facts have something for the checkpoint
+	pulling       map[string]lifecycle.Progress
+	savedAt, read lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
+	redefined     bool              // the runtime does not have the newest definition of a pod that runs
+	health        health
 }
 
 // run runs the pod until it is removed or ctx ends, which leaves its containers running. When it returns, all effects have ended and the
@@ -75,7 +75,7 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 		if removed {
 			l.writer.Drop()
 		} else {
-			l.writer.Put(l.state(l.shared.now()), true)
+			l.writer.Put(l.state(l.shared.now()))
 		}
 		stopWriting()
 		writer.Wait()
@@ -226,15 +226,14 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	if hook, ok := e.(lifecycle.HookFinished); ok && m.result.warning != "" {
 		l.emit(now, event.HookWarned, hook.Container, event.Fields{"warning": m.result.warning})
 	}
+	watched := l.facts.Live()
 	l.fold(e, now)
+	l.effects.watchContainers(ctx, l.facts.Live(), watched)
 	switch e := e.(type) {
 	case lifecycle.SandboxRemoved, lifecycle.PodRemoved:
 		l.health.unresponsive = false // there is no shim
 	case lifecycle.SandboxStarted:
 		l.effects.watchSandbox(ctx, e.Sandbox)
-	case lifecycle.ContainerStarted:
-		l.started = true
-		l.effects.watchContainer(ctx, e.Ref)
 	}
 }
 
@@ -252,9 +251,7 @@ func (l *loop) resume(ctx context.Context, now lifecycle.Instant) {
 	for _, a := range l.facts.Unresolved() {
 		l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), nil)
 	}
-	for _, ref := range l.facts.Live() {
-		l.effects.watchContainer(ctx, ref)
-	}
+	l.effects.watchContainers(ctx, l.facts.Live(), nil)
 	if n := l.facts.SandboxReady(); n > 0 {
 		l.effects.watchSandbox(ctx, n)
 	}
@@ -315,6 +312,8 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
+	case lifecycle.ContainerStarted:
+		l.checkpointDue, l.dirty = true, true // nothing waits for the write to the disk
 	case lifecycle.SupervisionGap, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable, lifecycle.ConditionUnmet:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated with the same result.
@@ -333,14 +332,14 @@ func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if l.checkpointDue {
 		l.checkpointDue = false
 		l.writer.Checkpoint(state.Checkpoint{
-			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now), Escalation: l.escalation(),
+			At: now, Starts: l.facts.Starts(), Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now), Escalation: l.escalation(),
 		})
 	}
 	if !l.dirty {
 		return nil
 	}
-	defer func() { l.dirty, l.started, l.savedAt = false, false, now }()
-	return l.writer.Put(l.state(now), l.started)
+	l.dirty, l.savedAt = false, now
+	return l.writer.Put(l.state(now))
 }
 
 // state returns the content of the state file.

@@ -233,6 +233,9 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
 		l.fold(lifecycle.ShutdownEnded{Restart: lifecycle.Restarts(p.Pod), At: now}, now)
+		if c.At.Boot == now.Boot {
+			l.facts = c.ApplyStarts(l.facts)
+		}
 		l.facts = l.facts.CatchUp(found, now).RetireUnknown(l.pod, found).AbandonStarts(l.pod, found, now)
 		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed

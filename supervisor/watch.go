@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/internal/guard"
@@ -11,6 +12,15 @@ import (
 
 // retryInterval is the time before a watch that failed is tried again.
 const retryInterval = time.Second
+
+// watchContainers watches the containers of runs, without those that are watched already.
+func (e *effects) watchContainers(ctx context.Context, runs, watched []lifecycle.Ref) {
+	for _, ref := range runs {
+		if !slices.Contains(watched, ref) {
+			e.watchContainer(ctx, ref)
+		}
+	}
+}
 
 // watchContainer reports the exit of a container as [containerExited].
 func (e *effects) watchContainer(ctx context.Context, ref lifecycle.Ref) {

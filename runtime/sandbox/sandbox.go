@@ -13,7 +13,6 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
@@ -102,41 +101,52 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	return nil, err
 }
 
-// create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox.
+// create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox. Containers need the network, the shim does not, so
+// both are created at the same time.
 func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
 	ids, err := s.config.Users.Allocate(uid, pod)
 	if err != nil {
 		return nil, err
 	}
-	var created *engine.Sandbox
 	pins, err := netns.Pin(s.config.Dirs.Sandbox(uid, sandbox), Namespaces(pod, ids))
-	if err == nil {
-		ips, err = s.config.Network.Connect(ctx, uid, pod, pins)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = s.config.Etc.Write(ctx, uid, pod, sandbox, ids)
+	var connecting errgroup.Group
+	connecting.Go(func() (err error) {
+		if ips, err = s.config.Network.Connect(ctx, uid, pod, pins); err == nil {
+			err = s.config.Etc.Write(ctx, uid, pod, sandbox, ids)
+		}
+		return err
+	})
+	started := s.startShim(ctx, uid, pod, sandbox, Joined(pins, ids))
+	if err := connecting.Wait(); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit))
+	return ips, started
+}
+
+// startShim creates the cgroup of a pod, and starts the shim of a sandbox in it.
+func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sandbox int, n oci.Namespaces) error {
+	if err := s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit)); err != nil {
+		return err
 	}
-	var process *specs.Spec
-	if err == nil {
-		process, err = s.processSpec(uid, sandbox, pod, Joined(pins, ids))
+	process, err := s.processSpec(uid, sandbox, pod, n)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		created, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
-			Labels: map[string]string{
-				record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
-				record.LabelJournald: "true", record.LabelPrompt: "true",
-			},
-			Cgroup: s.config.Cgroups.Shim(uid),
-			Spec:   process,
-		})
+	created, err := s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
+		Labels: map[string]string{
+			record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
+			record.LabelJournald: "true", record.LabelPrompt: "true",
+		},
+		Cgroup: s.config.Cgroups.Shim(uid),
+		Spec:   process,
+	})
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.config.Cgroups.PlaceShim(ctx, uid, sandbox, created.Pid())
-	}
-	return ips, err
+	return s.config.Cgroups.PlaceShim(ctx, uid, sandbox, created.Pid())
 }
 
 // Wait returns when the sandbox's shim has exited, or with a message when the pod must be evicted. It has no timeout. Until the sandbox is

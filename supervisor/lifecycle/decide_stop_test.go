@@ -67,8 +67,12 @@ func TestDecideStop(t *testing.T) {
 			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second)}, now: 1, want: do{kill("app", 1)},
 		},
 		{
-			name: "container of an unanswered start has terminated after SIGKILL", pod: pod,
-			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true)}, now: 1,
+			name: "exit of the container of an unanswered start is awaited after SIGKILL", pod: pod,
+			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true)}, now: 1, wake: 11,
+		},
+		{
+			name: "container of an unanswered start has terminated", pod: pod,
+			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true), exited("app", 1, 137)}, now: 1,
 			want: do{removeSandbox(1)},
 		},
 		{name: "pull is cancelled", pod: pod, past: history{up(), pull("init", 1, 1), stopped(time.Second)}, now: 1, want: do{lifecycle.CancelPull{Container: "init", For: 1}}},

@@ -94,12 +94,12 @@ type Shadow struct {
 // ContainerStarted is the outcome of [StartContainer]: the process is running, or has run and exited.
 type ContainerStarted struct {
 	Ref
-	ID      string // the engine's ID
-	Image   string // the image name that the engine resolved
-	ImageID string // the image digest
+	ID      string `json:"id,omitempty"`      // the engine's ID
+	Image   string `json:"image,omitempty"`   // the image name that the engine resolved
+	ImageID string `json:"imageID,omitempty"` // the image digest
 	// Architecture is that of the image, such as amd64. It is empty if unknown.
-	Architecture string
-	At           Instant
+	Architecture string  `json:"architecture,omitempty"`
+	At           Instant `json:"at"`
 }
 
 func (e ContainerStarted) apply(f *Facts) {
@@ -132,8 +132,8 @@ func (e ContainerExited) apply(f *Facts) {
 	})
 }
 
-// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer]. A run of which it is not known whether it was started has
-// terminated then: nothing waits for its exit.
+// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer]. A run of which it was not known whether it was started
+// counts as started then, so that its exit is awaited: see [Facts.Live].
 type SignalSent struct {
 	Ref
 	Kill bool    `json:"kill,omitempty"`
@@ -145,7 +145,7 @@ func (e SignalSent) apply(f *Facts) {
 		if e.Kill {
 			set(&a.KillSent, e.At)
 			if a.live() && a.Started.IsZero() && !a.Retry.IsZero() {
-				a.Exited, a.Exit = e.At, Exit{Code: 137, Reason: ReasonStatusUnknown, Message: "killed before it was known whether it runs"}
+				a.Started = e.At
 			}
 		} else {
 			set(&a.StopSent, e.At)

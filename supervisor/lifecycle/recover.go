@@ -127,6 +127,20 @@ func (f Facts) Live() []Ref {
 	return refs
 }
 
+// Starts returns the starts of the running containers, sorted by container, as events. The supervisor keeps them until the next boot, so that
+// their times are known after a restart, also if the state was not saved since.
+func (f Facts) Starts() []ContainerStarted {
+	var list []ContainerStarted
+	for _, name := range f.names() {
+		if a := f.Containers[name].Newest; a.running() {
+			list = append(list, ContainerStarted{
+				Ref: a.Ref, ID: a.ID, Image: a.Image, ImageID: a.ImageID, Architecture: a.Architecture, At: a.Started,
+			})
+		}
+	}
+	return list
+}
+
 // StopSignals returns the stop signals that were sent to running containers, sorted by container, as events. The supervisor
 // keeps them until the next boot, so that it sends none of them again after a restart.
 func (f Facts) StopSignals() []SignalSent {

@@ -60,8 +60,8 @@ func TestDecideWait(t *testing.T) {
 		{"a lost sandbox is started again without a wait for conditions that were added", pod, history{up(), running("app", 1), exited("app", 1, 1), lost}, do{startSandbox(2)}, nil},
 		{"a restart of a container does not wait", pod, history{both, up(), ran("app", 1, 1)}, do{pull("app", 2, 1)}, nil},
 		{"a sandbox that the engine was unavailable for is retried without another wait", pod, history{both, failing(startSandbox(1), unavailable), tick(20)}, do{startSandbox(1)}, nil},
-		{"it is not retried after a reboot, so that the pod waits", pod, history{both, failing(startSandbox(1), unavailable), rebooted, tick(20)}, do{removeSandbox(1)}, nil},
-		{"and the pod waits when it is removed", pod, history{both, failing(startSandbox(1), unavailable), rebooted, sandboxRemoved(1), tick(20)}, do{startWait(2)}, nil},
+		{"such a sandbox is removed after a reboot", pod, history{both, failing(startSandbox(1), unavailable), rebooted, tick(20)}, do{removeSandbox(1)}, nil},
+		{"the pod waits after the removal of that sandbox", pod, history{both, failing(startSandbox(1), unavailable), rebooted, sandboxRemoved(1), tick(20)}, do{startWait(2)}, nil},
 		{"the pod waits again after a reboot", pod, history{both, up(), running("app", 1), rebooted, sandboxRemoved(1), tick(20)}, do{startWait(2)}, nil},
 		{
 			"a condition of the boot before does not count", pod,

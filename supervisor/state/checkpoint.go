@@ -15,17 +15,26 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Checkpoint is the part of a pod's state that is valid until the next boot only: probe results, the stop signals that were sent,
+// Checkpoint is the part of a pod's state that is valid until the next boot only: starts, probe results, the stop signals that were sent,
 // and the conditions at that time. It changes often, so it is not written to the disk.
 type Checkpoint struct {
-	At         lifecycle.Instant        `json:"at"`
-	Probes     []lifecycle.ProbeChanged `json:"probes,omitempty"`
-	Signals    []lifecycle.SignalSent   `json:"signals,omitempty"`
-	Conditions []lifecycle.Condition    `json:"conditions,omitempty"` // for their transition times
-	Escalation *lifecycle.Escalation    `json:"escalation,omitempty"`
+	At         lifecycle.Instant            `json:"at"`
+	Starts     []lifecycle.ContainerStarted `json:"starts,omitempty"`
+	Probes     []lifecycle.ProbeChanged     `json:"probes,omitempty"`
+	Signals    []lifecycle.SignalSent       `json:"signals,omitempty"`
+	Conditions []lifecycle.Condition        `json:"conditions,omitempty"` // for their transition times
+	Escalation *lifecycle.Escalation        `json:"escalation,omitempty"`
 }
 
-// Apply folds the checkpoint into the facts of the state file.
+// ApplyStarts folds the starts into the facts of the state file, which may be older.
+func (c Checkpoint) ApplyStarts(f lifecycle.Facts) lifecycle.Facts {
+	for _, started := range c.Starts {
+		f = f.Apply(started)
+	}
+	return f
+}
+
+// Apply folds the rest of the checkpoint into the facts, which have what the engine has by then.
 func (c Checkpoint) Apply(f lifecycle.Facts) lifecycle.Facts {
 	for _, result := range c.Probes {
 		f = f.Apply(result)
@@ -41,7 +50,10 @@ func (c Checkpoint) Apply(f lifecycle.Facts) lifecycle.Facts {
 
 // SetBack moves the instants of the checkpoint, see [lifecycle.Facts.SetBack].
 func (c Checkpoint) SetBack(saved, now lifecycle.Instant) Checkpoint {
-	c.At, c.Probes, c.Signals = c.At.SetBack(saved, now), slices.Clone(c.Probes), slices.Clone(c.Signals)
+	c.At, c.Starts, c.Probes, c.Signals = c.At.SetBack(saved, now), slices.Clone(c.Starts), slices.Clone(c.Probes), slices.Clone(c.Signals)
+	for i := range c.Starts {
+		c.Starts[i].At = c.Starts[i].At.SetBack(saved, now)
+	}
 	for i := range c.Probes {
 		c.Probes[i].At = c.Probes[i].At.SetBack(saved, now)
 	}

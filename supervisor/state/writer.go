@@ -12,7 +12,7 @@ const writeTimeout = 2 * time.Second
 
 // gatherTime is how long a state that nothing waits for is pending, so that changes that follow each other are one write. After a power
 // failure in that time the pod has its state from before, as if the power had failed earlier. A daemon that is killed finds the rest out from
-// the engine.
+// the engine and the checkpoint.
 const gatherTime = 100 * time.Millisecond
 
 // ErrTimeout reports that a write takes longer than expected. It continues.
@@ -75,18 +75,14 @@ func (w *Writer) Checkpoint(c Checkpoint) {
 	w.wake()
 }
 
-// Put schedules a state. It replaces a state that is still pending. It is written at once if it has what a daemon that is killed cannot find
-// out again, or if something waits for it, and soon in any case.
-func (w *Writer) Put(p Pod, atOnce bool) *Write {
+// Put schedules a state. It replaces a state that is still pending. It is written at once if something waits for it, and soon in any case.
+func (w *Writer) Put(p Pod) *Write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending == nil {
 		w.pending = &Write{done: make(chan struct{}), urgent: make(chan struct{})}
 	}
 	w.pending.pod = p
-	if atOnce {
-		w.pending.start()
-	}
 	w.wake()
 	return w.pending
 }

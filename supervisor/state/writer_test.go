@@ -44,7 +44,7 @@ func TestCheckpointWhileStateIsWritten(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { w.Run(ctx, func(error) {}) })
-		written := w.Put(Pod{}, false)
+		written := w.Put(Pod{})
 		synctest.Wait()
 		w.Checkpoint(Checkpoint{Signals: []lifecycle.SignalSent{{}}})
 		synctest.Wait()
@@ -66,10 +66,10 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		var running sync.WaitGroup
 		var reports []error
 		running.Go(func() { w.Run(ctx, func(err error) { reports = append(reports, err) }) })
-		w.Put(Pod{Owner: Owner{By: "first"}}, false)
+		w.Put(Pod{Owner: Owner{By: "first"}})
 		time.Sleep(gatherTime)
 		synctest.Wait() // the first write hangs
-		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}, false), w.Put(Pod{Owner: Owner{By: "third"}}, false)
+		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}), w.Put(Pod{Owner: Owner{By: "third"}})
 		begun := time.Now()
 		synctest.Wait()
 		last.Wait(t.Context(), time.Minute)
@@ -95,19 +95,18 @@ func TestGather(t *testing.T) {
 		then func(w *Writer, stop func())
 		want string // the owners of the saved states
 	}{
-		{"soon", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, false); time.Sleep(gatherTime) }, "b"},
-		{"not yet", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, false); time.Sleep(gatherTime - 1) }, ""},
-		{"start of a container", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}, true) }, "b"},
+		{"soon", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}); time.Sleep(gatherTime) }, "b"},
+		{"not yet", func(w *Writer, _ func()) { w.Put(Pod{Owner: Owner{By: "b"}}); time.Sleep(gatherTime - 1) }, ""},
 		{"waits", func(w *Writer, _ func()) {
-			w.Put(Pod{Owner: Owner{By: "b"}}, false).Wait(context.Background(), time.Minute)
-			w.Put(Pod{Owner: Owner{By: "c"}}, false).Wait(context.Background(), time.Minute)
-			w.Put(Pod{Owner: Owner{By: "d"}}, false)
+			w.Put(Pod{Owner: Owner{By: "b"}}).Wait(context.Background(), time.Minute)
+			w.Put(Pod{Owner: Owner{By: "c"}}).Wait(context.Background(), time.Minute)
+			w.Put(Pod{Owner: Owner{By: "d"}})
 		}, "bc"},
 		{"ends", func(_ *Writer, stop func()) { stop() }, "a"},
 		{"dropped", func(w *Writer, _ func()) { w.Drop(); w.Drop(); time.Sleep(time.Hour) }, ""},
 		{"another after one that was dropped", func(w *Writer, _ func()) {
 			w.Drop()
-			w.Put(Pod{Owner: Owner{By: "b"}}, false)
+			w.Put(Pod{Owner: Owner{By: "b"}})
 			time.Sleep(gatherTime)
 		}, "b"},
 	}
@@ -120,7 +119,7 @@ func TestGather(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { w.Run(ctx, func(error) {}) })
-				w.Put(Pod{Owner: Owner{By: "a"}}, false)
+				w.Put(Pod{Owner: Owner{By: "a"}})
 				synctest.Wait()
 				began := time.Now()
 				tt.then(w, stop)
@@ -143,7 +142,7 @@ func TestGather(t *testing.T) {
 func TestDroppedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWriter(&slowStore{}, nil, "uid")
-		dropped := w.Put(Pod{}, false)
+		dropped := w.Put(Pod{})
 		w.Drop()
 		began := time.Now()
 		dropped.Wait(t.Context(), time.Minute)

@@ -14,7 +14,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, if strace is installed.
+// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, if strace is installed. Those for the directory for runtime
+// state do not count: it is in memory, unlike that of the benchmark.
 func (b *bench) fsyncs(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return nil // reported as not measured
@@ -58,7 +59,8 @@ func (b *bench) fsyncs(ctx context.Context, r *report) error {
 		}
 		r.fsyncCalls = map[string]int{}
 		for line := range strings.Lines(string(text)) {
-			if before, arguments, call := strings.Cut(line, "("); call && strings.HasSuffix(before, "sync") {
+			before, arguments, call := strings.Cut(line, "(")
+			if call && strings.HasSuffix(before, "sync") && !strings.Contains(arguments, "<"+rg.RunDir()+"/") {
 				r.fsyncCalls[program(before)+" of "+object(arguments)]++
 			}
 		}

@@ -46,8 +46,12 @@ func (f *fixture) signal(pid int, sig unix.Signal) {
 		}
 		_, after, _ := strings.Cut(string(status), "\nSigCgt:\t")
 		line, _, _ := strings.Cut(after, "\n")
-		if mask, err := strconv.ParseUint(line, 16, 64); err != nil || mask&(1<<(sig-1)) == 0 {
-			return fmt.Errorf("process %d does not catch %v: SigCgt %s, %v", pid, sig, line, err)
+		mask, err := strconv.ParseUint(line, 16, 64)
+		if err != nil {
+			return err
+		}
+		if mask&(1<<(sig-1)) == 0 {
+			return fmt.Errorf("process %d does not catch %v: SigCgt is %s", pid, sig, line)
 		}
 		return unix.Kill(pid, sig)
 	})

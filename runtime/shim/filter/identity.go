@@ -2,7 +2,10 @@ package filter
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"hash"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,13 +14,14 @@ import (
 )
 
 // format is changed when the meaning of the files in a directory changes.
-const format = "1"
+const format = "2"
 
-// libraries are where distributions install libseccomp. One elsewhere is not noticed when it is replaced; see maxAge.
-var libraries = []string{
-	"/lib/libseccomp.so.*", "/lib/*/libseccomp.so.*", "/lib64/libseccomp.so.*", "/usr/lib/libseccomp.so.*", "/usr/lib/*/libseccomp.so.*",
-	"/usr/lib64/libseccomp.so.*", "/usr/local/lib/libseccomp.so.*", "/usr/local/lib/*/libseccomp.so.*",
-}
+// libraries are the directories in which distributions install libseccomp, or in one of whose directories. One elsewhere is not noticed when it is
+// replaced; see maxAge.
+var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"}
+
+// library is the name of libseccomp by which the OCI runtime loads it. It is a link to the file with the whole version.
+const library = "libseccomp.so.2"
 
 // identity returns what a filter depends on beside the profile: the OCI runtime, libseccomp, which knows names of system calls, and the kernel,
 // whose features libseccomp detects.
@@ -32,20 +36,46 @@ func identity(program string) ([]byte, error) {
 		return nil, err
 	}
 	fmt.Fprintf(sum, "%s\x00%s\x00%s\x00%s\x00", format, unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]), unix.ByteSliceToString(u.Machine[:]))
-	files := []string{path}
-	for _, pattern := range libraries {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
+	if err := addFile(sum, path); err != nil {
+		return nil, err
+	}
+	for _, dir := range libraries {
+		if err := addLibraries(sum, dir); err != nil {
 			return nil, err
 		}
-		files = append(files, found...)
-	}
-	for _, file := range files {
-		var st unix.Stat_t
-		if err := unix.Stat(file, &st); err != nil {
-			return nil, &os.PathError{Op: "stat", Path: file, Err: err}
-		}
-		fmt.Fprintf(sum, "%s\x00%d %d %d %v %v\x00", file, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim)
 	}
 	return sum.Sum(nil), nil
+}
+
+// addLibraries adds libseccomp in a directory, which may not exist, and in the directories in it.
+func addLibraries(sum hash.Hash, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	candidates := []string{filepath.Join(dir, library)}
+	for _, e := range entries {
+		if e.IsDir() {
+			candidates = append(candidates, filepath.Join(dir, e.Name(), library))
+		}
+	}
+	for _, file := range candidates {
+		if err := addFile(sum, file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFile adds what changes when a file is replaced.
+func addFile(sum hash.Hash, file string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: file, Err: err}
+	}
+	fmt.Fprintf(sum, "%s\x00%d %d %d %v %v\x00", file, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim)
+	return nil
 }

@@ -27,7 +27,7 @@ func Prepare(ctx context.Context, r *api.CreateTaskRequest) (created func()) {
 	}
 	o, ok := value.(*options.Options)
 	ns, found := namespaces.Namespace(ctx)
-	if !ok || o.Root == "" || o.BinaryName == "" || !found {
+	if !ok || o.Root == "" || o.BinaryName == "" || !found || filepath.Base(o.BinaryName) == "runc" { // runc leaves no filter
 		return none
 	}
 	keep, err := Store{Dir: filepath.Join(o.Root, ".filters")}.Use(r.Bundle, o.BinaryName)

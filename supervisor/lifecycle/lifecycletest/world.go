@@ -317,18 +317,21 @@ func (w *World) deliverOnce(e lifecycle.Event, delay time.Duration) {
 	supervisor := w.supervisor
 	w.At(w.now+delay, func() {
 		if supervisor == w.supervisor && !w.down && !w.removed {
+			before := w.Facts.Live()
 			w.fold(e)
-			w.follow(e)
+			w.follow(e, before)
 		}
 	})
 }
 
 // follow starts to watch what was started.
-func (w *World) follow(e lifecycle.Event) {
-	switch e := e.(type) {
-	case lifecycle.ContainerStarted:
-		w.watch(e.Ref)
-	case lifecycle.SandboxStarted:
+func (w *World) follow(e lifecycle.Event, before []lifecycle.Ref) {
+	for _, ref := range w.Facts.Live() {
+		if !slices.Contains(before, ref) {
+			w.watch(ref)
+		}
+	}
+	if e, ok := e.(lifecycle.SandboxStarted); ok {
 		w.watchSandbox(e.Sandbox)
 	}
 }
