@@ -168,11 +168,8 @@ func calledName(fun ast.Expr) string {
 	return ""
 }
 
-// untestedErrors are the errors that no script causes, by the reason. Most of them have unit tests.
+// untestedErrors are the errors that no test causes by running the binary, by the reason. Most of them have unit tests.
 var untestedErrors = map[string][]string{
-	"the content of an image must be damaged on the disk": {
-		"%s has %d bytes, its descriptor says %d",
-	},
 	"it takes 30 seconds or longer": {
 		"another bundle is being applied", "bundle %q was interrupted, and the daemon has not undone it",
 		"read the log of the daemon. Remove ", " to keep what that bundle has changed", "credential helper %s %s: no answer within %v",
