@@ -119,7 +119,7 @@ func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

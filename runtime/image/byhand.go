@@ -33,7 +33,7 @@ func byHandLease(record string) leases.Lease {
 func (s *Store) mark(ctx context.Context, record string) (created bool, err error) {
 	_, err = s.client.LeasesService().Create(ctx, leases.WithID(byHandLease(record).ID), leases.WithLabel(labelByHand, record))
 	if err != nil && !errdefs.IsAlreadyExists(err) {
-		return false, fmt.Errorf("mark image: %w", err)
+		return false, err
 	}
 	return err == nil, nil
 }
@@ -41,7 +41,7 @@ func (s *Store) mark(ctx context.Context, record string) (created bool, err erro
 // unmark is the reverse of mark.
 func (s *Store) unmark(ctx context.Context, record string) error {
 	if err := s.client.LeasesService().Delete(ctx, byHandLease(record)); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove mark of image: %w", err)
+		return err
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (s *Store) Requested(ctx context.Context) (map[string]bool, error) { return
 func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
 	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelByHand))
 	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
+		return nil, err
 	}
 	records := map[string]bool{}
 	for _, l := range list {

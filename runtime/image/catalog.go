@@ -85,7 +85,7 @@ func Refers(name string, img *Image) bool {
 func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 	records, err := s.client.ImageService().List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, err
 	}
 	marked, err := s.marked(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 		}
 		d, err := s.detail(ctx, rec)
 		if err != nil {
-			return nil, fmt.Errorf("list images: %w", err)
+			return nil, err
 		}
 		d.ByHand, d.Kept, d.File = marked[rec.Name], kept[d.ConfigDigest], held[rec.Name]
 		list = append(list, d.Entry)
@@ -195,7 +195,7 @@ func (s *Store) readDetail(ctx context.Context, d *Detail, matcher platforms.Mat
 		return err
 	}
 	if err := json.Unmarshal(blob, &d.Config); err != nil {
-		return fmt.Errorf("decode config: %w", err)
+		return err
 	}
 	d.Layers = manifest.Layers
 	d.Platform = platforms.Format(platforms.Normalize(d.Config.Platform))
@@ -263,7 +263,7 @@ func (s *Store) keptConfigs(ctx context.Context) (map[string][]string, error) {
 	lm := s.client.LeasesService()
 	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelKept))
 	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
+		return nil, err
 	}
 	kept := map[string][]string{}
 	for _, l := range list {
@@ -272,7 +272,7 @@ func (s *Store) keptConfigs(ctx context.Context) (map[string][]string, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list content of lease: %w", err)
+			return nil, err
 		}
 		for _, r := range resources {
 			config, err := s.configOf(ctx, r.ID)

@@ -131,7 +131,7 @@ func (s *Store) PublishFiles(ctx context.Context) error {
 	for _, r := range records {
 		if r.file == nil {
 			if err := s.client.ImageService().Delete(ctx, r.Name); err != nil && !errdefs.IsNotFound(err) {
-				return fmt.Errorf("release image %q: %w", imageName(r.Name), err)
+				return err
 			}
 			continue
 		}
@@ -141,7 +141,7 @@ func (s *Store) PublishFiles(ctx context.Context) error {
 	}
 	for name, r := range names {
 		if err := s.publishName(ctx, name, r); err != nil {
-			return fmt.Errorf("name image %q: %w", name, err)
+			return err
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (s *Store) publishName(ctx context.Context, name string, r fileRecord) erro
 func (s *Store) Held(ctx context.Context) (paths map[string]string, err error) {
 	all, err := s.client.ImageService().List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, err
 	}
 	return heldBy(all, s.files.now()), nil
 }

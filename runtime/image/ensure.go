@@ -78,7 +78,8 @@ func (s Scope) EnsureAgain(
 	}
 	img, err := s.pullShared(ctx, ref, name, progress)
 	if e, ok := errors.AsType[*Error](err); ok && damage != nil {
-		err = &Error{Reason: e.Reason, Message: fmt.Sprintf("replace image %q (%v): %v", ref, damage, e), Err: e}
+		cause := fmt.Errorf("%w (the image on this host cannot be used: %v)", e.Err, damage)
+		err = &Error{Reason: e.Reason, Message: fmt.Sprintf("pull image %q: %v", ref, cause), Err: cause}
 	}
 	return img, err
 }

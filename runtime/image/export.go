@@ -26,13 +26,13 @@ func (s *Store) Export(ctx context.Context, w io.Writer, records ...string) (err
 	lm := s.client.LeasesService()
 	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
 	if err != nil {
-		return fmt.Errorf("create lease: %w", err)
+		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		if derr := lm.Delete(ctx, lease); derr != nil && !errdefs.IsNotFound(derr) && err == nil {
-			err = fmt.Errorf("delete lease: %w", derr)
+			err = derr
 		}
 	}()
 	opts := make([]imagearchive.ExportOpt, len(records))
@@ -76,7 +76,7 @@ func (s *Store) exportable(ctx context.Context, lease leases.Lease, record strin
 	}
 	for _, id := range []digest.Digest{d.Target.Digest, d.manifest.Digest} {
 		if err := s.client.LeasesService().AddResource(ctx, lease, leases.Resource{ID: id.String(), Type: contentResource}); err != nil {
-			return Detail{}, fmt.Errorf("add content to lease: %w", err)
+			return Detail{}, err
 		}
 	}
 	return d, s.allPresent(ctx, &d)

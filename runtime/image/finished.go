@@ -29,7 +29,7 @@ func (s *Store) DeleteFinishedWork(ctx context.Context) error {
 	lm := s.client.LeasesService()
 	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelLease))
 	if err != nil {
-		return fmt.Errorf("list leases: %w", err)
+		return err
 	}
 	var errs []error
 	for _, l := range list {
@@ -38,7 +38,7 @@ func (s *Store) DeleteFinishedWork(ctx context.Context) error {
 			err = lm.Delete(ctx, l)
 		}
 		if err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete lease %s: %w", l.ID, err))
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

@@ -139,9 +139,6 @@ func (s *Store) fetchForeign(
 		return target, err
 	}
 	manifest, err := images.Manifest(ctx, cs, target, p.matcher)
-	if errdefs.IsNotFound(err) {
-		return target, fmt.Errorf("the image has no manifest for platform %s: %w", p.name, err)
-	}
 	if err != nil {
 		return target, err
 	}

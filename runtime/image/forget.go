@@ -51,13 +51,13 @@ func (s *Store) hold(ctx context.Context, records []string) (release func() erro
 	lm := s.client.LeasesService()
 	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
 	if err != nil {
-		return nil, nil, fmt.Errorf("create lease: %w", err)
+		return nil, nil, err
 	}
 	release = func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
-			return fmt.Errorf("delete lease: %w", err)
+			return err
 		}
 		return nil
 	}

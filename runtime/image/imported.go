@@ -35,14 +35,14 @@ func (s *Store) protectImported(ctx context.Context, record string) error {
 		ctx, leases.WithID(importedLease(record).ID), leases.WithLabel(labelImported, record), leases.WithExpiration(importedTTL),
 	)
 	if err != nil && !errdefs.IsAlreadyExists(err) { // a concurrent import has created it
-		return fmt.Errorf("protect image: %w", err)
+		return err
 	}
 	return nil
 }
 
 func (s *Store) unprotectImported(ctx context.Context, record string) error {
 	if err := s.client.LeasesService().Delete(ctx, importedLease(record)); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove protection of image: %w", err)
+		return err
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (s *Store) unprotectImported(ctx context.Context, record string) error {
 func (s *Store) Protected(ctx context.Context) (map[string]string, error) {
 	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelImported))
 	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
+		return nil, err
 	}
 	reasons := map[string]string{}
 	for _, l := range list {

@@ -35,20 +35,20 @@ func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (releas
 	have, err := lm.ListResources(ctx, lease)
 	exists := err == nil
 	if err != nil && !errdefs.IsNotFound(err) {
-		return false, fmt.Errorf("list content of lease: %w", err)
+		return false, err
 	}
 	if len(want) == 0 {
 		if !exists {
 			return false, nil
 		}
 		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
-			return false, fmt.Errorf("delete lease: %w", err)
+			return false, err
 		}
 		return true, nil
 	}
 	if !exists {
 		if _, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithLabel(labelKept, pod)); err != nil {
-			return false, fmt.Errorf("create lease: %w", err)
+			return false, err
 		}
 	}
 	return s.update(ctx, lease, have, want)
@@ -62,7 +62,7 @@ func (s *Store) update(ctx context.Context, lease leases.Lease, have, want []lea
 			continue
 		}
 		if err := lm.AddResource(ctx, lease, r); err != nil {
-			return released, fmt.Errorf("add content to lease: %w", err)
+			return released, err
 		}
 	}
 	for _, r := range have {
@@ -70,7 +70,7 @@ func (s *Store) update(ctx context.Context, lease leases.Lease, have, want []lea
 			continue
 		}
 		if err := lm.DeleteResource(ctx, lease, r); err != nil {
-			return released, fmt.Errorf("remove content from lease: %w", err)
+			return released, err
 		}
 		released = true
 	}
@@ -102,7 +102,7 @@ func (s *Store) resourcesOf(ctx context.Context, configs []string) ([]leases.Res
 func (s *Store) Kept(ctx context.Context) ([]string, error) {
 	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelKept))
 	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
+		return nil, err
 	}
 	var pods []string
 	for _, l := range list {

@@ -54,23 +54,23 @@ func (s Scope) lookupAgain(ctx context.Context, name string, p Previous) (images
 	return previous, true, nil
 }
 
-// manifestOf returns a manifest of the image with this configuration. The error is [errdefs.ErrNotFound] if there is none.
+// manifestOf returns a manifest of the image with this configuration. The error is [errdefs.ErrNotFound] if there is none, or if it is damaged.
 func (s *Store) manifestOf(ctx context.Context, config string) (ocispec.Descriptor, error) {
 	list, err := s.manifestsOf(ctx, config)
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
 	if len(list) == 0 {
-		return ocispec.Descriptor{}, fmt.Errorf("manifest of image %s: %w", config, errdefs.ErrNotFound)
+		return ocispec.Descriptor{}, errdefs.ErrNotFound
 	}
 	d := list[len(list)-1]
 	blob, err := content.ReadBlob(ctx, s.client.ContentStore(), d)
 	if err != nil {
-		return d, fmt.Errorf("read manifest: %w", err)
+		return d, err
 	}
 	manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest} // the OCI layout may omit it
-	if err := json.Unmarshal(blob, &manifest); err != nil {
-		return d, fmt.Errorf("decode manifest: %w", err)
+	if json.Unmarshal(blob, &manifest) != nil {
+		return d, errdefs.ErrNotFound
 	}
 	d.MediaType = manifest.MediaType
 	return d, nil
@@ -83,7 +83,7 @@ func (s *Store) manifestsOf(ctx context.Context, config string) (list []ocispec.
 		return nil
 	}, fmt.Sprintf("labels.%q==%q", labelConfig, config))
 	if err != nil {
-		return nil, fmt.Errorf("list manifests: %w", err)
+		return nil, err
 	}
 	return list, nil
 }

@@ -32,7 +32,7 @@ func (s *Store) Only64(ctx context.Context, img Image) (bool, error) {
 	for key := img.Snapshot; key != ""; {
 		info, err := sn.Stat(ctx, key)
 		if err != nil {
-			return false, fmt.Errorf("read layers of image %q: %w", img.Name, err)
+			return false, fmt.Errorf("image %q: %w", img.Name, err)
 		}
 		if info.Labels[labelPrograms] != only64 {
 			return false, nil

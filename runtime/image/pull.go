@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -159,7 +158,7 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	_, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithExpiration(partialTTL),
 		leases.WithLabel(labelLease, id))
 	if err != nil && !errdefs.IsAlreadyExists(err) {
-		return fmt.Errorf("create lease for content: %w", err)
+		return err
 	}
 	err = work(leases.WithLease(ctx, lease.ID))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
@@ -173,7 +172,7 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 		opts = append(opts, leases.SynchronousDelete)
 	}
 	if derr := lm.Delete(ctx, lease, opts...); derr != nil && !errdefs.IsNotFound(derr) {
-		return errors.Join(err, fmt.Errorf("recreate lease for content: %w", derr))
+		return errors.Join(err, derr)
 	}
 	return err
 }

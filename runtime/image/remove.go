@@ -34,7 +34,7 @@ func (s *Store) abandonPull(ctx context.Context, name string) error {
 	}
 	defer unlock()
 	if err := s.client.LeasesService().Delete(ctx, workLease(workPull+name)); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("delete lease of an interrupted pull: %w", err)
+		return err
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (s *Store) blobSizes(ctx context.Context) (map[string]int64, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("measure content: %w", err)
+		return nil, err
 	}
 	return sizes, nil
 }
@@ -90,7 +90,7 @@ func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("measure layers: %w", err)
+		return nil, err
 	}
 	for _, name := range layers { // not within the walk, which holds a transaction
 		u, err := sn.Usage(ctx, name)

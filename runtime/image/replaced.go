@@ -50,7 +50,7 @@ func (s *Store) keepReplaced(ctx context.Context, record string, by digest.Diges
 	}
 	lm, lease := s.client.LeasesService(), replacedLease(record)
 	if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("keep replaced image: %w", err)
+		return err
 	}
 	_, err = lm.Create(
 		ctx, leases.WithID(lease.ID), leases.WithExpiration(importedTTL),
@@ -60,7 +60,7 @@ func (s *Store) keepReplaced(ctx context.Context, record string, by digest.Diges
 		err = lm.AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
 	}
 	if err != nil {
-		return fmt.Errorf("keep replaced image: %w", err)
+		return err
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (s *Store) Restore(ctx context.Context, record string, after time.Time) (re
 	lm := s.client.LeasesService()
 	list, err := lm.List(ctx, fmt.Sprintf("labels.%q==%s", labelReplaced, record))
 	if err != nil {
-		return false, fmt.Errorf("find replaced image: %w", err)
+		return false, err
 	}
 	for _, l := range list {
 		var r replacement

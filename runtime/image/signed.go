@@ -164,7 +164,7 @@ func (s *Store) remember(ctx context.Context, v *verdict, platform platforms.Mat
 	for _, d := range signed {
 		info := content.Info{Digest: d, Labels: map[string]string{label: v.repo + " " + v.key.ID}}
 		if _, err := s.content.Update(ctx, info, "labels."+label); err != nil {
-			return fmt.Errorf("record signature of %s: %w", d, err)
+			return err
 		}
 	}
 	return nil

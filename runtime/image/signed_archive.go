@@ -127,7 +127,7 @@ func (s *Store) readStored(ctx context.Context, d ocispec.Descriptor) ([]byte, e
 		return nil, err
 	}
 	if info.Size != d.Size || info.Size > maxDocument {
-		return nil, exceeds("%s has %d bytes, its descriptor says %d", d.Digest, info.Size, d.Size)
+		return nil, exceeds("%s has %d bytes, its descriptor has %d", d.Digest, info.Size, d.Size)
 	}
 	return content.ReadBlob(ctx, s.content, d)
 }

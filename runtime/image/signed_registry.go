@@ -257,7 +257,7 @@ func (f *registrySource) fetch(ctx context.Context, fetcher remotes.Fetcher, d o
 		return nil, err
 	}
 	if int64(len(data)) != d.Size || d.Digest.Algorithm().FromBytes(data) != d.Digest {
-		return nil, f.rule.Refuse("%s does not match its digest", d.Digest)
+		return nil, f.rule.Refuse("signature is malformed: %s does not match its digest", d.Digest)
 	}
 	return data, nil
 }

@@ -169,13 +169,13 @@ type Image struct {
 func (s *Store) List(ctx context.Context) ([]Image, error) {
 	records, err := s.client.ImageService().List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list images: %w", err)
+		return nil, err
 	}
 	list := make([]Image, 0, len(records))
 	for _, r := range records {
 		img, err := s.describe(ctx, r)
 		if err != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("list images: %w", ctx.Err())
+			return nil, ctx.Err()
 		}
 		list = append(list, img)
 	}
@@ -187,7 +187,7 @@ func (s *Store) List(ctx context.Context) ([]Image, error) {
 func (s *Store) Config(ctx context.Context, img Image) (ocispec.Image, error) {
 	config, err := s.Handle(img).Spec(ctx)
 	if err != nil {
-		return ocispec.Image{}, fmt.Errorf("read config of image %q: %w", img.Name, err)
+		return ocispec.Image{}, fmt.Errorf("image %q: %w", img.Name, err)
 	}
 	return config, nil
 }

@@ -48,7 +48,7 @@ func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err err
 			err := cs.Delete(ctx, d.Digest) // a record without content counts as present, too
 			bad = bad || err == nil
 			if err != nil && !errdefs.IsNotFound(err) {
-				return nil, fmt.Errorf("delete record of missing %s: %w", d.Digest, err)
+				return nil, err
 			}
 			return nil, images.ErrSkipDesc
 		case err != nil:
@@ -58,7 +58,7 @@ func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err err
 		}
 		bad = true
 		if err := cs.Delete(ctx, d.Digest); err != nil && !errdefs.IsNotFound(err) {
-			return nil, fmt.Errorf("delete damaged %s: %w", d.Digest, err)
+			return nil, err
 		}
 		return nil, images.ErrSkipDesc
 	}
@@ -78,10 +78,10 @@ func (s *Store) collect(ctx context.Context) error {
 	lm := s.client.LeasesService()
 	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(cleanupTimeout))
 	if err != nil {
-		return fmt.Errorf("collect garbage: %w", err)
+		return err
 	}
 	if err := lm.Delete(ctx, lease, leases.SynchronousDelete); err != nil {
-		return fmt.Errorf("collect garbage: %w", err)
+		return err
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ package logbound
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -206,10 +205,7 @@ func (b *Bound) remove(files []crilog.DiskFile, used, target int64) (int64, erro
 		}
 		b.removed.Containers[filepath.Join(f.Pod, f.Container)] = true
 	}
-	if err := errors.Join(errs...); err != nil {
-		return used, fmt.Errorf("remove old logs: %w", err)
-	}
-	return used, nil
+	return used, errors.Join(errs...)
 }
 
 // report logs what was removed since the last message, at most once a minute.

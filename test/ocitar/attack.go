@@ -20,7 +20,7 @@ type Attack struct {
 	Name string
 	// Make returns the image.
 	Make func() *Tree
-	// Archive and Registry are parts of the errors for an archive and for a pull. An empty one: the image is not refused.
+	// Archive and Registry are patterns for a part of the errors for an archive and for a pull. An empty one: the image is not refused.
 	Archive, Registry string
 }
 
@@ -34,27 +34,51 @@ const (
 
 // Attacks returns images that try to exhaust the memory or the disk of a host, or to be another image.
 func Attacks() []Attack {
-	const tooLarge, unpacks = "the limit for indexes, manifests and configurations is 8388608", "unpacks to more than 67108864 bytes"
+	const (
+		tooLarge  = "has [0-9]+ bytes, the limit for indexes, manifests and configurations is 8388608"
+		digest    = "descriptor with digest .*: invalid checksum digest"
+		inline    = "descriptor of .* has .* bytes of data, the limit is 4096"
+		nested    = "indexes are nested more than 4 levels deep"
+		documents = "indexes, manifests and configurations have more than 67108864 bytes in all"
+		layers    = "manifest .* has 200 layers, the limit is 128"
+		config    = "configuration of manifest .* has the type of a layer"
+		unpacks   = "unpacks to more than 67108864 bytes"
+		names     = "names and attributes of its files are too long, the limit is .* bytes of names or 16777216 bytes of attributes"
+		hole      = "sparse file of .* bytes: unpacks to more than 67108864 bytes"
+		frame     = "zstd window is larger than 33554432 bytes"
+	)
 	return []Attack{
 		{"padded configuration", paddedConfig, tooLarge, tooLarge},
-		{"padded manifest", paddedManifest, tooLarge, "rejecting"},
-		{"configuration that is larger than its descriptor says", lyingConfig, tooLarge, "size"},
-		{"negative size", negativeSize, "negative size", "negative size"},
-		{"digest that is a path", pathDigest, "invalid checksum digest", "invalid checksum digest"},
-		{"configuration with the type of a layer", layerConfig, "type of a layer", "type of a layer"},
-		{"manifest inside of a descriptor", inlineData, "bytes of data, the limit is 4096", "bytes of data, the limit is 4096"},
-		{"index of a million empty manifests", emptyManifests, "more than 131072 values", "more than 131072 values"},
-		{"index of 1500 manifests", manyManifests, "1500 manifests, the limit is 1000", ""},
-		{"300 nested indexes", func() *Tree { return Nested(300) }, "nested more than 4 levels", "nested more than 4 levels"},
-		{"200 layers", manyLayers, "200 layers, the limit is 128", "200 layers, the limit is 128"},
-		{"layers of exabytes", hugeLayers, "layers have more than", "layers have more than"},
-		{"layer that names another snapshot", snapshotKey, "invalid checksum digest", "invalid checksum digest"},
+		{"padded manifest", paddedManifest, tooLarge, "rejecting|" + tooLarge}, // if it is present from the archive
+		{"configuration that is larger than its descriptor says", lyingConfig, tooLarge, "size|" + tooLarge},
+		{"negative size", negativeSize, "has a negative size", "has a negative size"},
+		{"digest that is a path", pathDigest, digest, digest},
+		{"configuration with the type of a layer", layerConfig, config, config},
+		{"manifest inside of a descriptor", inlineData, inline, inline},
+		{"index of a million empty manifests", emptyManifests, "has more than 131072 values", "has more than 131072 values"},
+		{"index of 1500 manifests", manyManifests, "index .* has 1500 manifests, the limit is 1000", ""},
+		{"20 images of 120 parts", manyParts, "image has more than 2000 parts", ""},
+		{"configurations of 64 MiB", manyDocuments, documents, documents},
+		{"300 nested indexes", func() *Tree { return Nested(300) }, nested, nested},
+		{"200 layers", manyLayers, layers, layers},
+		{"layers of exabytes", hugeLayers, "layers have more than .* bytes", "layers have more than .* bytes"},
+		{"layer that names another snapshot", snapshotKey, "read config: layer .* of the configuration: invalid checksum digest", "layer .* of the configuration: invalid checksum digest"},
 		{"zstd bomb", func() *Tree { return layered(zstdType, compressed(bomb())) }, unpacks, unpacks},
 		{"gzip bomb", func() *Tree { return layered(ocispec.MediaTypeImageLayerGzip, mustGzip(bomb())) }, unpacks, unpacks},
-		{"sparse file of 4 TiB", sparse, "sparse file", "sparse file"},
-		{"hole of 128 MiB in the PAX format", paxHole, "sparse file", "sparse file"},
-		{"attributes of 24 MiB", attributes, "16777216 bytes of attributes", "16777216 bytes of attributes"},
-		{"zstd window of 128 MiB", window, "zstd window", "zstd window"},
+		{"sparse file of 4 TiB", sparse, hole, hole},
+		{"hole of 128 MiB in the PAX format", paxHole, hole, hole},
+		{"attributes of 24 MiB", attributes, names, names},
+		{"zstd window of 128 MiB", window, frame, frame},
+	}
+}
+
+// Invalid returns images that are refused after their content was stored, because it does not fit together.
+func Invalid() []Attack {
+	return []Attack{
+		{"zstd stream that is damaged", damagedStream, "failed to extract layer .*: decompress: invalid input", ""},
+		{"layer that is missing", missingLayer, "layer sha256:.*: content digest .*: not found", ""},
+		{"layer that is smaller than its descriptor says", lyingLayer, "layer sha256:.* has 512 bytes, the manifest says 1000", ""},
+		{"layer that the configuration does not have", unknownLayer, "read config: 1 layers in the manifest, 0 in the configuration", ""},
 	}
 }
 
@@ -166,6 +190,35 @@ func manyManifests() *Tree {
 	return t.root(index(list...))
 }
 
+// manyParts are 20 images that have the same layer as 120 types each.
+func manyParts() *Tree {
+	t := &Tree{}
+	d := t.add(ocispec.MediaTypeImageLayer, emptyLayer())
+	layers, diffs := make([]ocispec.Descriptor, 120), make([]digest.Digest, 120)
+	for i := range 20 {
+		for j := range layers {
+			layers[j], diffs[j] = d, d.Digest
+			layers[j].MediaType = fmt.Sprintf("application/%d-%d", i, j)
+		}
+		t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config(diffs...)), layers...))
+		t.Others = append(t.Others, t.Root)
+	}
+	return t
+}
+
+// manyDocuments has the same configuration as several types.
+func manyDocuments() *Tree {
+	t, c := &Tree{}, config()
+	c.Author = "many"
+	d := t.add(ocispec.MediaTypeImageConfig, padded(c, document))
+	others := make([]ocispec.Descriptor, 7)
+	for i := range others {
+		others[i] = d
+		others[i].MediaType = fmt.Sprint("application/", i)
+	}
+	return t.root(manifest(d, others...))
+}
+
 // Nested returns an image below indexes that are nested in each other.
 func Nested(indexes int) *Tree {
 	t := &Tree{}
@@ -208,6 +261,35 @@ func snapshotKey() *Tree {
 	t := &Tree{}
 	d := t.add(ocispec.MediaTypeImageLayer, emptyLayer())
 	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config("sha256:another")), d))
+}
+
+func missingLayer() *Tree {
+	t := layered(ocispec.MediaTypeImageLayer, []byte("missing"))
+	delete(t.Blobs, digest.FromString("missing"))
+	return t
+}
+
+func lyingLayer() *Tree {
+	t := &Tree{}
+	d := t.add(ocispec.MediaTypeImageLayer, emptyLayer())
+	diff := d.Digest
+	d.Size = 1000
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config(diff)), d))
+}
+
+func unknownLayer() *Tree {
+	t := &Tree{}
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config()), t.add(ocispec.MediaTypeImageLayer, emptyLayer())))
+}
+
+// damagedStream has a block of a type that does not exist.
+func damagedStream() *Tree {
+	data := compressed(emptyLayer())
+	const header = 4 + 1 + 4 // magic, descriptor and what follows it at most
+	for i := header; i < len(data); i++ {
+		data[i] = 0xff
+	}
+	return layered(zstdType, data)
 }
 
 // layered returns an image with one layer. What the configuration says of it is known only after it was unpacked.

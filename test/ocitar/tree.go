@@ -2,6 +2,7 @@ package ocitar
 
 import (
 	"archive/tar"
+	"fmt"
 	"io"
 	"path"
 
@@ -14,6 +15,8 @@ import (
 type Tree struct {
 	Root  ocispec.Descriptor
 	Blobs map[digest.Digest][]byte
+	// Others are further images of an archive.
+	Others []ocispec.Descriptor
 }
 
 // add adds content and returns its descriptor.
@@ -35,11 +38,15 @@ func (t *Tree) addJSON(mediaType string, v any) ocispec.Descriptor {
 	return t.add(mediaType, b.data)
 }
 
-// Index returns an index.json that gives the root a name.
+// Index returns an index.json that gives the root a name, and the others names of their own.
 func (t *Tree) Index(name string) ocispec.Index {
-	root := t.Root
-	root.Annotations = map[string]string{annotationImageName: name}
-	return ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, Manifests: []ocispec.Descriptor{root}}
+	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, Manifests: []ocispec.Descriptor{t.Root}}
+	index.Manifests[0].Annotations = map[string]string{annotationImageName: name}
+	for i, other := range t.Others {
+		other.Annotations = map[string]string{annotationImageName: fmt.Sprintf("localhost/other:%d", i)}
+		index.Manifests = append(index.Manifests, other)
+	}
+	return index
 }
 
 // Write writes an OCI layout with the image.

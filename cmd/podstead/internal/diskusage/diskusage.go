@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"time"
@@ -164,14 +165,14 @@ func (s *System) DiskUsage(ctx context.Context) (api.DiskUsage, error) {
 
 // filesystem returns the usage of the file system of the state directory.
 func (s *System) filesystem() (api.Filesystem, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(s.Dir, &fs); err != nil {
-		return api.Filesystem{}, fmt.Errorf("usage of the file system of %s: %w", s.Dir, err)
+	var stat unix.Statfs_t
+	if err := unix.Statfs(s.Dir, &stat); err != nil {
+		return api.Filesystem{}, &fs.PathError{Op: "statfs", Path: s.Dir, Err: err}
 	}
 	limits := s.Ages.Limits()
-	used := diskblocks.Bytes(&fs, fs.Blocks-fs.Bfree)
+	used := diskblocks.Bytes(&stat, stat.Blocks-stat.Bfree)
 	return api.Filesystem{
-		Path: s.Dir, Size: used + diskblocks.Bytes(&fs, fs.Bavail), Used: used, Inodes: int64(fs.Files), InodesUsed: int64(fs.Files - fs.Ffree),
+		Path: s.Dir, Size: used + diskblocks.Bytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files), InodesUsed: int64(stat.Files - stat.Ffree),
 		HighPercent: limits.High, LowPercent: limits.Low,
 	}, nil
 }

@@ -39,6 +39,7 @@ type host struct {
 	settled  []bool
 	removed  []string
 	fails    map[string]error // by what is removed
+	stuck    bool             // what a finished pod has left cannot be removed
 }
 
 func (h *host) Wholes(context.Context) ([]images.Whole, error) { return slices.Clone(h.list), nil }
@@ -75,7 +76,11 @@ func (h *host) Discard(_ context.Context, id string, byHand bool) (bool, int64, 
 
 func (h *host) Sweep(context.Context) (int64, error) { return 7, h.remove("content") }
 
-func (h *host) CollectFinished(_ context.Context, p *supervisor.Finished) error {
+func (h *host) CollectFinished(ctx context.Context, p *supervisor.Finished) error {
+	if h.stuck {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 	delete(h.usage.PodVolumes, p.Facts.UID)
 	h.usage.Logs[p.Facts.UID] = 4 // the end of the log
 	h.usage.Containers = slices.DeleteFunc(h.usage.Containers, func(c runtime.WritableLayer) bool { return c.UID == p.Facts.UID })

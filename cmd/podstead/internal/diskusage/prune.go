@@ -63,7 +63,7 @@ func (p *pruning) pods(ctx context.Context) error {
 			continue
 		}
 		if !p.DryRun {
-			limited, cancel := context.WithTimeout(ctx, collectTimeout)
+			limited, cancel := context.WithTimeoutCause(ctx, collectTimeout, fmt.Errorf("timed out after %v", collectTimeout))
 			err := p.Pods.CollectFinished(limited, f)
 			cancel()
 			if err != nil {
@@ -186,7 +186,7 @@ func (p *pruning) remove(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	if err := p.Pods.RemoveVolume(ctx, name); err != nil {
-		return false, fmt.Errorf("remove volume %q: %w", name, err)
+		return false, err
 	}
 	return true, nil
 }

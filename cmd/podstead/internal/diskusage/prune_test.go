@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,4 +168,16 @@ func TestPruneFails(t *testing.T) {
 			t.Errorf("%s: %d items, error %v, want %d items", what, len(got.Items), err, items)
 		}
 	}
+}
+
+// TestPruneIsStuck: what a pod has left, and cannot be removed, does not keep the command for ever.
+func TestPruneIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		h.stuck = true
+		_, err := h.system(t).Prune(t.Context(), api.SystemPrune{})
+		if want := `prune: remove what pod "job" has left: timed out after 1m0s`; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
 }

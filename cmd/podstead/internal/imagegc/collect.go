@@ -106,7 +106,7 @@ func (c *Collector) collectPod(ctx context.Context, p *supervisor.Finished) erro
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
 	if err := c.o.Pods.CollectFinished(ctx, p); err != nil {
-		return fmt.Errorf("collect finished pod %q: %w", p.Pod.Name, err)
+		return fmt.Errorf("remove what pod %q has left: %w", p.Pod.Name, err)
 	}
 	if _, err := c.o.Images.Sweep(ctx); err != nil { // the writable layers of its containers
 		return err

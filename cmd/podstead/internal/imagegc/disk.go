@@ -2,6 +2,7 @@ package imagegc
 
 import (
 	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
@@ -18,13 +19,13 @@ type Disk struct {
 
 // Stat returns the usage of the file system of a directory.
 func Stat(dir string) (Disk, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return Disk{}, fmt.Errorf("usage of the file system of %s: %w", dir, err)
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return Disk{}, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	used := diskblocks.Bytes(&fs, fs.Blocks-fs.Bfree)
-	size := used + diskblocks.Bytes(&fs, fs.Bavail)
-	return Disk{Space: percent(used, size), Inodes: percent(int64(fs.Files-fs.Ffree), int64(fs.Files)), Used: used, Size: size}, nil
+	used := diskblocks.Bytes(&stat, stat.Blocks-stat.Bfree)
+	size := used + diskblocks.Bytes(&stat, stat.Bavail)
+	return Disk{Space: percent(used, size), Inodes: percent(int64(stat.Files-stat.Ffree), int64(stat.Files)), Used: used, Size: size}, nil
 }
 
 func percent(used, size int64) int {

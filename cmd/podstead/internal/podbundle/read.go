@@ -157,7 +157,7 @@ func isSparse(h *tar.Header) bool {
 func readManifest(tr *tar.Reader) (m Manifest, err error) {
 	h, err := tr.Next()
 	if err != nil {
-		return m, fmt.Errorf("not a bundle: %w", err)
+		return m, err
 	}
 	if h.Name != ManifestName || h.Typeflag != tar.TypeReg || isSparse(h) {
 		return m, fmt.Errorf("not a bundle: the first file is not %s", ManifestName)
