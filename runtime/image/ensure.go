@@ -78,7 +78,7 @@ func (s Scope) EnsureAgain(
 	}
 	img, err := s.pullShared(ctx, ref, name, progress)
 	if e, ok := errors.AsType[*Error](err); ok && damage != nil {
-		cause := fmt.Errorf("%w (the image on this host cannot be used: %v)", e.Err, damage)
+		cause := fmt.Errorf("%w (the image on this host cannot be used: %s)", e.Err, damage.Error())
 		err = &Error{Reason: e.Reason, Message: fmt.Sprintf("pull image %q: %v", ref, cause), Err: cause}
 	}
 	return img, err
