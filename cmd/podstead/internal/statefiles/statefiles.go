@@ -89,7 +89,7 @@ func persistent() []File {
 // volatile are the files in the directory for runtime state.
 func volatile() []File {
 	return []File{
-		{"RUN/pods/*.json", "checkpoint: probe results, sent stop signals", &state.CheckpointFormat, "probes start again, and a process may get a second stop signal"},
+		{"RUN/pods/*.json", "checkpoint: starts, probe results, sent stop signals", &state.CheckpointFormat, "probes start again, and a process may get a second stop signal"},
 		{"RUN/network.json", "addresses and host ports in use", &lease.Format, "read from the kernel"},
 		{"RUN/daemon.json", "process of the daemon", &daemon.LifeFormat, "an OOM kill of the daemon is not noticed"},
 		{"RUN/crash", "output of a crash of the daemon", nil, "the crash accuses no pod"},
