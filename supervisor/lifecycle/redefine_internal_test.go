@@ -1,7 +1,9 @@
 package lifecycle
 
 import (
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -118,5 +120,35 @@ func TestInterrupted(t *testing.T) {
 		if got := (&Attempt{StopReason: reason}).interrupted(); got != want {
 			t.Errorf("stopped because of %q: %t, want %t", reason, got, want)
 		}
+	}
+}
+
+// TestOlderDefinitionIsKept: the definition that the run has is kept when the container is removed after a change that has not reached it.
+func TestOlderDefinitionIsKept(t *testing.T) {
+	f := withOutgoing(false)
+	f.goes(&spec.Pod{}, &spec.Container{Name: "c", Image: "newer"}, true)
+	if want := withOutgoing(true).Outgoing; !reflect.DeepEqual(f.Outgoing, want) {
+		t.Errorf("kept definitions: %+v, want %+v", f.Outgoing, want)
+	}
+}
+
+// TestNewerRunReplacesOutgoing: the definition of a newer run replaces that of a run before it, which has stopped.
+func TestNewerRunReplacesOutgoing(t *testing.T) {
+	f := withOutgoing(false)
+	f.Containers["c"] = Container{Newest: Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 2}}}
+	c := spec.Container{Name: "c", Image: "newer"}
+	f.goes(&spec.Pod{TerminationGracePeriodSeconds: 7}, &c, false)
+	if want := []Outgoing{{Container: c, Attempt: 2, Grace: 7 * time.Second}}; !reflect.DeepEqual(f.Outgoing, want) {
+		t.Errorf("kept definitions: %+v, want %+v", f.Outgoing, want)
+	}
+}
+
+// TestStoppedRunHasNoOutgoing: the definition of a run that has stopped is not kept when the container is changed.
+func TestStoppedRunHasNoOutgoing(t *testing.T) {
+	exited := Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 2}, Exited: Instant{Boot: "b", Mono: 1}}
+	f := Facts{Containers: map[string]Container{"c": {Newest: exited}}}
+	f.goes(&spec.Pod{}, &spec.Container{Name: "c"}, false)
+	if len(f.Outgoing) > 0 {
+		t.Errorf("kept definitions: %+v", f.Outgoing)
 	}
 }
