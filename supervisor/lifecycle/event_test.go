@@ -419,3 +419,24 @@ func TestApplyLeavesTheReceiver(t *testing.T) {
 		t.Errorf("facts changed from\n%s\nto\n%s", before, after)
 	}
 }
+
+// TestKillOfUnknownRun: SIGKILL counts as the start of a run only if it was not known whether it was started.
+func TestKillOfUnknownRun(t *testing.T) {
+	unanswered := history{up(), failing(start("app", 1, 0, 0), unavailable)}
+	for name, row := range map[string]struct {
+		past history
+		want lifecycle.Instant
+	}{
+		"not known":         {unanswered, at(4)},
+		"found later":       {history{unanswered, tick(2), started("app", 1)}, at(2)},
+		"refused later":     {history{unanswered, failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}, lifecycle.Instant{}},
+		"start in progress": {history{up(), issued("app", 1)}, lifecycle.Instant{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fold(history{row.past, tick(4), sent("app", 1, true)})
+			if got := f.Containers["app"].Newest.Started; got != row.want {
+				t.Errorf("started at %v, want %v", got, row.want)
+			}
+		})
+	}
+}
