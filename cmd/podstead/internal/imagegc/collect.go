@@ -103,7 +103,7 @@ func (c *Collector) relievePods(ctx context.Context, limits Limits) (Disk, error
 }
 
 func (c *Collector) collectPod(ctx context.Context, p *supervisor.Finished) error {
-	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, collectTimeout, fmt.Errorf("timed out after %v", collectTimeout))
 	defer cancel()
 	if err := c.o.Pods.CollectFinished(ctx, p); err != nil {
 		return fmt.Errorf("remove what pod %q has left: %w", p.Pod.Name, err)
