@@ -198,6 +198,10 @@ func TestCgroupsWithoutRecord(t *testing.T) {
 	if _, err := os.Stat(hierarchy); err != nil {
 		hierarchy = "/sys/fs/cgroup"
 	}
+	m.eventually("the removal of the cgroup by the shim", func() (string, bool) {
+		_, err := os.Stat(filepath.Join(hierarchy, container))
+		return fmt.Sprint(err), errors.Is(err, os.ErrNotExist)
+	})
 	left := []*exec.Cmd{
 		m.startInCgroup(filepath.Join(hierarchy, container, "below")), m.startInCgroup(filepath.Join(hierarchy, process)),
 	}
