@@ -105,8 +105,8 @@ func (s *Supervisor) Finished() []Finished {
 	return list
 }
 
-// CollectFinished removes what a finished pod has left, before a limit of [FinishedPods] is exceeded, and waits until that is done. A pod that
-// was started again or deleted meanwhile is left alone.
+// CollectFinished removes what a finished pod has left, before a limit of [FinishedPods] is exceeded, and waits until that is done. It returns the error
+// of the first attempt; the removal is repeated. A pod that was started again or deleted meanwhile is left alone.
 func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 	s.collectPod(ctx, finishedPod{Snapshot: p.Snapshot})
 	for {
@@ -115,6 +115,9 @@ func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 		at := slices.IndexFunc(list, func(other Snapshot) bool { return other.Facts.UID == p.Facts.UID })
 		if at < 0 || !list[at].AtRest || list[at].Facts.Collected() {
 			return nil
+		}
+		if !list[at].Facts.Collection.Removal.Failed.IsZero() {
+			return errors.New(list[at].condition(RemovalFailed).Message)
 		}
 		select {
 		case <-changed:

@@ -61,6 +61,16 @@ type Snapshot struct {
 // Undefined reports that the definition of the pod is not known: its state file cannot be used, and no container has the definition.
 func (s *Snapshot) Undefined() bool { return len(s.Pod.Containers) == 0 }
 
+// condition returns a condition of the status; it is zero if there is none of the type.
+func (s *Snapshot) condition(t lifecycle.ConditionType) (found lifecycle.Condition) {
+	for _, c := range s.Status.Conditions {
+		if c.Type == t {
+			found = c
+		}
+	}
+	return found
+}
+
 // Settled reports that no container runs and none will be started. Of a pod whose state cannot be saved, what it leaves may remain: it may not
 // be removable either.
 func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.Phase.Terminal() }

@@ -122,13 +122,10 @@ func unmetBy(s *Snapshot, state string) string {
 		return "failed"
 	case state == spec.WaitSucceeded:
 		return "not succeeded"
+	case s.condition(lifecycle.PodReady).Status != "True":
+		return "not ready"
 	}
-	for _, c := range s.Status.Conditions {
-		if c.Type == lifecycle.PodReady && c.Status == "True" {
-			return ""
-		}
-	}
-	return "not ready"
+	return ""
 }
 
 // event returns the lifecycle event of a report.

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,24 +23,14 @@ var imageAndDiskSources = []string{
 var goTests = []string{"*_e2e_test.go", "../../test/faults/*_test.go", "../../test/hostile/*_test.go", "../../test/ocitar/attack.go"}
 
 // TestErrorsInScripts checks that a script, which runs the binary, or a test in Go that does expects every error, note and hint of the commands for images,
-// bundles, registries, logs and the disk, or that untestedErrors has the reason why none can.
+// bundles, registries, logs and the disk.
 func TestErrorsInScripts(t *testing.T) {
 	expected := regexp.MustCompile(`(?m)^(stderr|stdout|exec sh) .*`)
 	text := strings.Join(slices.Concat(expected.FindAllString(filesOf(t, "testdata/*/*.txtar")[""], -1), expectationsOf(t, goTests)), "\n")
 	text = strings.ReplaceAll(text, `\`, "")
-	messages, untested := messagesOf(t, imageAndDiskSources), slices.Concat(slices.Collect(maps.Values(untestedErrors))...)
-	for _, message := range messages {
-		found, excused := regexp.MustCompile(messagePattern(message)).MatchString(text), slices.Contains(untested, message)
-		switch {
-		case !found && !excused:
+	for _, message := range messagesOf(t, imageAndDiskSources) {
+		if !regexp.MustCompile(messagePattern(message)).MatchString(text) {
 			t.Errorf("no test that runs the binary expects %q", message)
-		case found && excused:
-			t.Errorf("a test that runs the binary expects %q: remove it from untestedErrors", message)
-		}
-	}
-	for _, message := range untested {
-		if !slices.Contains(messages, message) {
-			t.Errorf("untestedErrors has %q, which is no error of the sources", message)
 		}
 	}
 }
@@ -166,14 +155,4 @@ func calledName(fun ast.Expr) string {
 		return fun.Sel.Name
 	}
 	return ""
-}
-
-// untestedErrors are the errors that no test causes by running the binary, by the reason. Most of them have unit tests.
-var untestedErrors = map[string][]string{
-	"another client must remove an image between two steps of the daemon: TestPullRemoved": {
-		"pull image %q: it was removed again",
-	},
-	"what a finished pod has left must need longer than a minute: TestPruneIsStuck": {
-		"remove what pod %q has left: %w",
-	},
 }

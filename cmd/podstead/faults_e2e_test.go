@@ -8,7 +8,15 @@ import (
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
+
+// mountTmpfs is the command `mount-tmpfs DIR`: it mounts an empty file system.
+func mountTmpfs(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(unix.Mount("tmpfs", dir, "tmpfs", 0, ""))
+	ts.Defer(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // the script may have removed it
+}
 
 // startAnswers is the command `answers NAME STATUS BYTES [HEADER VALUE]`: it starts a registry that gives this response to every request, and sets
 // $NAME to its address.

@@ -119,5 +119,5 @@ func send(ts *testscript.TestScript, method, url, mediaType string, body []byte)
 var imageCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"registry": startRegistry, "another": anotherRegistry, "unregistry": stopRegistry,
 	"push": pushImage, "push-archive": pushArchive, "push-index": pushIndex, "keygen": newSigningKey, "sign": signImage,
-	"answers": startAnswers,
+	"answers": startAnswers, "mount-tmpfs": mountTmpfs,
 }

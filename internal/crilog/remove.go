@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -31,8 +30,7 @@ func RemoveMatching(dir string, match func(name string) bool) error {
 	names, err := d.names()
 	for _, name := range names {
 		if match(name) {
-			// The descriptor cannot be replaced by a link, and RemoveAll follows none below.
-			err = errors.Join(err, os.RemoveAll(fmt.Sprintf("/proc/self/fd/%d/%s", d.fd, name)))
+			err = errors.Join(err, d.removeAll(name))
 		}
 	}
 	return err

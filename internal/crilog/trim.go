@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -72,7 +71,7 @@ func trim(dir string) error {
 		if name == newest {
 			return nil
 		}
-		return os.RemoveAll(fmt.Sprintf("/proc/self/fd/%d/%s", d.fd, name))
+		return d.removeAll(name)
 	}
 	return errors.Join(visit(dir, find), visit(dir, shorten), visit(dir, remove))
 }
@@ -81,7 +80,7 @@ func trim(dir string) error {
 func (d *directory) shorten(name string) error {
 	text, err := d.lastBytes(name)
 	if errors.Is(err, errLink) || errors.Is(err, errNotRegular) {
-		return os.RemoveAll(fmt.Sprintf("/proc/self/fd/%d/%s", d.fd, name))
+		return d.removeAll(name)
 	}
 	if err != nil {
 		return err
@@ -96,7 +95,7 @@ func (d *directory) shorten(name string) error {
 		text = text[cut:]
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
-	if err := os.RemoveAll(fmt.Sprintf("/proc/self/fd/%d/%s", d.fd, name+trimmedExt)); err != nil {
+	if err := d.removeAll(name + trimmedExt); err != nil {
 		return err
 	}
 	f, err := d.open(name+trimmedExt, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)

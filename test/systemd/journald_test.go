@@ -69,6 +69,7 @@ func TestJournald(t *testing.T) {
 	j.daemonKilled()
 	j.journaldRestarts()
 	j.journaldHangs()
+	j.page()
 }
 
 func (j *journal) write(name, text string) {

@@ -196,7 +196,7 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 			return f.Image, result.Pulled, nil
 		}
 	}
-	return api.Image{}, false, &api.Error{Status: http.StatusConflict, Message: fmt.Sprintf("pull image %q: it was removed again", full)}
+	return api.Image{}, false, notFound(full, full, q.Platform, false) // removed since
 }
 
 // knows returns an error for a short name that is not that of a local image.

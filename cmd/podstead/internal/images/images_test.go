@@ -410,7 +410,7 @@ func TestPullRemoved(t *testing.T) {
 	s, _, host := newHost()
 	s.removed = true
 	_, _, err := host.Pull(t.Context(), api.PullRequest{Name: redis}, func(api.PullProgress) {})
-	wantStatus(t, err, http.StatusConflict, `pull image "`+redis+`": it was removed again`)
+	wantStatus(t, err, http.StatusNotFound, `no such image "`+redis+`"`)
 }
 
 func TestRestore(t *testing.T) {
