@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
@@ -46,7 +47,7 @@ type Options struct {
 
 	// ShimPath is the absolute path of the shim.
 	ShimPath string
-	// RuntimeBinary is the name or the path of the OCI runtime of new containers (default runc).
+	// RuntimeBinary is the name or the path of the OCI runtime of new containers (default [ociruntime.Auto]).
 	RuntimeBinary string
 	// CgroupDriver is what creates cgroups (default CgroupAuto).
 	CgroupDriver CgroupDriver
@@ -117,7 +118,7 @@ func (o Options) withDefaults() Options {
 	o.LogMemoryMaxSize = cmp.Or(o.LogMemoryMaxSize, 1<<20)
 	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
 	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
-	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
+	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, ociruntime.Auto)
 	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
 	o.CgroupRoot = cmp.Or(o.CgroupRoot, DefaultCgroupRoot)
 	o.Images.Disk = cmp.Or(o.Images.Disk, o.dirs().Engine())

@@ -162,7 +162,7 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 	if !errdefs.IsNotFound(err) {
 		return nil, err
 	}
-	return nil, c.Delete(ctx, client.WithSnapshotCleanup)
+	return nil, c.Delete(ctx)
 }
 
 // startProcess starts the process of a container, unless it was started before.

@@ -83,7 +83,7 @@ func (s *Service) delete(ctx context.Context, c client.Container, removeLog func
 	if err := s.release(ctx, info.Labels[record.LabelUID], c.ID(), info.Labels[record.LabelContainer]); err != nil {
 		return err
 	}
-	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
+	if err := c.Delete(ctx); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
 	s.config.Garbage.Request()

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/metadata"
 	shimmanager "github.com/containerd/containerd/v2/core/runtime/v2"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/core/snapshots"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
 	"github.com/podstead/podstead/runtime/engine/collector"
+	"github.com/podstead/podstead/runtime/engine/layers"
 	"github.com/podstead/podstead/runtime/engine/mounts"
 )
 
@@ -54,7 +56,7 @@ func load(start func() error) (access, error) {
 			Requires: []plugin.Type{
 				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
 				plugins.SnapshotPlugin, plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
-				plugins.ShimPlugin, plugins.GCPlugin,
+				plugins.ShimPlugin, plugins.GCPlugin, plugins.MetadataPlugin,
 			},
 			InitFn: func(ic *plugin.InitContext) (any, error) {
 				a, err := newAccess(ic)
@@ -81,33 +83,26 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	if err != nil {
 		return access{}, err
 	}
-	records := adopt.NewCopy(adopt.Records{Containers: c.ContainerService(), Sandboxes: c.SandboxStore()})
+	controller, err := typed[sandbox.Controller](ic.GetByID(plugins.SandboxControllerPlugin, sandboxController))
+	if err != nil {
+		return access{}, err
+	}
+	shims, err := typed[*shimmanager.ShimManager](ic.GetSingle(plugins.ShimPlugin))
+	if err != nil {
+		return access{}, err
+	}
+	garbage, err := typed[*collector.Collector](ic.GetSingle(plugins.GCPlugin))
+	if err != nil {
+		return access{}, err
+	}
+	db, err := typed[*metadata.DB](ic.GetSingle(plugins.MetadataPlugin))
+	if err != nil {
+		return access{}, err
+	}
+	stores := layers.Containers{Store: c.ContainerService(), Metadata: db, Collector: garbage}
+	records := adopt.NewCopy(adopt.Records{Containers: stores, Sandboxes: c.SandboxStore()})
 	if c, err = withRecords(c, records.Records(), snapshotters); err != nil {
 		return access{}, err
-	}
-	p, err := ic.GetByID(plugins.SandboxControllerPlugin, sandboxController)
-	if err != nil {
-		return access{}, err
-	}
-	controller, ok := p.(sandbox.Controller)
-	if !ok {
-		return access{}, fmt.Errorf("sandbox controller has the unexpected type %T", p)
-	}
-	p, err = ic.GetSingle(plugins.ShimPlugin)
-	if err != nil {
-		return access{}, err
-	}
-	shims, ok := p.(*shimmanager.ShimManager)
-	if !ok {
-		return access{}, fmt.Errorf("shim manager has the unexpected type %T", p)
-	}
-	p, err = ic.GetSingle(plugins.GCPlugin)
-	if err != nil {
-		return access{}, err
-	}
-	garbage, ok := p.(*collector.Collector)
-	if !ok {
-		return access{}, fmt.Errorf("garbage collector has the unexpected type %T", p)
 	}
 	a := access{client: c, records: records, controller: controller, shims: shims, collector: garbage}
 	for _, s := range snapshotters {
@@ -116,6 +111,15 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 		}
 	}
 	return a, nil
+}
+
+// typed returns a plug-in of a type.
+func typed[T any](p any, err error) (T, error) {
+	of, ok := p.(T)
+	if err == nil && !ok {
+		err = fmt.Errorf("plug-in of containerd has the unexpected type %T, want %T", p, of)
+	}
+	return of, err
 }
 
 // withRecords returns a client with other stores of containers and sandboxes. containerd has no option to replace one service.

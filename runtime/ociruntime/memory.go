@@ -14,10 +14,16 @@ import (
 	"github.com/podstead/podstead/internal/bootid"
 )
 
-// memory is a file with the last choice of [Auto] for which crun worked. A failure is not kept: it may have had a cause that is gone.
+// memory is a file with the last choice of [Auto], see [Choice.lasting].
 type memory struct {
 	Host   string `json:"host"` // see [Options.fingerprint]
 	Choice Choice `json:"choice"`
+}
+
+// lasting reports whether a choice holds until the fingerprint of the host changes: crun worked, or does not support the cgroups of the host. Another
+// failure may have had a cause that is gone.
+func (c Choice) lasting() bool {
+	return c.Program == crun || c.Program == runc && strings.Contains(c.Reason, "hybrid mode")
 }
 
 // recall returns the kept choice, unless something has changed that it depends on.
@@ -30,7 +36,7 @@ func (o Options) recall() (Choice, bool) {
 		return Choice{}, false
 	}
 	var m memory
-	if json.Unmarshal(text, &m) != nil || m.Choice.Program != crun || m.Host != o.fingerprint() {
+	if json.Unmarshal(text, &m) != nil || !m.Choice.lasting() || m.Host != o.fingerprint() {
 		return Choice{}, false
 	}
 	return m.Choice, true
@@ -38,7 +44,7 @@ func (o Options) recall() (Choice, bool) {
 
 // keep keeps a choice for later daemons.
 func (o Options) keep(c Choice) error {
-	if o.Memory == "" || c.Program != crun {
+	if o.Memory == "" || !c.lasting() {
 		return nil
 	}
 	text, err := json.Marshal(memory{Host: o.fingerprint(), Choice: c})

@@ -97,3 +97,27 @@ func TestFailureIsNotKept(t *testing.T) {
 		}
 	}
 }
+
+// That crun does not support the cgroups of the host is kept.
+func TestCgroupsRefused(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "trials")
+	programs(t, map[string]string{
+		"crun": "case $* in *run*--bundle*) echo x >>" + log + "; echo 'cgroups in hybrid mode not supported, drop all controllers from cgroup v2' >&2; esac; exit 1", "runc": "",
+	})
+	o := options(t, Auto)
+	o.Memory = filepath.Join(t.TempDir(), "trial.json")
+	for range 2 {
+		got, err := Select(t.Context(), o)
+		trials, readErr := os.ReadFile(log)
+		if err != nil || readErr != nil || got.Program != "runc" || got.UserNamespaces != "runc" || !strings.Contains(got.Reason, "hybrid") || string(trials) != "x\n" {
+			t.Errorf("%+v, %v; trials %q, %v; want runc after one trial", got, err, trials, readErr)
+		}
+	}
+	o.Host.UnifiedCgroups = !o.Host.UnifiedCgroups
+	if _, err := Select(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if trials, err := os.ReadFile(log); string(trials) != "x\nx\n" || err != nil {
+		t.Errorf("trials %q after the cgroups have changed, %v", trials, err)
+	}
+}

@@ -42,6 +42,7 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	r.lookAgain(s.settled)
 	r.lookAgain(s.reportLoss())
 	s.carryOut(ctx, &r)
+	s.carriedOut()
 	s.publish(r.files)
 	return r.again
 }

@@ -144,6 +144,7 @@ type Set struct {
 	running    sync.WaitGroup     // the workers
 	listError  string             // logged last
 	suspended  time.Time          // until when nothing is carried out
+	first      chan struct{}      // closed when the first listing was carried out
 
 	rollouts  *rollout.Tracker
 	appliedBy map[string]applied // by path
@@ -162,7 +163,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
 		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{}, workers: map[string]*worker{}, changed: make(chan struct{}),
-		turn: make(lock, 1), references: map[string]*diskcall.Disk{},
+		turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{},
 	}
 	if o.times != nil {
 		s.times = *o.times

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	stormTime   = 2 * time.Minute
-	stormMemory = 150 << 20 // of the daemon
+	stormTime   = 40 * time.Second // make soak: 400
+	stormMemory = 150 << 20        // of the daemon
 	// noise is added to the usual time of a start, since hosts of CI are not idle.
 	noise = 5 * time.Second
 )
@@ -128,7 +128,7 @@ func TestStorm(t *testing.T) {
 	for name, text := range stormPods() {
 		f.create(name, text)
 	}
-	for end, n := time.Now().Add(stormTime), 10; time.Now().Before(end); n++ {
+	for end, n := time.Now().Add(time.Duration(rig.Times(t))*stormTime), 10; time.Now().Before(end); n++ {
 		stormy = append(stormy, f.cycle(n))
 	}
 	slices.Sort(usual)

@@ -24,21 +24,23 @@ const (
 		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestIDRangeOfPod TestUserNamespaceRefused"
 )
 
-// suites are the runtime tests that run in the virtual machine, by cgroup driver. Each name matches at least one test and may be a
+// suites are the runtime tests that run in the virtual machine, by cgroup driver and OCI runtime. Each name matches at least one test and may be a
 // regular expression.
-var suites = []struct{ driver, tests string }{
-	{"cgroupfs", resourceTests + " " + securityTests},
-	{"systemd", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
+var suites = []struct{ driver, oci, tests string }{
+	{"cgroupfs", "runc", resourceTests + " " + securityTests},
+	{"cgroupfs", "crun", resourceTests + " " + securityTests},
+	{"systemd", "runc", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
+	{"systemd", "crun", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
 }
 
 // TestRuntime runs tests of package runtime in the virtual machine. They run on other hosts, too.
 func TestRuntime(t *testing.T) {
 	for _, suite := range suites {
-		t.Run(suite.driver, func(t *testing.T) {
+		t.Run(suite.driver+" "+suite.oci, func(t *testing.T) {
 			var output bytes.Buffer
 			err := machine.Run(t.Context(), io.MultiWriter(&output, os.Stdout), vm.Command{
 				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
-				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver},
+				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver, "PODSTEAD_ENGINE_RUNTIME=" + suite.oci},
 				// longer than the tests' own timeout, which reports where they hang
 				Timeout: 15 * time.Minute,
 			})

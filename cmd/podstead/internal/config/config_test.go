@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Socket != "/run/podstead/podstead.sock" || c.StateDir != "/var/lib/podstead" || c.Engine.Runtime != "runc" ||
+	if c.Socket != "/run/podstead/podstead.sock" || c.StateDir != "/var/lib/podstead" || c.Engine.Runtime != "auto" ||
 		c.Engine.IdleTimeout.Duration() != time.Minute || c.ContainerLog.MaxSize.Value() != 10<<20 || c.ContainerLog.MaxFiles != 5 ||
 		c.Images.MaxParallelPulls != 2 || c.ContainerLog.Driver != "file" || c.Pods.Dir != "/etc/podstead/pods.d" {
 		t.Errorf("%+v", c)

@@ -71,6 +71,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 		Socket:     o.Config.Socket, Metrics: of.metrics, Probes: probeAnswers(o.prober), UnitLogDriver: unitLogDriver(o.Config),
 	}
 	host.serve(&options)
+	awaitPods(ctx, of.files)
 	server := api.NewServer(ctx, options)
 	l, err := o.listen(ctx, o.Config.Socket, api.Listen)
 	if err != nil {
@@ -112,6 +113,20 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
+}
+
+// podsTimeout bounds the wait for the first listing of the pods directory, whose disk may hang.
+const podsTimeout = time.Second
+
+// awaitPods waits until the pods of the pods directory are known: the first client must not see a host without them.
+func awaitPods(ctx context.Context, files *podfiles.Set) {
+	late := time.NewTimer(podsTimeout)
+	defer late.Stop()
+	select {
+	case <-files.CarriedOut():
+	case <-late.C:
+	case <-ctx.Done():
+	}
 }
 
 // work runs in the background until ctx ends.
