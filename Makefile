@@ -32,7 +32,7 @@ E2E_PACKAGES = $(E2E_SLOW) $$(grep -rl '^//go:build e2e' --include='*_test.go' .
 # Tests of runtime and test/hostile that depend on the OCI runtime.
 RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test(Kernel|Devices|Files|Mounts|Inheritance|RuntimeBinaryProtected|WorkingDirectory)$$
 
-# RUNTIME is the OCI runtime of tests; empty: the default of Podstead.
+# RUNTIME is the OCI runtime of tests; empty: runc.
 RUNTIME     ?=
 WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/run) env PODSTEAD_ENGINE_RUNTIME=$(RUNTIME))
 
@@ -124,7 +124,7 @@ soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates
 	$(GO) test -tags e2e -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
 	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e -count=1 -timeout 0 ./test/conformance
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
-	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
+	PODSTEAD_STORM=10 $(GO) test -tags e2e -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
 	$(GO) test -tags soak -count=1 -timeout 0 -v -run TestDay ./supervisor
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak -count=1 -timeout 0 -v ./test/faults

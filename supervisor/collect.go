@@ -106,7 +106,7 @@ func (s *Supervisor) Finished() []Finished {
 }
 
 // CollectFinished removes what a finished pod has left, before a limit of [FinishedPods] is exceeded, and waits until that is done. It returns the error
-// of the first attempt; the removal is repeated. A pod that was started again or deleted meanwhile is left alone.
+// of an attempt that fails; the removal is repeated. A pod that was started again or deleted meanwhile is left alone.
 func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 	s.collectPod(ctx, finishedPod{Snapshot: p.Snapshot})
 	for {
@@ -116,8 +116,8 @@ func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 		if at < 0 || !list[at].AtRest || list[at].Facts.Collected() {
 			return nil
 		}
-		if !list[at].Facts.Collection.Removal.Failed.IsZero() {
-			return errors.New(list[at].condition(RemovalFailed).Message)
+		if c := list[at].condition(RemovalFailed); !list[at].Facts.Collection.Removal.Failed.IsZero() && c.Message != "" {
+			return errors.New(c.Message)
 		}
 		select {
 		case <-changed:

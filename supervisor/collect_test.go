@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,43 @@ func TestCollectionIsRepeated(t *testing.T) {
 		m.pass(time.Hour)
 		if m.collected() != "p" || m.records() != 0 || failures > 0 {
 			t.Errorf("collected %q, the engine has %d pods, %d failures are left", m.collected(), m.records(), failures)
+		}
+	})
+}
+
+// TestCollectFinished: a client that waits for a collection receives the error of an attempt, and nil if the pod is deleted meanwhile.
+func TestCollectFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failures := 1
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			switch {
+			case c.Method != "CollectPod":
+			case failures > 0:
+				failures--
+				return lifecycle.Failure{Message: "device or resource busy"}
+			case c.UID == "": // never
+			default:
+				<-time.After(time.Minute)
+			}
+			return nil
+		}})
+		m.start()
+		m.finish("p", "1", "")
+		list := m.Finished()
+		if len(list) != 1 {
+			t.Fatalf("%d finished pods", len(list))
+		}
+		if err := m.CollectFinished(t.Context(), &list[0]); err == nil || err.Error() != "device or resource busy" {
+			t.Errorf("error %v", err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, errors.New("late"))
+		defer cancel()
+		m.pass(11 * time.Second) // the second attempt begins
+		if err := m.CollectFinished(ctx, &list[0]); err == nil || err.Error() != "late" {
+			t.Errorf("error %v while an attempt takes long", err)
+		}
+		if err := m.CollectFinished(t.Context(), &list[0]); err != nil || m.collected() != "p" {
+			t.Errorf("error %v, collected %q", err, m.collected())
 		}
 	})
 }

@@ -278,7 +278,7 @@ func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time
 			l.redefined = false
 			l.effects.watchAgain(ctx, l.facts)
 		}
-		l.effects.setWatches(ctx, &d, address(l.pod, l.facts), l.facts.Wait.Since, saved)
+		l.effects.setWatches(ctx, &d, address(l.pod, l.facts), l.facts.Wait.Since)
 		l.publish(now)
 		sleep = maxSleep
 		if !d.Wake.IsZero() {

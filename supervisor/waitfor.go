@@ -7,15 +7,13 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/state"
 )
 
 // setWatches starts and stops the probes and the watches of conditions so that exactly those of a decision run. The address is that of the
-// pod, for probes; since is when the pod started to wait. A watch of a condition begins when that is saved: a daemon that is killed cannot
-// find it out again.
-func (e *effects) setWatches(ctx context.Context, d *lifecycle.Decision, address string, since lifecycle.Instant, saved *state.Write) {
+// pod, for probes; since is when the pod started to wait.
+func (e *effects) setWatches(ctx context.Context, d *lifecycle.Decision, address string, since lifecycle.Instant) {
 	e.setProbes(ctx, d.Probes, address)
-	e.setWaits(ctx, d.Waits, since, saved)
+	e.setWaits(ctx, d.Waits, since)
 }
 
 // forgetWatches forgets the probes and the watches of conditions. Their context is done.
@@ -25,7 +23,7 @@ func (e *effects) forgetWatches() {
 }
 
 // setWaits starts and stops watches so that exactly the ordered conditions are watched.
-func (e *effects) setWaits(ctx context.Context, orders []lifecycle.WaitRef, since lifecycle.Instant, saved *state.Write) {
+func (e *effects) setWaits(ctx context.Context, orders []lifecycle.WaitRef, since lifecycle.Instant) {
 	for ref, stop := range e.waits {
 		if !slices.Contains(orders, ref) {
 			stop()
@@ -34,17 +32,16 @@ func (e *effects) setWaits(ctx context.Context, orders []lifecycle.WaitRef, sinc
 	}
 	for _, ref := range orders {
 		if e.waits[ref] == nil {
-			e.waits[ref] = e.startWait(ctx, ref, since, saved)
+			e.waits[ref] = e.startWait(ctx, ref, since)
 		}
 	}
 }
 
 // startWait watches a condition. It sends a [waitReport] whenever the reason why it is not met changes, and one when it is met.
-func (e *effects) startWait(ctx context.Context, ref lifecycle.WaitRef, since lifecycle.Instant, saved *state.Write) (stop context.CancelFunc) {
+func (e *effects) startWait(ctx context.Context, ref lifecycle.WaitRef, since lifecycle.Instant) (stop context.CancelFunc) {
 	watching, stop := context.WithCancel(ctx)
 	condition := spec.ParseWaitCondition(ref.Condition)
 	e.watch(watching, "wait for "+ref.Condition, func(ctx context.Context) (message, error) {
-		saved.Wait(ctx, saveTimeout)
 		last := ""
 		err := e.shared.waitFor(ctx, condition, since, func(unmet string) {
 			if unmet != last {

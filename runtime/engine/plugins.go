@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/metadata"
 	shimmanager "github.com/containerd/containerd/v2/core/runtime/v2"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/core/snapshots"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
 	"github.com/podstead/podstead/runtime/engine/collector"
-	"github.com/podstead/podstead/runtime/engine/layers"
 	"github.com/podstead/podstead/runtime/engine/mounts"
 )
 
@@ -56,7 +54,7 @@ func load(start func() error) (access, error) {
 			Requires: []plugin.Type{
 				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
 				plugins.SnapshotPlugin, plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
-				plugins.ShimPlugin, plugins.GCPlugin, plugins.MetadataPlugin,
+				plugins.ShimPlugin, plugins.GCPlugin,
 			},
 			InitFn: func(ic *plugin.InitContext) (any, error) {
 				a, err := newAccess(ic)
@@ -95,12 +93,7 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	if err != nil {
 		return access{}, err
 	}
-	db, err := typed[*metadata.DB](ic.GetSingle(plugins.MetadataPlugin))
-	if err != nil {
-		return access{}, err
-	}
-	stores := layers.Containers{Store: c.ContainerService(), Metadata: db, Collector: garbage}
-	records := adopt.NewCopy(adopt.Records{Containers: stores, Sandboxes: c.SandboxStore()})
+	records := adopt.NewCopy(adopt.Records{Containers: c.ContainerService(), Sandboxes: c.SandboxStore()})
 	if c, err = withRecords(c, records.Records(), snapshotters); err != nil {
 		return access{}, err
 	}

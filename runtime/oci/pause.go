@@ -30,8 +30,8 @@ func Pause(in PauseInput) *specs.Spec {
 	in.PID = "" // it begins a new one
 	score := in.Host.oomScore(oomScorePause)
 	s := &specs.Spec{
-		Version: version,
-		Root:    &specs.Root{Path: "rootfs", Readonly: true},
+		Version: version, Annotations: inScope(in.CgroupsPath),
+		Root: &specs.Root{Path: "rootfs", Readonly: true},
 		Process: &specs.Process{
 			Args: []string{"/" + pause.Name}, Cwd: "/",
 			Env:             []string{"GOMAXPROCS=1"},

@@ -77,7 +77,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	score := in.Host.oomScore(oomScoreOf(in.Pod, in.Container, in.Host.Memory))
 	p.OOMScoreAdj = &score
 	limit(s.Linux.Resources, &in)
-	s.Linux.CgroupsPath = in.CgroupsPath
+	s.Linux.CgroupsPath, s.Annotations = in.CgroupsPath, inScope(in.CgroupsPath)
 	s.Linux.Namespaces = namespacesOf(&in)
 	in.users(s.Linux)
 	if err := secure(s, &in); err != nil {

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -195,5 +196,9 @@ func TestAnnotations(t *testing.T) {
 	in.Pod.Annotations, in.Image.Labels = planted, planted
 	if s := build(t, in); len(s.Annotations) > 0 {
 		t.Errorf("annotations of the specification: %v", s.Annotations)
+	}
+	in.CgroupsPath = "podstead-web.slice:podstead:id"
+	if s := build(t, in); !maps.Equal(s.Annotations, map[string]string{"run.oci.systemd.subgroup": ""}) {
+		t.Errorf("annotations of the specification of a container in a scope: %v", s.Annotations)
 	}
 }

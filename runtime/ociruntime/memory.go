@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,9 @@ func (o Options) fingerprint() string {
 		fmt.Fprintln(&b, path, err != nil, stamp(path))
 	}
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		fmt.Fprintln(&b, stamp(dir))
+		controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers")) // of v2
+		entries, readErr := os.ReadDir(dir)                                       // the hierarchies of v1
+		fmt.Fprintln(&b, stamp(dir), string(controllers), err, entries, readErr)
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:])

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"maps"
+
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/idmap"
@@ -41,6 +43,8 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 		CgroupsPath: s.config.Cgroups.OCIPath(uid, id),
 		Host:        s.config.Host,
 	})
-	process.Annotations = map[string]string{shim.PIDAnnotation: n.PID}
+	annotations := map[string]string{shim.PIDAnnotation: n.PID}
+	maps.Copy(annotations, process.Annotations)
+	process.Annotations = annotations
 	return process, s.config.Users.PlaceRoot(process, id, n.IDs)
 }

@@ -29,10 +29,16 @@ type WaitRef struct {
 	Condition string // entry of [spec.Pod.WaitFor]
 }
 
-// StartWait begins to wait for the conditions of the pod. See [RecordOnly].
+// StartWait begins to wait for the conditions of the pod. See [RecordOnly]. The first wait is since the pod was accepted, which is saved at once: a
+// supervisor that was killed before the wait was saved does not begin it later.
 type StartWait struct{ Wait int }
 
-func (a StartWait) issued(f *Facts, at Instant) { f.Wait = Wait{N: a.Wait, Since: at} }
+func (a StartWait) issued(f *Facts, at Instant) {
+	f.Wait = Wait{N: a.Wait, Since: at}
+	if a.Wait == 1 {
+		f.Wait.Since = f.Accepted
+	}
+}
 
 func (StartWait) failed(*Facts, Failure, Instant) {}
 

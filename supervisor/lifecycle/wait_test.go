@@ -92,7 +92,7 @@ func TestApplyWait(t *testing.T) {
 			"conditions are met and unmet",
 			history{tick(2), startWait(1), tick(3), met(1, dbReady), unmet(1, disk, "not found")},
 			whole,
-			lifecycle.Wait{N: 1, Since: at(2), Conditions: map[string]lifecycle.WaitedFor{dbReady: {Met: at(3)}, disk: {Message: "not found"}}},
+			lifecycle.Wait{N: 1, Since: at(1), Conditions: map[string]lifecycle.WaitedFor{dbReady: {Met: at(3)}, disk: {Message: "not found"}}},
 		},
 		{
 			"a condition that is met has no message",
@@ -100,6 +100,7 @@ func TestApplyWait(t *testing.T) {
 			whole,
 			lifecycle.Wait{N: 1, Since: at(1), Conditions: map[string]lifecycle.WaitedFor{disk: {Met: at(3)}}},
 		},
+		{"only the first wait is since the pod was accepted", history{startWait(1), tick(2), startWait(2)}, whole, lifecycle.Wait{N: 2, Since: at(2)}},
 		{"an event of an earlier wait is ignored", history{startWait(1), rebooted, startWait(2), met(1, disk), unmet(1, disk, "x")}, whole, lifecycle.Wait{N: 2, Since: at(1)}},
 		{"an event without a wait is ignored", history{met(0, disk), unmet(0, disk, "x")}, whole, lifecycle.Wait{}},
 		{"the sandbox ends the wait", history{startWait(1), tick(3), up(), tick(4), met(1, disk), unmet(1, disk, "x")}, whole, lifecycle.Wait{N: 1, Since: at(1), Ended: at(3)}},

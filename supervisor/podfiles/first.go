@@ -1,12 +1,17 @@
 package podfiles
 
-// CarriedOut returns a channel that is closed when the first listing of the directory was carried out, apart from what failed: a daemon that has
-// started then knows the pods.
+// CarriedOut returns a channel that is closed when the pods of the first listing of the directory were added, apart from those that failed. A
+// daemon that has started then knows them.
 func (s *Set) CarriedOut() <-chan struct{} { return s.first }
 
-// carriedOut closes the channel if no worker is left, and no file may be half-written. s.turn must be held.
+// carriedOut closes the channel if no pod is being added, and no file may be half-written. s.turn must be held.
 func (s *Set) carriedOut() {
-	if len(s.workers) > 0 || !s.settled.IsZero() {
+	for _, w := range s.workers {
+		if w.step.kind == add {
+			return
+		}
+	}
+	if !s.settled.IsZero() {
 		return
 	}
 	select {

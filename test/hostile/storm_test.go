@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	stormTime   = 40 * time.Second // make soak: 400
+	stormTime   = 40 * time.Second // make soak: ten times as long
 	stormMemory = 150 << 20        // of the daemon
 	// noise is added to the usual time of a start, since hosts of CI are not idle.
 	noise = 5 * time.Second
@@ -128,7 +128,7 @@ func TestStorm(t *testing.T) {
 	for name, text := range stormPods() {
 		f.create(name, text)
 	}
-	for end, n := time.Now().Add(time.Duration(rig.Times(t))*stormTime), 10; time.Now().Before(end); n++ {
+	for end, n := time.Now().Add(time.Duration(rig.Times(t))*stormTime), 10; time.Now().Before(end) || len(stormy) < 3; n++ {
 		stormy = append(stormy, f.cycle(n))
 	}
 	slices.Sort(usual)

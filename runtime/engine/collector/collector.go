@@ -209,11 +209,6 @@ func (c *Collector) Hold(ctx context.Context) (release func(), err error) {
 	return c.held.RUnlock, nil
 }
 
-// TryHold is Hold without waiting.
-func (c *Collector) TryHold() (release func(), held bool) {
-	return c.held.RUnlock, c.held.TryRLock()
-}
-
 // poll calls try until it succeeds. A lock cannot be waited for with a context.
 func poll(ctx context.Context, try func() bool) error {
 	if try() {

@@ -116,9 +116,9 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 }
 
 // podsTimeout bounds the wait for the first listing of the pods directory, whose disk may hang.
-const podsTimeout = time.Second
+const podsTimeout = 5 * time.Second
 
-// awaitPods waits until the pods of the pods directory are known: the first client must not see a host without them.
+// awaitPods waits until the pods of the pods directory are known, so that the first client sees them.
 func awaitPods(ctx context.Context, files *podfiles.Set) {
 	late := time.NewTimer(podsTimeout)
 	defer late.Stop()

@@ -173,7 +173,8 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 	if err != nil {
 		return api.Image{}, false, &api.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	}
-	if _, err := i.store.Platform(q.Platform); err != nil {
+	platform, err := i.store.Platform(q.Platform)
+	if err != nil {
 		return api.Image{}, false, &api.Error{Status: http.StatusBadRequest, Message: err.Error()}
 	}
 	if image.IsShort(q.Name) {
@@ -196,7 +197,8 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 			return f.Image, result.Pulled, nil
 		}
 	}
-	return api.Image{}, false, notFound(full, full, q.Platform, false) // removed since
+	// Another client has removed it since.
+	return describe(&image.Entry{Image: result, Record: record, Platform: platform}), result.Pulled, nil
 }
 
 // knows returns an error for a short name that is not that of a local image.
