@@ -36,12 +36,16 @@ type WritableLayer struct {
 // DiskUsage measures what is on the disk. It walks all directories except those of images.
 func (r *Runtime) DiskUsage(ctx context.Context) (u DiskUsage, err error) {
 	ctx = enginecall.Context(ctx)
-	if u.DiskUsage, err = r.images.DiskUsage(ctx); err != nil {
-		return u, err
-	}
 	list, err := r.client.ContainerService().List(ctx)
 	if err != nil {
 		return u, fmt.Errorf("list containers: %w", err)
+	}
+	keys := map[string]bool{}
+	for n := range list {
+		keys[list[n].SnapshotKey] = true
+	}
+	if u.DiskUsage, err = r.images.DiskUsage(ctx, keys); err != nil {
+		return u, err
 	}
 	for n := range list {
 		c := &list[n]

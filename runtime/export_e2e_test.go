@@ -41,7 +41,8 @@ func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, 
 	return exit.Write(ctx, c, exit.FromStatus(status, time.Now()))
 }
 
-// Left lists what the engine has of pods: containers, sandboxes, writable layers, leases.
+// Left lists what the engine has of pods: containers, sandboxes, layers that nothing but a label keeps, views, leases. The next collection removes other
+// layers.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 	ctx = enginecall.Context(ctx)
 	containers, err := r.client.Containers(ctx)
@@ -59,7 +60,7 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 		left = append(left, "sandbox "+s.ID)
 	}
 	err = r.client.SnapshotService(r.opts.Images.Snapshotter).Walk(ctx, func(_ context.Context, s snapshots.Info) error {
-		if s.Kind != snapshots.KindCommitted {
+		if s.Kind == snapshots.KindView || s.Kind == snapshots.KindActive && s.Labels["containerd.io/gc.root"] != "" {
 			left = append(left, "snapshot "+s.Name)
 		}
 		return nil

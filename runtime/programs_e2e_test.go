@@ -19,7 +19,7 @@ hostPath.path = "@host"
 [[containers]]
 name = "own"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "@write; /program; echo code $?"]
+command = ["sh", "-c", "exec 2>&1; @write; /program; echo code $?"]
 
 [[containers]]
 name = "volume"

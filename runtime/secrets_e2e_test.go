@@ -140,10 +140,9 @@ func TestSecretsAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait(ref)
-	bundle := filepath.Join(m.dir, bundles, "podstead", record.ContainerID(uid, ref))
-	m.eventually("the deletion of the bundle", func() (string, bool) {
-		_, err := os.Stat(bundle)
-		return fmt.Sprint(err), errors.Is(err, fs.ErrNotExist)
+	m.eventually("the deletion of the bundle, which the engine renames first", func() (string, bool) {
+		left, err := filepath.Glob(filepath.Join(m.dir, bundles, "podstead", "*"+record.ContainerID(uid, ref)))
+		return fmt.Sprint(left, err), err == nil && len(left) == 0
 	})
 	m.searchFiles(secrets, filepath.Join("run", "volumes"))
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {

@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/snapshots"
@@ -25,15 +26,16 @@ type DiskUsage struct {
 // Parts are the blobs and layers of an image.
 type Parts struct{ Blobs, Layers []string }
 
-// DiskUsage measures what images and containers have on the disk. It walks the writable layers.
-func (s *Store) DiskUsage(ctx context.Context) (DiskUsage, error) {
+// DiskUsage measures what images and containers have on the disk. It walks the writable layers of the containers, which are known by the keys of
+// their snapshots. It omits those of deleted containers: the next collection removes them.
+func (s *Store) DiskUsage(ctx context.Context, containers map[string]bool) (DiskUsage, error) {
 	u := DiskUsage{Images: map[string]Parts{}, Writable: map[string]int64{}, InUse: map[string]bool{}}
 	var err error
 	if u.Blobs, err = s.blobSizes(ctx); err != nil {
 		return u, err
 	}
 	parents := map[string]string{}
-	if u.Layers, u.Writable, err = s.layerSizes(ctx, parents); err != nil {
+	if u.Layers, u.Writable, err = s.layerSizes(ctx, containers, parents); err != nil {
 		return u, err
 	}
 	for key := range u.Writable {
@@ -80,12 +82,14 @@ func (s *Store) parts(ctx context.Context, rec images.Image, parents map[string]
 }
 
 // layerSizes returns the sizes of unpacked and of writable layers, and adds the parent of each layer.
-func (s *Store) layerSizes(ctx context.Context, parents map[string]string) (layers, writable map[string]int64, err error) {
+func (s *Store) layerSizes(ctx context.Context, containers map[string]bool, parents map[string]string) (layers, writable map[string]int64, err error) {
 	layers, writable = map[string]int64{}, map[string]int64{}
 	kinds := map[string]snapshots.Kind{}
 	sn := s.client.SnapshotService(s.opts.Snapshotter)
 	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
-		kinds[i.Name], parents[i.Name] = i.Kind, i.Parent
+		if i.Kind != snapshots.KindActive || containers[i.Name] || strings.HasPrefix(i.Name, snapshots.UnpackKeyPrefix) {
+			kinds[i.Name], parents[i.Name] = i.Kind, i.Parent
+		}
 		return nil
 	})
 	if err != nil {
