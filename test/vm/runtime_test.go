@@ -28,7 +28,7 @@ const (
 // regular expression.
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests},
-	{"cgroupfs", "crun", resourceTests + " " + securityTests},
+	{"cgroupfs", "crun", "TestFieldsResources TestOOM " + securityTests},
 	{"systemd", "runc", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
 	{"systemd", "crun", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
 }
