@@ -83,6 +83,11 @@ func TestEscalation(t *testing.T) {
 	pulls := lifecycletest.Script{Pulls: map[string][]lifecycletest.Start{"app": slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}}}, 100)}}
 	mounts := lifecycletest.Script{Sandboxes: slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}}}, 1000)}
 	noProbe := func(p *spec.Pod) { p.Containers[0].ReadinessProbe = nil }
+	startup := func(p *spec.Pod) {
+		p.Containers[0].StartupProbe = &spec.Probe{Exec: &spec.ExecAction{Command: []string{"x"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1000}
+	}
+	initial := func(p *spec.Pod) { p.InitContainers = []spec.Container{{Name: "init", Image: "i"}} }
+	slowInit := lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"init": {{Lasts: 250 * time.Second}}, "app": {unready(never)}}}
 	for _, test := range []struct {
 		name   string
 		pod    *spec.Pod
@@ -100,6 +105,8 @@ func TestEscalation(t *testing.T) {
 		{"ready in time", unhealthy(spec.UnhealthyReboot), runs(unready(90)), nil, "150s: recovered"},
 		{"recovered after a restart", unhealthy(spec.UnhealthyReboot), runs(unready(never), unready(3)), nil, "100s: restart all containers after 1m40s|restart app|163s: recovered"},
 		{"a crash loop that is ready for moments", unhealthy(spec.UnhealthyReplace, noProbe), crashes, nil, "105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s"},
+		{"a crash loop before a startup probe succeeds", unhealthy(spec.UnhealthyReplace, noProbe, startup), crashes, nil, "105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s"},
+		{"an init container that takes long", unhealthy(spec.UnhealthyReplace, initial), slowInit, nil, ""},
 		{"an unreachable registry", unhealthy(spec.UnhealthyReboot), pulls, nil, ""},
 		{"a volume that is missing", unhealthy(spec.UnhealthyReboot), mounts, nil, ""},
 		{"stopped by a person", unhealthy(spec.UnhealthyReboot), bad(), func(w *lifecycletest.World) {
