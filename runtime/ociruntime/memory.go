@@ -68,9 +68,12 @@ func (o Options) fingerprint() string {
 		fmt.Fprintln(&b, path, err != nil, stamp(path))
 	}
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers")) // of v2
-		entries, readErr := os.ReadDir(dir)                                       // the hierarchies of v1
-		fmt.Fprintln(&b, stamp(dir), string(controllers), err, entries, readErr)
+		controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+		fmt.Fprintln(&b, stamp(dir), string(controllers), err)
+		if err != nil { // the hierarchies of v1, not the cgroups of others
+			entries, err := os.ReadDir(dir)
+			fmt.Fprintln(&b, entries, err)
+		}
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:])
