@@ -41,6 +41,16 @@ func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, 
 	return exit.Write(ctx, c, exit.FromStatus(status, time.Now()))
 }
 
+// Undo marks a container as one that could not be started, like a daemon that is killed before it has removed it.
+func (r *Runtime) Undo(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	ctx = enginecall.Context(ctx)
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
+	if err == nil {
+		_, err = c.SetLabels(ctx, map[string]string{record.LabelUndone: "true"})
+	}
+	return err
+}
+
 // Left lists what the engine has of pods: containers, sandboxes, layers that nothing but a label keeps, views, leases. The next collection removes other
 // layers.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {

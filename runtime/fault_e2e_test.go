@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -272,6 +273,44 @@ func TestExitWithTask(t *testing.T) {
 	}
 	if err := p.RemoveSandbox(p.ctx(), uid, 1); err != nil {
 		t.Errorf("remove the sandbox: %v", err)
+	}
+}
+
+// A daemon that is killed while it removes a container that could not be started leaves an exit that means nothing. The next one starts it again.
+func TestUndoneContainer(t *testing.T) {
+	p := newPod(newTestHost(t), &spec.Pod{})
+	ref, err := p.start(sh("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := lifecycle.StartContainer{Ref: ref, Sandbox: 1}
+	for _, after := range []func() error{
+		func() error { return nil }, // before the container was killed
+		func() error { return p.KillContainer(p.ctx(), uid, ref) },
+	} {
+		if err := errors.Join(p.Undo(p.ctx(), uid, ref), after()); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.testHost.start()
+		if _, err := p.StartContainer(p.ctx(), uid, p.Pod, start); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, err := p.exec(ref, time.Minute, "true"); code != 0 || err != nil {
+			t.Errorf("a command in the container that was started again: %d, %v", code, err)
+		}
+	}
+	p.Pod.Containers[0].Command = []string{"/no/such/program"}
+	if err := p.Undo(p.ctx(), uid, ref); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, start); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
+		t.Errorf("start: %v, want the error of the program", err)
+	}
+	if exit := p.wait(ref); exit.Reason != lifecycle.ReasonStatusUnknown {
+		t.Errorf("exit: %+v, want none", exit)
 	}
 }
 

@@ -139,7 +139,7 @@ func (s *Service) redact(pod *spec.Pod, name string, err error) error {
 }
 
 // adopt returns the container of a run if it exists and has, or had, a task: created, running or exited. A container without a task was not
-// created completely and is removed.
+// created completely and is removed, as is one of which an earlier daemon did not complete the removal because it could not be started.
 func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (client.Container, error) {
 	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
@@ -151,6 +151,9 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 	info, err := record.Info(ctx, c)
 	if err != nil {
 		return nil, err
+	}
+	if info.Labels[record.LabelUndone] != "" {
+		return nil, s.remove(ctx, c)
 	}
 	if info.Labels[record.LabelExit] != "" {
 		return c, nil
@@ -220,10 +223,7 @@ func stdinOf(c *spec.Container) output.Stdin {
 func (s *Service) undo(ctx context.Context, c client.Container, cause error) error {
 	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
 	defer cancel()
-	err := s.config.Exits.Terminate(ctx, c)
-	if err == nil {
-		err = s.Delete(ctx, c)
-	}
+	err := s.remove(ctx, c)
 	if err == nil {
 		return cause
 	}
@@ -233,6 +233,16 @@ func (s *Service) undo(ctx context.Context, c client.Container, cause error) err
 	}
 	f.Message += " (and the container could not be removed: " + err.Error() + ")"
 	return f
+}
+
+// remove kills and deletes a container that could not be started. The label is written first: a daemon that is killed before the end leaves the
+// exit of a process that was never started, or that was killed here.
+func (s *Service) remove(ctx context.Context, c client.Container) error {
+	_, unmarked := c.SetLabels(ctx, map[string]string{record.LabelUndone: "true"})
+	if err := s.config.Exits.Terminate(ctx, c); err != nil {
+		return errors.Join(unmarked, err)
+	}
+	return s.Delete(ctx, c)
 }
 
 // snapshotter returns the service that holds the writable layers of containers.

@@ -164,7 +164,7 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var opts []leases.DeleteOpt
-	if err != nil {
+	if err != nil && !s.empty(ctx, lease) {
 		// A wrong digest is detected at the end, and resuming would keep the same bytes.
 		if rest == resume && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.resumable(ctx, lease, id) {
 			return err
@@ -177,13 +177,15 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	return err
 }
 
+// empty reports whether a lease holds nothing, so that its deletion has no effect that must be waited for.
+func (s *Store) empty(ctx context.Context, lease leases.Lease) bool {
+	held, err := s.client.LeasesService().ListResources(ctx, lease)
+	return err == nil && len(held) == 0
+}
+
 // resumable reports whether a lease has content that the next attempt needs. The lease of a pull that was cancelled has all content of the image if that is
 // present, and would keep it after its removal.
 func (s *Store) resumable(ctx context.Context, lease leases.Lease, id string) bool {
-	list, err := s.client.LeasesService().ListResources(ctx, lease)
-	if err == nil && len(list) == 0 {
-		return false
-	}
 	lease.Labels = map[string]string{labelLease: id}
 	unfinished, err := s.unfinished(ctx, lease)
 	return err != nil || unfinished

@@ -3,19 +3,29 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, if strace is installed. Those for the directory for runtime
-// state do not count: it is in memory, unlike that of the benchmark.
+const (
+	// settle is the time in which a daemon writes what remains when a command has returned. The garbage collection begins later.
+	settle = time.Second
+	// collection is the time in which the garbage of a pod has been collected.
+	collection = 5 * time.Second
+)
+
+// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, and those of the garbage collection after it, if strace is
+// installed. Those for the directory for runtime state do not count: it is in memory, unlike that of the benchmark.
 func (b *bench) fsyncs(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return nil // reported as not measured
@@ -33,20 +43,24 @@ func (b *bench) fsyncs(ctx context.Context, r *report) error {
 			return err
 		}
 		calls := filepath.Join(rg.Dir, "calls")
-		trace := exec.CommandContext(ctx, "strace", "--follow-forks", "--decode-pids=comm", "--decode-fds=path", "--output", calls,
+		trace := exec.CommandContext(ctx, "strace", "--follow-forks", "--decode-pids=comm", "--decode-fds=path", "--output", calls, "-ttt",
 			"--trace=fsync,fdatasync,sync,syncfs,msync,sync_file_range", "--attach", strconv.Itoa(pid))
 		var stderr bytes.Buffer
 		trace.Stderr = &stderr
 		if err := trace.Start(); err != nil {
 			return err
 		}
-		err = await(ctx, func() error { return traced(pid) })
+		err = errors.Join(await(ctx, func() error { return traced(pid) }), elapse(ctx, collection))
+		var lives []span
 		for range b.times(5) {
 			if err != nil {
 				break
 			}
+			l := span{from: time.Now()}
 			_, err = rg.Podstead(ctx, "run", file)
-			r.fsyncRuns++
+			l.to = time.Now().Add(settle)
+			err = errors.Join(err, elapse(ctx, collection))
+			lives = append(lives, l)
 		}
 		_ = trace.Process.Signal(syscall.SIGINT)
 		_ = trace.Wait() // exits with the signal
@@ -57,15 +71,60 @@ func (b *bench) fsyncs(ctx context.Context, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.fsyncCalls = map[string]int{}
-		for line := range strings.Lines(string(text)) {
-			before, arguments, call := strings.Cut(line, "(")
-			if call && strings.HasSuffix(before, "sync") && !strings.Contains(arguments, "<"+rg.RunDir()+"/") {
-				r.fsyncCalls[program(before)+" of "+object(arguments)]++
-			}
-		}
+		r.fsyncs = countWaits(string(text), rg.RunDir(), lives)
 		return nil
 	})
+}
+
+// span is the time in which a pod exists.
+type span struct{ from, to time.Time }
+
+// waits are system calls that wait for the disk, in the lifetimes of pods and in the garbage collections after them.
+type waits struct {
+	lives int
+	alive map[string]int // by program and file
+	after int
+}
+
+// each returns the mean number of n calls per lifetime.
+func (w *waits) each(n int) float64 { return float64(n) / float64(max(1, w.lives)) }
+
+// all returns the mean number of calls in a lifetime.
+func (w *waits) all() float64 {
+	total := 0
+	for _, n := range w.alive {
+		total += n
+	}
+	return w.each(total)
+}
+
+// countWaits reads the output of strace, without the calls for the directory for runtime state.
+func countWaits(text, runDir string, lives []span) waits {
+	w := waits{lives: len(lives), alive: map[string]int{}}
+	for line := range strings.Lines(text) {
+		before, arguments, call := strings.Cut(line, "(")
+		if !call || !strings.HasSuffix(before, "sync") || strings.Contains(arguments, "<"+runDir+"/") {
+			continue
+		}
+		at := instant(before)
+		switch i := slices.IndexFunc(lives, func(l span) bool { return at.Before(l.to) }); {
+		case i >= 0 && !at.Before(lives[i].from):
+			w.alive[program(before)+" of "+object(arguments)]++
+		case i != 0:
+			w.after++
+		}
+	}
+	return w
+}
+
+// instant returns the time in a line of strace; zero: it has none.
+func instant(line string) time.Time {
+	for field := range strings.FieldsSeq(line) {
+		if seconds, err := strconv.ParseFloat(field, 64); err == nil && strings.Contains(field, ".") {
+			return time.UnixMicro(int64(seconds * 1e6))
+		}
+	}
+	return time.Time{}
 }
 
 // traced returns an error unless every thread of the process is traced.

@@ -56,8 +56,13 @@ func (b *bench) probing(ctx context.Context, r *report) error {
 	}
 	if err == nil {
 		var bare time.Duration
-		bare, err = bareExchanges(ctx, web)
+		bare, err = bareExchanges(ctx, web, time.Second)
 		r.probed.bare = perProbe(bare)
+	}
+	if err == nil {
+		var bare time.Duration
+		bare, err = bareExchanges(ctx, web, 10*time.Second)
+		r.idleBare = 100 * float64(bare) / float64(idle)
 	}
 	return errors.Join(err, stop())
 }

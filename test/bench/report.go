@@ -24,21 +24,12 @@ type report struct {
 	atOnce                series
 	small, large          usage
 	idle, idleProbed      float64 // percent of a core
+	idleBare              float64 // of the exchanges of idleProbed, in a program that does nothing else
 	hundreds              hundreds
 	asks                  struct{ exec, http, tcp, grpc asking }
 	probed                probed
-	fsyncRuns             int
-	fsyncCalls            map[string]int // by program and file
+	fsyncs                waits
 	flooded               flooded
-}
-
-// waits returns the number of system calls that wait for the disk in the lifetime of a pod.
-func (r *report) waits() float64 {
-	total := 0
-	for _, n := range r.fsyncCalls {
-		total += n
-	}
-	return float64(total) / float64(max(1, r.fsyncRuns))
 }
 
 // each returns the memory of one more pod.
@@ -88,7 +79,7 @@ func (r *report) goals(b *strings.Builder) {
 		{"20 pods, all memory, 90 MiB (PSS)", r.small.all.total(), 90, "MiB"},
 		{"daemon without pods, 30 MiB (PSS)", r.small.none.daemon, 30, "MiB"},
 		{"idle CPU with 20 pods and an HTTP probe every 10 s, 0.15 % of a core", r.idleProbed, 0.15, "%"},
-		{"25 waits for the disk in the lifetime of a pod", r.waits(), 25, ""},
+		{"25 waits for the disk in the lifetime of a pod", r.fsyncs.all(), 25, ""},
 		{"200 pods, until all are ready, 12 s", r.hundreds.ready, 12, "s"},
 		{"200 pods, daemon, 60 MiB (PSS)", r.hundreds.daemon, 60, "MiB"},
 		{"200 pods, `kill -9` of the daemon until all are ready again, 1 s", r.hundreds.again, 1, "s"},
@@ -214,20 +205,21 @@ func (r *report) sizes(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(b, "\n## Other\n\n| | |\n| --- | --- |\n| idle CPU with 20 pods, of one core | %.2f%% |\n", r.idle)
-	fmt.Fprintf(b, "| idle CPU with 20 pods and an HTTP probe every 10 s, of one core | %.2f%% |\n", r.idleProbed)
+	fmt.Fprintf(b, "| idle CPU with 20 pods and an HTTP probe every 10 s, of one core | %.2f%% |\n| the same exchanges, in a program that does nothing else | %.2f%% |\n", r.idleProbed, r.idleBare)
 	h := &r.hundreds
 	fmt.Fprintf(b, "| 200 pods, until all are ready | %s s |\n| 200 pods, daemon (PSS) | %s MiB |\n| 200 pods, descriptors of the daemon | %d |\n", number(h.ready), number(h.daemon), h.descriptors)
 	fmt.Fprintf(b, "| 200 pods, `kill -9` of the daemon until all are ready again | %.2f s |\n| 200 pods, `podstead get` | %s ms |\n| 200 pods, idle CPU of one core | %.2f%% |\n", h.again, number(h.get.median()), h.idle)
 	fmt.Fprintf(b, "| size of `podstead` | %.1f MiB |\n| size of `containerd-shim-podstead-v1` | %.1f MiB |\n", mib(r.program), mib(r.shim))
-	if r.fsyncRuns == 0 {
+	if r.fsyncs.lives == 0 {
 		b.WriteString("| calls that wait for the disk | not measured: strace is not installed |\n\n")
 		return
 	}
-	each := func(n int) float64 { return float64(n) / float64(r.fsyncRuns) }
-	fmt.Fprintf(b, "| system calls that wait for the disk, in the lifetime of a pod | %.1f |\n", r.waits())
-	for _, what := range slices.Sorted(maps.Keys(r.fsyncCalls)) {
-		fmt.Fprintf(b, "| of these: %s | %.1f |\n", what, each(r.fsyncCalls[what]))
+	w := &r.fsyncs
+	fmt.Fprintf(b, "| system calls that wait for the disk, in the lifetime of a pod | %.1f |\n", w.all())
+	for _, what := range slices.Sorted(maps.Keys(w.alive)) {
+		fmt.Fprintf(b, "| of these: %s | %.1f |\n", what, w.each(w.alive[what]))
 	}
+	fmt.Fprintf(b, "| of the garbage collection after the removal of one pod | %.1f |\n", w.each(w.after))
 	b.WriteString("\n")
 }
 
