@@ -235,9 +235,13 @@ func (s *Service) undo(ctx context.Context, c client.Container, cause error) err
 	return f
 }
 
-// remove kills and deletes a container that could not be started. The label is written first: a daemon that is killed before the end leaves the
-// exit of a process that was never started, or that was killed here.
+// remove kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed before the end
+// leaves the exit of a process that was never started, or that was killed here. The process is killed first, because a write can wait for the disk.
 func (s *Service) remove(ctx context.Context, c client.Container) error {
+	task, err := s.config.Exits.Task(ctx, c)
+	if err == nil {
+		_ = exit.Kill(ctx, task) // Terminate returns the error
+	}
 	_, unmarked := c.SetLabels(ctx, map[string]string{record.LabelUndone: "true"})
 	if err := s.config.Exits.Terminate(ctx, c); err != nil {
 		return errors.Join(unmarked, err)
