@@ -57,7 +57,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 	for first := true; ; first = false {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
 		pods := s.list()
-		rest := time.After(time.Duration(len(pods)) * restPerPod)
+		rest := time.Duration(len(pods)) * restPerPod
 		changes, err := w.changes(r.Context(), pods, show)
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 			return err
 		}
 		select {
-		case <-rest:
+		case <-time.After(rest):
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}

@@ -306,6 +306,10 @@ func TestUndoneContainer(t *testing.T) {
 	if err := p.Undo(p.ctx(), uid, ref); err != nil {
 		t.Fatal(err)
 	}
+	found, err := p.Inventory(p.ctx())
+	if err != nil || len(found) != 1 || len(found[0].Runs) > 0 {
+		t.Errorf("inventory: %+v, %v, want a pod without runs", found, err)
+	}
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, start); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("start: %v, want the error of the program", err)
 	}

@@ -139,7 +139,7 @@ func (s *Service) redact(pod *spec.Pod, name string, err error) error {
 }
 
 // adopt returns the container of a run if it exists and has, or had, a task: created, running or exited. A container without a task was not
-// created completely and is removed, as is one of which an earlier daemon did not complete the removal because it could not be started.
+// created completely and is removed. So is a container that could not be started, if an earlier daemon did not complete its removal.
 func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (client.Container, error) {
 	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
@@ -153,7 +153,10 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 		return nil, err
 	}
 	if info.Labels[record.LabelUndone] != "" {
-		return nil, s.remove(ctx, c)
+		if err := s.remove(ctx, c); err != nil {
+			return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("remove the container of an earlier start: %w", err))
+		}
+		return nil, nil
 	}
 	if info.Labels[record.LabelExit] != "" {
 		return c, nil
@@ -235,12 +238,13 @@ func (s *Service) undo(ctx context.Context, c client.Container, cause error) err
 	return f
 }
 
-// remove kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed before the end
-// leaves the exit of a process that was never started, or that was killed here. The process is killed first, because a write can wait for the disk.
+// remove kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed in between leaves
+// the exit of a process that was never started. A process that was started is killed first, because a write can wait for the disk.
 func (s *Service) remove(ctx context.Context, c client.Container) error {
-	task, err := s.config.Exits.Task(ctx, c)
-	if err == nil {
-		_ = exit.Kill(ctx, task) // Terminate returns the error
+	if task, err := s.config.Exits.Task(ctx, c); err == nil {
+		if status, err := task.Status(ctx); err == nil && status.Status == client.Running {
+			_ = exit.Kill(ctx, task) // Terminate returns the error
+		}
 	}
 	_, unmarked := c.SetLabels(ctx, map[string]string{record.LabelUndone: "true"})
 	if err := s.config.Exits.Terminate(ctx, c); err != nil {

@@ -46,7 +46,11 @@ func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref)
 		}
 		run, err := record.Run(info)
 		if err == nil && run.Container == ref.Container && run.Attempt <= ref.Attempt {
-			err = s.Delete(ctx, c)
+			if info.Labels[record.LabelUndone] != "" { // its process may exist
+				err = s.remove(ctx, c)
+			} else {
+				err = s.Delete(ctx, c)
+			}
 		}
 		errs = append(errs, err)
 	}

@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -164,12 +165,15 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var opts []leases.DeleteOpt
-	if err != nil && !s.empty(ctx, lease) {
+	if err != nil {
+		empty := s.empty(ctx, lease)
 		// A wrong digest is detected at the end, and resuming would keep the same bytes.
-		if rest == resume && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.resumable(ctx, lease, id) {
+		if rest == resume && !empty && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.resumable(ctx, lease, id) {
 			return err
 		}
-		opts = append(opts, leases.SynchronousDelete)
+		if !empty || !strings.HasPrefix(id, workPull) { // an unpacked layer is on the disk without a lease until the collection
+			opts = append(opts, leases.SynchronousDelete)
+		}
 	}
 	if derr := lm.Delete(ctx, lease, opts...); derr != nil && !errdefs.IsNotFound(derr) {
 		return errors.Join(err, derr)
@@ -177,7 +181,7 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	return err
 }
 
-// empty reports whether a lease holds nothing, so that its deletion has no effect that must be waited for.
+// empty reports whether a lease holds nothing.
 func (s *Store) empty(ctx context.Context, lease leases.Lease) bool {
 	held, err := s.client.LeasesService().ListResources(ctx, lease)
 	return err == nil && len(held) == 0

@@ -122,7 +122,9 @@ func (r *Reader) containers(ctx context.Context, pods found) error {
 			continue
 		}
 		f := pods.pod(c.Labels[record.LabelUID])
-		f.Runs = append(f.Runs, run)
+		if c.Labels[record.LabelUndone] == "" {
+			f.Runs = append(f.Runs, run)
+		}
 		if run.Sandbox > f.Sandbox {
 			f.Sandbox, f.Ready = run.Sandbox, false // the sandbox was removed, but not this container
 		}

@@ -39,7 +39,7 @@ const (
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
 	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
-	LabelUndone     = "podstead.io/undone"              // "true": the container could not be started and is being removed; its exit means nothing
+	LabelUndone     = "podstead.io/undone"              // "true": the container could not be started and is being removed; its exit is not reported
 	LabelJournald   = "podstead.io/journald"            // "true": the shim of the sandbox copies logs to journald; those of earlier versions do not
 
 	// LabelPrompt of a sandbox is "true" if a wait for a container ends when its log is complete; shims of earlier versions do not do that.
