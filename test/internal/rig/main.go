@@ -25,13 +25,22 @@ func InDir(prefix string, cleanup func(dir string) error, run func() int) int {
 	status := 1
 	if err == nil {
 		status = run()
-		err = os.Remove(dir) // fails if something is left
+		err = errors.Join(removeProbes(dir), os.Remove(dir)) // fails if something is left
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test directory:", err)
 		return max(status, 1)
 	}
 	return status
+}
+
+// removeProbes removes the empty directories in which containerd tries overlay mounts. A daemon that is killed at that moment leaves one.
+func removeProbes(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, "ovl-idmapped*"))
+	for _, probe := range left {
+		err = errors.Join(err, os.Remove(probe))
+	}
+	return err
 }
 
 // sweepDirs removes the directories of processes that do not exist any more.
