@@ -276,7 +276,8 @@ func TestExitWithTask(t *testing.T) {
 	}
 }
 
-// A daemon that is killed while it removes a container that could not be started leaves an exit that means nothing. The next one starts it again.
+// A daemon that is killed while it removes a container that could not be started leaves the exit of a process that was never started.
+// The next one starts the container again.
 func TestUndoneContainer(t *testing.T) {
 	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 1000"))
@@ -315,6 +316,13 @@ func TestUndoneContainer(t *testing.T) {
 	}
 	if exit := p.wait(ref); exit.Reason != lifecycle.ReasonStatusUnknown {
 		t.Errorf("exit: %+v, want none", exit)
+	}
+	p.Pod.Containers[0].Command = []string{"sleep", "1000"}
+	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Undo(p.ctx(), uid, ref), p.RemoveContainer(p.ctx(), uid, p.Pod, ref)); err != nil {
+		t.Errorf("remove the container, although its process runs: %v", err)
 	}
 }
 

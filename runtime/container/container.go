@@ -153,7 +153,7 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 		return nil, err
 	}
 	if info.Labels[record.LabelUndone] != "" {
-		if err := s.remove(ctx, c); err != nil {
+		if err := s.removeUndone(ctx, c); err != nil {
 			return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("remove the container of an earlier start: %w", err))
 		}
 		return nil, nil
@@ -226,7 +226,7 @@ func stdinOf(c *spec.Container) output.Stdin {
 func (s *Service) undo(ctx context.Context, c client.Container, cause error) error {
 	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
 	defer cancel()
-	err := s.remove(ctx, c)
+	err := s.removeUndone(ctx, c)
 	if err == nil {
 		return cause
 	}
@@ -238,9 +238,9 @@ func (s *Service) undo(ctx context.Context, c client.Container, cause error) err
 	return f
 }
 
-// remove kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed in between leaves
+// removeUndone kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed in between leaves
 // the exit of a process that was never started. A process that was started is killed first, because a write can wait for the disk.
-func (s *Service) remove(ctx context.Context, c client.Container) error {
+func (s *Service) removeUndone(ctx context.Context, c client.Container) error {
 	if task, err := s.config.Exits.Task(ctx, c); err == nil {
 		if status, err := task.Status(ctx); err == nil && status.Status == client.Running {
 			_ = exit.Kill(ctx, task) // Terminate returns the error

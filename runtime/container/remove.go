@@ -47,7 +47,7 @@ func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref)
 		run, err := record.Run(info)
 		if err == nil && run.Container == ref.Container && run.Attempt <= ref.Attempt {
 			if info.Labels[record.LabelUndone] != "" { // its process may exist
-				err = s.remove(ctx, c)
+				err = s.removeUndone(ctx, c)
 			} else {
 				err = s.Delete(ctx, c)
 			}
