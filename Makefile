@@ -23,11 +23,23 @@ ARCHES      ?= amd64 arm64 armv7
 export PATH := $(PATH):$(CURDIR)/.cache/debian/usr/bin:$(CURDIR)/.cache/debian/usr/sbin:/usr/local/go/bin
 
 TOOL       := $(GO) tool -modfile=tools/go.mod
-GOBUILD    := CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)'
+# Programs and tests are built with the same flags, also by tests that build programs, so that each package is compiled once.
+TAGS       := grpcnotrace
+export GOFLAGS := -trimpath -tags=$(TAGS)
+export CGO_ENABLED := 0
+GOBUILD    := $(GO) build -ldflags '-s -w -X main.version=$(VERSION)'
+# RACE=1 runs unit tests with the race detector, in random order.
+RACE       ?=
+GOTEST     := $(GO) test -json -vet=off -ldflags '-s -w'
+PROGRESS   := $(GO) run ./test/progress
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
-# Packages with tests that need root (build tag e2e). The slowest are first, since two packages run side by side.
-E2E_SLOW     = ./test/faults ./test/hostile ./cmd/podstead
-E2E_PACKAGES = $(E2E_SLOW) $$(grep -rl '^//go:build e2e' --include='*_test.go' . | xargs -r -n1 dirname | sort -u | grep -vxF "$$(printf '%s\n' $(E2E_SLOW))")
+# Packages with tests that need root (build tag e2e): FEATURES use each feature as a user does, FAULTS test that nothing is lost and nobody gets out.
+FAULTS       = ./test/faults ./test/hostile ./test/systemd ./test/upgrade
+FEATURES     = ./cmd/podstead ./test/conformance ./test/scenario $$(grep -rl '^//go:build e2e' --include='*_test.go' runtime | xargs -n1 dirname | sort -u | sed 's|^|./|')
+E2E_PACKAGES = $(FAULTS) $(FEATURES)
+# Tests that run side by side. Most of them wait.
+PARALLEL    ?= 6
+GOE2E        = $(GOTEST) -tags e2e,$(TAGS) -count=1 -p 8 -parallel $(PARALLEL) -timeout 30m $(TESTFLAGS)
 
 # Tests of runtime and test/hostile that depend on the OCI runtime.
 RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test(Kernel|Devices|Files|Mounts|Inheritance|RuntimeBinaryProtected|WorkingDirectory)$$
@@ -35,8 +47,10 @@ RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test(Kernel|Devices|Files|Mounts|Inh
 # RUNTIME is the OCI runtime of tests; empty: runc.
 RUNTIME     ?=
 WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/run) env PODSTEAD_ENGINE_RUNTIME=$(RUNTIME))
+# SUITES are those that make test runs.
+SUITES       = unit $(if $(filter 0,$(shell id -u)),features)
 
-.PHONY: help deps build demo test unit race e2e e2e-crun vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race features faults e2e crun minutes vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -58,35 +72,45 @@ demo: ## run the pod examples/hello.toml (root)
 	@$(MAKE) --no-print-directory build images
 	@bash .ci/demo
 
-test: ## run unit tests, and as root also tests on real containers
+test: ## run unit tests and, as root, tests of each feature on real containers
 	@.ci/deps test
-	@status=0; $(MAKE) --no-print-directory unit || status=1; \
-	if [ $$(id -u) = 0 ]; then for tests in e2e e2e-crun; do $(MAKE) --no-print-directory $$tests || status=1; done; \
-	else echo "make test: tests on real containers need root and were not run" >&2; echo "hint: run sudo make test" >&2; fi; exit $$status
+	@status=0; for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || status=1; done; \
+	[ $$(id -u) = 0 ] || { echo "make test: tests on real containers need root and were not run" >&2; echo "hint: run sudo make test" >&2; }; \
+	echo; $(PROGRESS) -summary $$(echo $(SUITES) | tr ' ' ,) && exit $$status
 
-unit: ## run tests without root, with the race detector
+unit: ## run tests without root, with RACE=1 with the race detector
 	@.ci/deps unit
-	$(GO) test -race -shuffle=on $(TESTFLAGS) ./...
+	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips) -- $(if $(RACE),env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on,$(GOTEST)) $(TESTFLAGS) ./...
 
-race: ## run unit tests ten times
+race: ## run unit tests ten times with the race detector
 	@.ci/deps unit
-	$(GO) test -race -shuffle=on -count=10 $(TESTFLAGS) ./...
+	@$(PROGRESS) -suite race -- env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on -count=10 $(TESTFLAGS) ./...
 
-e2e: ## run tests on real containers, with RUNTIME=crun on those of crun (root)
+features: ## run tests of each feature on real containers (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	$(WITH_RUNTIME) $(GO) test -tags e2e -p 2 -count=1 -timeout 60m $(TESTFLAGS) $(E2E_PACKAGES)
+	@$(WITH_RUNTIME) $(PROGRESS) -suite features -no-skips -- $(GOE2E) $(FEATURES)
 
-e2e-crun: ## run the tests that depend on the OCI runtime with crun (root)
+faults: ## run tests of faults, power cuts, hostile containers and upgrades (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e -p 2 -count=1 -timeout 20m $(TESTFLAGS) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
+	@$(WITH_RUNTIME) $(PROGRESS) -suite faults -no-skips -- $(GOE2E) $(FAULTS)
+
+e2e: ## run all tests on real containers, or those of E2E_PACKAGES, with RUNTIME=crun on those of crun (root)
+	$(NEED_ROOT)
+	@$(MAKE) --no-print-directory deps build images
+	@$(WITH_RUNTIME) $(PROGRESS) -suite e2e -no-skips -- $(GOE2E) $(E2E_PACKAGES)
+
+crun: ## run the tests that depend on the OCI runtime with crun (root)
+	$(NEED_ROOT)
+	@$(MAKE) --no-print-directory deps build images
+	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(PROGRESS) -suite crun -no-skips -- $(GOE2E) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory build
 	@.ci/deps vm
-	$(GO) test -tags vm -count=1 -timeout 75m $(TESTFLAGS) ./test/vm
+	@$(PROGRESS) -suite vm -no-skips -- $(GOTEST) -tags vm,$(TAGS) -count=1 -timeout 75m $(TESTFLAGS) ./test/vm
 
 lint: ## run linters
 	@.ci/deps build
@@ -97,8 +121,11 @@ cross: ## check that the programs and their tests compile for 32-bit ARM, whose 
 	@.ci/deps build
 	GOARCH=arm GOARM=7 CGO_ENABLED=0 $(GO) vet -tags e2e,vm,soak ./...
 
-check: ## run everything that CI runs (root)
-	@.ci/run
+check: ## run all suites once, and record the commit in .ci/checked if they pass (root)
+	@.ci/run -all
+
+minutes: ## write the seconds of the suites that ran last into docs/testing.md
+	@$(PROGRESS) -page docs/testing.md
 
 bench: ## run benchmarks and update docs/benchmarks.md (root)
 	$(NEED_ROOT)
@@ -121,13 +148,13 @@ soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates
 	@.ci/deps vm
 	@$(MAKE) --no-print-directory build images
 	setsid stress --quiet --cpu $$(nproc) --io 1 --vm 1 --vm-bytes 64M & load=$$!; trap "kill -- -$$load" EXIT; \
-	$(GO) test -tags e2e -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
-	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e -count=1 -timeout 0 ./test/conformance
-	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
-	PODSTEAD_STORM=10 $(GO) test -tags e2e -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
-	PODSTEAD_STORM=10 $(GO) test -tags vm,soak -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
-	$(GO) test -tags soak -count=1 -timeout 0 -v -run TestDay ./supervisor
-	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak -count=1 -timeout 0 -v ./test/faults
+	$(GO) test -tags e2e,$(TAGS) -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
+	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 ./test/conformance
+	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
+	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
+	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
+	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v -run TestDay ./supervisor
+	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/faults
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@.ci/deps build

@@ -28,7 +28,7 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/ocitar"
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
 var _ supervisor.Runtime = (*runtime.Runtime)(nil)
@@ -60,19 +60,26 @@ func TestMain(m *testing.M) {
 		fmt.Println("error:", daemon(dir))
 		os.Exit(1)
 	}
-	os.Exit(ownnet.Main(func() int { return runTests(m) }))
+	os.Exit(suite.Main(func() int {
+		programs = os.Getenv(programsVariable)
+		return m.Run()
+	}, suite.Options{Around: withPrograms}))
 }
 
-func runTests(m *testing.M) int {
+// withPrograms builds the programs for all tests, unless the host has them.
+func withPrograms(run func() int) int {
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "these tests need root")
 		return 1
 	}
-	if programs = os.Getenv(programsVariable); programs != "" {
-		return m.Run()
+	if os.Getenv(programsVariable) != "" {
+		return run()
 	}
-	var err error
-	if programs, err = os.MkdirTemp("", "programs"); err != nil {
+	programs, err := os.MkdirTemp("", "programs")
+	if err == nil {
+		err = os.Setenv(programsVariable, programs)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -88,7 +95,7 @@ func runTests(m *testing.M) int {
 			return 1
 		}
 	}
-	return m.Run()
+	return run()
 }
 
 // testHost is a simulated host: a runtime with its own directories and cgroups.

@@ -6,14 +6,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
-func init() { wrapRun = ownnet.Main }
+func init() {
+	wrapRun = func(run func() int) int {
+		return suite.Main(run, suite.Options{Parts: map[string][]string{
+			"TestE2EScripts": baseNames("testdata/e2e/*.txtar", ".txtar"),
+			"TestPages":      pageNames(),
+		}})
+	}
+}
+
+// baseNames returns the names of the files that match a pattern, without a suffix.
+func baseNames(pattern, suffix string) []string {
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = strings.TrimSuffix(filepath.Base(path), suffix)
+	}
+	return names
+}
 
 // TestE2EScripts runs the scripts in testdata/e2e on real containers, with the programs that `make build` writes to bin.
 func TestE2EScripts(t *testing.T) {

@@ -11,21 +11,19 @@ import (
 	"github.com/podstead/podstead/test/transcript"
 )
 
+// pageNames returns the pages of TestPages.
+func pageNames() []string {
+	return append(baseNames("../../docs/howto/coming-from-*.md", ""),
+		"manage-images.md", "carry-pods-to-hosts-without-network.md", "registries.md", "verify-image-signatures.md",
+		"keep-the-disk-free.md", "keep-logs-bounded.md", "images-without-a-registry.md")
+}
+
 // TestPages runs every command of the pages for users of other tools, and of those about images, on real containers, in order, and compares the
 // output that they show.
 func TestPages(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/howto/coming-from-*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
-	}
-	for _, name := range []string{
-		"manage-images.md", "carry-pods-to-hosts-without-network.md", "registries.md", "verify-image-signatures.md", "keep-the-disk-free.md", "keep-logs-bounded.md",
-		"images-without-a-registry.md",
-	} {
-		pages = append(pages, filepath.Join("../../docs/howto", name))
-	}
-	for _, path := range pages {
-		t.Run(filepath.Base(path), func(t *testing.T) {
+	for _, name := range pageNames() {
+		path := filepath.Join("../../docs/howto", name)
+		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/runtime/shim/output"
+	"github.com/podstead/podstead/test/suite"
 )
 
 // deadline bounds the wait for conditions that take under a second on an idle host.
@@ -40,10 +41,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(runTests(m))
+	os.Exit(suite.Main(func() int { return withShim(m.Run) }, suite.Options{Together: true}))
 }
 
-func runTests(m *testing.M) int {
+func withShim(run func() int) int {
 	dir, err := os.MkdirTemp("", "shim")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,13 +52,13 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	shimPath = filepath.Join(dir, shim.Name)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", shimPath, "github.com/podstead/podstead/cmd/"+shim.Name)
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", shimPath, "github.com/podstead/podstead/cmd/"+shim.Name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build shim: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return run()
 }
 
 // env is a directory for an engine, a root file system for its containers, and a cgroup for all of them.

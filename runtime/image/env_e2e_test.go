@@ -22,6 +22,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/test/suite"
 )
 
 const overlay = "overlayfs"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
 }
 
 func daemon(dir, ref string) error {

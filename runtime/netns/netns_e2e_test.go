@@ -16,6 +16,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/test/suite"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Stderr.WriteString("these tests need root\n")
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
 }
 
 // namespaces returns the network namespaces of the threads of this process.

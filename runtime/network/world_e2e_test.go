@@ -24,6 +24,7 @@ import (
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/network/kernel"
 	"github.com/podstead/podstead/runtime/network/subnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
 // worldPrefix is the prefix of test directories. The process ID follows.
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // opens the descriptors that the Go runtime keeps open
 		_ = l.Close()
 	}
-	os.Exit(m.Run())
+	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
 }
 
 // sweep removes what killed tests left.

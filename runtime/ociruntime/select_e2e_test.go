@@ -15,13 +15,14 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/purecgroup"
+	"github.com/podstead/podstead/test/suite"
 )
 
 func TestMain(m *testing.M) {
 	if shim.Invoked(os.Args) {
 		os.Exit(shim.Main(context.Background()))
 	}
-	os.Exit(m.Run())
+	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
 }
 
 // shimVariable is the path of the shim in another process of the test.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/test/suite"
 )
 
 // inside is set in the process that runs the tests in its own mount namespace, so that no mount is left on the host.
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(crashDir) != "":
 		os.Exit(workUntilKilled(os.Getenv(crashDir)))
 	}
-	os.Exit(m.Run())
+	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
 }
 
 func runInside() int {

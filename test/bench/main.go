@@ -18,7 +18,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
 func main() {
@@ -45,7 +45,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	os.Exit(ownnet.Main(func() int { // the host's network is not affected
+	os.Exit(suite.Alone(func() int { // the host's network is not affected
 		b, err := newBench(*scale, *only)
 		if err == nil && *base != "" {
 			err = b.compare(ctx, *base, *rounds, *tolerance)

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
-// TestMain runs the tests in a network namespace of their own. All share one daemon, but those that kill it. It fails if anything is
-// left behind.
+// TestMain runs the tests in one process. All share one daemon, but those that kill it. It fails if anything is left behind.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InDir("pcf-", nil, func() int { return run(m) }) }))
+	os.Exit(suite.Main(func() int { return run(m) }, suite.Options{
+		Together: true, Around: func(run func() int) int { return rig.InDir("pcf-", nil, run) },
+	}))
 }
 
 // parallel is the number of tests that run at the same time. They mostly wait.

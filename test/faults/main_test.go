@@ -6,8 +6,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/suite"
 )
 
-// TestMain runs the tests, and the daemons that they start, in a network namespace of their own.
-func TestMain(m *testing.M) { os.Exit(ownnet.Main(m.Run)) }
+// TestMain runs the tests side by side, in a directory that must be empty at the end.
+func TestMain(m *testing.M) {
+	os.Exit(suite.Main(m.Run, suite.Options{Around: func(run func() int) int { return rig.InDir("psf-", nil, run) }}))
+}

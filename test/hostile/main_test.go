@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
-// TestMain runs the tests in a network namespace of their own, and in a directory that must be empty at the end.
+// TestMain runs the tests side by side, in a directory that must be empty at the end.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InDir("psh-", nil, m.Run) }))
+	os.Exit(suite.Main(m.Run, suite.Options{Around: func(run func() int) int { return rig.InDir("psh-", nil, run) }}))
 }

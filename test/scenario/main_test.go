@@ -10,12 +10,12 @@ import (
 
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/ownnet"
+	"github.com/podstead/podstead/test/suite"
 )
 
-// TestMain runs the tests in a network namespace of their own, and in a directory that must be empty at the end.
+// TestMain runs the tests side by side, in a directory that must be empty at the end.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InDir("pss-", unpinSpaces, m.Run) }))
+	os.Exit(suite.Main(m.Run, suite.Options{Around: func(run func() int) int { return rig.InDir("pss-", unpinSpaces, run) }}))
 }
 
 // unpinSpaces removes the network namespaces of other hosts.

@@ -1,0 +1,37 @@
+package suite
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// slotPoll is the interval in which a slot is looked for.
+const slotPoll = 50 * time.Millisecond
+
+// acquire waits for one of the slots that all packages of a go test share, and returns the function that releases it. A slot is an abstract
+// socket, so it is free when its process exits.
+func acquire() (release func()) {
+	n := slots()
+	for {
+		for i := range n {
+			l, err := net.Listen("unix", fmt.Sprintf("@podstead-test-%d-%d", os.Getppid(), i))
+			if err == nil {
+				return func() { _ = l.Close() }
+			}
+		}
+		<-time.After(slotPoll)
+	}
+}
+
+// slots returns the value of -parallel, or three for each processor if it is not set.
+func slots() int {
+	n, err := strconv.Atoi(value("test.parallel"))
+	if err != nil || n == runtime.GOMAXPROCS(0) {
+		return 3 * runtime.NumCPU()
+	}
+	return n
+}

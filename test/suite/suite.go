@@ -1,0 +1,320 @@
+// Package suite runs the tests of a package that need root: several side by side, each in a process and in a network namespace of its own.
+// Bridges, rules, kernel settings and ports of a test affect neither the host nor other tests. It is for tests only.
+package suite
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options say how the tests of a package run. The zero value runs each test in a process of its own.
+type Options struct {
+	// Slow are the tests that take longest, the slowest first. They start first, so that none of them is the last one that runs.
+	Slow []string
+	// Parts are the names of the subtests of a test that run as tests of their own.
+	Parts map[string][]string
+	// Together runs all tests in one process, because they share what is expensive to make.
+	Together bool
+	// Around is called once, in the process that starts the others. It calls run between its own preparation and cleanup, and returns the
+	// exit code. It may be nil.
+	Around func(run func() int) int
+}
+
+// inside marks a process that runs tests.
+const inside = "PODSTEAD_TEST_INSIDE"
+
+// Main is for TestMain: os.Exit(suite.Main(m.Run, suite.Options{})). It returns the exit code.
+//
+// Without -run, only the tests in files with a build tag run: go test ./... runs all others. -parallel is the number of processes of all
+// packages of this go test, by default three for each processor, since most tests wait. A process is killed if this one exits.
+func Main(run func() int, o Options) int {
+	if os.Getenv(inside) != "" {
+		if err := loopback(); err != nil {
+			return fail(err)
+		}
+		return run()
+	}
+	flag.Parse()
+	around := o.Around
+	if around == nil {
+		around = func(run func() int) int { return run() }
+	}
+	return around(func() int {
+		parts, err := partsOf(o)
+		if err != nil {
+			return fail(err)
+		}
+		if len(parts) == 1 && parts[0].name == "" {
+			defer acquire()()
+			return alone(parts[0].args())
+		}
+		return runParts(parts)
+	})
+}
+
+// Alone calls run in a process in a network namespace of its own, and returns the exit code. It executes this program again.
+func Alone(run func() int) int {
+	if os.Getenv(inside) != "" {
+		return Main(run, Options{})
+	}
+	return alone(os.Args[1:])
+}
+
+func alone(args []string) int {
+	cmd := command(args)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	runtime.LockOSThread() // the parent death signal is sent when this thread exits
+	defer runtime.UnlockOSThread()
+	err := cmd.Run()
+	if exit, exited := errors.AsType[*exec.ExitError](err); exited {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+// command returns this program in a network namespace of its own, not started.
+func command(args []string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin = os.Stdin
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
+	return cmd
+}
+
+func runParts(parts []part) int {
+	verbose := value("test.v")
+	p := printer{verbose: verbose != "" && verbose != "false", marked: verbose == "test2json"}
+	var group sync.WaitGroup
+	for _, part := range parts {
+		release := acquire() // here, so that the parts start in their order
+		if p.failed() && value("test.failfast") == "true" {
+			release()
+			break
+		}
+		p.start(part)
+		group.Go(func() {
+			defer release()
+			output, err := part.run()
+			p.end(part, output, err)
+		})
+	}
+	group.Wait()
+	return p.summary()
+}
+
+// part is what one process runs.
+type part struct {
+	name    string // of a test, or of a test and its subtest; "" for all tests of this run
+	pattern string // for -run; "" for that of this process
+}
+
+// partsOf returns the parts of this run, in the order in which they start.
+func partsOf(o Options) ([]part, error) {
+	whole := []part{{}}
+	for _, other := range []string{"test.list", "test.bench", "test.fuzz"} {
+		if value(other) != "" {
+			return whole, nil
+		}
+	}
+	names, err := testNames(".")
+	if err != nil {
+		return nil, err
+	}
+	if names == nil { // without sources, such as in a virtual machine
+		return whole, nil
+	}
+	pattern, subPattern, hasSub := strings.Cut(value("test.run"), "/")
+	matches, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("flag -run: %w", err)
+	}
+	var selected []string
+	for _, name := range names {
+		if matches.MatchString(name.test) && (name.tagged || pattern != "") {
+			selected = append(selected, name.test)
+		}
+	}
+	if o.Together {
+		if pattern != "" {
+			return whole, nil
+		}
+		return []part{{pattern: "^(" + strings.Join(selected, "|") + ")$"}}, nil
+	}
+	slices.SortStableFunc(selected, func(a, b string) int { return rank(o.Slow, a) - rank(o.Slow, b) })
+	var parts []part
+	for _, name := range selected {
+		if subtests := o.Parts[name]; len(subtests) > 0 && !strings.Contains(subPattern, "/") {
+			found, err := subtestsOf(name, subtests, subPattern)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, found...)
+			continue
+		}
+		p := part{name, "^" + name + "$"}
+		if hasSub {
+			p.pattern += "/" + subPattern
+		}
+		parts = append(parts, p)
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return rank(o.Slow, a.name) - rank(o.Slow, b.name) })
+	return parts, nil
+}
+
+func subtestsOf(test string, subtests []string, pattern string) ([]part, error) {
+	matches, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("flag -run: %w", err)
+	}
+	var parts []part
+	for _, name := range subtests {
+		if matches.MatchString(name) {
+			parts = append(parts, part{test + "/" + name, "^" + test + "$/^" + regexp.QuoteMeta(name) + "$"})
+		}
+	}
+	return parts, nil
+}
+
+// rank returns the place of a test in a list, or the length of the list.
+func rank(list []string, name string) int {
+	if i := slices.Index(list, name); i >= 0 {
+		return i
+	}
+	return len(list)
+}
+
+// outputDelay is the time for output of processes that a test has left behind.
+const outputDelay = 20 * time.Second
+
+// run runs the part in a process, and returns its output and how it failed.
+func (p part) run() (output []byte, err error) {
+	cmd := command(p.args())
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = outputDelay
+	runtime.LockOSThread() // the parent death signal is sent when this thread exits
+	defer runtime.UnlockOSThread()
+	err = cmd.Run()
+	return out.Bytes(), err
+}
+
+// args returns the flags of this process with the tests of the part.
+func (p part) args() []string {
+	if p.pattern == "" {
+		return os.Args[1:]
+	}
+	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
+		// go test writes flags of tests in one word. The log is for its cache, and has one writer.
+		return strings.HasPrefix(arg, "-test.run=") || strings.HasPrefix(arg, "-test.testlogfile=")
+	})
+	return slices.Insert(args, 0, "-test.run="+p.pattern)
+}
+
+func value(name string) string {
+	if f := flag.Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+func fail(err error) int {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+	return 1
+}
+
+// printer prints the output of each part in one piece, as go test expects it.
+type printer struct {
+	verbose, marked bool
+
+	mu    sync.Mutex
+	count int
+	wrong bool
+}
+
+// mark begins a line of the testing package in output for go test -json.
+const mark = "\x16"
+
+func (p *printer) start(part part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	if p.verbose {
+		p.line("=== RUN   " + part.test())
+	}
+}
+
+func (p *printer) end(part part, output []byte, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.verbose {
+		p.line("=== NAME  " + part.test())
+	}
+	for line := range bytes.Lines(output) {
+		text := strings.TrimSuffix(strings.TrimPrefix(string(line), mark), "\n")
+		if text == "PASS" || text == "FAIL" || text == "=== RUN   "+part.test() {
+			continue // of the process, or printed by start
+		}
+		os.Stdout.Write(line)
+	}
+	if len(output) > 0 && output[len(output)-1] != '\n' {
+		fmt.Println()
+	}
+	if err == nil {
+		return
+	}
+	p.wrong = true
+	if exit, exited := errors.AsType[*exec.ExitError](err); !exited || exit.ExitCode() != 1 { // 1: the test has reported its failure
+		fmt.Printf("%s: %v\n", part.name, err)
+		if p.verbose {
+			p.line("--- FAIL: " + part.test() + " (0.00s)")
+		}
+	}
+}
+
+// test returns the name of the test of the part.
+func (p part) test() string {
+	name, _, _ := strings.Cut(p.name, "/")
+	return name
+}
+
+func (p *printer) line(text string) {
+	if p.marked {
+		text = mark + text
+	}
+	fmt.Println(text)
+}
+
+func (p *printer) failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wrong
+}
+
+func (p *printer) summary() int {
+	if p.count == 0 {
+		fmt.Println("testing: warning: no tests to run")
+	}
+	if p.failed() {
+		fmt.Println("FAIL")
+		return 1
+	}
+	fmt.Println("PASS")
+	return 0
+}
