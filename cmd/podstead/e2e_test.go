@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,10 +18,20 @@ import (
 func init() {
 	wrapRun = func(run func() int) int {
 		return suite.Main(run, suite.Options{Parts: map[string][]string{
-			"TestE2EScripts": baseNames("testdata/e2e/*.txtar", ".txtar"),
-			"TestPages":      pageNames(),
+			"TestE2EScripts":   exactly(baseNames("testdata/e2e/*.txtar", ".txtar")),
+			"TestPages":        exactly(pageNames()),
+			"TestHelpExamples": exampleGroups(),
 		}})
 	}
+}
+
+// exactly returns patterns of names.
+func exactly(names []string) []string {
+	patterns := make([]string, len(names))
+	for i, name := range names {
+		patterns[i] = "^" + regexp.QuoteMeta(name) + "$"
+	}
+	return patterns
 }
 
 // baseNames returns the names of the files that match a pattern, without a suffix.

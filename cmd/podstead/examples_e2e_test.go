@@ -102,12 +102,37 @@ var exampleRuns = map[string]exampleRun{
 func TestHelpExamples(t *testing.T) {
 	shell := newPageHost(t)
 	prepareExamples(t, shell)
+	for _, cmd := range exampleCommands() {
+		t.Run(commandName(cmd), func(t *testing.T) {
+			for _, line := range exampleLines(cmd) {
+				runExample(t, shell, line)
+			}
+		})
+	}
+}
+
+// TestExampleRuns checks that each preparation is for a line of an example.
+func TestExampleRuns(t *testing.T) {
 	used := map[string]bool{}
-	var each func(cmd *cobra.Command)
-	each = func(cmd *cobra.Command) {
+	for _, cmd := range exampleCommands() {
 		for _, line := range exampleLines(cmd) {
 			used[line] = true
-			t.Run(commandName(cmd), func(t *testing.T) { runExample(t, shell, line) })
+		}
+	}
+	for line := range exampleRuns {
+		if !used[line] {
+			t.Errorf("no help has the example %s", line)
+		}
+	}
+}
+
+// exampleCommands returns the commands whose help has examples.
+func exampleCommands() []*cobra.Command {
+	var found []*cobra.Command
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		if len(exampleLines(cmd)) > 0 {
+			found = append(found, cmd)
 		}
 		for _, c := range cmd.Commands() {
 			if !c.Hidden && c.Name() != "completion" && c.Name() != "help" { // of cobra
@@ -116,11 +141,21 @@ func TestHelpExamples(t *testing.T) {
 		}
 	}
 	each((&app{}).root())
-	for line := range exampleRuns {
-		if !used[line] {
-			t.Errorf("no help has the example %s", line)
-		}
+	return found
+}
+
+// exampleGroups returns patterns of the subtests of TestHelpExamples, which run side by side, each on a host of its own.
+func exampleGroups() []string {
+	const groups = 5
+	names := make([][]string, groups)
+	for i, cmd := range exampleCommands() {
+		names[i%groups] = append(names[i%groups], strings.ReplaceAll(commandName(cmd), " ", "_"))
 	}
+	patterns := make([]string, groups)
+	for i := range names {
+		patterns[i] = "^(" + strings.Join(names[i], "|") + ")$"
+	}
+	return patterns
 }
 
 // exampleLines returns the commands in the examples of a command.

@@ -183,7 +183,7 @@ func buildProgram(name string) ([]byte, error) {
 	out := filepath.Join(tmp, name)
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out, // fixed names
 		"github.com/podstead/podstead/test/images/"+name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux") // flags are in the program
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", name, err, msg)
 	}

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	// Slow are the tests that take longest, the slowest first. They start first, so that none of them is the last one that runs.
 	Slow []string
-	// Parts are the names of the subtests of a test that run as tests of their own.
+	// Parts are patterns of the subtests of a test, as for -run. Each pattern runs as a test of its own.
 	Parts map[string][]string
 	// Together runs all tests in one process, because they share what is expensive to make.
 	Together bool
@@ -90,12 +90,19 @@ func alone(args []string) int {
 
 // command returns this program in a network namespace of its own, not started.
 func command(args []string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Args[0] = os.Args[0]
+	cmd := exec.Command(executable(), args...)
 	cmd.Stdin = os.Stdin
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
 	return cmd
+}
+
+// executable returns the path of this program. /proc/self/exe would change the name of the process, which tests compare.
+func executable() string {
+	if path, err := os.Executable(); err == nil {
+		return path
+	}
+	return os.Args[0]
 }
 
 func runParts(parts []part) int {
@@ -160,35 +167,18 @@ func partsOf(o Options) ([]part, error) {
 	slices.SortStableFunc(selected, func(a, b string) int { return rank(o.Slow, a) - rank(o.Slow, b) })
 	var parts []part
 	for _, name := range selected {
-		if subtests := o.Parts[name]; len(subtests) > 0 && !strings.Contains(subPattern, "/") {
-			found, err := subtestsOf(name, subtests, subPattern)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, found...)
-			continue
+		patterns := o.Parts[name]
+		switch {
+		case hasSub:
+			patterns = []string{subPattern}
+		case len(patterns) == 0:
+			parts = append(parts, part{name, "^" + name + "$"})
 		}
-		p := part{name, "^" + name + "$"}
-		if hasSub {
-			p.pattern += "/" + subPattern
+		for _, pattern := range patterns {
+			parts = append(parts, part{name + "/" + pattern, "^" + name + "$/" + pattern})
 		}
-		parts = append(parts, p)
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return rank(o.Slow, a.name) - rank(o.Slow, b.name) })
-	return parts, nil
-}
-
-func subtestsOf(test string, subtests []string, pattern string) ([]part, error) {
-	matches, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("flag -run: %w", err)
-	}
-	var parts []part
-	for _, name := range subtests {
-		if matches.MatchString(name) {
-			parts = append(parts, part{test + "/" + name, "^" + test + "$/^" + regexp.QuoteMeta(name) + "$"})
-		}
-	}
 	return parts, nil
 }
 
