@@ -134,7 +134,6 @@ type part struct {
 
 // partsOf returns the parts of this run, in the order in which they start.
 func partsOf(o Options) ([]part, error) {
-	whole := []part{{}}
 	for _, other := range []string{"test.list", "test.bench", "test.fuzz"} {
 		if value(other) != "" {
 			return whole, nil
@@ -144,11 +143,20 @@ func partsOf(o Options) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	if names == nil { // without sources, such as in a virtual machine
+	return divide(names, o, value("test.run"))
+}
+
+// whole is all that this process would run.
+var whole = []part{{}}
+
+// divide returns the parts of the tests that match a pattern of -run; "" is all tests whose files have a build tag. Without names, such as in
+// a virtual machine, which has no sources, it returns [whole].
+func divide(names []testName, o Options, pattern string) ([]part, error) {
+	if names == nil || o.Together && pattern != "" {
 		return whole, nil
 	}
-	pattern, subPattern, hasSub := strings.Cut(value("test.run"), "/")
-	matches, err := regexp.Compile(pattern)
+	testPattern, subPattern, hasSub := strings.Cut(pattern, "/")
+	matches, err := regexp.Compile(testPattern)
 	if err != nil {
 		return nil, fmt.Errorf("flag -run: %w", err)
 	}
@@ -159,9 +167,6 @@ func partsOf(o Options) ([]part, error) {
 		}
 	}
 	if o.Together {
-		if pattern != "" {
-			return whole, nil
-		}
 		return []part{{pattern: "^(" + strings.Join(selected, "|") + ")$"}}, nil
 	}
 	slices.SortStableFunc(selected, func(a, b string) int { return rank(o.Slow, a) - rank(o.Slow, b) })
@@ -174,11 +179,10 @@ func partsOf(o Options) ([]part, error) {
 		case len(patterns) == 0:
 			parts = append(parts, part{name, "^" + name + "$"})
 		}
-		for _, pattern := range patterns {
-			parts = append(parts, part{name + "/" + pattern, "^" + name + "$/" + pattern})
+		for _, p := range patterns {
+			parts = append(parts, part{name + "/" + p, "^" + name + "$/" + p})
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return rank(o.Slow, a.name) - rank(o.Slow, b.name) })
 	return parts, nil
 }
 

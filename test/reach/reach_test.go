@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFuzzed compares the list with the packages that have fuzz targets.
+func TestFuzzed(t *testing.T) {
+	t.Chdir("../..")
+	var found []string
+	target := regexp.MustCompile(`(?m)^func Fuzz\w+\(`)
+	err := filepath.WalkDir(".", func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, ".") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if dir := "./" + filepath.ToSlash(filepath.Dir(name)); target.Match(text) && !slices.Contains(found, dir) {
+			found = append(found, dir)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	if listed := slices.Sorted(slices.Values(fuzzed)); !slices.Equal(found, listed) {
+		t.Errorf("fuzzed lists %q, want %q", listed, found)
+	}
+}
+
+// TestReached checks what the real packages of suites are.
+func TestReached(t *testing.T) {
+	t.Chdir("../..")
+	for _, test := range []struct {
+		suite, changed string
+		affected       bool
+	}{
+		{"mutate", "supervisor/lifecycle/facts.go", true},
+		{"mutate", "supervisor/lifecycle/facts_test.go", true},
+		{"mutate", "spec/pod.go", true},
+		{"mutate", "spec/decode_test.go", false},
+		{"mutate", "runtime/runtime.go", false},
+		{"mutate", "docs/mutants.md", true},
+		{"crun", "runtime/container/container.go", true},
+		{"crun", "runtime/container/container_test.go", false},
+		{"crun", "test/hostile/doc.go", true},
+		{"crun", "README.md", false},
+		{"vm", "test/internal/installed/host.go", true},
+		{"packages", "packaging/build", true},
+		{"packages", "cmd/podstead/main.go", true},
+		{"packages", "cmd/podstead/testdata/script/get.txtar", false},
+		{"fuzz", "go.mod", true},
+	} {
+		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == test.suite })
+		r, err := suites[i].reached(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, reason := suites[i].affectedBy([]string{"none.go", test.changed}, r); got != test.affected {
+			t.Errorf("%s after a change of %s: affected %v (%s)", test.suite, test.changed, got, reason)
+		}
+	}
+}
+
+func TestUnknownBase(t *testing.T) {
+	t.Chdir("../..")
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"0123456789abcdef0123456789abcdef01234567"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), " yes commit "); got != len(suites) {
+		t.Errorf("%d of %d suites:\n%s", got, len(suites), out.String())
+	}
+}
