@@ -1,4 +1,4 @@
-package podstead_test
+package repo_test
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ import (
 //
 // This updates the page:
 //
-//	go test -run TestFields -update .
+//	go test ./test/repo -run TestFields -update
 func TestFields(t *testing.T) {
 	fields, tests := fieldsOf(t), coverageOf(t)
 	for _, problem := range fieldProblems(fields, tests) {
@@ -39,7 +39,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, readFile(t, name)); diff != "" {
-		t.Errorf("%s is not up to date, run go test -run TestFields -update . (-want +got):\n%s", name, diff)
+		t.Errorf("%s is not up to date, run go test ./test/repo -run TestFields -update (-want +got):\n%s", name, diff)
 	}
 }
 
@@ -257,7 +257,7 @@ func vmTests(t *testing.T) []string {
 
 func fieldsPage(fields []podField, tests []coverage, inVM []string) string {
 	var b strings.Builder
-	b.WriteString("# Test coverage of fields\n\n`go test -run TestFields -update .` generates this page from the types of package `spec` and the tests on real containers. Each\n" +
+	b.WriteString("# Test coverage of fields\n\n`go test ./test/repo -run TestFields -update` generates this page from the types of package `spec` and the tests on real containers. Each\n" +
 		"supported field has at least one test that observes its effect, if possible from inside the container. Fields that are not supported\n" +
 		"are rejected with an error, never ignored. [Pod file](reference/pod-file.md) describes the fields. Init containers have the fields of\n" +
 		"containers.\n\n" +
