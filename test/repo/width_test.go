@@ -148,14 +148,20 @@ func rawStrings(text string) map[int]bool {
 	}
 }
 
-// tablesAndBlocks returns the lines of a page that are in a table or a fenced block.
+// tablesAndBlocks returns the lines of a page that are in a table, in a fenced block, or in a part that is generated, between lines such as
+// <!-- defences:begin --> and <!-- defences:end -->.
 func tablesAndBlocks(text string) map[int]bool {
 	lines := map[int]bool{}
-	n, fence := 0, ""
+	n, fence, isGenerated := 0, "", false
 	for line := range strings.Lines(text) {
 		n++
 		start := strings.TrimSpace(line)
+		if strings.HasPrefix(start, "<!-- ") {
+			isGenerated = strings.HasSuffix(start, ":begin -->")
+		}
 		switch {
+		case isGenerated:
+			lines[n] = true
 		case fence != "":
 			lines[n] = true
 			if start == fence {
@@ -188,6 +194,7 @@ func TestTooWide(t *testing.T) {
 		{"a.md", long + "\n", 1},
 		{"a.md", "| " + long + " |\n", 0},
 		{"a.md", "```text\n" + long + "\n```\n" + long + "\n", 1},
+		{"a.md", "<!-- a:begin -->\n" + long + "\n<!-- a:end -->\n" + long + "\n", 1},
 		{"a.md", "see [a](" + strings.Repeat("x", 140) + ")\n", 0},
 		{"Makefile", "a: ## " + long + "\n", 1},
 		{"run", "#!/bin/sh\n# " + long + "\n", 1},
