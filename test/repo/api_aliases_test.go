@@ -30,7 +30,7 @@ func TestAPITypesAreNoAliases(t *testing.T) {
 			}
 		}
 	}
-	if types < 50 {
-		t.Errorf("found only %d exported types of package api", types)
+	if types == 0 {
+		t.Error("found no exported types of package api")
 	}
 }

@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 // TestExamples checks that every example is a valid pod file without warnings.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("examples/*.toml")
-	if err != nil || len(files) < 4 {
+	if err != nil || len(files) == 0 {
 		t.Fatalf("examples: %v, %v", files, err)
 	}
 	for _, file := range files {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
@@ -269,11 +270,30 @@ func textsForUsers(t *testing.T) map[string]string {
 // kindsForUsers are the kinds of files with texts for users, or with the expected output of commands.
 var kindsForUsers = []string{"Makefile", ".md", ".toml", ".yaml", ".json", ".txt", ".txtar"}
 
-// kubernetesVersion matches the release whose semantics a text refers to, and the word before it.
-var kubernetesVersion = regexp.MustCompile(`(?:(\w+) )?(?:Kubernetes|kubelet)(?: is that of)? v?(1\.\d+)\b`)
+// kubernetesVersion matches the release whose semantics a text refers to.
+var kubernetesVersion = regexp.MustCompile(`^(?:Kubernetes|kubelet)(?:\s+is\s+that\s+of)?\s+v?(1\.\d+)\b`)
 
 // anotherRelease are the words before a release in which a feature changed, such as "since Kubernetes 1.35".
 var anotherRelease = []string{"since", "from", "to", "until", "before", "in"}
+
+// versions calls visit for each release that a text refers to, with the word before it.
+func versions(text string, visit func(before, version string)) {
+	for _, program := range []string{"Kubernetes", "kubelet"} {
+		at := 0
+		for {
+			next := strings.Index(text[at:], program)
+			if next < 0 {
+				break
+			}
+			at += next
+			if match := kubernetesVersion.FindStringSubmatch(text[at:min(len(text), at+60)]); match != nil {
+				words := strings.FieldsFunc(text[max(0, at-30):at], func(r rune) bool { return !unicode.IsLetter(r) }) // also on the line before
+				visit(append([]string{""}, words...)[len(words)], match[1])
+			}
+			at += len(program)
+		}
+	}
+}
 
 // TestKubernetesVersion checks that documentation and code refer to the release in [spec.KubernetesVersion].
 func TestKubernetesVersion(t *testing.T) {
@@ -282,17 +302,12 @@ func TestKubernetesVersion(t *testing.T) {
 		if path.Ext(name) != ".md" && path.Ext(name) != ".go" {
 			return nil
 		}
-		for line := range strings.Lines(readFile(t, name)) {
-			if !strings.Contains(line, "Kubernetes") && !strings.Contains(line, "kubelet") { // much faster than the pattern
-				continue
+		versions(readFile(t, name), func(before, version string) {
+			found = found || version == spec.KubernetesVersion
+			if version != spec.KubernetesVersion && !slices.Contains(anotherRelease, before) {
+				t.Errorf("%s: %q, want Kubernetes %s", name, before+" Kubernetes "+version, spec.KubernetesVersion)
 			}
-			for _, match := range kubernetesVersion.FindAllStringSubmatch(line, -1) {
-				found = found || match[2] == spec.KubernetesVersion
-				if match[2] != spec.KubernetesVersion && !slices.Contains(anotherRelease, match[1]) {
-					t.Errorf("%s: %q, want Kubernetes %s", name, match[0], spec.KubernetesVersion)
-				}
-			}
-		}
+		})
 		return nil
 	})
 	if err != nil {
