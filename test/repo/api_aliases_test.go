@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAPITypesAreNoAliases requires that package api declares its exported types itself, so that a change of another package cannot change the API.
+// TestAPITypesAreNoAliases requires that package api declares its exported types itself, so that a change of another package cannot change
+// the API.
 func TestAPITypesAreNoAliases(t *testing.T) {
 	types := 0
 	for _, s := range goFiles(t) {

@@ -144,8 +144,8 @@ func TestVoiceOfEvents(t *testing.T) {
 	}
 }
 
-// program builds podstead and returns a function that runs it in empty directories. The function returns stdout and stderr, and can be called
-// by several tests at the same time.
+// program builds podstead and returns a function that runs it in empty directories. The function returns stdout and stderr, and can be
+// called by several tests at the same time.
 func program(t *testing.T) func(t *testing.T, args ...string) string {
 	t.Helper()
 	// In a directory that stays, with the flags of make build: nothing is compiled twice.
@@ -167,7 +167,8 @@ func program(t *testing.T) func(t *testing.T, args ...string) string {
 		}
 		cmd := exec.CommandContext(t.Context(), binary, args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PODSTEAD_CONFIG="+configFile, "PODSTEAD_STATE_DIR="+dir, "PODSTEAD_RUN_DIR="+dir, "PODSTEAD_LOG_DIR="+dir)
+		cmd.Env = append(os.Environ(), "PODSTEAD_CONFIG="+configFile,
+			"PODSTEAD_STATE_DIR="+dir, "PODSTEAD_RUN_DIR="+dir, "PODSTEAD_LOG_DIR="+dir)
 		out, err := cmd.CombinedOutput()
 		if err != nil && cmd.ProcessState == nil {
 			t.Fatalf("podstead %s: %v", strings.Join(args, " "), err)
@@ -215,9 +216,10 @@ func TestVoiceOfProgram(t *testing.T) {
 	}
 	help(t, nil)
 	for _, line := range []string{
-		"version", "doctor", "rmi", "play", "pull", "down", "load", "edit", "info", "gte", "pod.toml", "run", "run busybox:latest", "run none.toml", "get --no-such-flag",
-		"get -o xml", "get deployment/web", "get --socket relative", "delete", "delete --all web", "logs", "logs web -p -f", "volume rm", "volume make",
-		"daemon extra", "get --config none.toml",
+		"version", "doctor", "rmi", "play", "pull", "down", "load", "edit", "info", "gte", "pod.toml",
+		"run", "run busybox:latest", "run none.toml", "get --no-such-flag", "get -o xml", "get deployment/web",
+		"get --socket relative", "get --config none.toml", "delete", "delete --all web", "logs", "logs web -p -f",
+		"volume rm", "volume make", "daemon extra",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -287,7 +289,8 @@ func versions(text string, visit func(before, version string)) {
 			}
 			at += next
 			if match := kubernetesVersion.FindStringSubmatch(text[at:min(len(text), at+60)]); match != nil {
-				words := strings.FieldsFunc(text[max(0, at-30):at], func(r rune) bool { return !unicode.IsLetter(r) }) // also on the line before
+				between := func(r rune) bool { return !unicode.IsLetter(r) } // also a line break
+				words := strings.FieldsFunc(text[max(0, at-30):at], between)
 				visit(append([]string{""}, words...)[len(words)], match[1])
 			}
 			at += len(program)

@@ -48,13 +48,15 @@ func TestWidth(t *testing.T) {
 	case now > sum:
 		for _, name := range slices.Sorted(maps.Keys(wide)) {
 			if n := len(wide[name]); n > listed[name] {
-				t.Errorf("%s: %d lines have more than %d columns, want %d: break some of the lines %v", name, n, maxColumns, listed[name], wide[name])
+				t.Errorf("%s: %d lines have more than %d columns, want %d: break some of the lines %v",
+					name, n, maxColumns, listed[name], wide[name])
 			}
 		}
 	case *update:
 		writeWideLines(t, wide)
 	case now < sum:
-		t.Errorf("%d lines have more than %d columns, %s lists %d: run go test ./test/repo -run TestWidth -update", now, maxColumns, wideLines, sum)
+		t.Errorf("%d lines have more than %d columns, %s lists %d: run go test ./test/repo -run TestWidth -update",
+			now, maxColumns, wideLines, sum)
 	}
 }
 
