@@ -37,7 +37,7 @@ func fileDefences() []defence {
 		}},
 		{"no hard link instead of a log", []edit{count}, pkg, follow, false, []attack{{"the same with a hard link to the log of another container", writes + "hard_link", "files of the host are"}}},
 		{"only regular files as logs", []edit{regular}, pkg, follow, false, []attack{
-			{"the same with a FIFO or a directory", writes + "FIFO", "lost 0 lines"},
+			{"the same with a FIFO or a directory", writes + "FIFO", "lost 1 lines (illegal seek)"},
 			{"block `logs` and its own exit by a FIFO", reads + "FIFO", "illegal seek"},
 		}},
 		{"logs only in directories of root", []edit{owner}, pkg, follow, false, []attack{
