@@ -115,6 +115,7 @@ vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 lint: ## run linters
 	@.ci/deps build
 	$(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run -c .golangci.size.yml ./...
 	$(TOOL) validate docs/reference/openapi.json
 
 cross: ## check that the programs and their tests compile for 32-bit ARM, whose integers differ

@@ -84,7 +84,8 @@ type PruneRequest struct {
 }
 
 // Apply writes a pod file to the pods directory, in place of the file that defines the pod. It returns when the file is saved and the pod
-// has the definition, is refused or waits for its update, before the pod is ready. It can be repeated. The error of an invalid file is an [*Error] with its problems.
+// has the definition, is refused or waits for its update, before the pod is ready. It can be repeated. The error of an invalid file is an
+// [*Error] with its problems.
 func (c *Client) Apply(ctx context.Context, q ApplyRequest) (a Applied, err error) {
 	return a, c.call(ctx, http.MethodPost, "/v1/files", nil, q, &a)
 }
@@ -99,8 +100,8 @@ func (c *Client) Prune(ctx context.Context, q PruneRequest) (list AppliedList, e
 	return list, err
 }
 
-// SuspendFiles makes the daemon ignore the pods directory, so that pods can be deleted whose files are kept. It is for the end of the daemon,
-// and holds for 15 minutes at most.
+// SuspendFiles makes the daemon ignore the pods directory, so that pods can be deleted whose files are kept. It is for the end of the
+// daemon, and holds for 15 minutes at most.
 func (c *Client) SuspendFiles(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/v1/files/suspend", nil, nil, nil)
 }
@@ -168,8 +169,8 @@ func (s *Server) apply(r *http.Request) (any, error) {
 // takenTimeout bounds the wait for a pod whose file was written. The pods directory may not be readable now.
 const takenTimeout = 10 * time.Second
 
-// awaitTaken waits until a pod whose file was written has the definition with this hash, is refused, or waits for its update. As in Kubernetes,
-// the next request of the client finds the definition.
+// awaitTaken waits until a pod whose file was written has the definition with this hash, is refused, or waits for its update. As in
+// Kubernetes, the next request of the client finds the definition.
 func (s *Server) awaitTaken(ctx context.Context, pod, hash string) {
 	ctx, cancel := context.WithTimeout(ctx, takenTimeout)
 	defer cancel()

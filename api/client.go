@@ -62,7 +62,8 @@ func (c *Client) Pod(ctx context.Context, name string) (p Pod, err error) {
 	return p, c.call(ctx, http.MethodGet, podPath(name), nil, nil, &p)
 }
 
-// PodWithUID returns the pod with a UID. After the pod was deleted, it returns the final state, until the session that created the pod ends.
+// PodWithUID returns the pod with a UID. After the pod was deleted, it returns the final state, until the session that created the pod
+// ends.
 func (c *Client) PodWithUID(ctx context.Context, name, uid string) (p Pod, err error) {
 	return p, c.call(ctx, http.MethodGet, podPath(name), url.Values{"uid": {uid}}, nil, &p)
 }

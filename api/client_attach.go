@@ -11,8 +11,8 @@ type AttachOptions struct {
 
 	UID       string // of the pod; empty: any
 	Container string // empty: the one in the annotation kubectl.kubernetes.io/default-container, otherwise the first
-	// FromStart adds what the container has written before its first client, as far as it is kept: up to 64 KiB of a container with standard
-	// input or a terminal.
+	// FromStart adds what the container has written before its first client, as far as it is kept: up to 64 KiB of a container with
+	// standard input or a terminal.
 	FromStart bool
 	// Incomplete is called before any output is written if FromStart is set and the container has written more than is kept; nil: ignore.
 	Incomplete func()

@@ -34,9 +34,9 @@ func (c *Client) StatFile(ctx context.Context, pod string, q FileQuery) (stat Fi
 	return stat, c.call(ctx, http.MethodGet, podPath(pod)+"/files/stat", q.values(), nil, &stat)
 }
 
-// ReadFiles writes a file or a directory of a container to w, as a tar stream. The names in it start with the last element of the path or, for
-// a path that ends with "/.", with the names in the directory. The container wrote the content: use the names with care, see
-// os.Root. After an error, the stream is incomplete. ReadFiles blocks while w does, up to a limit of the server.
+// ReadFiles writes a file or a directory of a container to w, as a tar stream. The names in it start with the last element of the path or,
+// for a path that ends with "/.", with the names in the directory. The container wrote the content: use the names with care, see os.Root.
+// After an error, the stream is incomplete. ReadFiles blocks while w does, up to a limit of the server.
 func (c *Client) ReadFiles(ctx context.Context, pod string, q FileQuery, w io.Writer) (result CopyResult, err error) {
 	r, err := c.do(ctx, http.MethodGet, podPath(pod)+"/files", q.values(), nil)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // WriteFiles creates files of a container from a tar stream, in the directory of the query, which must exist. With preserve, owners,
-// permissions and times of the stream are kept; otherwise the files belong to the user of the container. After an error, the files before it
-// exist, and each of them is complete. WriteFiles may return before the end of the stream.
+// permissions and times of the stream are kept; otherwise the files belong to the user of the container. After an error, the files before
+// it exist, and each of them is complete. WriteFiles may return before the end of the stream.
 func (c *Client) WriteFiles(ctx context.Context, pod string, q FileQuery, preserve bool, stream io.Reader) (result CopyResult, err error) {
 	v := q.values()
 	if !preserve {

@@ -21,7 +21,8 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[PodChange, error] {
 type EventQuery struct {
 	Follow   bool
 	Pod, UID string
-	// Labels is a label selector, such as "app=web"; empty: any. The events of deleted pods match only if the daemon still knows their labels.
+	// Labels is a label selector, such as "app=web"; empty: any. The events of deleted pods match only if the daemon still knows their
+	// labels.
 	Labels string
 	Since  time.Time
 	// Redact removes the values of the secrets of each pod. If they cannot be read, or the pod was deleted, what its containers, hooks and

@@ -12,8 +12,8 @@
 // # Errors
 //
 // The daemon's response to a request that failed is an [*Error]. Programs read its Reason, people its Message and Hint. An error that wraps
-// [ErrUnavailable] has other causes: the daemon is not running, is stopping, or the connection was lost. The call may have succeeded then. Use
-// [errors.AsType] and [errors.Is], because errors can be wrapped.
+// [ErrUnavailable] has other causes: the daemon is not running, is stopping, or the connection was lost. The call may have succeeded then.
+// Use [errors.AsType] and [errors.Is], because errors can be wrapped.
 //
 // Later versions add fields, reasons, kinds of events and other words. Ignore those that you do not know.
 //

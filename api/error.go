@@ -15,12 +15,13 @@ var ErrUnavailable = errors.New("daemon unavailable")
 
 // Error is the response to a request that failed.
 type Error struct {
-	// Status is the HTTP status code: 400 the request or the pod file is invalid, 404 no such pod, container or image, 409 the name is taken,
-	// the pod is rejected or the image is in use, 502 an image cannot be pulled or imported, 503 the daemon is stopping or, with a reason, cannot serve the request now.
+	// Status is the HTTP status code: 400 the request or the pod file is invalid, 404 no such pod, container or image, 409 the name is
+	// taken, the pod is rejected or the image is in use, 502 an image cannot be pulled or imported, 503 the daemon is stopping or, with a
+	// reason, cannot serve the request now.
 	Status  int    `json:"status"`
 	Message string `json:"error"`
-	// Reason is the kind of the error for programs; of an image that was not pulled, the reason of the kubelet, such as ErrImagePull. It is empty if the
-	// daemon is stopping.
+	// Reason is the kind of the error for programs; of an image that was not pulled, the reason of the kubelet, such as ErrImagePull. It is
+	// empty if the daemon is stopping.
 	Reason ErrorReason `json:"reason,omitempty"`
 	// Field is the parameter or the field of the body that is invalid, if it is one.
 	Field string `json:"field,omitempty"`

@@ -19,8 +19,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// MaxSessions is the maximum number of commands that clients run in containers at the same time. Each holds up to 1 MiB of memory. A further
-// request fails with [ReasonTooManySessions].
+// MaxSessions is the maximum number of commands that clients run in containers at the same time. Each holds up to 1 MiB of memory. A
+// further request fails with [ReasonTooManySessions].
 const MaxSessions = 64
 
 // Sessions runs commands in containers.
@@ -65,8 +65,8 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// session upgrades a request and calls run. Its context ends when the client is lost or the daemon stops. The client gets the result of run,
-// unless the daemon stops.
+// session upgrades a request and calls run. Its context ends when the client is lost or the daemon stops. The client gets the result of
+// run, unless the daemon stops.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []channel.ID, run func(context.Context, *channel.Conn) (int, error)) {
 	if !s.sessions.TryAcquire(1) {
 		s.reply(w, r, nil, &Error{

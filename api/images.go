@@ -46,7 +46,8 @@ type Image struct {
 	Foreign bool `json:"foreign,omitempty"`
 	// Damaged is true if content is missing.
 	Damaged bool `json:"damaged,omitempty"`
-	// Verification is [ImageVerified] or [ImageUnverified] if images.verify requires a signature or rejects the image. Otherwise it is empty.
+	// Verification is [ImageVerified] or [ImageUnverified] if images.verify requires a signature or rejects the image. Otherwise it is
+	// empty.
 	Verification string `json:"verification,omitempty"`
 	// VerifiedBy is the file with the key that has signed the image.
 	VerifiedBy string `json:"verifiedBy,omitempty"`
@@ -173,8 +174,8 @@ type PullUpdate struct {
 // RemovedImages are the names of images that were removed.
 type RemovedImages struct {
 	Items []Image `json:"items"`
-	// Freed is the size in bytes of the content and the unpacked layers that were deleted from disk. Other names, containers and generations
-	// can keep what an image shares with them.
+	// Freed is the size in bytes of the content and the unpacked layers that were deleted from disk. Other names, containers and
+	// generations can keep what an image shares with them.
 	Freed int64 `json:"freed"`
 }
 
@@ -197,7 +198,8 @@ func (c *Client) InspectImage(ctx context.Context, name, platform string) (d Ima
 	return d, c.call(ctx, http.MethodGet, "/v1/images/inspect", imageQuery(platform, name), nil, &d)
 }
 
-// RemoveImage removes a name of an image. An image that a pod or a generation uses is not removed; with force, only if a pod runs that uses it.
+// RemoveImage removes a name of an image. An image that a pod or a generation uses is not removed; with force, only if a pod runs that uses
+// it.
 func (c *Client) RemoveImage(ctx context.Context, name, platform string, force bool) (removed RemovedImages, err error) {
 	v := imageQuery(platform, name)
 	v.Set("force", strconv.FormatBool(force))
@@ -257,8 +259,8 @@ func (c *Client) Logout(ctx context.Context, registry string) (r Registry, err e
 	return r, c.callWithin(ctx, clientLoginTimeout, http.MethodPost, "/v1/registries/logout", nil, LogoutRequest{registry}, &r)
 }
 
-// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The images are kept until they are removed. The
-// signatures are those beside the archive, as the endpoint documents them.
+// ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The images are kept until they are removed.
+// The signatures are those beside the archive, as the endpoint documents them.
 func (c *Client) ImportImages(ctx context.Context, archive io.Reader, signatures ...string) (list ImageList, err error) {
 	return c.importImages(ctx, archive, url.Values{"signature": signatures})
 }
@@ -317,8 +319,8 @@ func (c *Client) ImageSignatures(ctx context.Context, name, platform string) (s 
 	return s, c.callWithin(ctx, clientLoginTimeout, http.MethodGet, "/v1/images/signatures", imageQuery(platform, name), nil, &s)
 }
 
-// RestoreImage makes a name refer again to the image that it had before [Client.ImportUsedImages] was called after a time. It reports whether
-// it has done so: not if the name has been changed since.
+// RestoreImage makes a name refer again to the image that it had before [Client.ImportUsedImages] was called after a time. It reports
+// whether it has done so: not if the name has been changed since.
 func (c *Client) RestoreImage(ctx context.Context, name string, after time.Time) (r RestoredImage, err error) {
 	v := imageQuery("", name)
 	v.Set("after", after.UTC().Format(time.RFC3339Nano))

@@ -45,7 +45,8 @@ type Images interface {
 	Signatures(ctx context.Context, name, platform string) ([]string, error)
 	// Remove removes a name of an image. With force, it refuses only if a pod runs that uses it.
 	Remove(ctx context.Context, name, platform string, force bool) (RemovedImages, error)
-	// Prune removes what nothing uses, and with all also what a person has requested. With dryRun it removes nothing. With an error it returns what it has removed.
+	// Prune removes what nothing uses, and with all also what a person has requested. With dryRun it removes nothing. With an error it
+	// returns what it has removed.
 	Prune(ctx context.Context, all, dryRun bool) (RemovedImages, error)
 }
 

@@ -274,8 +274,8 @@ func logComplete(s *supervisor.Snapshot, container string, n int) bool {
 	return newest.Restarts > n || (newest.Restarts == n && !newest.Exited.IsZero())
 }
 
-// sendRun sends the lines of run n after the position. With follow, it returns when the run has terminated. A reader that is late, to a run that
-// had begun before the request, does not expect the lines that were removed before.
+// sendRun sends the lines of run n after the position. With follow, it returns when the run has terminated. A reader that is late, to a run
+// that had begun before the request, does not expect the lines that were removed before.
 func (c *containerOutput) sendRun(ctx context.Context, n int, from Position, late bool) error {
 	var o crilog.ReadOptions
 	if c.query.follow {
@@ -325,16 +325,16 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position, lat
 	return nil
 }
 
-// skipper skips the lines before a position, by their number. If the start of the log was rotated away since and the lines are not numbered from
-// the start, it skips them by time, unless the position has no times.
+// skipper skips the lines before a position, by their number. If the start of the log was rotated away since and the lines are not numbered
+// from the start, it skips them by time, unless the position has no times.
 type skipper struct {
 	from   Position
 	at     Position // after the lines read so far, without Attempt
 	byTime bool
 }
 
-// missed returns what was removed before it was read: before this entry and, if the log is read from its start or from a position, before its
-// first line.
+// missed returns what was removed before it was read: before this entry and, if the log is read from its start or from a position, before
+// its first line.
 func (s *skipper) missed(e crilog.Entry, late bool) *Skipped {
 	if e.Skipped != nil {
 		return &Skipped{Lines: e.Skipped.Lines, Bytes: e.Skipped.Bytes}

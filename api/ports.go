@@ -29,8 +29,8 @@ type PodPorts interface {
 	DialPort(ctx context.Context, uid string, pod *spec.Pod, port uint16) (net.Conn, error)
 }
 
-// forwardPort connects a WebSocket to a TCP port of a pod, see package channel: both directions are channel [channel.Data]. If the connection
-// to the pod fails, the request is not upgraded.
+// forwardPort connects a WebSocket to a TCP port of a pod, see package channel: both directions are channel [channel.Data]. If the
+// connection to the pod fails, the request is not upgraded.
 func (s *Server) forwardPort(w http.ResponseWriter, r *http.Request) {
 	if s.o.Ports == nil {
 		s.reply(w, r, nil, failure(http.StatusNotImplemented, "the daemon cannot forward ports"))
@@ -128,8 +128,8 @@ func (p *PortConn) Close() error {
 	return nil
 }
 
-// DialPort connects to a TCP port of a pod, on its loopback interface. With a UID, the pod must have it. If the pod refuses the connection, the
-// error is an [*Error] with status 502. The context bounds only the start.
+// DialPort connects to a TCP port of a pod, on its loopback interface. With a UID, the pod must have it. If the pod refuses the connection,
+// the error is an [*Error] with status 502. The context bounds only the start.
 func (c *Client) DialPort(ctx context.Context, pod, uid string, port uint16) (*PortConn, error) {
 	q := url.Values{"port": {strconv.Itoa(int(port))}}
 	if uid != "" {

@@ -31,8 +31,8 @@ type Redacted struct {
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
-// Redact replaces the values of the secrets of all pods in texts. It is for root: others could find out values by trial. The size of the texts
-// is limited, see [Client.Create].
+// Redact replaces the values of the secrets of all pods in texts. It is for root: others could find out values by trial. The size of the
+// texts is limited, see [Client.Create].
 func (c *Client) Redact(ctx context.Context, texts []string) (r Redacted, err error) {
 	return r, c.call(ctx, http.MethodPost, "/v1/redact", nil, RedactRequest{texts}, &r)
 }
@@ -85,8 +85,8 @@ func (s *Server) redactorOf(ctx context.Context, uid string, pod *spec.Pod) *red
 	return s.redactors.of(ctx, pod, redactorKey{uid, isReader(ctx)})
 }
 
-// shown returns what the client of a request may see of pods: over the read-only socket, messages without values of secrets, and no values of
-// environment variables.
+// shown returns what the client of a request may see of pods: over the read-only socket, messages without values of secrets, and no values
+// of environment variables.
 func (s *Server) shown(r *http.Request, pods []Pod, redacted bool) []Pod {
 	if redacted || isReadOnly(r) {
 		s.redactPods(r.Context(), pods)

@@ -17,8 +17,8 @@ const (
 	maxRedactors = 256
 )
 
-// redactors are the redactors of pods for all requests. A redactor, which has values of secrets, is dropped after [redactorLife]. It is safe
-// for concurrent use.
+// redactors are the redactors of pods for all requests. A redactor, which has values of secrets, is dropped after [redactorLife]. It is
+// safe for concurrent use.
 type redactors struct {
 	read func(ctx context.Context, pod *spec.Pod) ([]string, error) // returns when the context ends
 
@@ -53,7 +53,8 @@ func (r *redactors) of(ctx context.Context, pod *spec.Pod, key redactorKey) *red
 	}
 }
 
-// entry returns the redactor of a pod that is in memory, or starts to read its secrets. The pod may have got a container with another secret.
+// entry returns the redactor of a pod that is in memory, or starts to read its secrets. The pod may have got a container with another
+// secret.
 func (r *redactors) entry(ctx context.Context, pod *spec.Pod, key redactorKey, names map[string]bool) *podRedactor {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -79,7 +79,8 @@ func fileMessage(f *podfiles.File) string {
 	return cmp.Or(strings.Join(lines, "; "), f.Path+": "+f.Reason)
 }
 
-// list returns all pods, sorted by name. Files of the pods directory that are refused, and whose pod does not exist, are pods without a UID.
+// list returns all pods, sorted by name. Files of the pods directory that are refused, and whose pod does not exist, are pods without a
+// UID.
 func (s *Server) list() []Pod {
 	refused, hostIPs := s.refusals(), s.o.HostIPs()
 	list := []Pod{}
@@ -123,8 +124,8 @@ func (f *refusal) pod(name string) Pod {
 	return p
 }
 
-// explain adds to the explanation of a pod why its file is not what runs. After a failed update the file needs to be corrected, although the
-// pod runs.
+// explain adds to the explanation of a pod why its file is not what runs. After a failed update the file needs to be corrected, although
+// the pod runs.
 func (f *refusal) explain(e *explain.Explanation) {
 	if f == nil {
 		return

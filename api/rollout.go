@@ -98,8 +98,8 @@ func (c *Client) Rollout(ctx context.Context, pod string) (r Rollout, err error)
 	return r, c.call(ctx, http.MethodGet, podPath(pod)+"/rollout", nil, nil, &r)
 }
 
-// UndoRollout makes a pod return to an earlier generation, and returns before the pod has changed. The file is kept: the pod follows it again
-// when it is changed or applied. If the generation cannot run, the error is an [*Error] with status 409.
+// UndoRollout makes a pod return to an earlier generation, and returns before the pod has changed. The file is kept: the pod follows it
+// again when it is changed or applied. If the generation cannot run, the error is an [*Error] with status 409.
 func (c *Client) UndoRollout(ctx context.Context, pod string, q UndoRequest) (r Rollout, err error) {
 	return r, c.call(ctx, http.MethodPost, podPath(pod)+"/rollout/undo", nil, q, &r)
 }

@@ -197,7 +197,8 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// Busy reports whether a request is in progress, other than those of the read-only socket. The channel is closed when the next request starts or completes.
+// Busy reports whether a request is in progress, other than those of the read-only socket. The channel is closed when the next request
+// starts or completes.
 func (s *Server) Busy() (busy bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,8 +267,8 @@ func boundBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readBody reads the body of a request. Afterwards it clears the read deadline: net/http notices a closed connection by a pending read. After an
-// error the deadline stays: net/http reads the rest of the body before it sends the response.
+// readBody reads the body of a request. Afterwards it clears the read deadline: net/http notices a closed connection by a pending read.
+// After an error the deadline stays: net/http reads the rest of the body before it sends the response.
 func readBody(control *http.ResponseController, r io.Reader) ([]byte, error) {
 	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
 	body, err := io.ReadAll(r)

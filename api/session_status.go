@@ -32,7 +32,8 @@ const (
 	causeHint      = metav1.CauseType("Hint")
 )
 
-// CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not executable.
+// CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not
+// executable.
 type CommandError struct {
 	Code    int
 	Message string

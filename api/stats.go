@@ -10,8 +10,8 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// StatsSummary is what pods use: the part of the kubelet's Summary API (/stats/summary, v1alpha1) that is about pods, with the same names of
-// fields. A figure that is not known is absent. Additional fields are marked.
+// StatsSummary is what pods use: the part of the kubelet's Summary API (/stats/summary, v1alpha1) that is about pods, with the same names
+// of fields. A figure that is not known is absent. Additional fields are marked.
 type StatsSummary struct {
 	Pods []PodStats `json:"pods"`
 }

@@ -35,8 +35,8 @@ type Deletion struct {
 	File string `json:"file,omitempty"`
 }
 
-// Delete is [Client.Stop] with the deletion of the pod and of its file in the pods directory. It also deletes files that are refused, by the
-// name of their pod.
+// Delete is [Client.Stop] with the deletion of the pod and of its file in the pods directory. It also deletes files that are refused, by
+// the name of their pod.
 func (c *Client) Delete(ctx context.Context, name string, o StopOptions) (Deletion, error) {
 	o.Delete = true
 	return c.stop(ctx, name, o)

@@ -92,7 +92,8 @@ type SystemPruned struct {
 
 // PrunedItem is something that was removed.
 type PrunedItem struct {
-	// Type is pod, image, volume, or content, which has no name. Of a pod, containers, volumes and old logs are removed; its status is kept.
+	// Type is pod, image, volume, or content, which has no name. Of a pod, containers, volumes and old logs are removed; its status is
+	// kept.
 	Type  string `json:"type"`
 	Name  string `json:"name,omitempty"`
 	Bytes int64  `json:"bytes"`

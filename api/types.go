@@ -80,13 +80,15 @@ type CreateRequest struct {
 	Session string `json:"session,omitempty"`
 	// Keep reports that a pod is not deleted after its session has expired and it has terminated.
 	Keep bool `json:"keep,omitempty"`
-	// Unit is the systemd unit that the pod belongs to, `podstead@NAME.service`. The client is its main process. The pod is deleted at boot: the unit starts it.
+	// Unit is the systemd unit that the pod belongs to, `podstead@NAME.service`. The client is its main process. The pod is deleted at
+	// boot: the unit starts it.
 	Unit string `json:"unit,omitempty"`
 	// Reload changes the pod of the unit to the definition in the text, as far as this does not replace the pod.
 	Reload bool `json:"reload,omitempty"`
 }
 
-// Interactive gives a container standard input, and makes it one that does not restart. If the text does not set restartPolicy, it is Never.
+// Interactive gives a container standard input, and makes it one that does not restart. If the text does not set restartPolicy, it is
+// Never.
 type Interactive struct {
 	// Container is the name of a container in containers.
 	Container string `json:"container"`

@@ -26,8 +26,8 @@ const (
 	maxEvidenceLines = 1000
 	// maxParallelExplanations bounds how many pods are explained at the same time. Each may wait for a file system.
 	maxParallelExplanations = 16
-	// maxSecretReads bounds how many secrets are read at the same time for all explanations. It is half of the limit of package configsource,
-	// so that explanations do not delay the start of containers.
+	// maxSecretReads bounds how many secrets are read at the same time for all explanations. It is half of the limit of package
+	// configsource, so that explanations do not delay the start of containers.
 	maxSecretReads = 32
 	// maxReaderReads is the same for requests over the read-only socket, so that its users do not delay those of the other one.
 	maxReaderReads = 16

@@ -24,7 +24,8 @@ func (r *Runtime) ReadFiles(ctx context.Context, uid, container, path string, w 
 	return r.files.Read(ctx, uid, container, path, w)
 }
 
-// WriteFiles creates files of a container from a tar stream, see [files.Service.Write]. With preserve, owners, permissions and times are kept.
+// WriteFiles creates files of a container from a tar stream, see [files.Service.Write]. With preserve, owners, permissions and times are
+// kept.
 func (r *Runtime) WriteFiles(ctx context.Context, uid, container, path string, stream io.Reader, preserve bool) (filecopy.Result, error) {
 	return r.files.Write(ctx, uid, container, path, stream, files.Options{Preserve: preserve})
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// PullImage pulls the image of a container according to its pull policy, and the images of the volumes that the container mounts. It imports
-// the archives of the pod first if they were not imported before, or if an image is missing. It has no timeout: the image store cancels a
-// pull without progress. It calls progress while an archive is being imported, before the first request to a registry, and during a pull.
+// PullImage pulls the image of a container according to its pull policy, and the images of the volumes that the container mounts. It
+// imports the archives of the pod first if they were not imported before, or if an image is missing. It has no timeout: the image store
+// cancels a pull without progress. It calls progress while an archive is being imported, before the first request to a registry, and during
+// a pull.
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress),
 ) (lifecycle.ImagePulled, error) {
@@ -61,8 +62,8 @@ type used struct {
 	image     image.Image
 }
 
-// shadows returns which images of a container are from archives of the pod and differ from other images of the same names. The first image is
-// that of the container itself. It returns none if that is the image of the previous run, because they were reported then.
+// shadows returns which images of a container are from archives of the pod and differ from other images of the same names. The first image
+// is that of the container itself. It returns none if that is the image of the previous run, because they were reported then.
 func shadows(ctx context.Context, scope image.Scope, images []used, previous lifecycle.Image) (list []lifecycle.Shadow, err error) {
 	if identity(images[0].image) == previous {
 		return nil, nil
@@ -79,8 +80,8 @@ func shadows(ctx context.Context, scope image.Scope, images []used, previous lif
 	return list, nil
 }
 
-// importArchives imports the archives of a container, unless they were imported before and the images of the container are still present. An
-// archive may be moved or replaced while its pod runs. It returns the references of the imported images.
+// importArchives imports the archives of a container, unless they were imported before and the images of the container are still present.
+// An archive may be moved or replaced while its pod runs. It returns the references of the imported images.
 func (r *Runtime) importArchives(
 	ctx context.Context, pod *spec.Pod, c *spec.Container, a lifecycle.PullImage, progress func(lifecycle.Progress),
 ) (references []string, err error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/podstead/podstead/runtime/volume/mountpoint"
 )
 
-// isolateMounts makes the directories that contain the mounts of pods unbindable: pinned namespaces, root file systems, volumes. Otherwise a
-// host path that contains the run directory would copy them, and neither a pod's namespaces nor the directories could be removed while the
-// copies exist. The mounts last until releaseMounts finds nothing mounted in them.
+// isolateMounts makes the directories that contain the mounts of pods unbindable: pinned namespaces, root file systems, volumes. Otherwise
+// a host path that contains the run directory would copy them, and neither a pod's namespaces nor the directories could be removed while
+// the copies exist. The mounts last until releaseMounts finds nothing mounted in them.
 //
 // It returns the directories by their resolved paths, also those before an error.
 func isolateMounts(dirs ...string) (unbindable []string, err error) {

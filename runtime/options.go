@@ -64,7 +64,8 @@ type Options struct {
 	// HostPaths are the directories that hostPath volumes are restricted to, after symbolic links are resolved (default nil, no
 	// restriction).
 	HostPaths []string
-	// Socket is the path of the API's socket (default none). Only privileged containers can mount what overlaps it or the three directories.
+	// Socket is the path of the API's socket (default none). Only privileged containers can mount what overlaps it or the three
+	// directories.
 	Socket string
 	// NetworkMode is the network of pods (default NetworkBridge).
 	NetworkMode NetworkMode
@@ -140,7 +141,8 @@ func (o Options) protected() []string {
 	return slices.DeleteFunc([]string{o.StateDir, o.RunDir, o.LogDir, o.Socket}, func(path string) bool { return path == "" })
 }
 
-// memoryLogFiles is the number of files of a log in memory. Rotation removes the oldest one, so that at least 3/4 of the maximum size are used.
+// memoryLogFiles is the number of files of a log in memory. Rotation removes the oldest one, so that at least 3/4 of the maximum size are
+// used.
 const memoryLogFiles = 4
 
 func (o Options) logs() container.Logs {

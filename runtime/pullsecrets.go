@@ -11,8 +11,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// pullSecrets returns the credentials in the secrets that imagePullSecrets names. As with the kubelet, a secret that cannot be used does not
-// prevent a pull.
+// pullSecrets returns the credentials in the secrets that imagePullSecrets names. As with the kubelet, a secret that cannot be used does
+// not prevent a pull.
 func (r *Runtime) pullSecrets(pod *spec.Pod) image.PullSecrets {
 	if len(pod.ImagePullSecrets) == 0 {
 		return nil

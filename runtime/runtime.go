@@ -247,8 +247,8 @@ func (r *Runtime) runningLogs(ctx context.Context) (map[string]bool, error) {
 	return record.RunningLogs(ctx, r.client)
 }
 
-// Close cancels pulls, kills commands, and stops the engine. Containers and their logs keep running. The next Start recovers them, after the
-// engine has stopped.
+// Close cancels pulls, kills commands, and stops the engine. Containers and their logs keep running. The next Start recovers them, after
+// the engine has stopped.
 func (r *Runtime) Close() error {
 	if r.stop != nil {
 		r.stop()

@@ -14,7 +14,8 @@ type Systemd struct {
 	Before []string `json:"before,omitempty"`
 	// Units that are started with the pod.
 	Wants []string `json:"wants,omitempty"`
-	// Units that are started with the pod. It does not start if one of them fails that it is also ordered after, and stops if one of them is stopped.
+	// Units that are started with the pod. It does not start if one of them fails that it is also ordered after, and stops if one of them
+	// is stopped.
 	Requires []string `json:"requires,omitempty"`
 	// As `requires`; the pod also stops if one of them exits.
 	BindsTo []string `json:"bindsTo,omitempty"`

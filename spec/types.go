@@ -151,8 +151,8 @@ type Container struct {
 	// Keep standard input open. Without it, reads return EOF. Clients send input with `podstead attach -i`. The process gets no EOF when
 	// they disconnect.
 	Stdin bool `json:"stdin,omitempty"`
-	// Close standard input when the first client that attached to it has disconnected. It stays closed until the container restarts. It has no
-	// effect without `stdin`, and on a terminal.
+	// Close standard input when the first client that attached to it has disconnected. It stays closed until the container restarts. It has
+	// no effect without `stdin`, and on a terminal.
 	StdinOnce bool `json:"stdinOnce,omitempty"`
 	// Allocate a terminal. It has one output stream: standard error is logged as standard output.
 	TTY bool `json:"tty,omitempty"`

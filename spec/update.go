@@ -9,7 +9,8 @@ import (
 type Update struct {
 	// Time for the pod to become ready after its file changed, greater than 0 and at most 86400. Default: 120.
 	ReadyWithinSeconds Seconds `json:"readyWithinSeconds,omitempty"`
-	// Time for which the pod must stay ready, without a container that fails, before the change counts as successful; at most 86400. Default: 10.
+	// Time for which the pod must stay ready, without a container that fails, before the change counts as successful; at most 86400.
+	// Default: 10.
 	MinReadySeconds Seconds `json:"minReadySeconds,omitempty"`
 	// `rollback` restores the last definition that was ready if the changed one is not ready in time or fails before; `keep` keeps the
 	// changed one. Default: `rollback`.

@@ -17,8 +17,8 @@ var runtimeDevices = []string{
 	"/dev/stderr", "/dev/stdin", "/dev/stdout", "/dev/tty", "/dev/urandom", "/dev/zero",
 }
 
-// outsideKernel reports a mount point of a container that would replace a part of /dev, /proc or /sys that the OCI runtime sets up. Content of
-// the container's choice there defeats its protection (CVE-2025-31133). Mount points of other devices, and of /dev/shm, are allowed.
+// outsideKernel reports a mount point of a container that would replace a part of /dev, /proc or /sys that the OCI runtime sets up. Content
+// of the container's choice there defeats its protection (CVE-2025-31133). Mount points of other devices, and of /dev/shm, are allowed.
 func (v *validator) outsideKernel(field *string) {
 	const below, is = "Forbidden: must not be at or below %s in a container that is not privileged", "Forbidden: %s is set up by the OCI runtime and can be replaced only in a privileged container"
 	if !path.IsAbs(*field) {
@@ -42,8 +42,8 @@ func (v *validator) outsideKernel(field *string) {
 	}
 }
 
-// isOwnHostPath reports whether a mount shows a directory of the kernel's file systems of the host at its own path, such as /sys at /sys. Containers
-// cannot create links in these. /proc is not one of them: OCI runtimes do not replace it.
+// isOwnHostPath reports whether a mount shows a directory of the kernel's file systems of the host at its own path, such as /sys at /sys.
+// Containers cannot create links in these. /proc is not one of them: OCI runtimes do not replace it.
 func (v *validator) isOwnHostPath(m *VolumeMount) bool {
 	if m.SubPath != "" || m.SubPathExpr != "" {
 		return false

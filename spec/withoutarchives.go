@@ -29,7 +29,8 @@ func WithoutArchives(file string, data []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%s: imageArchives cannot be removed, write it as imageArchives = [...] on lines of its own", file)
 }
 
-// arrayStart returns the offset of the bracket that opens the value of a key. Neither the key nor what follows it on the line has a comment.
+// arrayStart returns the offset of the bracket that opens the value of a key. Neither the key nor what follows it on the line has a
+// comment.
 func arrayStart(data []byte, key int) (int, bool) {
 	if key > len(data) {
 		return 0, false

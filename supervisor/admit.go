@@ -85,8 +85,8 @@ func (s *Supervisor) requestConflicts(pod *spec.Pod, allocatable spec.ResourceLi
 }
 
 // activePods returns the pods that have not completed, including those that are being added, sorted by name. It omits the pod with the name
-// but, and those that are being stopped unless stopping is true. A pod whose definition is being changed is in the list twice, first with the
-// old definition. s.mu must be held.
+// but, and those that are being stopped unless stopping is true. A pod whose definition is being changed is in the list twice, first with
+// the old definition. s.mu must be held.
 func (s *Supervisor) activePods(but string, stopping bool) []*spec.Pod {
 	var list []*spec.Pod
 	for name, l := range s.pods {

@@ -24,8 +24,8 @@ type reservation struct {
 	released chan struct{} // closed when the request has been answered
 }
 
-// affected returns the containers of a new definition that run with it sooner or later, although the pod goes on: those that were added, and
-// those with a change that is not in place. Their images must be present.
+// affected returns the containers of a new definition that run with it sooner or later, although the pod goes on: those that were added,
+// and those with a change that is not in place. Their images must be present.
 func affected(from, to *spec.Pod, changes []change.Change) []string {
 	var names []string
 	for _, c := range slices.Concat(to.InitContainers, to.Containers) {

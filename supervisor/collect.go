@@ -93,7 +93,8 @@ type Finished struct {
 	For time.Duration // since it finished, not counting the time for which the host is off
 }
 
-// Finished returns the pods that have finished and were not collected, the oldest first. It omits those whose clients may still read their logs.
+// Finished returns the pods that have finished and were not collected, the oldest first. It omits those whose clients may still read their
+// logs.
 func (s *Supervisor) Finished() []Finished {
 	now := s.shared.now()
 	var list []Finished
@@ -105,8 +106,8 @@ func (s *Supervisor) Finished() []Finished {
 	return list
 }
 
-// CollectFinished removes what a finished pod has left, before a limit of [FinishedPods] is exceeded, and waits until that is done. It returns the error
-// of an attempt that fails; the removal is repeated. A pod that was started again or deleted meanwhile is left alone.
+// CollectFinished removes what a finished pod has left, before a limit of [FinishedPods] is exceeded, and waits until that is done. It
+// returns the error of an attempt that fails; the removal is repeated. A pod that was started again or deleted meanwhile is left alone.
 func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 	s.collectPod(ctx, finishedPod{Snapshot: p.Snapshot})
 	for {

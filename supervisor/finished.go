@@ -2,8 +2,8 @@ package supervisor
 
 import "time"
 
-// maxCollected is of how many collected pods without a file the status is kept. The oldest are deleted. A pod with a file is never deleted: its
-// file would start it again.
+// maxCollected is of how many collected pods without a file the status is kept. The oldest are deleted. A pod with a file is never deleted:
+// its file would start it again.
 const maxCollected = 1000
 
 // FinishedPods limits what pods that have finished use. What a finished pod has left is removed when a limit is exceeded: sandbox,

@@ -12,7 +12,8 @@ import (
 type heartbeat chan<- struct{}
 
 // Heartbeat returns nil when the loop of each pod has handled a message, or has exited. If ctx ends before that, the error names the pods
-// whose loops did not answer. A loop that waits for the disk, the container engine or a shim answers: such calls have goroutines of their own.
+// whose loops did not answer. A loop that waits for the disk, the container engine or a shim answers: such calls have goroutines of their
+// own.
 func (s *Supervisor) Heartbeat(ctx context.Context) error {
 	var wait sync.WaitGroup
 	var mu sync.Mutex

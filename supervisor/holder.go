@@ -58,8 +58,8 @@ func different(l *loop, pod *spec.Pod) bool {
 	return p.Pod.Hash != pod.Hash || p.Pod.Dir != pod.Dir
 }
 
-// stoppingOf returns the UID of the existing pod if it is of the same file, is being stopped and will be deleted: because this was requested,
-// or because it has lost its client. A pod that its client keeps is not deleted.
+// stoppingOf returns the UID of the existing pod if it is of the same file, is being stopped and will be deleted: because this was
+// requested, or because it has lost its client. A pod that its client keeps is not deleted.
 func stoppingOf(l *loop, pod *spec.Pod) string {
 	if l == nil {
 		return ""

@@ -2,8 +2,8 @@ package supervisor
 
 import "github.com/podstead/podstead/spec"
 
-// Planned returns the definitions of the pods that are being added, changed or started. Call it before [Supervisor.Pods]: a pod is in at least
-// one of the two.
+// Planned returns the definitions of the pods that are being added, changed or started. Call it before [Supervisor.Pods]: a pod is in at
+// least one of the two.
 func (s *Supervisor) Planned() []*spec.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ func withEphemerals(pod *spec.Pod, list []spec.Container) *spec.Pod {
 	return &copied
 }
 
-// podOf returns the pod with the containers as an action needs them: a run of an earlier definition is stopped with the hooks and signals of
-// that.
+// podOf returns the pod with the containers as an action needs them: a run of an earlier definition is stopped with the hooks and signals
+// of that.
 func podOf(pod *spec.Pod, f lifecycle.Facts, a lifecycle.Action) *spec.Pod {
 	ref := lifecycle.RefOf(a)
 	c := lifecycle.DefinitionOf(pod, f, ref.Container, ref.Attempt)

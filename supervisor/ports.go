@@ -20,8 +20,8 @@ type Runtime interface {
 	// Admit returns why the pod cannot run on this host at present, as joined [lifecycle.Refusal]s. It returns nil if the pod can run, and
 	// does not block.
 	Admit(pod *spec.Pod) error
-	// Readable returns why config maps, secrets or files that the pod needs cannot be read, or why its volumes cannot be mounted, at present.
-	// It changes nothing.
+	// Readable returns why config maps, secrets or files that the pod needs cannot be read, or why its volumes cannot be mounted, at
+	// present. It changes nothing.
 	Readable(ctx context.Context, pod *spec.Pod) error
 	// Allocatable returns the resources of the host that pods can request together, at present. It does not block. A resource whose amount
 	// is not known is absent.
@@ -38,10 +38,10 @@ type Volumes interface {
 
 // Images provides images.
 type Images interface {
-	// PullImage provides the image of a container according to its pull policy. It imports the image archives of the pod before, unless they
-	// were imported and no image is missing. Unless the policy requires a pull, it returns the image that the action names if it is present.
-	// It has no deadline as long as it makes progress. It calls progress while an archive is being imported, also by another call, and if it
-	// fetches anything. progress is never nil, and is called by one goroutine at a time.
+	// PullImage provides the image of a container according to its pull policy. It imports the image archives of the pod before, unless
+	// they were imported and no image is missing. Unless the policy requires a pull, it returns the image that the action names if it is
+	// present. It has no deadline as long as it makes progress. It calls progress while an archive is being imported, also by another call,
+	// and if it fetches anything. progress is never nil, and is called by one goroutine at a time.
 	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress)) (lifecycle.ImagePulled, error)
 	// FindImage returns the image of a container if the container can start without a pull, and a [lifecycle.FailureNotFound] if it cannot.
 	// It does not contact a registry.
@@ -56,7 +56,8 @@ type Sandboxes interface {
 	// After an error neither is known.
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
 	// WatchShim calls report when the shim of the sandbox, which supervises its containers, stops responding, and when it responds again.
-	// Every other call for the sandbox may fail or hang in between. It returns nil when the shim has exited. report may block until ctx ends.
+	// Every other call for the sandbox may fail or hang in between. It returns nil when the shim has exited. report may block until ctx
+	// ends.
 	WatchShim(ctx context.Context, uid string, sandbox int, report func(responds bool)) error
 	// RemoveSandbox removes the sandbox and kills all processes in it.
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
@@ -72,8 +73,8 @@ type Sandboxes interface {
 // Containers starts, watches, signals and removes containers.
 type Containers interface {
 	// StartContainer creates and starts an attempt, or adopts it if it is created, running or exited. All older attempts of the container
-	// have exited before the new one starts. The error is a [lifecycle.FailureNotCreated] if nothing was created; otherwise the process could
-	// not be started.
+	// have exited before the new one starts. The error is a [lifecycle.FailureNotCreated] if nothing was created; otherwise the process
+	// could not be started.
 	StartContainer(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (lifecycle.ContainerStarted, error)
 	// WaitContainer returns when the process has exited, and the wall time of the exit. For an attempt that does not exist it returns the
 	// reason ContainerStatusUnknown. After an error it is not known whether the process runs.
@@ -97,8 +98,8 @@ type Prober interface {
 
 // HostConditions watches the conditions of the host that pods wait for before they start. It is safe for concurrent use.
 type HostConditions interface {
-	// WaitFor returns nil when the condition is met, and the error of ctx when that ends. Meanwhile it calls report with why the condition is
-	// not met, as the end of a message such as "not found". report may block until ctx ends. It is never called for [spec.WaitPod].
+	// WaitFor returns nil when the condition is met, and the error of ctx when that ends. Meanwhile it calls report with why the condition
+	// is not met, as the end of a message such as "not found". report may block until ctx ends. It is never called for [spec.WaitPod].
 	WaitFor(ctx context.Context, c spec.WaitCondition, report func(unmet string)) error
 }
 

@@ -179,8 +179,8 @@ func foundFor(u *state.Unusable, list []lifecycle.Found) lifecycle.Found {
 	return lifecycle.Found{}
 }
 
-// loadCheckpoints returns the checkpoints of these pods and deletes those of others, except of pods of a later version. Errors are only logged: what an unreadable
-// checkpoint held is found out or done again.
+// loadCheckpoints returns the checkpoints of these pods and deletes those of others, except of pods of a later version. Errors are only
+// logged: what an unreadable checkpoint held is found out or done again.
 func (s *Supervisor) loadCheckpoints(pods []state.Pod, unusable []state.Unusable) map[string]state.Checkpoint {
 	if s.shared.checkpoints == nil {
 		return nil

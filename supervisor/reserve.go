@@ -8,9 +8,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// reserveChange reserves what the new definition of a pod needs, in addition to what the old one uses, until release is called. The definition
-// is the old one if the pod is started. It waits until other requests that change or start the pod have been answered. It reserves nothing
-// for a pod that stays stopped or completed: its start is checked. starts is for requests that start the pod in any case.
+// reserveChange reserves what the new definition of a pod needs, in addition to what the old one uses, until release is called. The
+// definition is the old one if the pod is started. It waits until other requests that change or start the pod have been answered. It
+// reserves nothing for a pod that stays stopped or completed: its start is checked. starts is for requests that start the pod in any case.
 func (s *Supervisor) reserveChange(ctx context.Context, pod *spec.Pod, starts bool) (release func(), err error) {
 	allocatable := s.shared.runtime.Allocatable()
 	if err := s.lockUnchanging(ctx, pod.Name); err != nil {
@@ -69,8 +69,8 @@ func (s *shared) runsWith(now *Snapshot, to *spec.Pod) bool {
 	return startsAgain(now.Facts, e)
 }
 
-// startsAgain reports whether a change starts the pod again: it has completed, failed or is being evicted, and a container was changed or the
-// new definition does not let the pod end, for example with another restart policy. A pod that was stopped by a user stays stopped.
+// startsAgain reports whether a change starts the pod again: it has completed, failed or is being evicted, and a container was changed or
+// the new definition does not let the pod end, for example with another restart policy. A pod that was stopped by a user stays stopped.
 func startsAgain(f lifecycle.Facts, e lifecycle.DefinitionChanged) bool {
 	if f.Stop.ByUser || !lifecycle.Terminating(e.From, f) {
 		return false

@@ -71,8 +71,8 @@ func (s *Snapshot) condition(t lifecycle.ConditionType) (found lifecycle.Conditi
 	return found
 }
 
-// Settled reports that no container runs and none will be started. Of a pod whose state cannot be saved, what it leaves may remain: it may not
-// be removable either.
+// Settled reports that no container runs and none will be started. Of a pod whose state cannot be saved, what it leaves may remain: it may
+// not be removable either.
 func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.Phase.Terminal() }
 
 // same reports whether two snapshots of a pod look the same to clients.

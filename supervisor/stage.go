@@ -17,10 +17,10 @@ import (
 // maxStaged limits how many images are pulled at the same time for one definition.
 const maxStaged = 4
 
-// Stage provides what a new definition of a pod needs, while the pod runs on: admission (of the definition in the place of the old one), images
-// pulled and unpacked, config maps and secrets readable, volumes present. It returns when everything is there, or with the first error: a
-// [*RefusedError], a [lifecycle.Failure] of a pull, a [*NotSupervisedError]. Images of containers that [change.Between] the running pod and the new
-// one does not restart are not pulled. Calls of progress, which is not nil, do not overlap.
+// Stage provides what a new definition of a pod needs, while the pod runs on: admission (of the definition in the place of the old one),
+// images pulled and unpacked, config maps and secrets readable, volumes present. It returns when everything is there, or with the first
+// error: a [*RefusedError], a [lifecycle.Failure] of a pull, a [*NotSupervisedError]. Images of containers that [change.Between] the
+// running pod and the new one does not restart are not pulled. Calls of progress, which is not nil, do not overlap.
 func (s *Supervisor) Stage(ctx context.Context, pod *spec.Pod, progress func(container string, p lifecycle.Progress)) (Staged, error) {
 	s.mu.Lock()
 	held := s.blocked[pod.Name]

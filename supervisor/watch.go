@@ -44,8 +44,8 @@ func (e *effects) watchSandbox(ctx context.Context, sandbox int) {
 	e.watchShim(ctx, sandbox)
 }
 
-// watchAgain watches the sandbox again after a change of the definition. A sandbox that is being replaced needs no watch: it would report once
-// more that it exceeds the limit for which the pod was evicted.
+// watchAgain watches the sandbox again after a change of the definition. A sandbox that is being replaced needs no watch: it would report
+// once more that it exceeds the limit for which the pod was evicted.
 func (e *effects) watchAgain(ctx context.Context, f lifecycle.Facts) {
 	if n := f.SandboxReady(); n > 0 && f.Restart == (lifecycle.Restart{}) {
 		e.watchSandbox(ctx, n)

@@ -94,8 +94,8 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Status waits for the end of the session, and returns the status that the server sent. Data that was received before the status can be read
-// afterwards, too.
+// Status waits for the end of the session, and returns the status that the server sent. Data that was received before the status can be
+// read afterwards, too.
 func (c *Conn) Status(ctx context.Context) (*metav1.Status, error) {
 	select {
 	case <-c.done:

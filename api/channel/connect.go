@@ -89,8 +89,8 @@ func (u *upgrade) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(u.ResponseWriter).Hijack()
 }
 
-// Dial opens a session at the URL, of which ctx bounds only the start. The data of other channels than receive is discarded. The response is
-// nil, or that of a server that refused the upgrade, with its complete body.
+// Dial opens a session at the URL, of which ctx bounds only the start. The data of other channels than receive is discarded. The response
+// is nil, or that of a server that refused the upgrade, with its complete body.
 func Dial(ctx context.Context, client *http.Client, url string, header http.Header, receive ...ID) (*Conn, *http.Response, error) {
 	return dial(ctx, client, url, header, defaultLimits, []string{FlowSubprotocol, Subprotocol}, receive)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
-// checkSignatures refuses images that the import would refuse: they are rejected, or must be signed and come without a signature. The import
-// verifies the signatures of the others.
+// checkSignatures refuses images that the import would refuse: they are rejected, or must be signed and come without a signature. The
+// import verifies the signatures of the others.
 func (c *carrying) checkSignatures() error {
 	policy, err := c.config.Verification()
 	if err != nil {

@@ -82,8 +82,8 @@ func (c *bundling) pullMissing(cmd *cobra.Command, client *api.Client, names []s
 	return nil
 }
 
-// withSignatures returns the archives that the bundle has for images, with the signatures that the registries have. A registry that cannot be
-// reached is an error only if this host requires a signature: then other hosts are likely to require it too.
+// withSignatures returns the archives that the bundle has for images, with the signatures that the registries have. A registry that cannot
+// be reached is an error only if this host requires a signature: then other hosts are likely to require it too.
 func (c *bundling) withSignatures(cmd *cobra.Command, client *api.Client, names []string) ([]imagefile.Group, error) {
 	settings, err := c.a.config(cmd)
 	if err != nil {

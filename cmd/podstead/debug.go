@@ -115,8 +115,8 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 	return a.attachDebugger(cmd, client, f, pod, name)
 }
 
-// attachDebugger attaches to an ephemeral container when it has started. Of one without input, and of one that has exited by then, it prints
-// the log, which has all output: the shim keeps none for clients that attach later.
+// attachDebugger attaches to an ephemeral container when it has started. Of one without input, and of one that has exited by then, it
+// prints the log, which has all output: the shim keeps none for clients that attach later.
 func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
 	done := a.waiting("Waiting until container %q runs", name)
 	state, err := debug.Await(cmd.Context(), client, pod.UID, name)

@@ -139,8 +139,8 @@ func (s *selection) checkCombination(cmd *cobra.Command) error {
 	return nil
 }
 
-// resourcesOf returns the resource types in the first argument, which are comma-separated as in kubectl, and the other arguments. It returns
-// none if the first argument is a name.
+// resourcesOf returns the resource types in the first argument, which are comma-separated as in kubectl, and the other arguments. It
+// returns none if the first argument is a name.
 func resourcesOf(cmd *cobra.Command, args []string) (names []string, err error) {
 	if len(args) == 0 {
 		return nil, nil

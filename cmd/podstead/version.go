@@ -89,8 +89,8 @@ func versionsOf(ctx context.Context, c *config.Config, client *api.Client) (vers
 	return v, err
 }
 
-// runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error. Without a daemon, that of auto is
-// not known.
+// runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error. Without a daemon, that of
+// auto is not known.
 func runtimeVersion(ctx context.Context, program string) string {
 	if program == ociruntime.Auto {
 		return program + " (selected when the daemon starts)"

@@ -139,8 +139,8 @@ func (a *app) printMet(f *outputFormat, p *api.Pod) (err error) {
 	return err
 }
 
-// waitError returns the errors of a wait in the words of kubectl. The message for a pod that does not meet the condition is "UNMET PREPOSITION
-// pods/NAME".
+// waitError returns the errors of a wait in the words of kubectl. The message for a pod that does not meet the condition is "UNMET
+// PREPOSITION pods/NAME".
 func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) error {
 	var late, missing []error
 	for _, name := range o.Unmet {
@@ -170,8 +170,8 @@ func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) er
 	return errors.Join(append(errs, o.Errors...)...)
 }
 
-// completeConditions completes the conditions of wait --for: their forms, the phases, and the conditions of the pods in the arguments or, if
-// there are none, of all pods.
+// completeConditions completes the conditions of wait --for: their forms, the phases, and the conditions of the pods in the arguments or,
+// if there are none, of all pods.
 func (a *app) completeConditions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var values []string
 	form, _, hasValue := strings.Cut(prefix, "=")

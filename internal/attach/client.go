@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// WriteTimeout is how long a client may take to read 32 KiB. The container waits for the client meanwhile. A slower client is disconnected.
+	// WriteTimeout is how long a client may take to read 32 KiB. The container waits for the client meanwhile. A slower client is
+	// disconnected.
 	WriteTimeout = 5 * time.Second
 	// reasonTimeout is how long a client that is disconnected has to read why.
 	reasonTimeout = time.Minute

@@ -88,8 +88,8 @@ func (c *copier) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// awaitRoom waits until no client has a full queue. The wait is bounded because a client that does not read is disconnected after [WriteTimeout]. It
-// does not wait for clients of an exited container, so that they do not delay its deletion.
+// awaitRoom waits until no client has a full queue. The wait is bounded because a client that does not read is disconnected after
+// [WriteTimeout]. It does not wait for clients of an exited container, so that they do not delay its deletion.
 func (c *Container) awaitRoom() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

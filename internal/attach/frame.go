@@ -4,8 +4,8 @@
 // The shim serves the connections on a Unix socket in the bundle of the sandbox, so that the streams of a container survive the daemon. A
 // [Server] has a [Container] for each container of the pod. The daemon opens a [Session] for each client.
 //
-// A client that stops reading delays the container for at most [WriteTimeout]. Then it is disconnected. The log gets all output in any case,
-// and the memory for a client is bounded.
+// A client that stops reading delays the container for at most [WriteTimeout]. Then it is disconnected. The log gets all output in any
+// case, and the memory for a client is bounded.
 //
 // The package owns the connections and the standard input of containers. It has no notion of logs and of the OCI runtime.
 package attach

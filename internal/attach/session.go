@@ -41,8 +41,8 @@ type DisconnectedError struct{ Reason string }
 // Error returns the reason.
 func (e *DisconnectedError) Error() string { return e.Reason }
 
-// Open opens a session with a container of the sandbox whose bundle is dir. If the request is rejected, the error is an [*Error]. The context
-// bounds the opening only.
+// Open opens a session with a container of the sandbox whose bundle is dir. If the request is rejected, the error is an [*Error]. The
+// context bounds the opening only.
 func Open(ctx context.Context, dir string, r Request) (*Session, error) {
 	// The path of the socket may be too long for an address.
 	d, err := os.Open(dir)
@@ -90,8 +90,8 @@ func (s *Session) open(ctx context.Context, r Request) error {
 	return nil
 }
 
-// Next waits for output, and returns it with its stream. The data are valid until the next call. After the last output the error is an [*ExitedError] or a
-// [*DisconnectedError]. Any other error means that the shim was lost or the session was closed.
+// Next waits for output, and returns it with its stream. The data are valid until the next call. After the last output the error is an
+// [*ExitedError] or a [*DisconnectedError]. Any other error means that the shim was lost or the session was closed.
 func (s *Session) Next() (stream string, data []byte, err error) {
 	for {
 		k, payload, err := readFrame(s.in, s.buf)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stdin is the standard input of a container: a FIFO from which the OCI runtime's side copies to the container's process. It is held open, so
-// that the process gets no EOF when a client disconnects. Nil is a container without standard input. Its methods are safe for concurrent
+// Stdin is the standard input of a container: a FIFO from which the OCI runtime's side copies to the container's process. It is held open,
+// so that the process gets no EOF when a client disconnects. Nil is a container without standard input. Its methods are safe for concurrent
 // use.
 type Stdin struct {
 	path string
@@ -31,8 +31,8 @@ const (
 	openRetry   = 10 * time.Millisecond
 )
 
-// NewStdin creates the FIFO of a container's standard input. If once is true, the standard input is closed when the first client's input has
-// ended. closeIO then closes the end that the task service holds.
+// NewStdin creates the FIFO of a container's standard input. If once is true, the standard input is closed when the first client's input
+// has ended. closeIO then closes the end that the task service holds.
 func NewStdin(path string, once bool, closeIO func() error) (_ *Stdin, err error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("create fifo %s: %w", path, err)

@@ -120,7 +120,8 @@ func (d *directory) open(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// removeAll removes an entry and what is in it. The descriptor of the directory cannot be replaced by a link, and links below are not followed.
+// removeAll removes an entry and what is in it. The descriptor of the directory cannot be replaced by a link, and links below are not
+// followed.
 func (d *directory) removeAll(name string) error {
 	fd := fmt.Sprintf("/proc/self/fd/%d", d.fd)
 	err := os.RemoveAll(fd + "/" + name)

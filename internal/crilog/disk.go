@@ -60,8 +60,8 @@ func DiskFiles(dir string) (files []DiskFile, err error) {
 	return files, err
 }
 
-// RemoveDiskFile removes a file that [DiskFiles] has found in a directory. It reports false if another file has its name now, because the log
-// was rotated meanwhile.
+// RemoveDiskFile removes a file that [DiskFiles] has found in a directory. It reports false if another file has its name now, because the
+// log was rotated meanwhile.
 func RemoveDiskFile(dir string, f *DiskFile) (removed bool, err error) {
 	d, err := walk(filepath.Join(dir, f.Pod, f.Container), false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errLink) || errors.Is(err, unix.ENOTDIR) {

@@ -44,7 +44,8 @@ func (f *file) rewind() error {
 	return err
 }
 
-// ReadAt reads the text at an offset. For a compressed file, it is fast only for increasing offsets. A damaged file ends where it is damaged.
+// ReadAt reads the text at an offset. For a compressed file, it is fast only for increasing offsets. A damaged file ends where it is
+// damaged.
 func (f *file) ReadAt(p []byte, offset int64) (int, error) {
 	if f.unpack == nil {
 		return f.File.ReadAt(p, offset)

@@ -1,5 +1,5 @@
-// Package diskreserve keeps space of a disk for what must be written although the disk is full. The space belongs to a file, whose blocks are
-// freed while such a write is repeated, and allocated again afterwards, as far as there is space. The package does not decide which
+// Package diskreserve keeps space of a disk for what must be written although the disk is full. The space belongs to a file, whose blocks
+// are freed while such a write is repeated, and allocated again afterwards, as far as there is space. The package does not decide which
 // writes these are.
 package diskreserve
 
@@ -17,8 +17,8 @@ import (
 // step is the unit in which space is allocated if there is not enough for the whole reserve.
 const step = 64 << 10
 
-// Reserve is a reserve of disk space. Its methods may block for as long as the disk does. It is safe for concurrent use. The nil Reserve has
-// no space.
+// Reserve is a reserve of disk space. Its methods may block for as long as the disk does. It is safe for concurrent use. The nil Reserve
+// has no space.
 type Reserve struct {
 	path string
 	size int64
@@ -28,8 +28,8 @@ type Reserve struct {
 	lent int   // how many operations use the space
 }
 
-// New returns a reserve of a size in the file at path, and allocates it as far as there is space. A file system without preallocation has no
-// reserve.
+// New returns a reserve of a size in the file at path, and allocates it as far as there is space. A file system without preallocation has
+// no reserve.
 func New(path string, size int64) (*Reserve, error) {
 	r := &Reserve{path: path, size: size}
 	r.mu.Lock()

@@ -21,7 +21,8 @@ type Stat struct {
 type Result struct {
 	Files int
 	Bytes int64
-	// Warnings are about files that were left out or changed during the copy. There are at most [MaxWarnings], the last one counts the others.
+	// Warnings are about files that were left out or changed during the copy. There are at most [MaxWarnings], the last one counts the
+	// others.
 	Warnings []string
 }
 

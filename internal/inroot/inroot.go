@@ -1,8 +1,8 @@
 // Package inroot opens files below a root directory whose files belong to an attacker, who can change every name while it is resolved.
 //
-// The kernel resolves each path below the root (openat2 with RESOLVE_IN_ROOT, openat2(2)): absolute links and ".." start at the root, and links of
-// /proc are not followed. A file is opened without effects first (O_PATH). Only if it is a regular file or a directory is it opened for reading,
-// by the descriptor and not by its name. A FIFO, a socket or a device is never opened.
+// The kernel resolves each path below the root (openat2 with RESOLVE_IN_ROOT, openat2(2)): absolute links and ".." start at the root, and
+// links of /proc are not followed. A file is opened without effects first (O_PATH). Only if it is a regular file or a directory is it
+// opened for reading, by the descriptor and not by its name. A FIFO, a socket or a device is never opened.
 package inroot
 
 import (
@@ -45,7 +45,8 @@ type Root struct {
 // New returns the root for a directory. It takes the file over. It can be opened with O_PATH.
 func New(dir *os.File) *Root { return &Root{dir: dir} }
 
-// Exclude excludes the file system with a device number (st_dev). A path that leads to it gives [ErrCovered], whether its file exists or not.
+// Exclude excludes the file system with a device number (st_dev). A path that leads to it gives [ErrCovered], whether its file exists or
+// not.
 func (r *Root) Exclude(device uint64) { r.excludes, r.excluded = true, device }
 
 // Close closes the directory.
@@ -86,9 +87,9 @@ func (r *Root) leadsToExcluded(path string) bool {
 	}
 }
 
-// Locate returns the directory and the name of the file at a path, after it has followed the last element as far as it is a symbolic link. The
-// file need not exist, but its directory must. The name is "." if the path is that of the root or ends with "." or "..". The last result is
-// the path whose last element is no link.
+// Locate returns the directory and the name of the file at a path, after it has followed the last element as far as it is a symbolic link.
+// The file need not exist, but its directory must. The name is "." if the path is that of the root or ends with "." or "..". The last
+// result is the path whose last element is no link.
 func (r *Root) Locate(path string) (dir *File, name, located string, err error) {
 	for range maxLinks {
 		parent, name := split(path)
@@ -114,8 +115,8 @@ func (r *Root) Locate(path string) (dir *File, name, located string, err error) 
 	return nil, "", "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 }
 
-// split divides a path into the directory and the last element, "." for a path that has none. It removes nothing else: the element before ".."
-// can be a link.
+// split divides a path into the directory and the last element, "." for a path that has none. It removes nothing else: the element before
+// ".." can be a link.
 func split(path string) (dir, name string) {
 	trimmed := strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(trimmed, '/')

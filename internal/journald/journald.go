@@ -21,7 +21,8 @@ import (
 // Socket is the socket of journald.
 const Socket = "/run/systemd/journal/socket"
 
-// Check returns an error if the host has no journald. The directory of the socket exists since journald was started, also while it is stopped.
+// Check returns an error if the host has no journald. The directory of the socket exists since journald was started, also while it is
+// stopped.
 func Check() error {
 	if st, err := os.Stat(filepath.Dir(Socket)); err != nil || !st.IsDir() {
 		return fmt.Errorf("systemd-journald does not run on this host: no directory %s", filepath.Dir(Socket))
@@ -53,8 +54,8 @@ func AppendPriority(entry []byte, p journal.Priority) []byte {
 	return AppendString(entry, "PRIORITY", strconv.Itoa(int(p)))
 }
 
-// AppendPod appends the field POD, and OBJECT_SYSTEMD_UNIT with the unit of the pod: systemctl status and journalctl -u show entries that root has
-// sent with this field as those of the unit.
+// AppendPod appends the field POD, and OBJECT_SYSTEMD_UNIT with the unit of the pod: systemctl status and journalctl -u show entries that
+// root has sent with this field as those of the unit.
 func AppendPod(entry []byte, pod string) []byte {
 	if pod == "" {
 		return entry

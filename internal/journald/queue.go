@@ -28,8 +28,9 @@ type Options struct {
 	Notice func(dropped int64) []byte
 }
 
-// Queue sends entries in the background and in order, so that the caller never waits. While journald does not accept entries, they wait. Entries
-// for which there is no room are dropped and counted. A notice reports them, at most every 10 seconds. It is safe for concurrent use.
+// Queue sends entries in the background and in order, so that the caller never waits. While journald does not accept entries, they wait.
+// Entries for which there is no room are dropped and counted. A notice reports them, at most every 10 seconds. It is safe for concurrent
+// use.
 type Queue struct {
 	o       Options
 	due     chan struct{} // holds a token while entries may be pending

@@ -106,8 +106,8 @@ const maxKey = 1024/20 - 1
 // string with escapes.
 var mark = regexp.MustCompile(`\\a([0-9A-F]{8})\\a`)
 
-// marked replaces hidden characters in strings by marks, except line breaks. It replaces backslashes too where the text could be taken for a
-// mark.
+// marked replaces hidden characters in strings by marks, except line breaks. It replaces backslashes too where the text could be taken for
+// a mark.
 func marked(v any) any {
 	switch v := v.(type) {
 	case string:

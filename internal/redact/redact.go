@@ -26,8 +26,8 @@ type Redactor struct {
 	values []string // those whose beginnings are replaced at the end of a text, the longest first
 }
 
-// New returns a redactor for values of secrets. Of a value of several lines each line is replaced, since a log has lines. The forms of a value
-// in quotes, in JSON, in URLs and in base64 are replaced too, the last one also if the value was encoded together with other text.
+// New returns a redactor for values of secrets. Of a value of several lines each line is replaced, since a log has lines. The forms of a
+// value in quotes, in JSON, in URLs and in base64 are replaced too, the last one also if the value was encoded together with other text.
 func New(values []string) *Redactor {
 	r := &Redactor{}
 	for _, value := range values {

@@ -26,10 +26,10 @@ type Attributes struct {
 
 // Extractor creates the files of a tar stream in a directory.
 //
-// It follows no symbolic link below the directory: an element of a name that is one is an error, also if it was swapped in during the copy. A
-// file is written under a temporary name and then renamed, so that an existing file is replaced and never written, and a link that an entry
-// creates is never used by the next one. Existing directories are kept. Temporary files that a killed process has left in the directories of the
-// stream are removed.
+// It follows no symbolic link below the directory: an element of a name that is one is an error, also if it was swapped in during the copy.
+// A file is written under a temporary name and then renamed, so that an existing file is replaced and never written, and a link that an
+// entry creates is never used by the next one. Existing directories are kept. Temporary files that a killed process has left in the
+// directories of the stream are removed.
 type Extractor struct {
 	Dir *inroot.File
 	// Attributes returns the attributes for an entry. An error ends the copy.

@@ -19,8 +19,8 @@ const (
 // leftoverAge is the age from which a temporary file can be a leftover. A copy locks its file shortly after it has created it.
 var leftoverAge = time.Minute
 
-// removeLeftovers removes the temporary files of copies whose process was killed from a directory. A copy in progress holds a lock on its file.
-// It reports no errors: the next copy tries again.
+// removeLeftovers removes the temporary files of copies whose process was killed from a directory. A copy in progress holds a lock on its
+// file. It reports no errors: the next copy tries again.
 func removeLeftovers(dir *inroot.File) {
 	f, err := dir.Read()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package tartree writes directory trees to tar streams and creates them from tar streams, where either side can be hostile: a process that
 // changes the tree during the copy, or the author of the stream. It opens files with package inroot only.
 //
-// Regular files, directories and symbolic links are copied. Devices, FIFOs and sockets are left out with a warning, neither opened nor created.
-// Hard links in a tree become separate files. Extended attributes are not copied.
+// Regular files, directories and symbolic links are copied. Devices, FIFOs and sockets are left out with a warning, neither opened nor
+// created. Hard links in a tree become separate files. Extended attributes are not copied.
 package tartree
 
 import (
@@ -133,8 +133,8 @@ func (p *Packer) entry(dir *inroot.File, name, entry string, depth int) error {
 	return p.pack(f, name, depth+1)
 }
 
-// regular writes exactly as many bytes as the header says. The file can change meanwhile: what was appended is left out, and what was cut off
-// is zeros.
+// regular writes exactly as many bytes as the header says. The file can change meanwhile: what was appended is left out, and what was cut
+// off is zeros.
 func (p *Packer) regular(f *inroot.File, header *tar.Header) error {
 	data, err := f.Read()
 	if err != nil {

@@ -23,9 +23,9 @@ type Host struct {
 	Reserved spec.ResourceList
 }
 
-// Allocatable returns what pods can request together, at present: the capacity of the host or, if they are lower, the limits of the cgroup that
-// contains the pods and of its parents, without what is reserved. The limits of the daemon's cgroup do not matter, because pods are not
-// below it. A resource whose amount cannot be determined is absent.
+// Allocatable returns what pods can request together, at present: the capacity of the host or, if they are lower, the limits of the cgroup
+// that contains the pods and of its parents, without what is reserved. The limits of the daemon's cgroup do not matter, because pods are
+// not below it. A resource whose amount cannot be determined is absent.
 func (h Host) Allocatable() spec.ResourceList {
 	list := spec.ResourceList{}
 	bounds := cgroup.BoundsOf(h.Cgroup)

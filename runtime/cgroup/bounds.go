@@ -14,8 +14,8 @@ type Bounds struct {
 	Memory int64 // in bytes
 }
 
-// BoundsOf returns the limits of the cgroup at a path. Cgroups that do not exist have none, and limits that cannot be read are ignored. Above
-// the root of a cgroup namespace nothing is visible; the root itself has the limits of the container in which this process runs.
+// BoundsOf returns the limits of the cgroup at a path. Cgroups that do not exist have none, and limits that cannot be read are ignored.
+// Above the root of a cgroup namespace nothing is visible; the root itself has the limits of the container in which this process runs.
 func BoundsOf(cgroupPath string) Bounds {
 	var b Bounds
 	hs, err := hierarchies()

@@ -21,8 +21,8 @@ type hierarchy struct {
 
 // Join creates the cgroup at path and moves this process to it.
 //
-// cgroup v1 has a hierarchy for each controller, and joining a cgroup takes some milliseconds in each. The purpose is to leave the cgroup of a
-// service, therefore hierarchies in which this process is in the root cgroup are skipped.
+// cgroup v1 has a hierarchy for each controller, and joining a cgroup takes some milliseconds in each. The purpose is to leave the cgroup
+// of a service, therefore hierarchies in which this process is in the root cgroup are skipped.
 func Join(path string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -40,8 +40,8 @@ func Join(path string) error {
 	return nil
 }
 
-// Remove removes the cgroup at path from every hierarchy. It is no error if the cgroup does not exist. It is an error if it has processes or
-// children.
+// Remove removes the cgroup at path from every hierarchy. It is no error if the cgroup does not exist. It is an error if it has processes
+// or children.
 func Remove(path string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -56,8 +56,8 @@ func Remove(path string) error {
 	return errors.Join(errs...)
 }
 
-// ProcessMount returns the mount point of a hierarchy in which every container has a cgroup, so that it lists the container's processes: that of
-// the memory controller, if there is one.
+// ProcessMount returns the mount point of a hierarchy in which every container has a cgroup, so that it lists the container's processes:
+// that of the memory controller, if there is one.
 func ProcessMount() (string, error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -95,7 +95,8 @@ func Dirs(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if it has processes.
+// RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if it has
+// processes.
 func RemoveTree(dir string) error {
 	err := os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

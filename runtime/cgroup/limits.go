@@ -32,8 +32,8 @@ const (
 	MaxShares = 262144
 )
 
-// PodWeight returns the cpu.weight of cgroup v2 that the kubelet sets for a pod with these shares: a linear mapping of 2…262144 to 1…10000. (OCI
-// runtimes use a different curve for containers.)
+// PodWeight returns the cpu.weight of cgroup v2 that the kubelet sets for a pod with these shares: a linear mapping of 2…262144 to 1…10000.
+// (OCI runtimes use a different curve for containers.)
 func PodWeight(shares uint64) uint64 {
 	shares = min(max(shares, MinShares), MaxShares)
 	return 1 + (shares-MinShares)*9999/(MaxShares-MinShares)
@@ -74,8 +74,8 @@ func (l Limits) settings(unified bool) []setting {
 	}
 }
 
-// SetLimits creates the cgroup at path if it does not exist, and sets its limits. Limits whose controller is not available are skipped; the caller
-// decides whether that is acceptable.
+// SetLimits creates the cgroup at path if it does not exist, and sets its limits. Limits whose controller is not available are skipped; the
+// caller decides whether that is acceptable.
 func SetLimits(path string, l Limits) error {
 	hs, err := hierarchies()
 	if err != nil {

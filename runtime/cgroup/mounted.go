@@ -20,9 +20,9 @@ var mounted = mountTable{
 	},
 }
 
-// mountTable keeps the lines of /proc/self/mountinfo that are for hierarchies. The kernel formats the whole table for each reader, and it has
-// several lines for each container. It is read again when a hierarchy is no longer mounted where it was. A hierarchy that is mounted later,
-// beside others, is found by the next daemon.
+// mountTable keeps the lines of /proc/self/mountinfo that are for hierarchies. The kernel formats the whole table for each reader, and it
+// has several lines for each container. It is read again when a hierarchy is no longer mounted where it was. A hierarchy that is mounted
+// later, beside others, is found by the next daemon.
 type mountTable struct {
 	read        func() (string, error)
 	isHierarchy func(path string) bool

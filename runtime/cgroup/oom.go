@@ -47,8 +47,8 @@ func (m MemoryGroup) Parent() MemoryGroup { return MemoryGroup{filepath.Dir(m.di
 // Unified reports whether it is a cgroup of v2. Its OOM kills include those of its descendants.
 func (m MemoryGroup) Unified() bool { return m.unified }
 
-// OOMKills returns the number of processes of the cgroup that the kernel has OOM-killed, because the cgroup, a parent or the host was out of memory.
-// The kernel increments the number before it kills. If the cgroup was removed, the error is [fs.ErrNotExist].
+// OOMKills returns the number of processes of the cgroup that the kernel has OOM-killed, because the cgroup, a parent or the host was out
+// of memory. The kernel increments the number before it kills. If the cgroup was removed, the error is [fs.ErrNotExist].
 func (m MemoryGroup) OOMKills() (int64, error) {
 	name := "memory.oom_control"
 	if m.unified {

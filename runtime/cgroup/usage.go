@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// Usage is what the processes of a cgroup and of its descendants use. A field is nil if the host does not have the controller, the kernel does
-// not report the figure, or the cgroup does not exist.
+// Usage is what the processes of a cgroup and of its descendants use. A field is nil if the host does not have the controller, the kernel
+// does not report the figure, or the cgroup does not exist.
 type Usage struct {
 	CPU *CPUUsage
 	// Throttling is the time that the limit of CPU time has cost.

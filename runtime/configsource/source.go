@@ -1,8 +1,8 @@
 // Package configsource reads the config maps and secrets of pods. A cluster stores them in the API server, Podstead in files.
 //
 // A config map or a secret comes from the first of these sources that has it: the inline table of the pod file; the directory
-// <Dir>/configmaps/<name> or <Dir>/secrets/<name> with one file for each key; for a secret with a credential, the systemd credential. Directories
-// and credentials are read on every call. The package has no cache.
+// <Dir>/configmaps/<name> or <Dir>/secrets/<name> with one file for each key; for a secret with a credential, the systemd credential.
+// Directories and credentials are read on every call. The package has no cache.
 //
 // Reads have a timeout, see [WithTimeout]. Errors contain names of files and keys, but never a value.
 package configsource
@@ -46,8 +46,8 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("%s %q not found", e
 // Is matches [fs.ErrNotExist].
 func (*NotFoundError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// ConfigMap returns the values of a config map by key. If it does not exist, the error is a [*NotFoundError]. The caller must not modify the
-// result.
+// ConfigMap returns the values of a config map by key. If it does not exist, the error is a [*NotFoundError]. The caller must not modify
+// the result.
 func (s Source) ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error) {
 	for i := range pod.ConfigMaps {
 		if c := &pod.ConfigMaps[i]; c.Name == name {
@@ -57,7 +57,8 @@ func (s Source) ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
 	return WithTimeout("configmap", name, func() (map[string][]byte, error) { return s.dir("configmap", name, 0o777) })
 }
 
-// Secret returns the values of a secret by key. If it does not exist, the error is a [*NotFoundError]. The caller must not modify the result.
+// Secret returns the values of a secret by key. If it does not exist, the error is a [*NotFoundError]. The caller must not modify the
+// result.
 func (s Source) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	i := slices.IndexFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == name })
 	switch {
@@ -82,9 +83,9 @@ func bytesOf[V ~string](data map[string]V) map[string][]byte {
 // maxReplacements is how often a directory may be replaced while it is read.
 const maxReplacements = 100
 
-// dir reads a directory with one file for each key. Files with a permission outside of allowed are an error. The directory may be a symbolic link, or
-// have its files in a directory that ..data links to, as the volumes of Kubernetes. If such a link is changed meanwhile, the directory is read
-// again. The values of two states are never mixed.
+// dir reads a directory with one file for each key. Files with a permission outside of allowed are an error. The directory may be a
+// symbolic link, or have its files in a directory that ..data links to, as the volumes of Kubernetes. If such a link is changed meanwhile,
+// the directory is read again. The values of two states are never mixed.
 func (s Source) dir(kind, name string, allowed fs.FileMode) (map[string][]byte, error) {
 	if s.Dir == "" || len(validation.IsDNS1123Subdomain(name)) > 0 { // a path outside of the directory
 		return nil, &NotFoundError{Kind: kind, Name: name}
@@ -100,8 +101,8 @@ func (s Source) dir(kind, name string, allowed fs.FileMode) (map[string][]byte, 
 	return nil, fmt.Errorf("%s %q: %s is replaced continuously", kind, name, dir)
 }
 
-// DataLink is the name of a symbolic link to the directory with the current values, as the kubelet writes it. Without it, the values are in the
-// directory of the config map or secret itself.
+// DataLink is the name of a symbolic link to the directory with the current values, as the kubelet writes it. Without it, the values are in
+// the directory of the config map or secret itself.
 const DataLink = "..data"
 
 // IsKey reports whether a file with this name is a key. Others are ignored.
@@ -119,7 +120,8 @@ func resolve(dir string) string {
 	return dir
 }
 
-// readDir reads a directory once. Entries that are not keys are ignored: directories, and the temporary files of editors and of atomic replacements.
+// readDir reads a directory once. Entries that are not keys are ignored: directories, and the temporary files of editors and of atomic
+// replacements.
 func readDir(kind, name, dir string, allowed fs.FileMode) (map[string][]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ const Timeout = 10 * time.Second
 // errNoAnswer is the error of a file system that does not answer, such as that of an unreachable server.
 var errNoAnswer = errors.New("its file system does not answer")
 
-// reads limits the number of concurrent reads for all pods. A read that is stuck in the kernel keeps its slot and its goroutine until it returns,
-// so that the number of both is limited.
+// reads limits the number of concurrent reads for all pods. A read that is stuck in the kernel keeps its slot and its goroutine until it
+// returns, so that the number of both is limited.
 var reads = make(chan struct{}, 64)
 
 // WithTimeout returns the result of read, or an error with kind and name after [Timeout]. It does not stop read.

@@ -79,12 +79,12 @@ func Find(pod *spec.Pod, name string) (*spec.Container, error) {
 	return nil, fmt.Errorf("pod %s has no container %s", pod.Name, name)
 }
 
-// Start creates and starts a container, or finds it. A container that could not be started in time is removed. When the start of the process
-// has begun, it is not interrupted when ctx is cancelled.
+// Start creates and starts a container, or finds it. A container that could not be started in time is removed. When the start of the
+// process has begun, it is not interrupted when ctx is cancelled.
 //
-// The failure is [lifecycle.ReasonCreateConfigError] if the container's configuration is invalid on this host, for example a volume that does
-// not have its type, and [lifecycle.ReasonCreateContainerError] if the engine cannot create the container. An error of the OCI runtime, for
-// example a missing program or a mount that fails, is [lifecycle.ReasonStartError].
+// The failure is [lifecycle.ReasonCreateConfigError] if the container's configuration is invalid on this host, for example a volume that
+// does not have its type, and [lifecycle.ReasonCreateContainerError] if the engine cannot create the container. An error of the OCI
+// runtime, for example a missing program or a mount that fails, is [lifecycle.ReasonStartError].
 func (s *Service) Start(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
 ) (lifecycle.ContainerStarted, error) {
@@ -238,8 +238,9 @@ func (s *Service) undo(ctx context.Context, c client.Container, cause error) err
 	return f
 }
 
-// removeUndone kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed in between leaves
-// the exit of a process that was never started. A process that was started is killed first, because a write can wait for the disk.
+// removeUndone kills and deletes a container that could not be started. The label is written before the exit: a daemon that is killed in
+// between leaves the exit of a process that was never started. A process that was started is killed first, because a write can wait for the
+// disk.
 func (s *Service) removeUndone(ctx context.Context, c client.Container) error {
 	if task, err := s.config.Exits.Task(ctx, c); err == nil {
 		if status, err := task.Status(ctx); err == nil && status.Status == client.Running {

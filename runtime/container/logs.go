@@ -37,8 +37,8 @@ func (s *Service) logPath(n *creation) (string, error) {
 	return dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts), nil
 }
 
-// driverIn returns the driver of the containers of a sandbox. A shim of an earlier version does not copy logs to journald: they would only be in
-// memory, so they are in files.
+// driverIn returns the driver of the containers of a sandbox. A shim of an earlier version does not copy logs to journald: they would only
+// be in memory, so they are in files.
 func driverIn(driver spec.LogDriver, shimCopies bool) spec.LogDriver {
 	if driver == spec.LogJournald && !shimCopies {
 		return spec.LogFile

@@ -8,8 +8,8 @@ import (
 	"github.com/containerd/containerd/v2/client"
 )
 
-// completeScore sets the OOM score 0 of a created container: crun 1.8 takes it for none, and the container has that of the shim. Only a host
-// without CAP_SYS_RESOURCE has such containers.
+// completeScore sets the OOM score 0 of a created container: crun 1.8 takes it for none, and the container has that of the shim. Only a
+// host without CAP_SYS_RESOURCE has such containers.
 func (s *Service) completeScore(ctx context.Context, c client.Container, pid int) error {
 	if s.config.Host.Resource {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// withRoot completes a specification with the root file system of the container: it makes the mounts inside of volumes. It returns an error if
-// the image contains files that are unsafe to use.
+// withRoot completes a specification with the root file system of the container: it makes the mounts inside of volumes. It returns an error
+// if the image contains files that are unsafe to use.
 func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 	return func(ctx context.Context, client containerdoci.Client, c *containers.Container, result *specs.Spec) error {
 		mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
@@ -39,8 +39,8 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 	}
 }
 
-// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check,
-// which blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic link: runc
+// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check, which
+// blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic link: runc
 // before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
 func checkRoot(root string) error {
 	dir, err := os.Open(root)

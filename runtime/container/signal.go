@@ -20,8 +20,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Stop sends the stop signal to the first process of a container: lifecycle.stopSignal, else that of the image, else SIGTERM. It is no error
-// if the container has exited.
+// Stop sends the stop signal to the first process of a container: lifecycle.stopSignal, else that of the image, else SIGTERM. It is no
+// error if the container has exited.
 func (s *Service) Stop(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error {
 	return s.signal(ctx, uid, ref, func(ctx context.Context, task client.Task, labels map[string]string) error {
 		name := cmp.Or(labels[record.LabelStopSignal], "SIGTERM")

@@ -85,8 +85,8 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 	return in, nil
 }
 
-// configure completes the input with what the configuration of the pod refers to: profiles, devices, variables, volumes and secrets. All its
-// errors are errors of the container's configuration.
+// configure completes the input with what the configuration of the pod refers to: profiles, devices, variables, volumes and secrets. All
+// its errors are errors of the container's configuration.
 func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*specs.Spec, error) {
 	uid := n.uid
 	if err := s.completeSecurity(&in); err != nil {

@@ -45,8 +45,8 @@ func (s *Service) target(ctx context.Context, uid, name string) (target, error) 
 	return target{}, fmt.Errorf("target container %q is not running", name)
 }
 
-// checkTarget returns an error unless a process that was created, but not started, is in the process namespace of a running container. The OCI
-// runtime opens the namespace by the ID of a process, which another process of the host may have by then.
+// checkTarget returns an error unless a process that was created, but not started, is in the process namespace of a running container. The
+// OCI runtime opens the namespace by the ID of a process, which another process of the host may have by then.
 func (s *Service) checkTarget(ctx context.Context, uid, name string, created int) error {
 	t, err := s.target(ctx, uid, name)
 	if err != nil {

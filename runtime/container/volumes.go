@@ -18,12 +18,12 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Volumes mounts the volumes of a container that is not running, for a copy of its files, and returns the mounts in the order in which they are
-// nested. Nothing is created in a volume. A volume that is not available, such as one in memory after a reboot of the host, is left out; missing has
-// the errors by mount path.
+// Volumes mounts the volumes of a container that is not running, for a copy of its files, and returns the mounts in the order in which they
+// are nested. Nothing is created in a volume. A volume that is not available, such as one in memory after a reboot of the host, is left
+// out; missing has the errors by mount path.
 //
-// Copy identifies the copy among those of the pod. Users is the path of a user namespace with the IDs of the pod; "": that of the host. The caller
-// calls release when it has copied the mounts.
+// Copy identifies the copy among those of the pod. Users is the path of a user namespace with the IDs of the pod; "": that of the host. The
+// caller calls release when it has copied the mounts.
 func (s *Service) Volumes(
 	ctx context.Context, uid string, pod *spec.Pod, name, copy, users string,
 ) (mounts []specs.Mount, missing map[string]error, release func() error, err error) {

@@ -12,8 +12,8 @@ import (
 	digest "github.com/opencontainers/go-digest"
 )
 
-// sweepIngests removes content that was being received and cannot be resumed. containerd does not sync the files that describe it, so a power
-// failure leaves empty ones. The garbage collector finds content by these files and would never remove it. No engine may be running.
+// sweepIngests removes content that was being received and cannot be resumed. containerd does not sync the files that describe it, so a
+// power failure leaves empty ones. The garbage collector finds content by these files and would never remove it. No engine may be running.
 func sweepIngests(ctx context.Context, root string) error {
 	dirs, err := filepath.Glob(filepath.Join(root, contentDir, "ingest", "*"))
 	if err != nil || len(dirs) == 0 {

@@ -18,8 +18,8 @@ import (
 var ErrUnresponsive = fmt.Errorf("the shim does not respond: %w", errdefs.ErrUnavailable)
 
 const (
-	// watchInterval is the time between two requests of [Engine.WatchShim]. They are most of what an idle host does. Those to all shims are at
-	// the same time, so that the processes wake up together.
+	// watchInterval is the time between two requests of [Engine.WatchShim]. They are most of what an idle host does. Those to all shims are
+	// at the same time, so that the processes wake up together.
 	watchInterval = 15 * time.Second
 	// statusTimeout is the time for a shim to respond before the caller of another method gets [ErrUnresponsive]. It is longer than
 	// checkTimeout, because no call may fail only since the host is loaded.

@@ -156,8 +156,8 @@ func (f *Files) Run(ctx context.Context) {
 	}
 }
 
-// updateAll updates /etc/hosts of all pods, each independently of the others, and reports whether any is held. The pods whose error was logged
-// are in logged.
+// updateAll updates /etc/hosts of all pods, each independently of the others, and reports whether any is held. The pods whose error was
+// logged are in logged.
 func (f *Files) updateAll(ctx context.Context, logged map[string]bool) (held bool) {
 	pods := f.index.All()
 	var mu sync.Mutex
@@ -218,8 +218,8 @@ func readOptional(path string) (string, error) {
 	return string(text), nil
 }
 
-// write writes a file in place, because containers may have mounted it, and creates it if it does not exist. A file that a container holds is
-// replaced.
+// write writes a file in place, because containers may have mounted it, and creates it if it does not exist. A file that a container holds
+// is replaced.
 func (f *Files) write(ctx context.Context, path, text string) error {
 	err := f.overwrite(ctx, path, text)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, heldfile.ErrHeld) {

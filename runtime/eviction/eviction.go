@@ -102,8 +102,8 @@ func HasLimit(pod *spec.Pod) bool {
 	return limit.Sign() > 0
 }
 
-// measure returns a message if a device has failed, or if the pod exceeds a limit. The limits are checked in the kubelet's order: volumes, pod,
-// containers. The error reports what cannot be measured; the rest is checked nevertheless.
+// measure returns a message if a device has failed, or if the pod exceeds a limit. The limits are checked in the kubelet's order: volumes,
+// pod, containers. The error reports what cannot be measured; the rest is checked nevertheless.
 func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()

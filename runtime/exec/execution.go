@@ -58,8 +58,8 @@ func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
 	return x, nil
 }
 
-// launch starts a process that has what the container's first process has, but for what edit changes. It is not interrupted when ctx ends: a
-// process that is started in part cannot be found.
+// launch starts a process that has what the container's first process has, but for what edit changes. It is not interrupted when ctx ends:
+// a process that is started in part cannot be found.
 func (r *Runner) launch(
 	ctx context.Context, uid string, ref lifecycle.Ref, mark mark, edit func(*specs.Process), streams cio.Creator,
 ) (_ *execution, err error) {

@@ -23,9 +23,9 @@ func (m marks) next(k kind) mark {
 	return mark{instance: m.instance, number: m.number.Add(1), kind: k}
 }
 
-// left lists the commands in a cgroup that an earlier daemon has started and that must be killed. runs reports whether the first process of a
-// command is running. Only the engine knows that: a program that a command has left as a daemon leads a session as well, and with crun the
-// first process does not.
+// left lists the commands in a cgroup that an earlier daemon has started and that must be killed. runs reports whether the first process of
+// a command is running. Only the engine knows that: a program that a command has left as a daemon leads a session as well, and with crun
+// the first process does not.
 func (m marks) left(cgroup string, runs func(mark) (bool, error)) ([]mark, error) {
 	processes, err := proctree.List(cgroup)
 	if err != nil {

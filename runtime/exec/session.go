@@ -81,8 +81,8 @@ func startCode(message string) int {
 	return 0
 }
 
-// runSession runs a command until it and all processes that must be killed with it have exited. It sends the result earlier, as soon as it is
-// known.
+// runSession runs a command until it and all processes that must be killed with it have exited. It sends the result earlier, as soon as it
+// is known.
 func (r *Runner) runSession(ctx context.Context, q request, c session.Command, done chan<- result) {
 	streams := &streams{command: &c}
 	edit := func(p *specs.Process) { editSession(p, &c) }

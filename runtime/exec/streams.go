@@ -59,8 +59,8 @@ func (s *streams) pump(to *sink, from io.ReadCloser) {
 	})
 }
 
-// feed starts to copy the input. The channel is closed when all of it was written, and the shim's side of the FIFO must be closed. It is nil
-// for a terminal, whose process gets no EOF but that of a typed Ctrl-D: with the FIFO, the shim would close the terminal.
+// feed starts to copy the input. The channel is closed when all of it was written, and the shim's side of the FIFO must be closed. It is
+// nil for a terminal, whose process gets no EOF but that of a typed Ctrl-D: with the FIFO, the shim would close the terminal.
 func (s *streams) feed() <-chan struct{} {
 	if s.command.Stdin == nil {
 		return nil

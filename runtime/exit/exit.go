@@ -107,8 +107,8 @@ func NewRecorder(c *client.Client, shims Shims, cgroups Cgroups, dirs layout.Dir
 	return &Recorder{client: c, shims: shims, cgroups: cgroups, dirs: dirs, bootID: bootID, log: log}
 }
 
-// WaitContainer returns when the process has exited. It has no timeout. By then the exit is recorded and the log is complete, unless that takes
-// longer than [reportTimeout]. The task is deleted meanwhile; see [Recorder.Settle].
+// WaitContainer returns when the process has exited. It has no timeout. By then the exit is recorded and the log is complete, unless that
+// takes longer than [reportTimeout]. The task is deleted meanwhile; see [Recorder.Settle].
 func (r *Recorder) WaitContainer(ctx context.Context, uid string, ref lifecycle.Ref) (lifecycle.Exit, time.Time, error) {
 	ctx = enginecall.Context(ctx)
 	id := record.ContainerID(uid, ref)
@@ -136,10 +136,11 @@ func (r *Recorder) Wait(ctx context.Context, c client.Container) (Exit, error) {
 	return exited.exit, nil
 }
 
-// wait waits for a container to exit, and starts to record the exit. If [errdefs.IsNotFound] holds for the error, there is no such container.
+// wait waits for a container to exit, and starts to record the exit. If [errdefs.IsNotFound] holds for the error, there is no such
+// container.
 //
-// A container is waited for by its ID. Its record has its whole OCI spec, which would be kept in memory for as long as it runs. After the exit
-// the engine is not asked: a database of which the disk hangs in the middle of a write cannot be read either.
+// A container is waited for by its ID. Its record has its whole OCI spec, which would be kept in memory for as long as it runs. After the
+// exit the engine is not asked: a database of which the disk hangs in the middle of a write cannot be read either.
 func (r *Recorder) wait(ctx context.Context, id string) (*recording, error) {
 	if running := r.recordings.of(id); running != nil {
 		return running, nil
@@ -225,8 +226,8 @@ func (r *Recorder) Exited(ctx context.Context, uid string, ref lifecycle.Ref) bo
 	return errdefs.IsNotFound(err) || status.Status == client.Stopped
 }
 
-// waitTask returns the exit of a task. [errdefs.IsNotFound] holds for the error if the task was deleted or its shim has died. Any other error gives
-// no information about the process.
+// waitTask returns the exit of a task. [errdefs.IsNotFound] holds for the error if the task was deleted or its shim has died. Any other
+// error gives no information about the process.
 func (r *Recorder) waitTask(ctx context.Context, id string) (Exit, error) {
 	status, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: id})
 	if err == nil {

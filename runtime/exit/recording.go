@@ -31,8 +31,8 @@ func recorded(e Exit, m message) *recording {
 	return &recording{exit: e, message: m, written: done, done: done}
 }
 
-// reportable is closed when the exit can be reported: when it was recorded, if the log was complete and no process was left at the exit, else
-// when the task was deleted.
+// reportable is closed when the exit can be reported: when it was recorded, if the log was complete and no process was left at the exit,
+// else when the task was deleted.
 func (r *recording) reportable() <-chan struct{} {
 	if r.message.prompt {
 		return r.written
@@ -65,7 +65,8 @@ func (r *recordings) of(id string) *recording {
 	return r.running[id]
 }
 
-// start calls write in the background, which calls its argument when the exit is recorded. If the exit of the container is being recorded already, it returns that recording instead.
+// start calls write in the background, which calls its argument when the exit is recorded. If the exit of the container is being recorded
+// already, it returns that recording instead.
 func (r *recordings) start(id string, e Exit, m message, write func(written func())) *recording {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,8 +105,8 @@ func (r *Recorder) Settle(ctx context.Context, id string) error {
 	}
 }
 
-// record stores an exit and deletes the task, in this order: a daemon that is killed in between finds the exit. An exit is valid even if this
-// fails, for example on a full disk. Until the task is deleted, the shim reports the exit again.
+// record stores an exit and deletes the task, in this order: a daemon that is killed in between finds the exit. An exit is valid even if
+// this fails, for example on a full disk. Until the task is deleted, the shim reports the exit again.
 func (r *Recorder) record(ctx context.Context, id string, e Exit, written func()) {
 	err := r.writeAndDelete(ctx, id, e, written)
 	if err != nil && !errdefs.IsNotFound(err) {

@@ -1,8 +1,8 @@
-// Package files copies files from and to containers, running or not, without a program in the container. It is the daemon, which is root, that
-// reads and writes, while the processes of the container change the files; package inroot resolves the paths.
+// Package files copies files from and to containers, running or not, without a program in the container. It is the daemon, which is root,
+// that reads and writes, while the processes of the container change the files; package inroot resolves the paths.
 //
-// A running container is reached by the root directory of its first process, so that its volumes are seen. Of a container that is not running,
-// its writable layer and its volumes are mounted in a mount namespace that ends with the copy, also if the daemon is killed.
+// A running container is reached by the root directory of its first process, so that its volumes are seen. Of a container that is not
+// running, its writable layer and its volumes are mounted in a mount namespace that ends with the copy, also if the daemon is killed.
 package files
 
 import (
@@ -136,8 +136,9 @@ func fileMode(mode uint32) fs.FileMode {
 	return m
 }
 
-// Read writes the file at a path, and all files below it, to a tar stream. The stream has an end only if there was no error. The entries are
-// below the base name of the path, or below "." if the path ends with a dot. A path that is a symbolic link gives the link, unless it ends with a slash.
+// Read writes the file at a path, and all files below it, to a tar stream. The stream has an end only if there was no error. The entries
+// are below the base name of the path, or below "." if the path ends with a dot. A path that is a symbolic link gives the link, unless it
+// ends with a slash.
 func (s *Service) Read(ctx context.Context, uid, name, path string, w io.Writer) (filecopy.Result, error) {
 	done, err := with(ctx, s, uid, name, func(ctx context.Context, c *container) (filecopy.Result, error) { return c.read(ctx, path, w) })
 	return done, describe("read", name, path, err)

@@ -60,8 +60,8 @@ func (c *container) attributes(o Options) func(*tar.Header) (tartree.Attributes,
 // writeCapabilities are those that a write needs. Without CAP_SYS_RESOURCE, it has no more disk space than the container.
 const writeCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
 
-// assume makes the root of the container the creator of the files of this thread: in a mount that is id-mapped, others cannot create files. The
-// thread must end afterwards.
+// assume makes the root of the container the creator of the files of this thread: in a mount that is id-mapped, others cannot create files.
+// The thread must end afterwards.
 func assume(ids idmap.Range) error {
 	for _, call := range []uintptr{unix.SYS_SETFSGID, unix.SYS_SETFSUID} { // the functions of package syscall would change all threads
 		_, _, _ = unix.RawSyscall(call, uintptr(ids.First), 0, 0)

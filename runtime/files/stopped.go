@@ -35,9 +35,9 @@ type stopped struct {
 
 // openStopped mounts the writable layer and the volumes of a container that is not running.
 //
-// Other mounts, such as /proc and /etc/hosts, and volumes that are not available, are not mounted. Below their mount points, the layer has other
-// files than the container had. Therefore each of these mount points is covered by a file system that paths must not lead to, whatever links the
-// container has left.
+// Other mounts, such as /proc and /etc/hosts, and volumes that are not available, are not mounted. Below their mount points, the layer has
+// other files than the container had. Therefore each of these mount points is covered by a file system that paths must not lead to,
+// whatever links the container has left.
 func (s *Service) openStopped(ctx context.Context, o stopped, c *container) (err error) {
 	mounts, err := s.config.Client.SnapshotService(s.config.Snapshotter).Mounts(ctx, o.info.SnapshotKey)
 	if errdefs.IsNotFound(err) {
@@ -117,8 +117,8 @@ type point struct {
 	volume *specs.Mount
 }
 
-// pointsOf returns the mount points of a container, outer ones first. All are those of its volumes, which OCI runtimes do not mount themselves
-// if they are inside of others, and those in its specification.
+// pointsOf returns the mount points of a container, outer ones first. All are those of its volumes, which OCI runtimes do not mount
+// themselves if they are inside of others, and those in its specification.
 func pointsOf(c *spec.Container, mounts, volumes []specs.Mount) []point {
 	var points []point
 	add := func(p string, volume *specs.Mount) {
@@ -212,7 +212,8 @@ func enter(dir string, layer int, points []point) (namespace *os.File, root *inr
 	return namespace, root, nil
 }
 
-// mountCover mounts the file system that covers mount points, with a directory, a file and the mount point of the layer. It returns its device.
+// mountCover mounts the file system that covers mount points, with a directory, a file and the mount point of the layer. It returns its
+// device.
 func mountCover(dir string) (device uint64, err error) {
 	if err := unix.Mount("podstead-cover", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700,size=64k"); err != nil {
 		return 0, fmt.Errorf("mount %s: %w", dir, err)
@@ -224,8 +225,8 @@ func mountCover(dir string) (device uint64, err error) {
 	)
 }
 
-// mountAll mounts the volumes of a container on their mount points in its layer, and covers the other mount points. Paths are resolved in the
-// layer and what is mounted in it already. A mount point that no path reaches needs no mount.
+// mountAll mounts the volumes of a container on their mount points in its layer, and covers the other mount points. Paths are resolved in
+// the layer and what is mounted in it already. A mount point that no path reaches needs no mount.
 func mountAll(dir, top string, points []point) error {
 	f, err := os.Open(top)
 	if err != nil {

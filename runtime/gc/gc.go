@@ -17,7 +17,8 @@ import (
 const (
 	// delay groups removals that follow each other into one collection.
 	delay = 2 * time.Second
-	// minRetry and maxRetry are the first and the longest delay before another collection if layers are left. The disk may be full or frozen.
+	// minRetry and maxRetry are the first and the longest delay before another collection if layers are left. The disk may be full or
+	// frozen.
 	minRetry, maxRetry = 10 * time.Second, 5 * time.Minute
 	// collectTimeout is for one collection, which unlinks files.
 	collectTimeout = 2 * time.Minute

@@ -24,8 +24,8 @@ const (
 	dnsTimeout = 5 * time.Second
 	// clockInterval is the interval at which the state of the clock is read. The kernel does not report its changes.
 	clockInterval = 2 * time.Second
-	// maxFollowers is the number of waits that follow what the kernel reports. Each of them blocks a thread in poll(2), and has several open
-	// files. The Go runtime ends the process when it has 10,000 threads.
+	// maxFollowers is the number of waits that follow what the kernel reports. Each of them blocks a thread in poll(2), and has several
+	// open files. The Go runtime ends the process when it has 10,000 threads.
 	maxFollowers = 64
 	// crowdedInterval is the interval at which a condition is checked when there are that many.
 	crowdedInterval = 5 * time.Second

@@ -75,8 +75,8 @@ func list[T any](all func() ([]T, error)) ([]T, error) {
 }
 
 // offline returns why a host is not online; empty if it is. It is online if it has a default route over a link that is running, and an
-// address of the family of that route, neither link-local nor loopback, on that link or on the loopback link. systemd-networkd-wait-online(8)
-// calls this state "routable".
+// address of the family of that route, neither link-local nor loopback, on that link or on the loopback link.
+// systemd-networkd-wait-online(8) calls this state "routable".
 func offline(routes []netlink.Route, links []netlink.Link, addresses []netlink.Addr) (unmet string) {
 	running := map[int]bool{}
 	loopback := map[int]bool{}

@@ -190,7 +190,8 @@ func (a *access) sent(r *http.Request, resp *http.Response) {
 	}
 }
 
-// redact removes credentials from an error: what a registry has sent back, and the queries of URLs that it refers to. A nil error stays nil.
+// redact removes credentials from an error: what a registry has sent back, and the queries of URLs that it refers to. A nil error stays
+// nil.
 func (a *access) redact(err error) error {
 	if err == nil {
 		return nil
@@ -215,8 +216,8 @@ func (e *redactedError) Error() string { return e.text }
 // Unwrap returns the error with its own text, which must not be shown.
 func (e *redactedError) Unwrap() error { return e.err }
 
-// withoutQueries returns the text of an error without the queries of the URLs in it. A registry that refers to a storage service signs the URL
-// by its query.
+// withoutQueries returns the text of an error without the queries of the URLs in it. A registry that refers to a storage service signs the
+// URL by its query.
 func withoutQueries(err error) string {
 	text := err.Error()
 	var visit func(error)

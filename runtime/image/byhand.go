@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// labelByHand marks the leases that record which images a person has pulled or imported. Its value is the name of the image's record. It
-	// is not a label of the record, because a pull for a pod replaces these.
+	// labelByHand marks the leases that record which images a person has pulled or imported. Its value is the name of the image's record.
+	// It is not a label of the record, because a pull for a pod replaces these.
 	labelByHand = "podstead.io/by-hand"
 	// byHandPrefix starts the IDs of these leases.
 	byHandPrefix = "podstead-by-hand-"
@@ -62,8 +62,8 @@ func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
 	return records, nil
 }
 
-// PullByHand is [Scope.Ensure] for a person, without archives. The image is kept until it is removed by name. For a platform other than that
-// of the host, pods do not see the image.
+// PullByHand is [Scope.Ensure] for a person, without archives. The image is kept until it is removed by name. For a platform other than
+// that of the host, pods do not see the image.
 func (s *Store) PullByHand(
 	ctx context.Context, ref string, platform Platform, policy spec.PullPolicy, progress func(Progress),
 ) (img Image, err error) {
@@ -96,16 +96,16 @@ func (s *Store) PullByHand(
 	return Image{}, err
 }
 
-// Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They are
-// kept until they are removed by name. An existing name refers to the new image afterwards. The error is an *Error or the error of ctx.
+// Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They
+// are kept until they are removed by name. An existing name refers to the new image afterwards. The error is an *Error or the error of ctx.
 //
 // The signatures are those beside the archive, in addition to those in it.
 func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
 	return s.importAll(ctx, r, true, signatures)
 }
 
-// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected]. So are
-// the images that had their names, see [Store.Restore].
+// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected]. So
+// are the images that had their names, see [Store.Restore].
 func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
 	return s.importAll(ctx, r, false, signatures)
 }

@@ -18,7 +18,8 @@ import (
 // Entry is a name of an image on this host, as people see it.
 type Entry struct {
 	Image
-	// Record identifies the entry. It differs from the name for an image of an archive of a pod, see [ArchiveRecord], and for other platforms.
+	// Record identifies the entry. It differs from the name for an image of an archive of a pod, see [ArchiveRecord], and for other
+	// platforms.
 	Record string
 	// Platform is that of the image, such as linux/amd64. It is empty if the content is damaged.
 	Platform string

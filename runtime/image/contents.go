@@ -34,8 +34,8 @@ const (
 // Decompress returns the decompressed stream of an archive; one that is not compressed is returned as it is.
 func Decompress(r io.Reader) (io.ReadCloser, error) { return decompress(r) }
 
-// ReadContents returns the images of an archive that is not compressed, without their layers. With unpacked, it also returns how many bytes the
-// layers have when they are decompressed; otherwise 0. It does not check digests: the import does.
+// ReadContents returns the images of an archive that is not compressed, without their layers. With unpacked, it also returns how many bytes
+// the layers have when they are decompressed; otherwise 0. It does not check digests: the import does.
 func ReadContents(r io.Reader, unpacked bool) (list []Content, size int64, err error) {
 	c := contents{files: map[string][]byte{}, unpacked: unpacked}
 	if err := c.read(r); err != nil {

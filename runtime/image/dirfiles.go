@@ -13,9 +13,9 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-// Archives in the image directories are imported for all pods. Each has records of its own, which keep its images and remember the state of the
-// file. In addition, its names are names that all pods see, as those of pulled images. A pull or an import by hand can replace these names
-// until the file changes.
+// Archives in the image directories are imported for all pods. Each has records of its own, which keep its images and remember the state of
+// the file. In addition, its names are names that all pods see, as those of pulled images. A pull or an import by hand can replace these
+// names until the file changes.
 
 const (
 	// filePrefix starts the names of the records of archives in the image directories.
@@ -33,8 +33,8 @@ type DirFile struct {
 	Origin string
 	// Size is that of the file in bytes.
 	Size int64
-	// Pending is true for an archive that will be imported. A pod whose image is not present waits for it instead of pulling the image, as long
-	// as the import progresses.
+	// Pending is true for an archive that will be imported. A pod whose image is not present waits for it instead of pulling the image, as
+	// long as the import progresses.
 	Pending bool
 }
 
@@ -86,8 +86,9 @@ func (f *dirFiles) pending() (list []DirFile, changed <-chan struct{}) {
 	return list, f.changed
 }
 
-// ImportDirFile imports an archive of an image directory, unless it was imported in this state, and gives its names to all pods. open opens the
-// archive; it is not called if the archive need not be read. It returns whether the archive was read. The error is an *Error or that of ctx.
+// ImportDirFile imports an archive of an image directory, unless it was imported in this state, and gives its names to all pods. open opens
+// the archive; it is not called if the archive need not be read. It returns whether the archive was read. The error is an *Error or that of
+// ctx.
 func (s *Store) ImportDirFile(ctx context.Context, f DirFile, open func() (io.ReadCloser, error)) (list []Image, read bool, err error) {
 	list, read, err = s.importDirFile(ctx, f, open)
 	if err == nil {
@@ -118,8 +119,8 @@ func (s *Store) importDirFile(ctx context.Context, f DirFile, open func() (io.Re
 	return list, true, err
 }
 
-// PublishFiles gives the names in the imported archives of the image directories to all pods, and releases the images of archives that are not in
-// the directories any more: their names remain until nothing uses them.
+// PublishFiles gives the names in the imported archives of the image directories to all pods, and releases the images of archives that are
+// not in the directories any more: their names remain until nothing uses them.
 func (s *Store) PublishFiles(ctx context.Context) error {
 	s.files.publish.Lock()
 	defer s.files.publish.Unlock()

@@ -10,15 +10,16 @@ import (
 // stallTimeout bounds the wait for an import that makes no progress: the file system of an archive may not respond.
 const stallTimeout = 5 * time.Minute
 
-// stall tells since when imports of the image directories make no progress. All pods that wait share it, so that a retry does not wait again.
+// stall tells since when imports of the image directories make no progress. All pods that wait share it, so that a retry does not wait
+// again.
 type stall struct {
 	at       string // the progress that was last seen; empty: nothing is pending
 	since    time.Time
 	patience time.Duration // 0: stallTimeout
 }
 
-// awaitFiles waits until found returns true, no archive in the image directories is pending, or the import of these makes no progress. It calls
-// found after each change.
+// awaitFiles waits until found returns true, no archive in the image directories is pending, or the import of these makes no progress. It
+// calls found after each change.
 func (s *Store) awaitFiles(ctx context.Context, progress func(Progress), found func() (bool, error)) error {
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()

@@ -26,8 +26,8 @@ type DiskUsage struct {
 // Parts are the blobs and layers of an image.
 type Parts struct{ Blobs, Layers []string }
 
-// DiskUsage measures what images and containers have on the disk. It walks the writable layers of the containers, which are known by the keys of
-// their snapshots. It omits those of deleted containers: the next collection removes them.
+// DiskUsage measures what images and containers have on the disk. It walks the writable layers of the containers, which are known by the
+// keys of their snapshots. It omits those of deleted containers: the next collection removes them.
 func (s *Store) DiskUsage(ctx context.Context, containers map[string]bool) (DiskUsage, error) {
 	u := DiskUsage{Images: map[string]Parts{}, Writable: map[string]int64{}, InUse: map[string]bool{}}
 	var err error

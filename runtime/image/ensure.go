@@ -30,8 +30,8 @@ type Previous struct {
 	FromArchive  bool
 }
 
-// EnsureAgain is Ensure for another run of a container. It returns the image of the previous run as long as its content is present and
-// the policy requires no pull, even if the name refers to another image now. Unless the policy is Always, it waits for pending archives of the
+// EnsureAgain is Ensure for another run of a container. It returns the image of the previous run as long as its content is present and the
+// policy requires no pull, even if the name refers to another image now. Unless the policy is Always, it waits for pending archives of the
 // image directories while the image is missing.
 func (s Scope) EnsureAgain(
 	ctx context.Context, ref string, policy spec.PullPolicy, p Previous, progress func(Progress),

@@ -96,8 +96,8 @@ func (s *Store) allPresent(ctx context.Context, d *Detail) error {
 	return nil
 }
 
-// exported adds indexes to an archive of containerd, which exports an index only with all of its manifests, or without manifest.json. It removes
-// names that have a digest from manifest.json: docker load refuses them.
+// exported adds indexes to an archive of containerd, which exports an index only with all of its manifests, or without manifest.json. It
+// removes names that have a digest from manifest.json: docker load refuses them.
 type exported struct {
 	targets   map[string]ocispec.Descriptor // of images whose target is an index, by name
 	documents map[digest.Digest][]byte      // the indexes

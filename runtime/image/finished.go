@@ -23,8 +23,8 @@ const (
 	ingestResource = "ingests"
 )
 
-// DeleteFinishedWork deletes the leases of an earlier daemon that was killed after it had finished its work, or that nothing resumes: no work
-// would take them over, and they would keep removed images on disk for a week. It must be called before other methods.
+// DeleteFinishedWork deletes the leases of an earlier daemon that was killed after it had finished its work, or that nothing resumes: no
+// work would take them over, and they would keep removed images on disk for a week. It must be called before other methods.
 func (s *Store) DeleteFinishedWork(ctx context.Context) error {
 	lm := s.client.LeasesService()
 	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelLease))

@@ -16,7 +16,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Images for other platforms are pulled to be exported. They have records of their own, so that a pod never finds one, and are not unpacked.
+// Images for other platforms are pulled to be exported. They have records of their own, so that a pod never finds one, and are not
+// unpacked.
 
 const (
 	// foreignPrefix starts the names of their records: platform/linux-arm64/docker.io/library/busybox:1.

@@ -16,8 +16,9 @@ type forgotten struct {
 	byHand bool
 }
 
-// ForgetUnless is [Store.Forget] for several records, of which some may be unknown. Then it calls used. If something uses one of them now, or if
-// that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. It reports whether they were removed.
+// ForgetUnless is [Store.Forget] for several records, of which some may be unknown. Then it calls used. If something uses one of them now,
+// or if that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. It reports whether they were
+// removed.
 func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
 	release, before, err := s.hold(ctx, records)
 	if err != nil {

@@ -47,8 +47,8 @@ func (s *Store) unprotectImported(ctx context.Context, record string) error {
 	return nil
 }
 
-// Protected returns images that must not be removed although no pod uses them: those of [Store.Held], and those that were imported for pods that
-// may not exist yet, see [Store.ImportUsed]. It implements [Protected].
+// Protected returns images that must not be removed although no pod uses them: those of [Store.Held], and those that were imported for pods
+// that may not exist yet, see [Store.ImportUsed]. It implements [Protected].
 func (s *Store) Protected(ctx context.Context) (map[string]string, error) {
 	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelImported))
 	if err != nil {

@@ -19,8 +19,9 @@ const (
 )
 
 // Keep keeps the content and the unpacked layers of the images with these configurations for a pod, whatever their names refer to, until
-// the next call for the pod. Without configurations it releases the images. An image that is not present is skipped. If nothing changes, nothing is
-// written. It returns true if it has released content, which the next garbage collection deletes unless something else refers to it.
+// the next call for the pod. Without configurations it releases the images. An image that is not present is skipped. If nothing changes,
+// nothing is written. It returns true if it has released content, which the next garbage collection deletes unless something else refers to
+// it.
 func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (released bool, err error) {
 	unlock, err := s.kept.Lock(ctx, pod)
 	if err != nil {

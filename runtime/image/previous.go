@@ -54,7 +54,8 @@ func (s Scope) lookupAgain(ctx context.Context, name string, p Previous) (images
 	return previous, true, nil
 }
 
-// manifestOf returns a manifest of the image with this configuration. The error is [errdefs.ErrNotFound] if there is none, or if it is damaged.
+// manifestOf returns a manifest of the image with this configuration. The error is [errdefs.ErrNotFound] if there is none, or if it is
+// damaged.
 func (s *Store) manifestOf(ctx context.Context, config string) (ocispec.Descriptor, error) {
 	list, err := s.manifestsOf(ctx, config)
 	if err != nil {

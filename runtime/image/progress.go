@@ -14,8 +14,8 @@ import (
 // progressInterval is the interval between progress reports of a pull or an import.
 const progressInterval = 200 * time.Millisecond
 
-// Progress is the progress of a pull, or of an import, which has bytes of the archive only. That of a pull is zero until one of the parallel
-// pulls is free and the registry has sent the manifest. Content that is present counts as done.
+// Progress is the progress of a pull, or of an import, which has bytes of the archive only. That of a pull is zero until one of the
+// parallel pulls is free and the registry has sent the manifest. Content that is present counts as done.
 type Progress struct {
 	Bytes, TotalBytes int64
 	Layers            int // complete layers

@@ -29,8 +29,8 @@ const (
 	cleanupTimeout = 10 * time.Second
 )
 
-// pull pulls an image by its full name and unpacks it. It uses the credentials of a pod, and those of the host. Pulls of a name with different
-// credentials share a lease and its partial content, so they run one after the other.
+// pull pulls an image by its full name and unpacks it. It uses the credentials of a pod, and those of the host. Pulls of a name with
+// different credentials share a lease and its partial content, so they run one after the other.
 func (s *Store) pull(ctx context.Context, name string, ring *credentials.Keyring, report func(Progress)) (Image, error) {
 	unlock, err := s.names.Lock(ctx, name)
 	if err != nil {
@@ -187,8 +187,8 @@ func (s *Store) empty(ctx context.Context, lease leases.Lease) bool {
 	return err == nil && len(held) == 0
 }
 
-// resumable reports whether a lease has content that the next attempt needs. The lease of a pull that was cancelled has all content of the image if that is
-// present, and would keep it after its removal.
+// resumable reports whether a lease has content that the next attempt needs. The lease of a pull that was cancelled has all content of the
+// image if that is present, and would keep it after its removal.
 func (s *Store) resumable(ctx context.Context, lease leases.Lease, id string) bool {
 	lease.Labels = map[string]string{labelLease: id}
 	unfinished, err := s.unfinished(ctx, lease)

@@ -145,8 +145,9 @@ func (c *pacedConn) Write(b []byte) (int, error) {
 // maxHeader bounds the header of a response.
 const maxHeader = 1 << 20
 
-// documents bounds the bodies of all responses but blobs, whose descriptors have a size, also where a registry redirects to them. containerd decodes tokens of any size, and reads
-// manifests of any size to compute their digest. It also waits while a registry wants no requests.
+// documents bounds the bodies of all responses but blobs, whose descriptors have a size, also where a registry redirects to them.
+// containerd decodes tokens of any size, and reads manifests of any size to compute their digest. It also waits while a registry wants no
+// requests.
 type documents struct {
 	*http.Transport
 

@@ -12,9 +12,9 @@ import (
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
-// Signatures returns the signatures that the registry of a pulled image has, of the target of its record and of its manifest. It verifies none
-// of them. It uses the credentials of a pull. An imported image has none: its archive has them. The error for an unknown record is found by
-// [IsNotFound], others are an [*Error] or that of ctx.
+// Signatures returns the signatures that the registry of a pulled image has, of the target of its record and of its manifest. It verifies
+// none of them. It uses the credentials of a pull. An imported image has none: its archive has them. The error for an unknown record is
+// found by [IsNotFound], others are an [*Error] or that of ctx.
 func (s *Store) Signatures(ctx context.Context, record string) ([]signature.Signature, error) {
 	rec, err := s.client.ImageService().Get(ctx, record)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Store) Signatures(ctx context.Context, record string) ([]signature.Sign
 	return list, nil
 }
 
-// fetchSignatures returns the signatures of subjects in the registry of an image. A place that cannot be read is an error only if the others
-// have no signatures.
+// fetchSignatures returns the signatures of subjects in the registry of an image. A place that cannot be read is an error only if the
+// others have no signatures.
 func (s *Store) fetchSignatures(ctx context.Context, name string, subjects []ocispec.Descriptor) (list []signature.Signature, err error) {
 	m := &meter{}
 	release, err := s.pulls.hold(ctx, m)

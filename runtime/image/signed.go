@@ -40,7 +40,8 @@ func (s *Store) rule(name string) (rule signature.Rule, repo string) {
 	return s.policy.Load().For(repo), repo
 }
 
-// verdict says that a key has signed an index or a manifest under the name of a repository. The zero value says that no signature is required.
+// verdict says that a key has signed an index or a manifest under the name of a repository. The zero value says that no signature is
+// required.
 type verdict struct {
 	target ocispec.Descriptor
 	key    signature.Key
@@ -55,8 +56,8 @@ type source interface {
 	signatures(ctx context.Context, d ocispec.Descriptor, place int) (list []signature.Signature, more bool, err error)
 }
 
-// approve checks that the target of a name is signed, if that is required. If the target is an index without a valid signature, its manifest
-// for the platform may be signed instead: then only that is approved.
+// approve checks that the target of a name is signed, if that is required. If the target is an index without a valid signature, its
+// manifest for the platform may be signed instead: then only that is approved.
 func (s *Store) approve(
 	ctx context.Context, name string, target ocispec.Descriptor, platform platforms.MatchComparer, from source,
 ) (verdict, error) {
@@ -206,9 +207,9 @@ func nameOf(record string) string {
 	return name
 }
 
-// admit checks an image of this host before it is used. An image that was stored before it had to be signed is verified with the signatures in
-// the registry of its name. It returns the record, whose target may have changed from an index to its manifest that is signed. The error is
-// an [*Error], or that of ctx.
+// admit checks an image of this host before it is used. An image that was stored before it had to be signed is verified with the signatures
+// in the registry of its name. It returns the record, whose target may have changed from an index to its manifest that is signed. The error
+// is an [*Error], or that of ctx.
 func (s Scope) admit(ctx context.Context, rec images.Image) (images.Image, error) {
 	if s.admitted(ctx, rec) {
 		return rec, nil

@@ -45,8 +45,8 @@ func (p pinned) Resolve(context.Context, string) (string, ocispec.Descriptor, er
 	return p.name, p.target, nil
 }
 
-// pin returns a resolver for the pull of an image. If the image must be signed, its signature is verified before, and the resolver resolves to
-// the content that is signed.
+// pin returns a resolver for the pull of an image. If the image must be signed, its signature is verified before, and the resolver resolves
+// to the content that is signed.
 func (s *Store) pin(
 	ctx context.Context, r remotes.Resolver, name string, platform platforms.MatchComparer,
 ) (remotes.Resolver, verdict, error) {

@@ -1,6 +1,6 @@
-// Package logbound bounds the disk space of the logs of all containers of the host. It removes files of logs, the oldest rotated files first,
-// and never the file that a running container writes to. The limits of each container are those of package crilog, and are kept by the
-// shims, also while the daemon is down.
+// Package logbound bounds the disk space of the logs of all containers of the host. It removes files of logs, the oldest rotated files
+// first, and never the file that a running container writes to. The limits of each container are those of package crilog, and are kept by
+// the shims, also while the daemon is down.
 package logbound
 
 import (
@@ -110,7 +110,8 @@ func next(before, used, limit int64, since time.Duration) time.Duration {
 	return time.Duration(min(max(seconds, minPause.Seconds()), maxPause.Seconds()) * float64(time.Second))
 }
 
-// Check measures the logs. If they exceed the limit, it removes files until they use at most nine tenths of it. It returns what they use then.
+// Check measures the logs. If they exceed the limit, it removes files until they use at most nine tenths of it. It returns what they use
+// then.
 func (b *Bound) Check(ctx context.Context) (used, limit int64, err error) {
 	limit, err = b.Limit()
 	if err != nil {

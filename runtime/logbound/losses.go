@@ -16,8 +16,8 @@ const (
 	maxWaiting = 200
 )
 
-// Loss is what was removed of the logs of a container since the last report. Without a name, it is that of all containers for which there was
-// no room among those that wait for a report.
+// Loss is what was removed of the logs of a container since the last report. Without a name, it is that of all containers for which there
+// was no room among those that wait for a report.
 type Loss struct {
 	Pod, UID, Container string
 	Files               int

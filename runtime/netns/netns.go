@@ -265,8 +265,8 @@ func isMounted(path string) (bool, error) {
 	return own.Dev != parent.Dev, nil
 }
 
-// Unpin unpins the namespaces in dir. It is no error if there are none. A namespace persists while a process is in it. Copies of the mounts,
-// which a recursive bind mount of the host can have created, are unmounted too.
+// Unpin unpins the namespaces in dir. It is no error if there are none. A namespace persists while a process is in it. Copies of the
+// mounts, which a recursive bind mount of the host can have created, are unmounted too.
 func Unpin(dir string) error {
 	var errs []error
 	for _, name := range []string{"user", "net", "ipc", "uts", "pid", "shm"} {
@@ -287,8 +287,8 @@ func Unpin(dir string) error {
 	return errors.Join(errs...)
 }
 
-// unmountCopies unmounts the mounts of a namespace or of shared memory whose mount points end with the last elements of path, which are unique
-// because they contain the UID of the pod.
+// unmountCopies unmounts the mounts of a namespace or of shared memory whose mount points end with the last elements of path, which are
+// unique because they contain the UID of the pod.
 func unmountCopies(path string) error {
 	sandbox := filepath.Dir(path)
 	suffix := filepath.Join("/", filepath.Base(filepath.Dir(sandbox)), filepath.Base(sandbox), filepath.Base(path))

@@ -19,8 +19,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// nativeSeccomp returns the default profile for processes that have no 32-bit code. The OCI runtime compiles the rules for each architecture,
-// which is most of the time that it needs. System calls of an architecture without rules kill the process.
+// nativeSeccomp returns the default profile for processes that have no 32-bit code. The OCI runtime compiles the rules for each
+// architecture, which is most of the time that it needs. System calls of an architecture without rules kill the process.
 func nativeSeccomp(s *specs.Spec) *specs.LinuxSeccomp {
 	profile := seccomp.DefaultProfile(s)
 	if native := nativeArch(); slices.Contains(profile.Architectures, native) {
@@ -98,8 +98,8 @@ func exitProgram(machine elf.Machine) []byte {
 	return file.Bytes()
 }
 
-// hasOtherPrograms reports whether a container can have programs from elsewhere than its image: from a volume that is older than the pod, from
-// another container, or from the image of a volume.
+// hasOtherPrograms reports whether a container can have programs from elsewhere than its image: from a volume that is older than the pod,
+// from another container, or from the image of a volume.
 func hasOtherPrograms(pod *spec.Pod, c *spec.Container) bool {
 	if c.TargetContainerName != "" { // its processes are visible, and through them their files
 		return true

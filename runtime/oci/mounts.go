@@ -8,10 +8,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// mounts lists the mounts of a container. Volumes and the pod's files outside of /dev, /proc and /sys come first, then the default mounts, which
-// are on the kernel's file systems, then the rest. So a link in the image or in a volume that leads a mount point into one of these file systems
-// has no effect: the file system is mounted over it. Within the first and the last group the order is by depth, so that no mount hides another.
-// A volume replaces another mount at the same path.
+// mounts lists the mounts of a container. Volumes and the pod's files outside of /dev, /proc and /sys come first, then the default mounts,
+// which are on the kernel's file systems, then the rest. So a link in the image or in a volume that leads a mount point into one of these
+// file systems has no effect: the file system is mounted over it. Within the first and the last group the order is by depth, so that no
+// mount hides another. A volume replaces another mount at the same path.
 func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 	volumes := slices.Clone(in.Mounts)
 	over := map[string]bool{"/run": true} // containerd's client mounts a tmpfs there, the CRI plug-in does not

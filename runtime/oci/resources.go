@@ -60,8 +60,8 @@ func limitOf(pod *spec.Pod, c *spec.Container, name string) spec.Quantity {
 	return pod.Resources.Limits[name]
 }
 
-// inScope are the annotations of a container or process in a scope of systemd. With cgroup v2, crun would create a cgroup "container" in the scope for it,
-// so that the limits and events of the scope were those of its parent. runc ignores the annotation.
+// inScope are the annotations of a container or process in a scope of systemd. With cgroup v2, crun would create a cgroup "container" in
+// the scope for it, so that the limits and events of the scope were those of its parent. runc ignores the annotation.
 func inScope(cgroupsPath string) map[string]string {
 	if !isScope(cgroupsPath) {
 		return nil
@@ -74,8 +74,8 @@ func isScope(cgroupsPath string) bool { return strings.Contains(cgroupsPath, ":"
 // maxProcesses is the largest limit of processes with cgroup v1, and the most processes that a kernel can have (PID_MAX_LIMIT).
 const maxProcesses = 1 << 22
 
-// unlimitedPids is explicit, because systemd sets a default limit for scopes (DefaultTasksMax). With cgroup v1, crun writes -1 to pids.max, which
-// is invalid there.
+// unlimitedPids is explicit, because systemd sets a default limit for scopes (DefaultTasksMax). With cgroup v1, crun writes -1 to pids.max,
+// which is invalid there.
 func unlimitedPids(in *Input) *specs.LinuxPids {
 	unlimited := int64(-1)
 	if !in.Host.UnifiedCgroups {

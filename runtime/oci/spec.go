@@ -43,8 +43,8 @@ type Input struct {
 	// Seccomp is the profile named by [LocalhostSeccomp]. Devices are the host's devices for privileged containers.
 	Seccomp Profile
 	Devices []specs.LinuxDevice
-	// Only64 is true if the image has no 32-bit programs. The default seccomp profile then has no other architecture than the host's, unless
-	// volumes can contain such programs.
+	// Only64 is true if the image has no 32-bit programs. The default seccomp profile then has no other architecture than the host's,
+	// unless volumes can contain such programs.
 	Only64 bool
 	// CgroupsPath is in the form that the OCI runtime's cgroup driver requires.
 	CgroupsPath string

@@ -21,8 +21,8 @@ type memory struct {
 	Choice Choice `json:"choice"`
 }
 
-// lasting reports whether a choice holds until the fingerprint of the host changes: crun worked, or does not support the cgroups of the host. Another
-// failure may have had a cause that is gone.
+// lasting reports whether a choice holds until the fingerprint of the host changes: crun worked, or does not support the cgroups of the
+// host. Another failure may have had a cause that is gone.
 func (c Choice) lasting() bool {
 	return c.Program == crun || c.Program == runc && strings.Contains(c.Reason, "hybrid mode")
 }

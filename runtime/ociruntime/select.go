@@ -75,7 +75,8 @@ func lookUp(program string) error {
 	return nil
 }
 
-// Select selects an OCI runtime. With [Auto] it runs a container, unless an earlier one has worked. If nothing is found, the error is an [ErrNotFound].
+// Select selects an OCI runtime. With [Auto] it runs a container, unless an earlier one has worked. If nothing is found, the error is an
+// [ErrNotFound].
 func Select(ctx context.Context, o Options) (Choice, error) {
 	if err := Check(o.Program); err != nil {
 		return Choice{}, err

@@ -86,8 +86,8 @@ func (o Options) bundle() error {
 	return os.WriteFile(filepath.Join(o.Dir, "config.json"), text, 0o600)
 }
 
-// name names the cgroup after the directory: podstead doctor can run beside a daemon that starts, and a daemon finds what a trial has left that
-// was killed.
+// name names the cgroup after the directory: podstead doctor can run beside a daemon that starts, and a daemon finds what a trial has left
+// that was killed.
 func (o Options) name() string {
 	sum := sha256.Sum256([]byte(o.Dir))
 	return trialID + "-" + hex.EncodeToString(sum[:4])

@@ -154,8 +154,8 @@ func HostIPs() []string {
 
 var errNoHostPorts = errors.New(`host ports need network mode "bridge", or hostNetwork`)
 
-// Admit returns a [lifecycle.Refusal] for each host port that another process of the host uses. A port of another pod is no reason to refuse
-// the pod: the supervisor may be about to stop that pod, and this one waits for its ports.
+// Admit returns a [lifecycle.Refusal] for each host port that another process of the host uses. A port of another pod is no reason to
+// refuse the pod: the supervisor may be about to stop that pod, and this one waits for its ports.
 func (n *Network) Admit(pod *spec.Pod) []error {
 	all := request("new", pod, netns.Pins{Network: "new"})
 	if pod.HostNetwork {

@@ -1,4 +1,5 @@
-// Package podports connects to ports of pods from the network namespace of the pod, so that also servers on its loopback interface are reached.
+// Package podports connects to ports of pods from the network namespace of the pod, so that also servers on its loopback interface are
+// reached.
 package podports
 
 import (
@@ -36,8 +37,8 @@ func Dial(ctx context.Context, namespace string, port uint16) (net.Conn, error) 
 	return conn, err
 }
 
-// dial creates the sockets on the thread of the caller: for a literal address, package net starts no goroutine. A socket stays in the namespace
-// in which it was created.
+// dial creates the sockets on the thread of the caller: for a literal address, package net starts no goroutine. A socket stays in the
+// namespace in which it was created.
 func dial(ctx context.Context, port uint16) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))

@@ -71,8 +71,8 @@ func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) err
 	return v.Prepare(ctx, Pod(d))
 }
 
-// Run updates the volumes of running pods when their config maps, secrets or definitions change, until ctx ends. If an update fails, the volume keeps its
-// content. The error is logged when it differs from that of the last update.
+// Run updates the volumes of running pods when their config maps, secrets or definitions change, until ctx ends. If an update fails, the
+// volume keeps its content. The error is logged when it differs from that of the last update.
 func (v *Volumes) Run(ctx context.Context) {
 	tick := time.NewTicker(v.interval)
 	defer tick.Stop()

@@ -103,8 +103,8 @@ func read(pid int) (p Process, running bool) {
 	return p, true
 }
 
-// readMark returns the mark in an environment file, and whether the file is empty. If it cannot be read, the process has exited and the mark
-// is empty.
+// readMark returns the mark in an environment file, and whether the file is empty. If it cannot be read, the process has exited and the
+// mark is empty.
 func readMark(path string) (mark string, empty bool) {
 	f, err := os.Open(path)
 	if err != nil {

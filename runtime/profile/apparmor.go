@@ -1,5 +1,5 @@
-// Package profile provides the AppArmor and seccomp profiles of containers: it loads the default AppArmor profile into the kernel, and reads
-// seccomp profiles of type Localhost.
+// Package profile provides the AppArmor and seccomp profiles of containers: it loads the default AppArmor profile into the kernel, and
+// reads seccomp profiles of type Localhost.
 package profile
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Namespaces returns the namespaces of a pod. The IDs are those of its user namespace, or zero. A pod with hostNetwork also has the host name
-// of the host.
+// Namespaces returns the namespaces of a pod. The IDs are those of its user namespace, or zero. A pod with hostNetwork also has the host
+// name of the host.
 func Namespaces(pod *spec.Pod, ids idmap.Range) netns.Options {
 	o := netns.Options{HostIPC: pod.HostIPC, PID: pod.ShareProcessNamespace, IDs: ids}
 	if pod.SecurityContext != nil {

@@ -101,8 +101,8 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	return nil, err
 }
 
-// create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox. Containers need the network, the shim does not, so
-// both are created at the same time.
+// create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox. Containers need the network, the shim does
+// not, so both are created at the same time.
 func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
 	ids, err := s.config.Users.Allocate(uid, pod)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sand
 }
 
 // Wait returns when the sandbox's shim has exited, or with a message when the pod must be evicted. It has no timeout. Until the sandbox is
-// removed, the volumes and /etc/hosts of the pod are kept up to date. A later call with another definition of the pod replaces the one that they
-// and the limits of its storage follow; the caller cancels the earlier call.
+// removed, the volumes and /etc/hosts of the pod are kept up to date. A later call with another definition of the pod replaces the one that
+// they and the limits of its storage follow; the caller cancels the earlier call.
 func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (evicted string, err error) {
 	ctx, cancel := context.WithCancel(enginecall.Context(ctx))
 	defer cancel()

@@ -25,10 +25,10 @@ func (s *Service) WatchShim(ctx context.Context, uid string, sandbox int, report
 // process then, it kills the shim too, so that the exits are known and a new sandbox can start. It reports whether it did that: a
 // container whose shim responds is killed through it.
 //
-// It does not hold the lock of the pod, unlike KillUnresponsive: a start or a removal of a sandbox holds the lock while it waits for the shim,
-// and the death of the shim is what ends that wait. The lock would protect nothing: the ID of a sandbox is never reused, so that no other
-// sandbox is killed; two kills of the same shim are the same as one; and the start of a container, which does not hold the lock either, fails
-// without the shim and is retried in a new sandbox.
+// It does not hold the lock of the pod, unlike KillUnresponsive: a start or a removal of a sandbox holds the lock while it waits for the
+// shim, and the death of the shim is what ends that wait. The lock would protect nothing: the ID of a sandbox is never reused, so that no
+// other sandbox is killed; two kills of the same shim are the same as one; and the start of a container, which does not hold the lock
+// either, fails without the shim and is retried in a new sandbox.
 func (s *Service) KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) (killed bool, err error) {
 	ctx = enginecall.Context(ctx)
 	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))

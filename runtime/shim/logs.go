@@ -21,7 +21,8 @@ import (
 	"github.com/podstead/podstead/runtime/shim/output"
 )
 
-// logs copies the output of one container to its log file and to the clients that are attached to it. Nil is a container without a log file.
+// logs copies the output of one container to its log file and to the clients that are attached to it. Nil is a container without a log
+// file.
 type logs struct {
 	writer   *crilog.Writer
 	pumps    sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package stats measures what pods use: CPU time, memory and processes from their cgroups, network traffic from their network namespaces, and
-// the disk usage that package eviction measures. It does nothing unless [Collector.Collect] is called, and changes nothing on the host.
+// Package stats measures what pods use: CPU time, memory and processes from their cgroups, network traffic from their network namespaces,
+// and the disk usage that package eviction measures. It does nothing unless [Collector.Collect] is called, and changes nothing on the host.
 //
 // A figure that cannot be read in time is left out. It affects no other figure and no other pod.
 package stats
@@ -107,8 +107,8 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []Pod {
 	return pods
 }
 
-// Read measures pods, in the order of the targets, for a client that computes rates itself: it reads each cgroup once. The disk usage is that
-// of an earlier measurement. If that is old, a new one begins and is for the next request. Read takes at most a few seconds.
+// Read measures pods, in the order of the targets, for a client that computes rates itself: it reads each cgroup once. The disk usage is
+// that of an earlier measurement. If that is old, a new one begins and is for the next request. Read takes at most a few seconds.
 func (c *Collector) Read(ctx context.Context, targets []Target) []Pod {
 	return c.each(ctx, targets, c.readOnce)
 }

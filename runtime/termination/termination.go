@@ -1,9 +1,9 @@
 // Package termination creates and reads the termination messages of containers: the file that a container sees at its
 // terminationMessagePath, or the end of its log.
 //
-// The limits are the kubelet's (kuberuntime: getTerminationMessage). The limit for all containers of a pod is applied to the pod's status. A
-// container can write anything to its file, therefore no more of it is read than is returned. A process that survives the container can hold
-// the file, therefore reading has a deadline, see package heldfile.
+// The limits are the kubelet's (kuberuntime: getTerminationMessage). The limit for all containers of a pod is applied to the pod's status.
+// A container can write anything to its file, therefore no more of it is read than is returned. A process that survives the container can
+// hold the file, therefore reading has a deadline, see package heldfile.
 package termination
 
 import (
@@ -56,8 +56,8 @@ func Create(path string) error {
 // Reader reads the messages of containers. The zero value is ready for use, by several goroutines.
 type Reader struct{ users heldfile.Users }
 
-// Read returns the message in a file: its last 4096 bytes. A file that does not exist is an empty message. The text of an error is shown in place
-// of the message. A file that another process holds is an error, at the latest after a few seconds.
+// Read returns the message in a file: its last 4096 bytes. A file that does not exist is an empty message. The text of an error is shown in
+// place of the message. A file that another process holds is an error, at the latest after a few seconds.
 func (r *Reader) Read(ctx context.Context, path string) (string, error) {
 	text, err := heldfile.Do(ctx, &r.users, path, func() (string, error) { return read(path) })
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package userns prepares the user namespaces of pods (hostUsers = false, KEP-127): the ID range of a pod, the permissions of directories on
-// the path to its containers, and options of the container engine.
+// Package userns prepares the user namespaces of pods (hostUsers = false, KEP-127): the ID range of a pod, the permissions of directories
+// on the path to its containers, and options of the container engine.
 package userns
 
 import (

@@ -35,8 +35,8 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 	return err
 }
 
-// updateContent rewrites a volume that was written before. It holds the lock of the pod only while it writes. Content that arrives after the
-// end of ctx is not written: the pod may have another definition by then.
+// updateContent rewrites a volume that was written before. It holds the lock of the pod only while it writes. Content that arrives after
+// the end of ctx is not written: the pod may have another definition by then.
 func (s *Set) updateContent(ctx context.Context, p Pod, v *spec.Volume) (changed bool, err error) {
 	dir := s.path(p.UID, v)
 	if !atomicwriter.Written(dir) {

@@ -25,8 +25,8 @@ func HasDevice(pod *spec.Pod) bool {
 	return false
 }
 
-// Failed returns a message if the device of a host path does not work any more: its file system reports I/O errors, or has shut down. It flushes
-// the cache of the device, which a device that has failed answers with an error, while what is read may come from memory. It writes
+// Failed returns a message if the device of a host path does not work any more: its file system reports I/O errors, or has shut down. It
+// flushes the cache of the device, which a device that has failed answers with an error, while what is read may come from memory. It writes
 // nothing of its own.
 //
 // The device of the state directory is not checked: ending pods does not help if that fails. A device that does not answer has not failed.

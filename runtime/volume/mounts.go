@@ -22,8 +22,8 @@ import (
 // Request describes the container that mounts volumes.
 type Request struct {
 	Container *spec.Container
-	// Run identifies this run of the container within the pod. Its mounts last until [Set.Release]. The caller calls it when the OCI runtime
-	// has created the container, which has copies of them, and again when the container is removed.
+	// Run identifies this run of the container within the pod. Its mounts last until [Set.Release]. The caller calls it when the OCI
+	// runtime has created the container, which has copies of them, and again when the container is removed.
 	Run string
 	// Variables are the environment variables of the container, for subPathExpr.
 	Variables map[string]string

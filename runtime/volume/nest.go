@@ -21,16 +21,16 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Nest mounts what belongs inside of a volume, and returns the mounts that are left for the OCI runtime. They must be in the order in which the
-// OCI runtime mounts them. Root is the root file system of the container, which nothing changes meanwhile.
+// Nest mounts what belongs inside of a volume, and returns the mounts that are left for the OCI runtime. They must be in the order in which
+// the OCI runtime mounts them. Root is the root file system of the container, which nothing changes meanwhile.
 //
-// OCI runtimes create mount points by path. A container that replaces a directory of the volume with a symbolic link at that moment makes them
-// create files on the host (CVE-2024-45310, fixed in runc 1.1.14). Here, mount points are created and opened below what the container has of the
-// volume, and the paths that are left contain no links of volumes. Mounts inside of volumes with Bidirectional propagation, and those with it,
-// of privileged containers, are left for the OCI runtime.
+// OCI runtimes create mount points by path. A container that replaces a directory of the volume with a symbolic link at that moment makes
+// them create files on the host (CVE-2024-45310, fixed in runc 1.1.14). Here, mount points are created and opened below what the container
+// has of the volume, and the paths that are left contain no links of volumes. Mounts inside of volumes with Bidirectional propagation, and
+// those with it, of privileged containers, are left for the OCI runtime.
 //
-// As in the kubelet, mount points are created in volumes that are read-only because of their type. The mounts of the run must have been made
-// by [Set.Mounts], and last as long.
+// As in the kubelet, mount points are created in volumes that are read-only because of their type. The mounts of the run must have been
+// made by [Set.Mounts], and last as long.
 func (s *Set) Nest(ctx context.Context, p Pod, r Request, root string, mounts []specs.Mount) ([]specs.Mount, error) {
 	if len(r.Container.VolumeMounts) == 0 {
 		return mounts, nil
@@ -145,8 +145,8 @@ func (n *nesting) root(i, number int) (int, error) {
 	return fd, n.independent(i)
 }
 
-// independent changes the options of a mount so that the OCI runtime does not apply them to the mounts in it. They are set for the mounts of the
-// volume itself.
+// independent changes the options of a mount so that the OCI runtime does not apply them to the mounts in it. They are set for the mounts
+// of the volume itself.
 func (n *nesting) independent(i int) error {
 	m := &n.mounts[i]
 	m.Options = slices.Clone(m.Options)

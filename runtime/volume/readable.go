@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Readable returns why volumes of a pod could not be set up by [Set.Prepare] at present: sources of files that are missing, and host paths that
-// are missing or of another type. It changes nothing. The UID of the pod may be empty.
+// Readable returns why volumes of a pod could not be set up by [Set.Prepare] at present: sources of files that are missing, and host paths
+// that are missing or of another type. It changes nothing. The UID of the pod may be empty.
 func (s *Set) Readable(ctx context.Context, p Pod) error {
 	var failed errorList
 	for i := range p.Spec.Volumes {

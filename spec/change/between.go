@@ -11,8 +11,8 @@ import (
 // Between returns the differences between two definitions of one pod, sorted by path. It returns none if a running pod of the definition
 // from needs no change to have the definition to. Either may come from a state file ([spec.Pod.WithSecretValues]).
 //
-// Values are compared after relative paths are resolved and defaults are set. A pod or a container whose hash is equal is unchanged, even if
-// the definitions have the defaults of different versions. Ephemeral containers are not compared.
+// Values are compared after relative paths are resolved and defaults are set. A pod or a container whose hash is equal is unchanged, even
+// if the definitions have the defaults of different versions. Ephemeral containers are not compared.
 func Between(from, to *spec.Pod) []Change {
 	if from.Name == to.Name && from.Hash != "" && from.Hash == to.Hash {
 		return nil

@@ -32,8 +32,8 @@ func isTable(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != reflect.TypeFor[spec.Quantity]() && t != reflect.TypeFor[spec.Port]()
 }
 
-// same reports whether two values are equal. Quantities are equal if their amounts are, and an empty list or table is equal to a missing one,
-// as after a JSON round trip.
+// same reports whether two values are equal. Quantities are equal if their amounts are, and an empty list or table is equal to a missing
+// one, as after a JSON round trip.
 func same(a, b reflect.Value) bool {
 	if x, ok := reflect.TypeAssert[spec.Quantity](a); ok {
 		y, _ := reflect.TypeAssert[spec.Quantity](b)

@@ -1,5 +1,5 @@
-// Package event has the event table, and keeps events: the newest in memory ([Ring]), and those of each pod on the disk ([Journal]). It does
-// not decide which events are emitted.
+// Package event has the event table, and keeps events: the newest in memory ([Ring]), and those of each pod on the disk ([Journal]). It
+// does not decide which events are emitted.
 package event
 
 import (
@@ -222,7 +222,8 @@ func lives() []Entry {
 	}
 }
 
-// requests are the entries of the shutdown of the host, of requests to restart pods and to change their definitions, and of limits of finished pods.
+// requests are the entries of the shutdown of the host, of requests to restart pods and to change their definitions, and of limits of
+// finished pods.
 func requests() []Entry {
 	return []Entry{
 		{NodeShutdown, "NodeShutdown", Normal, "Stopping pod, grace period {grace}, because of {by}", []string{"grace", "by"}, nil, true},

@@ -162,8 +162,8 @@ func (r *Ring) Log(ctx context.Context, log *slog.Logger) {
 	})
 }
 
-// Each calls a function for every event of this run until ctx ends, and then for the remaining ones. It calls missed for events that left the
-// ring before.
+// Each calls a function for every event of this run until ctx ends, and then for the remaining ones. It calls missed for events that left
+// the ring before.
 func (r *Ring) Each(ctx context.Context, missed func(uint64), call func(*Event)) {
 	for seq := uint64(0); ; {
 		events, n, err := r.Follow(ctx, seq)

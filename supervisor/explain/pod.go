@@ -316,8 +316,8 @@ func (b *builder) rootCause(e *Explanation) *Cause {
 // requested are the kinds of causes by which a container restarts on request.
 var requested = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true}
 
-// lastRestart is the cause of the newest restart of any container, and whether it was long ago or requested. Both are known only as far as the
-// events are stored.
+// lastRestart is the cause of the newest restart of any container, and whether it was long ago or requested. Both are known only as far as
+// the events are stored.
 func (b *builder) lastRestart(e *Explanation) (cause *Cause, longAgo bool) {
 	var newest *Container
 	var at time.Time

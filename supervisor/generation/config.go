@@ -10,8 +10,8 @@ import (
 )
 
 // Pin returns a definition that has the config of the kept one, whatever the present config is: config maps and secrets whose values differ
-// become inline ones. Values that are not UTF-8 text cannot be inline; the pod reads such a config map or secret from the host. Images are not
-// pulled.
+// become inline ones. Values that are not UTF-8 text cannot be inline; the pod reads such a config map or secret from the host. Images are
+// not pulled.
 func (d *Definition) Pin(present Config) *Definition {
 	pod := *d.Pod
 	pod.ConfigMaps, pod.Secrets = slices.Clone(pod.ConfigMaps), slices.Clone(pod.Secrets)
@@ -48,7 +48,8 @@ func (d *Definition) Pin(present Config) *Definition {
 	return &pinned
 }
 
-// present returns containers that do not pull an image that is kept: its name may refer to another one by now, and a registry may be missing.
+// present returns containers that do not pull an image that is kept: its name may refer to another one by now, and a registry may be
+// missing.
 func (d *Definition) present(containers []spec.Container) []spec.Container {
 	containers = slices.Clone(containers)
 	for i := range containers {

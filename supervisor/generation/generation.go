@@ -199,7 +199,8 @@ func (h *History) Return(i Instead) {
 	h.Trim()
 }
 
-// Retry makes the file run again that another generation runs in place of. A generation of it that was rolled back is followed by a new one.
+// Retry makes the file run again that another generation runs in place of. A generation of it that was rolled back is followed by a new
+// one.
 func (h *History) Retry() {
 	h.Instead = nil
 }

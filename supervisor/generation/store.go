@@ -16,7 +16,8 @@ import (
 // Format is that of the file of a [History].
 var Format = format.Format{Version: 1}
 
-// Dir stores histories, one JSON file per pod in a directory. Its calls may block for as long as the disk does. They must not be concurrent.
+// Dir stores histories, one JSON file per pod in a directory. Its calls may block for as long as the disk does. They must not be
+// concurrent.
 type Dir struct {
 	dir string
 	// later are the names of files that only a later version understands. They are never changed.
@@ -33,8 +34,8 @@ func NewDir(dir string) *Dir {
 // unreadableSuffix is added to the name of a file that cannot be parsed.
 const unreadableSuffix = ".unreadable"
 
-// Load returns all histories by name of the pod. It renames files that cannot be parsed, and leaves those of a later version; problems has an
-// error for each.
+// Load returns all histories by name of the pod. It renames files that cannot be parsed, and leaves those of a later version; problems has
+// an error for each.
 func (d *Dir) Load() (histories map[string]*History, problems []error, err error) {
 	histories = map[string]*History{}
 	entries, err := os.ReadDir(d.dir)

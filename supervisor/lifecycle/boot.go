@@ -37,9 +37,9 @@ func (e Booted) apply(f *Facts) {
 	}
 }
 
-// SetBack moves every instant by the difference of two readings of the clock in one boot, of which the later reading shows less. That happens
-// if the daemon is restored from a snapshot or started in another time namespace. The difference counts as no time, so that a back-off
-// continues with the rest of its delay.
+// SetBack moves every instant by the difference of two readings of the clock in one boot, of which the later reading shows less. That
+// happens if the daemon is restored from a snapshot or started in another time namespace. The difference counts as no time, so that a
+// back-off continues with the rest of its delay.
 func (f Facts) SetBack(saved, now Instant) Facts {
 	f.Containers = maps.Clone(f.Containers)
 	f.rebase(func(t *Instant) { *t = t.SetBack(saved, now) })

@@ -35,8 +35,8 @@ func (e PodCollected) apply(f *Facts) {
 }
 
 // Finished returns when a pod finished, if nothing of it runs and only a request of a user or a change of its file can start it again. It
-// is zero for other pods, for a pod that a user has stopped or is deleting, and for one that starts again after the shutdown of the host. It follows the monotonic clock also where the exit of a
-// container is known by the wall clock only.
+// is zero for other pods, for a pod that a user has stopped or is deleting, and for one that starts again after the shutdown of the host.
+// It follows the monotonic clock also where the exit of a container is known by the wall clock only.
 func Finished(pod *spec.Pod, f Facts) Instant {
 	if f.Stop.ByUser || f.Restart.pending() || !f.Idle() || !Terminating(pod, f) || f.startsAfterShutdown(Restarts(pod)) {
 		return Instant{}

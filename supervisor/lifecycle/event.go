@@ -132,8 +132,8 @@ func (e ContainerExited) apply(f *Facts) {
 	})
 }
 
-// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer]. A run of which it was not known whether it was started
-// counts as started then, so that its exit is awaited: see [Facts.Live].
+// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer]. A run of which it was not known whether it was
+// started counts as started then, so that its exit is awaited: see [Facts.Live].
 type SignalSent struct {
 	Ref
 	Kill bool    `json:"kill,omitempty"`

@@ -127,8 +127,8 @@ func (f Facts) Live() []Ref {
 	return refs
 }
 
-// Starts returns the starts of the running containers, sorted by container, as events. The supervisor keeps them until the next boot, so that
-// their times are known after a restart, also if the state was not saved since.
+// Starts returns the starts of the running containers, sorted by container, as events. The supervisor keeps them until the next boot, so
+// that their times are known after a restart, also if the state was not saved since.
 func (f Facts) Starts() []ContainerStarted {
 	var list []ContainerStarted
 	for _, name := range f.names() {

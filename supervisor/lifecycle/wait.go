@@ -29,8 +29,8 @@ type WaitRef struct {
 	Condition string // entry of [spec.Pod.WaitFor]
 }
 
-// StartWait begins to wait for the conditions of the pod. See [RecordOnly]. The first wait is since the pod was accepted, which is saved at once: a
-// supervisor that was killed before the wait was saved does not begin it later.
+// StartWait begins to wait for the conditions of the pod. See [RecordOnly]. The first wait is since the pod was accepted, which is saved at
+// once: a supervisor that was killed before the wait was saved does not begin it later.
 type StartWait struct{ Wait int }
 
 func (a StartWait) issued(f *Facts, at Instant) {

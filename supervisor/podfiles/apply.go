@@ -36,10 +36,10 @@ func conflictf(format string, args ...any) *ConflictError {
 }
 
 // Apply writes a pod file into the directory, and has it carried out. Text is what [spec.Relocate] returns, pod what it defines. The file
-// of the same pod is replaced, whatever its name; otherwise the file is named after the pod. It returns when the file is
-// written and synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a [*supervisor.NameTakenError] if a
-// client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a symbolic link. It does
-// not name the operation.
+// of the same pod is replaced, whatever its name; otherwise the file is named after the pod. It returns when the file is written and
+// synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a
+// [*supervisor.NameTakenError] if a client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a
+// symbolic link. It does not name the operation.
 func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
 	if err := s.begin(ctx); err != nil {
 		return Plan{}, err
@@ -206,8 +206,8 @@ func (s *Set) written(c *content, replaced []string) {
 	s.publish(w.plan().files)
 }
 
-// Remove removes the files of a pod, and returns the path of the first; empty: the pod has no file. The pod is deleted. If the file is missing
-// because the directory is lost, that is confirmed.
+// Remove removes the files of a pod, and returns the path of the first; empty: the pod has no file. The pod is deleted. If the file is
+// missing because the directory is lost, that is confirmed.
 func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	if err := s.begin(ctx); err != nil {
 		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)

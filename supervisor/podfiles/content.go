@@ -35,8 +35,8 @@ func unreadable(path string, err error) *content {
 	return &content{path: path, err: err}
 }
 
-// nameOf is the name of the pod that a file defines. Without a definition, it is that of the pod that follows the file or, if there is none,
-// that of the file.
+// nameOf is the name of the pod that a file defines. Without a definition, it is that of the pod that follows the file or, if there is
+// none, that of the file.
 func (w *world) nameOf(c *content) string {
 	if c.pod != nil {
 		return c.pod.Name
@@ -59,8 +59,8 @@ func (w *world) follower(path string) string {
 	return deleted
 }
 
-// heldBy returns the name of another pod that runs from a file, and would be deleted with it; empty: there is none. A file that defines the pod
-// and is accepted is held by no other.
+// heldBy returns the name of another pod that runs from a file, and would be deleted with it; empty: there is none. A file that defines the
+// pod and is accepted is held by no other.
 func (w *world) heldBy(path, pod string, desired map[string]*content) string {
 	other := w.follower(path)
 	if other == "" || other == pod || w.pods[other].deleting {

@@ -17,8 +17,8 @@ const settleTimeout = 10 * time.Second
 // Unknown is why it is not known which pods the files of the directory define.
 type Unknown struct{ Cause, Hint string }
 
-// Definitions returns the definitions in the files of the directory, also those that do not run, and those of files that may be half-written.
-// The caller must not change them.
+// Definitions returns the definitions in the files of the directory, also those that do not run, and those of files that may be
+// half-written. The caller must not change them.
 func (s *Set) Definitions(ctx context.Context) ([]*spec.Pod, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, fmt.Errorf("list the pods directory: %w", err)
@@ -27,8 +27,8 @@ func (s *Set) Definitions(ctx context.Context) ([]*spec.Pod, error) {
 	return s.world.definitions(), nil
 }
 
-// Claimants returns the definitions that may use persistent volumes: those of pod files and of generations. It reads the directory. With settle
-// it waits for files that may be half-written. unknown is why there may be others; nil: there are none.
+// Claimants returns the definitions that may use persistent volumes: those of pod files and of generations. It reads the directory. With
+// settle it waits for files that may be half-written. unknown is why there may be others; nil: there are none.
 func (s *Set) Claimants(ctx context.Context, settle bool) (list []*spec.Pod, unknown *Unknown, err error) {
 	begin := s.begin
 	if settle {

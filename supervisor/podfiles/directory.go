@@ -35,8 +35,8 @@ type directory struct {
 
 var errNoFiles = errors.New("it has no pod files")
 
-// observe returns what is known after a listing. Removed has the files that were removed one by one since the listing before, owned is whether
-// there are pods that follow a file of the directory, settle the time without a change after which a directory counts as restored.
+// observe returns what is known after a listing. Removed has the files that were removed one by one since the listing before, owned is
+// whether there are pods that follow a file of the directory, settle the time without a change after which a directory counts as restored.
 func (d directory) observe(l *watch.Listing, err error, removed map[string]bool, owned bool, now time.Time, settle time.Duration) directory {
 	next := d
 	switch {

@@ -1,7 +1,7 @@
 package podfiles
 
-// CarriedOut returns a channel that is closed when the pods of the first listing of the directory were added, apart from those that failed. A
-// daemon that has started then knows them.
+// CarriedOut returns a channel that is closed when the pods of the first listing of the directory were added, apart from those that failed.
+// A daemon that has started then knows them.
 func (s *Set) CarriedOut() <-chan struct{} { return s.first }
 
 // carriedOut closes the channel if no pod is being added, and no file may be half-written. s.turn must be held.

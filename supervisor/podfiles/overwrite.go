@@ -13,7 +13,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// fileMode is the mode of files that clients apply. Commands and environment variables may contain passwords, and only the daemon reads them.
+// fileMode is the mode of files that clients apply. Commands and environment variables may contain passwords, and only the daemon reads
+// them.
 const fileMode fs.FileMode = 0o600
 
 // existing is a file that is about to be overwritten or removed, as it is at this moment.

@@ -117,8 +117,8 @@ func (s *Set) forgetRollouts() {
 	s.rollouts.Forget(names)
 }
 
-// settleFirst makes the directory settle, as after a loss, if files of pods are missing in the first listing: it may be in the middle of being
-// copied while the daemon starts. s.turn must be held.
+// settleFirst makes the directory settle, as after a loss, if files of pods are missing in the first listing: it may be in the middle of
+// being copied while the daemon starts. s.turn must be held.
 func (s *Set) settleFirst(first bool) {
 	w := &s.world
 	if !first || w.directory.lost != nil {
@@ -145,8 +145,8 @@ func (s *Set) owned() bool {
 	return false
 }
 
-// list lists the directory, and takes the files that have changed, apart from those that may be half-written. After the end of ctx it changes
-// nothing.
+// list lists the directory, and takes the files that have changed, apart from those that may be half-written. After the end of ctx it
+// changes nothing.
 func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 	w := &s.world
 	listed := s.listed
@@ -190,8 +190,8 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 // maxAccepting is how many files are validated at the same time.
 const maxAccepting = 64
 
-// acceptChanged validates the files of a listing that have changed, with those that they refer to. The result has the same indexes; nil: the
-// file has not changed. The content of a file that refers to one that does not respond cannot be read. s.turn must be held.
+// acceptChanged validates the files of a listing that have changed, with those that they refer to. The result has the same indexes; nil:
+// the file has not changed. The content of a file that refers to one that does not respond cannot be read. s.turn must be held.
 func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
 	accepted := make([]*content, len(l.Files))
 	var all sync.WaitGroup

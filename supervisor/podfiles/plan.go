@@ -225,8 +225,8 @@ func (w *world) attempt(s step, f *File, r *result) {
 	r.steps = append(r.steps, s)
 }
 
-// end adds the step that deletes a pod whose file was removed, or defines another pod now. A pod that is not supervised is kept: a step would
-// take it up, and that may be what crashes the daemon.
+// end adds the step that deletes a pod whose file was removed, or defines another pod now. A pod that is not supervised is kept: a step
+// would take it up, and that may be what crashes the daemon.
 func (w *world) end(p *pod, r *result) {
 	if p.file == "" && !p.orphaned || p.deleting || p.held != "" {
 		return

@@ -41,8 +41,8 @@ type File struct {
 	// Refused is why the newest content is not what runs, other than its problems: a name that another file or a pod of podstead run
 	// has, admission, or what an update waits for.
 	Refused error
-	// Reason is [ReasonInvalidFile], [ReasonRejected] or [ReasonRolledBack] for content that is not what runs; empty: it is accepted, and waits if Refused is
-	// not nil.
+	// Reason is [ReasonInvalidFile], [ReasonRejected] or [ReasonRolledBack] for content that is not what runs; empty: it is accepted, and
+	// waits if Refused is not nil.
 	Reason string
 	// Undone reports that the reason is [ReasonRolledBack] because a person has requested it.
 	Undone bool
@@ -208,8 +208,8 @@ func (s *Set) Changed() <-chan struct{} {
 // suspension is how long [Set.Suspend] holds, if the daemon does not end.
 const suspension = 15 * time.Minute
 
-// Suspend ends what is being carried out, and carries nothing out until the suspension expires: a client deletes the pods and then stops the
-// daemon. The files are kept. It returns when no pod is being changed.
+// Suspend ends what is being carried out, and carries nothing out until the suspension expires: a client deletes the pods and then stops
+// the daemon. The files are kept. It returns when no pod is being changed.
 func (s *Set) Suspend() {
 	s.turn.Lock()
 	s.suspended = time.Now().Add(suspension)

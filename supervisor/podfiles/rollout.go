@@ -93,8 +93,8 @@ func (p *pod) rollout() *rollout.Pod {
 	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
 }
 
-// beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. The error is errOutdated if
-// another definition is to run by now.
+// beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. The error is errOutdated
+// if another definition is to run by now.
 func (s *Set) beginRollout(ctx context.Context, step *step, by string) error {
 	keep, err := s.recordStep(ctx, step, by)
 	if err != nil {
@@ -189,9 +189,9 @@ func (w *world) defining(pod string) *content {
 	return found
 }
 
-// Undo makes a pod run an earlier generation in place of its file, until the file is changed. The file is kept. Generation 0 is the last one
-// before the running one that was ready. The generation of a file that was rolled back is tried again. The error is a [*ConflictError] if the
-// generation cannot run, and a [*NoRolloutError] if the pod has no file in the directory; by is the client, for people.
+// Undo makes a pod run an earlier generation in place of its file, until the file is changed. The file is kept. Generation 0 is the last
+// one before the running one that was ready. The generation of a file that was rolled back is tried again. The error is a [*ConflictError]
+// if the generation cannot run, and a [*NoRolloutError] if the pod has no file in the directory; by is the client, for people.
 func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout, error) {
 	if err := s.begin(ctx); err != nil {
 		return Rollout{}, fmt.Errorf("undo rollout of pod %q: %w", pod, err)

@@ -6,8 +6,8 @@
 // suspects. The next daemon handles suspects one after the other. A suspect is quarantined if it is the only one being handled in a second
 // crash within an hour.
 //
-// Entries of daemons of another version, and what they were handling, do not count: a defect of a new version must not keep pods from the previous one, and an upgrade
-// that repairs the defect releases them.
+// Entries of daemons of another version, and what they were handling, do not count: a defect of a new version must not keep pods from the
+// previous one, and an upgrade that repairs the defect releases them.
 package quarantine
 
 import (

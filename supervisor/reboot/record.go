@@ -24,8 +24,8 @@ type Record struct {
 	Reboots []Reboot          `json:"reboots,omitempty"`
 }
 
-// Reboot is the newest request of a boot to reboot the host. There is at most one for each boot: a request that is repeated has not led to a
-// reboot.
+// Reboot is the newest request of a boot to reboot the host. There is at most one for each boot: a request that is repeated has not led to
+// a reboot.
 type Reboot struct {
 	Boot string        `json:"boot" format:"key"` // that was ended
 	Pod  string        `json:"pod"`
@@ -48,8 +48,8 @@ func (r Record) At(now lifecycle.Instant) Record {
 	return next
 }
 
-// Request adds a reboot for a pod to the record. It replaces an earlier request of the current boot, which has not led to a reboot. The error
-// says why the host may not be rebooted.
+// Request adds a reboot for a pod to the record. It replaces an earlier request of the current boot, which has not led to a reboot. The
+// error says why the host may not be rebooted.
 func (r Record) Request(pod string, maxPerDay int, now lifecycle.Instant) (Record, error) {
 	if maxPerDay <= 0 {
 		return r, fmt.Errorf("reboots are disabled: reboot.maxPerDay is 0")

@@ -11,8 +11,8 @@ import (
 const writeTimeout = 2 * time.Second
 
 // gatherTime is how long a state that nothing waits for is pending, so that changes that follow each other are one write. After a power
-// failure in that time the pod has its state from before, as if the power had failed earlier. A daemon that is killed finds the rest out from
-// the engine and the checkpoint.
+// failure in that time the pod has its state from before, as if the power had failed earlier. A daemon that is killed finds the rest out
+// from the engine and the checkpoint.
 const gatherTime = 100 * time.Millisecond
 
 // ErrTimeout reports that a write takes longer than expected. It continues.
@@ -26,8 +26,8 @@ type Write struct {
 	urgent chan struct{} // closed when something waits
 }
 
-// Wait starts the write, if it is only scheduled. It returns when the write has finished, successfully or not, and after the timeout or the end of ctx at the latest. It returns at
-// once for nil: there is nothing to wait for.
+// Wait starts the write, if it is only scheduled. It returns when the write has finished, successfully or not, and after the timeout or the
+// end of ctx at the latest. It returns at once for nil: there is nothing to wait for.
 func (w *Write) Wait(ctx context.Context, timeout time.Duration) {
 	if w == nil {
 		return

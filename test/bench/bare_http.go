@@ -14,8 +14,8 @@ import (
 const bareRequest = "GET / HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n"
 
 // bareExchanges returns the CPU time of this process for one HTTP exchange per period and pod, for [many] pods, during [idle]. Each is five
-// system calls (socket, connect, write, read, close) without a parser or a timeout: the minimum cost of an HTTP probe on this host, including
-// the wake-ups. The exchanges are at the same instants as aligned probes: a fifth of the period apart, at most a second.
+// system calls (socket, connect, write, read, close) without a parser or a timeout: the minimum cost of an HTTP probe on this host,
+// including the wake-ups. The exchanges are at the same instants as aligned probes: a fifth of the period apart, at most a second.
 func bareExchanges(ctx context.Context, port int32, period time.Duration) (used time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

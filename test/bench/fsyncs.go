@@ -24,8 +24,8 @@ const (
 	collection = 5 * time.Second
 )
 
-// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, and those of the garbage collection after it, if strace is
-// installed. Those for the directory for runtime state do not count: it is in memory, unlike that of the benchmark.
+// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, and those of the garbage collection after it, if strace
+// is installed. Those for the directory for runtime state do not count: it is in memory, unlike that of the benchmark.
 func (b *bench) fsyncs(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return nil // reported as not measured

@@ -22,8 +22,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// other is Podman or Docker, whose commands are alike, with directories of its own. Containers are on the network of the host, so that the network
-// programs of these are not needed.
+// other is Podman or Docker, whose commands are alike, with directories of its own. Containers are on the network of the host, so that the
+// network programs of these are not needed.
 type other struct {
 	program string
 	global  []string  // options before the command

@@ -37,8 +37,8 @@ func (b *bench) restartAndStop(ctx context.Context, r *report) error {
 	})
 }
 
-// restart uses a new pod for each sample, because only the first restart has no back-off. The gate is in an emptyDir volume: the seccomp profile
-// of a container with a hostPath volume is larger.
+// restart uses a new pod for each sample, because only the first restart has no back-off. The gate is in an emptyDir volume: the seccomp
+// profile of a container with a hostPath volume is larger.
 func (b *bench) restart(ctx context.Context, r *rig.Rig, into *series) error {
 	sleep := "sleep " + marker(1)
 	text := b.podFile("again", "Always", "[ ! -p /gate/fifo ] || "+pass+"; exec "+sleep, nil) +

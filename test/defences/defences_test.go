@@ -11,7 +11,7 @@ import (
 	"github.com/podstead/podstead/test/internal/table"
 )
 
-// TestChanges checks that each change can be made: the text that it replaces is in the file once.
+// TestChanges checks that each change can be made: what it changes is in the package once.
 func TestChanges(t *testing.T) {
 	for _, d := range defences() {
 		if _, err := d.overlay("../..", t.TempDir()); err != nil {
@@ -21,9 +21,14 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s has no change or no attack", d)
 		}
 	}
-	d := defence{edits: []edit{{"go.mod", "no such text", ""}}}
-	if _, err := d.overlay("../..", t.TempDir()); err == nil {
-		t.Error("a change of text that does not exist: no error")
+	for _, e := range []edit{
+		never("spec", "isReserved", "noSuchName"), replaced("spec", "isReserved", "noSuchName", ""), without("spec", "isReserved", "noSuchName"),
+		constant("spec", "noSuchName", ""),
+	} {
+		_, err := defence{edits: []edit{e}}.overlay("../..", t.TempDir())
+		if err == nil || !strings.HasPrefix(err.Error(), "package spec, function ") || !strings.Contains(err.Error(), "found 0 times") {
+			t.Errorf("%s that does not exist: error %v", e.what, err)
+		}
 	}
 }
 

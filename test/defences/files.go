@@ -3,20 +3,20 @@ package main
 // fileDefences are against what containers put in the place of files of the daemon, and against files that containers hold.
 func fileDefences() []defence {
 	const (
-		pkg       = "./internal/crilog"
-		directory = "internal/crilog/directory.go"
-		writes    = "TestWriterFollowsNoLinks/"
-		reads     = "TestReaderFollowsNoLinks/"
-		follow    = "TestWriterFollowsNoLinks|TestReaderFollowsNoLinks"
+		pkg    = "./internal/crilog"
+		crilog = "internal/crilog"
+		writes = "TestWriterFollowsNoLinks/"
+		reads  = "TestReaderFollowsNoLinks/"
+		follow = "TestWriterFollowsNoLinks|TestReaderFollowsNoLinks"
 	)
-	path := edit{directory, "Resolve: unix.RESOLVE_NO_SYMLINKS}", "Resolve: unix.RESOLVE_NO_MAGICLINKS}"}
+	path := replaced(crilog, "openPath", "unix.RESOLVE_NO_SYMLINKS", "unix.RESOLVE_NO_MAGICLINKS")
 	links := []edit{
-		{directory, "flags|unix.O_NOFOLLOW|unix.O_NONBLOCK", "flags|unix.O_NONBLOCK"},
-		{directory, "if err != nil && (flags&unix.O_CREAT == 0 || !errors.Is(err, fs.ErrNotExist)) {", "if false {"},
+		without(crilog, "directory.open", "unix.O_NOFOLLOW"),
+		never(crilog, "directory.open", "flags&unix.O_CREAT == 0 || !errors.Is(err, fs.ErrNotExist)"),
 	}
-	count := edit{directory, "if err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY && stat.Nlink > 1 {", "if false {"}
-	regular := edit{directory, "case stat.Mode&unix.S_IFMT != unix.S_IFREG:", "case false:"}
-	owner := edit{directory, "if owner := os.Geteuid(); int(stat.Uid) != owner || stat.Mode&0o022 != 0 {", "if owner := os.Geteuid(); false {"}
+	count := never(crilog, "directory.open", "stat.Nlink > 1")
+	regular := never(crilog, "checkRegular", "stat.Mode&unix.S_IFMT != unix.S_IFREG")
+	owner := never(crilog, "directory.checkOwner", "stat.Mode&0o022 != 0")
 	all := append([]edit{path, count, regular, owner}, links...)
 	return []defence{
 		{"no links in the path of a log", []edit{path}, pkg, follow + "|TestMagicLinks|TestSwappedDirectory", false, []attack{
@@ -25,7 +25,7 @@ func fileDefences() []defence {
 			{"read a file of the host by a link instead of the directory of logs", reads + "link_instead_of_the_directory", "read "},
 			{"exchange the directory of logs with a link while it is opened", "", "behind the link were created"},
 		}},
-		{"no magic links in the path of a log", []edit{{directory, "Resolve: unix.RESOLVE_NO_SYMLINKS}", "Resolve: 0}"}}, pkg, "TestMagicLinks", false, []attack{
+		{"no magic links in the path of a log", []edit{replaced(crilog, "openPath", "unix.RESOLVE_NO_SYMLINKS", "0")}, pkg, "TestMagicLinks", false, []attack{
 			{"use a link of /proc as directory of logs", "", "want is a symbolic link"},
 		}},
 		{"no link instead of a log", links, pkg, follow, false, []attack{
@@ -37,7 +37,7 @@ func fileDefences() []defence {
 		}},
 		{"no hard link instead of a log", []edit{count}, pkg, follow, false, []attack{{"the same with a hard link to the log of another container", writes + "hard_link", "files of the host are"}}},
 		{"only regular files as logs", []edit{regular}, pkg, follow, false, []attack{
-			{"the same with a FIFO or a directory", writes + "FIFO", "lost 0 lines"},
+			{"the same with a FIFO or a directory", writes + "FIFO", "lost 1 lines (illegal seek)"},
 			{"block `logs` and its own exit by a FIFO", reads + "FIFO", "illegal seek"},
 		}},
 		{"logs only in directories of root", []edit{owner}, pkg, follow, false, []attack{
@@ -52,11 +52,11 @@ func fileDefences() []defence {
 
 // heldDefences are against files that a container holds, and mounts that it copies.
 func heldDefences() []defence {
-	const heldfile = "internal/heldfile/heldfile.go"
-	wait := edit{heldfile, "flags|unix.O_NONBLOCK|unix.O_CLOEXEC", "flags|unix.O_CLOEXEC"}
-	patient := edit{heldfile, "const timeout = 5 * time.Second", "const timeout = 500 * time.Second"}
-	one := edit{"runtime/etcfiles/etcfiles.go", "f.pods.Lock(ctx, uid)", `f.pods.Lock(ctx, "")`}
-	const special = "./spec"
+	const heldfile, spec, special = "internal/heldfile", "spec", "./spec"
+	wait := without(heldfile, "Open", "unix.O_NONBLOCK")
+	patient := constant(heldfile, "timeout", "500 * time.Second")
+	one := replaced("runtime/etcfiles", "Files.withHosts", "f.pods.Lock(ctx, uid)", `f.pods.Lock(ctx, "")`)
+	each := replaced("runtime/volume", "withPod", `exclusive(ctx, &s.locks, "pod/"+uid, f)`, `exclusive(ctx, &s.locks, "pod/", f)`)
 	return []defence{
 		{"open without waiting for a lease", []edit{wait}, "./internal/heldfile", "TestOpen", false, []attack{{"hold a write lease on a file that the daemon opens", "TestOpen/write_lease", "want the file is held"}}},
 		{"deadline for held files", []edit{patient}, "./internal/heldfile", "TestDo", false, []attack{{"hold a file that the daemon uses", "", "delayed by"}}},
@@ -67,18 +67,18 @@ func heldDefences() []defence {
 		{"both, and a lock for each pod, on real containers", []edit{wait, patient, one}, "./test/hostile", "TestLeasesOnPodFiles", true, []attack{
 			{"the same, while another container of the pod starts", "", "a lease delays it by"},
 		}},
-		{"a lock for each pod's volumes", []edit{{"runtime/volume/set.go", `return exclusive(ctx, &s.locks, "pod/"+uid, f)`, `return exclusive(ctx, &s.locks, "pod/", f)`}}, "./test/hostile", "TestSilentFileSystem", true, []attack{
+		{"a lock for each pod's volumes", []edit{each}, "./test/hostile", "TestSilentFileSystem", true, []attack{
 			{"mount a file system that never answers", "", "start of another pod took"},
 		}},
-		{"only regular files are opened", []edit{{"spec/file.go", "if err == nil && !info.Mode().IsRegular() {", "if err == nil && info == nil {"}}, special, "TestSpecialFiles", false, []attack{
+		{"only regular files are opened", []edit{never(spec, "OpenFile", "!info.Mode().IsRegular()")}, special, "TestSpecialFiles", false, []attack{
 			{"have a pod file validated that is a link to `/dev/zero`", "", "/dev/zero was opened"},
 			{"name a FIFO or a device as image archive", "", "image archive /dev/zero was accepted"},
 		}},
-		{"no files of the kernel", []edit{{"spec/file.go", "slices.Contains(kernelFiles, int64(st.Type))", "slices.Contains(kernelFiles, 0)"}}, special, "TestSpecialFiles", false, []attack{
+		{"no files of the kernel", []edit{never(spec, "checkFileSystem", "kernelFiles")}, special, "TestSpecialFiles", false, []attack{
 			{"name `/proc/kmsg` or another file of the kernel as image archive", "", "/proc/kmsg was opened"},
 			{"have the daemon wait for the log of the kernel", "", "/proc/kmsg blocks"},
 		}},
-		{"open without waiting for a FIFO", []edit{{"spec/file.go", "os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY", "os.O_RDONLY|unix.O_NOCTTY"}}, special, "TestSpecialFiles", false, []attack{
+		{"open without waiting for a FIFO", []edit{without(spec, "OpenFile", "unix.O_NONBLOCK")}, special, "TestSpecialFiles", false, []attack{
 			{"name a FIFO as pod file", "", "fifo blocks"},
 		}},
 	}

@@ -2,9 +2,9 @@
 //
 //	go run ./test/defences [-run regexp]
 //
-// It switches off one defence at a time by a small change of a source file, runs a test, and expects it to fail with the texts in the table.
-// The sources are not modified: the changed files are an overlay of the go command. Tests on real containers (build tag e2e) need root,
-// and run with programs that are built with the change.
+// It switches off one defence at a time by a small change of the source, which it finds by syntax, runs a test, and expects it to fail
+// with the texts in the table. The sources are not modified: the changed files are an overlay of the go command. Tests on real containers
+// (build tag e2e) need root, and run with programs that are built with the change.
 //
 // The exit code is 1 if a test passes without its defence, or fails in another way.
 package main
@@ -40,9 +40,6 @@ type defence struct {
 }
 
 func (d defence) String() string { return fmt.Sprintf("%s (%s %s)", d.name, d.pkg, d.test) }
-
-// edit replaces text that a file contains exactly once.
-type edit struct{ file, old, new string }
 
 // attack is an attack that succeeds without the defence.
 type attack struct {
@@ -178,18 +175,9 @@ func (d defence) check(output string, result error) error {
 func (d defence) overlay(root, dir string) (string, error) {
 	changed := map[string]string{} // text by path
 	for _, e := range d.edits {
-		path := filepath.Join(root, e.file)
-		if _, ok := changed[path]; !ok {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return "", err
-			}
-			changed[path] = string(text)
+		if err := e.apply(root, changed); err != nil {
+			return "", err
 		}
-		if n := strings.Count(changed[path], e.old); n != 1 {
-			return "", fmt.Errorf("%s contains %q %d times, must be once", e.file, e.old, n)
-		}
-		changed[path] = strings.Replace(changed[path], e.old, e.new, 1)
 	}
 	replace := map[string]string{}
 	for i, path := range sortedKeys(changed) {

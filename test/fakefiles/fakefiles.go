@@ -1,5 +1,5 @@
-// Package fakefiles is a pods directory in memory, for tests of the API and of the commands. It has the contract of package podfiles as far as
-// clients see it. A changed file replaces the pod.
+// Package fakefiles is a pods directory in memory, for tests of the API and of the commands. It has the contract of package podfiles as far
+// as clients see it. A changed file replaces the pod.
 package fakefiles
 
 import (

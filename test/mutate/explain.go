@@ -10,7 +10,9 @@ import (
 
 // readExplanations reads the explanations of survivors from a file, by key. Each line that begins with "- `" is one:
 //
-//   - `Decide: n < 2 → n <= 2`: there are never two
+//   - `n < 2 → n <= 2`: there are never two
+//
+// It explains every survivor of this kind, wherever the code is: functions can be split, and files renamed.
 //
 // All other lines are ignored. If file is empty, there are no explanations.
 func readExplanations(file string) (map[string]string, error) {
@@ -31,7 +33,7 @@ func readExplanations(file string) (map[string]string, error) {
 		}
 		key, reason, ok := strings.Cut(line, "`: ")
 		if _, twice := reasons[key]; !ok || twice || strings.TrimSpace(reason) == "" {
-			return nil, fmt.Errorf("%s:%d: must be one line \"- `key`: reason\" per mutant", file, n)
+			return nil, fmt.Errorf("%s:%d: must be one line \"- `key`: reason\" per key", file, n)
 		}
 		reasons[key] = reason
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"go/ast"
+	"go/format"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,11 +33,24 @@ type finder struct {
 	fset     *token.FileSet
 	function string
 	results  []*ast.FieldList // of the enclosing functions, innermost last
+	parents  []ast.Node       // of the visited node, innermost last
 	found    []mutant
 }
 
 // Visit implements [ast.Visitor].
 func (f *finder) Visit(node ast.Node) ast.Visitor {
+	if node == nil {
+		f.parents = f.parents[:len(f.parents)-1]
+		return nil
+	}
+	visitor := f.visit(node)
+	if visitor != nil {
+		f.parents = append(f.parents, node)
+	}
+	return visitor
+}
+
+func (f *finder) visit(node ast.Node) ast.Visitor {
 	switch n := node.(type) {
 	case *ast.FuncLit:
 		f.results = append(f.results, n.Type.Results)
@@ -53,9 +68,9 @@ func (f *finder) Visit(node ast.Node) ast.Visitor {
 	case *ast.Ident:
 		switch n.Name {
 		case "true":
-			f.replace(n, "false")
+			f.replaceValue(n, "false")
 		case "false":
-			f.replace(n, "true")
+			f.replaceValue(n, "true")
 		}
 	case *ast.IfStmt:
 		f.condition(n.Cond)
@@ -110,12 +125,12 @@ func isString(e ast.Expr) bool {
 // number increments a number, and decrements it unless a literal would become negative.
 func (f *finder) number(n *ast.BasicLit) {
 	if v, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
-		f.replace(n, strconv.FormatInt(v+1, 10))
+		f.replaceValue(n, strconv.FormatInt(v+1, 10))
 		if v > 0 {
-			f.replace(n, strconv.FormatInt(v-1, 10))
+			f.replaceValue(n, strconv.FormatInt(v-1, 10))
 		}
 	} else if v, err := strconv.ParseFloat(n.Value, 64); err == nil {
-		f.replace(n, strconv.FormatFloat(v+1, 'f', -1, 64))
+		f.replaceValue(n, strconv.FormatFloat(v+1, 'f', -1, 64))
 	}
 }
 
@@ -251,25 +266,63 @@ func (f *finder) replace(n ast.Node, text string) {
 	f.splice(f.offset(n.Pos()), f.offset(n.End()), text, f.text(n)+" → "+after, n.Pos())
 }
 
+// replaceValue adds the mutant in which a value is replaced. Its key has the expression around the value, which tells what it is for.
+func (f *finder) replaceValue(n ast.Expr, text string) {
+	around, prefix := f.around(n)
+	start, end := f.offset(n.Pos()), f.offset(n.End())
+	before, after := f.src[f.offset(around.Pos()):start], f.src[end:f.offset(around.End())]
+	f.splice(start, end, text, prefix+f.text(around)+" → "+prefix+string(before)+text+string(after), n.Pos())
+}
+
+// around returns the comparison, assignment, result or call that a value belongs to, unless that is long, and a prefix for it.
+func (f *finder) around(value ast.Expr) (node ast.Node, prefix string) {
+	const long = 80
+	node = value
+	for _, parent := range slices.Backward(f.parents) {
+		last := false
+		switch p := parent.(type) {
+		case *ast.BinaryExpr:
+			if p.Op == token.LAND || p.Op == token.LOR {
+				return node, ""
+			}
+			last = p.Op.Precedence() == token.EQL.Precedence()
+		case ast.Expr:
+		case *ast.ReturnStmt, *ast.AssignStmt, *ast.SendStmt, *ast.ExprStmt, *ast.ValueSpec:
+			last = true
+		case *ast.CaseClause:
+			return node, "case "
+		default:
+			return node, ""
+		}
+		if len(f.text(parent)) > long {
+			return node, ""
+		}
+		node = parent
+		if last {
+			break
+		}
+	}
+	return node, ""
+}
+
 func (f *finder) splice(start, end int, text, change string, pos token.Pos) {
 	f.found = append(f.found, mutant{
-		file: f.file, line: f.fset.Position(pos).Line, function: f.function,
-		key:   f.function + ": " + oneLine(change),
+		file: f.file, line: f.fset.Position(pos).Line, function: f.function, key: key(change),
 		start: start, end: end, text: text, original: f.src,
 	})
 }
 
-// oneLine formats a change for a line of a Markdown list, between backticks.
-func oneLine(s string) string {
-	s = strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "`", "'")
-	before, after, _ := strings.Cut(s, " → ")
-	return short(before) + " → " + short(after)
+// key formats a change for a line of a Markdown list, between backticks, in a way that does not depend on the format of the source.
+func key(change string) string {
+	before, after, _ := strings.Cut(change, " → ")
+	return strings.ReplaceAll(canonical(before)+" → "+canonical(after), "`", "'")
 }
 
-func short(s string) string {
-	const most = 90
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
+// canonical returns code in one line, as gofmt formats it alone.
+func canonical(code string) string {
+	line := strings.Join(strings.Fields(code), " ")
+	if formatted, err := format.Source([]byte(line)); err == nil {
+		line = strings.Join(strings.Fields(string(formatted)), " ")
 	}
-	return s
+	return line
 }

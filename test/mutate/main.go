@@ -9,7 +9,7 @@
 // are compiled only once.
 //
 // A survivor is either a missing test or an equivalent mutant. Equivalent mutants are explained in a file (see -explained), one
-// line each, under the key that this command prints.
+// line each, under the key that this command prints: the code before and after the change. A key does not contain a function or a file.
 //
 // The exit code is 1 if fewer mutants than -min-kill percent were killed, if a survivor has no explanation, or if an explanation
 // refers to a mutant that does not exist.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -17,13 +16,15 @@ type mutant struct {
 	file       string
 	line       int
 	function   string // Func, Type.Method, or the name of a package-level constant or variable
-	key        string // the function and the text before and after; independent of line numbers
+	key        string // the code before and after; independent of its function, its file and its format
 	start, end int
 	text       string
 	original   []byte // the whole file
 }
 
-func (m mutant) String() string { return fmt.Sprintf("%s:%d: `%s`", m.file, m.line, m.key) }
+func (m mutant) String() string {
+	return fmt.Sprintf("%s:%d: %s: `%s`", m.file, m.line, m.function, m.key)
+}
 
 func (m mutant) source() []byte {
 	return slices.Concat(m.original[:m.start], []byte(m.text), m.original[m.end:])
@@ -53,20 +54,7 @@ func packageMutants(dir string) ([]mutant, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no mutants in %s", dir)
 	}
-	number(all)
 	return all, nil
-}
-
-// number makes the keys unique: identical changes in a function get the suffixes #2, #3 and so on.
-func number(mutants []mutant) {
-	seen := map[string]int{}
-	for i := range mutants {
-		m := &mutants[i]
-		seen[m.key]++
-		if n := seen[m.key]; n > 1 {
-			m.key += " #" + strconv.Itoa(n)
-		}
-	}
 }
 
 func fileMutants(file string, src []byte) ([]mutant, error) {

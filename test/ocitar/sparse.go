@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PAXHole returns the headers of a file that has only a hole, in the format of GNU tar 1.15 (GNU.sparse 0.1). archive/tar does not write it.
-// The last header is all that a reader needs to write the file.
+// PAXHole returns the headers of a file that has only a hole, in the format of GNU tar 1.15 (GNU.sparse 0.1). archive/tar does not write
+// it. The last header is all that a reader needs to write the file.
 func PAXHole(name string, size int64) []byte {
 	records := paxRecord("GNU.sparse.major", "0") + paxRecord("GNU.sparse.minor", "1") + paxRecord("GNU.sparse.name", name) +
 		paxRecord("GNU.sparse.size", fmt.Sprint(size)) + paxRecord("GNU.sparse.numblocks", "1") + paxRecord("GNU.sparse.map", fmt.Sprintf("%d,0", size))

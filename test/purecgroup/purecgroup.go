@@ -1,5 +1,6 @@
-// Package purecgroup runs tests without the hybrid of cgroup v1 and v2, in which crun does not work. It does not mount v2 in a mount namespace of
-// their own, so that the host is not affected. It does nothing on a host that has v1 or v2 alone. The program run does the same for a command.
+// Package purecgroup runs tests without the hybrid of cgroup v1 and v2, in which crun does not work. It does not mount v2 in a mount
+// namespace of their own, so that the host is not affected. It does nothing on a host that has v1 or v2 alone. The program run does the
+// same for a command.
 package purecgroup
 
 import (
@@ -30,8 +31,8 @@ func Hybrid() bool {
 	return unix.Statfs(unified, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Run runs a test in the mount namespace, unless the host has no hybrid, where it calls f itself. In the mount namespace, in another process
-// of the test's program, it calls f. The process has the variables env, as "name=value".
+// Run runs a test in the mount namespace, unless the host has no hybrid, where it calls f itself. In the mount namespace, in another
+// process of the test's program, it calls f. The process has the variables env, as "name=value".
 func Run(t *testing.T, env []string, f func(t *testing.T)) {
 	t.Helper()
 	if !Hybrid() || os.Getenv(variable) == t.Name() {

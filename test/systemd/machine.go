@@ -198,8 +198,8 @@ func (m *Machine) Close() error {
 	}
 }
 
-// thaw thaws the cgroups. With cgroup v1, a killed process of a frozen cgroup does not exit, and runc freezes the cgroup of a container for a
-// moment before it starts.
+// thaw thaws the cgroups. With cgroup v1, a killed process of a frozen cgroup does not exit, and runc freezes the cgroup of a container for
+// a moment before it starts.
 func (m *Machine) thaw() {
 	_ = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/freezer", m.cgroup), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {

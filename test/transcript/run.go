@@ -21,7 +21,8 @@ type Shell struct {
 	Env []string
 	// Timeout is the maximum duration of a step. A command is killed after it, with its children.
 	Timeout time.Duration
-	// Replace replaces paths of the test in outputs by those that pages show; nil: nothing. Actual does the reverse in commands and in files.
+	// Replace replaces paths of the test in outputs by those that pages show; nil: nothing. Actual does the reverse in commands and in
+	// files.
 	Replace, Actual *strings.Replacer
 }
 
@@ -110,9 +111,9 @@ func check(step *Step, r *Result) error {
 // terminal matches commands that need a terminal.
 var terminal = regexp.MustCompile(` (-it|-ti) `)
 
-// Exec executes a line with bash and returns its result. A command with -it has a terminal, on which a user enters exit after two seconds: a shell
-// discards what was entered before it was ready. When the function until returns true for the output so far, the command and its children
-// receive SIGINT, as from Ctrl-C. It is an error if the command does not exit in time.
+// Exec executes a line with bash and returns its result. A command with -it has a terminal, on which a user enters exit after two seconds:
+// a shell discards what was entered before it was ready. When the function until returns true for the output so far, the command and its
+// children receive SIGINT, as from Ctrl-C. It is an error if the command does not exit in time.
 func (s *Shell) Exec(ctx context.Context, line string, until func(stdout string) bool) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()

@@ -1,7 +1,8 @@
 // Package transcript runs the commands of Markdown pages, and compares their output with the pages. It is for tests only.
 //
 // Every fenced block of a page must be a console block, with commands after "$ " and their output, or a file that a comment in its first
-// line names. Code in tables and sentences that starts with the name of the program is a command without output. Nothing can be exempt. Some commands that only read are repeated until their output is that of the page.
+// line names. Code in tables and sentences that starts with the name of the program is a command without output. Nothing can be exempt.
+// Some commands that only read are repeated until their output is that of the page.
 package transcript
 
 import (

@@ -100,8 +100,9 @@ func (d Difference) String() string {
 	return fmt.Sprintf("architecture %#x, number %#x, argument %d = %#x: %#x and %#x", d.Arch, d.Number, d.Index, d.Value, d.A, d.B)
 }
 
-// Compare compares two filters for all system calls of some architectures, and of x86_64 also for those of x32, with arguments at and beside every
-// constant of both filters, in each argument that one of them reads. It returns at most a hundred differences, and the number of calls for each verdict of a.
+// Compare compares two filters for all system calls of some architectures, and of x86_64 also for those of x32, with arguments at and
+// beside every constant of both filters, in each argument that one of them reads. It returns at most a hundred differences, and the number
+// of calls for each verdict of a.
 func Compare(a, b *Filter, architectures ...uint32) (differences []Difference, verdicts map[uint32]int, err error) {
 	verdicts = map[uint32]int{}
 	err = walk(a, b, architectures, func(d Difference) {
@@ -116,9 +117,9 @@ func Compare(a, b *Filter, architectures ...uint32) (differences []Difference, v
 // maxDifferences limits what is returned.
 const maxDifferences = 100
 
-// CompareReduced compares a filter with one that has rules for fewer architectures. It returns the calls of the kept architectures for which they
-// decide differently, and the other ones that b does not kill, with the number of calls of both kinds. The calls of x32 are other ones, but -1,
-// which is no system call: a tracer sets this number to skip one, and both filters must let it pass with an error.
+// CompareReduced compares a filter with one that has rules for fewer architectures. It returns the calls of the kept architectures for
+// which they decide differently, and the other ones that b does not kill, with the number of calls of both kinds. The calls of x32 are
+// other ones, but -1, which is no system call: a tracer sets this number to skip one, and both filters must let it pass with an error.
 func CompareReduced(plain, reduced *Filter, kept []uint32, architectures ...uint32) (differences []Difference, same, killed int, err error) {
 	err = walk(plain, reduced, architectures, func(d Difference) {
 		isError := func(verdict uint32) bool { return verdict&retActionFull == retErrno }

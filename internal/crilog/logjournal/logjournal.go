@@ -1,5 +1,5 @@
-// Package logjournal copies the log of a container to journald, with the fields of the journald drivers of Docker and Podman. It never blocks
-// the container. It does not write the log itself, which keeps what journald does not accept.
+// Package logjournal copies the log of a container to journald, with the fields of the journald drivers of Docker and Podman. It never
+// blocks the container. It does not write the log itself, which keeps what journald does not accept.
 package logjournal
 
 import (

@@ -27,8 +27,9 @@ type Sources struct {
 	Needed       []string // IDs of containers and sandboxes that must have a record
 }
 
-// Rebuild writes new metadata with the records of containers, sandboxes and snapshots to a file that does not exist. Images and content have
-// no records in it. The namespace is that of ctx. An error means that running containers cannot be adopted; the file does not exist then.
+// Rebuild writes new metadata with the records of containers, sandboxes and snapshots to a file that does not exist. Images and content
+// have no records in it. The namespace is that of ctx. An error means that running containers cannot be adopted; the file does not exist
+// then.
 func Rebuild(ctx context.Context, s Sources, path string) (err error) {
 	if err := damage.CheckDatabase(s.Copy, damage.CheckRecord); err != nil {
 		return fmt.Errorf("copy of records: %w", err)
@@ -101,8 +102,8 @@ func rebuildSnapshots(ctx context.Context, db *bolt.DB, dir string) error {
 	return errors.Join(err, transaction.Rollback(), store.Close())
 }
 
-// writeSnapshot writes the record of a snapshot as containerd does (core/metadata/buckets.go). Of its labels, the snapshotter has only those
-// that it inherited. A view has no container that refers to it, so it gets the label that keeps it until it is removed.
+// writeSnapshot writes the record of a snapshot as containerd does (core/metadata/buckets.go). Of its labels, the snapshotter has only
+// those that it inherited. A view has no container that refers to it, so it gets the label that keeps it until it is removed.
 func writeSnapshot(all *bolt.Bucket, namespace string, i snapshots.Info) error {
 	n, key, ours := splitName(namespace, i.Name)
 	if !ours {

@@ -42,8 +42,8 @@ type File struct {
 func (f *File) helperTimeout() time.Duration { return cmp.Or(f.HelperTimeout, HelperTimeout) }
 
 // Logins returns the credentials for a repository, such as registry.example/team/shop, in the order in which they are tried: of the
-// credential helper of its registry or, if there is none, of the credential store; then the entries of the file, as [Keyring.Logins] returns
-// them.
+// credential helper of its registry or, if there is none, of the credential store; then the entries of the file, as [Keyring.Logins]
+// returns them.
 func (f *File) Logins(ctx context.Context, repository string) ([]Login, error) {
 	d, err := f.document()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package credentials finds the credentials for a registry: in secrets of pods, as the kubelet's keyring does, and in the credentials file of
-// the host, which is Docker's config.json. It owns that file and runs the credential helpers that the file names. Errors contain no
+// Package credentials finds the credentials for a registry: in secrets of pods, as the kubelet's keyring does, and in the credentials file
+// of the host, which is Docker's config.json. It owns that file and runs the credential helpers that the file names. Errors contain no
 // credentials and no output of a helper.
 package credentials
 

@@ -21,8 +21,8 @@ const (
 	maxHosts = 1024
 )
 
-// Quotas remember until when registries accept no request, as their Retry-After says (RFC 9110, section 10.2.3). The zero value is usable. It
-// is safe for concurrent use.
+// Quotas remember until when registries accept no request, as their Retry-After says (RFC 9110, section 10.2.3). The zero value is usable.
+// It is safe for concurrent use.
 type Quotas struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by host:port

@@ -30,8 +30,8 @@ type statement struct {
 	} `json:"subject"`
 }
 
-// verifyBundle verifies a sigstore bundle: a statement about the digest in a DSSE envelope, as cosign sign writes it, or the signature of the
-// manifest itself, as cosign sign-blob writes it. The bundle's transparency log entries and its key hint are not considered.
+// verifyBundle verifies a sigstore bundle: a statement about the digest in a DSSE envelope, as cosign sign writes it, or the signature of
+// the manifest itself, as cosign sign-blob writes it. The bundle's transparency log entries and its key hint are not considered.
 func (r *Rule) verifyBundle(subject *Subject, data []byte) (Key, error) {
 	if len(data) > MaxBundle {
 		return Key{}, fmt.Errorf("bundle is malformed: it has more than %d bytes", MaxBundle)

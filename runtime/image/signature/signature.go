@@ -61,8 +61,8 @@ func (r *Rule) Refuse(format string, args ...any) error {
 // errOtherKey is the error of a signature that none of the keys has made.
 var errOtherKey = errors.New("signed by another key")
 
-// Verify returns the key that has signed the subject. One valid signature is enough: others may be for other keys or damaged. The error is an
-// [*Error] with the cause for the person who is likely to have made a mistake.
+// Verify returns the key that has signed the subject. One valid signature is enough: others may be for other keys or damaged. The error is
+// an [*Error] with the cause for the person who is likely to have made a mistake.
 func (r *Rule) Verify(subject *Subject, signatures []Signature) (Key, error) {
 	if len(signatures) == 0 {
 		return Key{}, r.Refuse("no signature of %s found", subject.Digest)

@@ -10,8 +10,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 )
 
-// verifySimple verifies cosign's simple signing, see containers-signature(5). The signed document must name the digest, and a reference in the
-// same repository: a key may sign several repositories, and a registry could offer one image under the name of another.
+// verifySimple verifies cosign's simple signing, see containers-signature(5). The signed document must name the digest, and a reference in
+// the same repository: a key may sign several repositories, and a registry could offer one image under the name of another.
 func (r *Rule) verifySimple(subject *Subject, s *Signature) (Key, error) {
 	if len(s.Payload) > MaxPayload {
 		return Key{}, fmt.Errorf("signature is malformed: its payload has more than %d bytes", MaxPayload)

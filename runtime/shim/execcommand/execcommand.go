@@ -1,5 +1,5 @@
-// Package execcommand gives commands that crun starts in containers what runc gives them: the OOM score of their settings, and a session that
-// is known. It must not affect other OCI runtimes.
+// Package execcommand gives commands that crun starts in containers what runc gives them: the OOM score of their settings, and a session
+// that is known. It must not affect other OCI runtimes.
 package execcommand
 
 import (
@@ -20,9 +20,9 @@ import (
 // bundle of the container and disappears with it.
 func SessionFile(bundle, execID string) string { return filepath.Join(bundle, execID+".session") }
 
-// Command is a run of crun that starts a command in a container. Without this package, the command would have the OOM score of the shim, which
-// protects it. crun starts it from a process that leads its session and exits, so its session is known only while the command is a process.
-// A nil Command does nothing. It is not safe for concurrent use.
+// Command is a run of crun that starts a command in a container. Without this package, the command would have the OOM score of the shim,
+// which protects it. crun starts it from a process that leads its session and exits, so its session is known only while the command is a
+// process. A nil Command does nothing. It is not safe for concurrent use.
 type Command struct {
 	bundle, id, pidFile string
 	score               *int

@@ -1,11 +1,12 @@
 // Package filter keeps the seccomp filters that crun has compiled, so that each is compiled once and not for every container.
 //
-// crun compiles the profile in a specification with libseccomp and keeps the result with the container. The package copies it from there, and
-// passes it to crun with the next specification that has the same profile, in [Annotation]. No other code compiles filters, so that a kept one
-// is the same as a new one, byte by byte. The specification keeps its profile, so that a container without a kept filter has one, too.
+// crun compiles the profile in a specification with libseccomp and keeps the result with the container. The package copies it from there,
+// and passes it to crun with the next specification that has the same profile, in [Annotation]. No other code compiles filters, so that a
+// kept one is the same as a new one, byte by byte. The specification keeps its profile, so that a container without a kept filter has one,
+// too.
 //
-// It owns the directory of the filters, which must be accessible to root only. Other OCI runtimes ignore the annotation, and leave no filter
-// to copy.
+// It owns the directory of the filters, which must be accessible to root only. Other OCI runtimes ignore the annotation, and leave no
+// filter to copy.
 package filter
 
 import (

@@ -16,15 +16,15 @@ import (
 // format is changed when the meaning of the files in a directory changes.
 const format = "2"
 
-// libraries are the directories in which distributions install libseccomp, or in one of whose directories. One elsewhere is not noticed when it is
-// replaced; see maxAge.
+// libraries are the directories in which distributions install libseccomp, or in one of whose directories. One elsewhere is not noticed
+// when it is replaced; see maxAge.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"}
 
 // library is the name of libseccomp by which the OCI runtime loads it. It is a link to the file with the whole version.
 const library = "libseccomp.so.2"
 
-// identity returns what a filter depends on beside the profile: the OCI runtime, libseccomp, which knows names of system calls, and the kernel,
-// whose features libseccomp detects.
+// identity returns what a filter depends on beside the profile: the OCI runtime, libseccomp, which knows names of system calls, and the
+// kernel, whose features libseccomp detects.
 func identity(program string) ([]byte, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package output describes where the output of a container goes, and where its standard input comes from, in the URI that the engine passes to
-// the shim of the pod. A shim keeps running when the daemon is upgraded: it ignores what it does not know. The package does not copy anything.
+// Package output describes where the output of a container goes, and where its standard input comes from, in the URI that the engine passes
+// to the shim of the pod. A shim keeps running when the daemon is upgraded: it ignores what it does not know. The package does not copy
+// anything.
 package output
 
 import (

@@ -16,8 +16,8 @@ var flagOptions = map[string]uintptr{
 // noSymFollow is ST_NOSYMFOLLOW of statfs(2), another value than the flag of mount(2).
 const noSymFollow = 0x2000
 
-// Attach mounts a file or directory, with everything that is mounted below it, on an open file or directory. Neither path is resolved again.
-// The options are those of an OCI bind mount. It returns a descriptor of the root of the new mount.
+// Attach mounts a file or directory, with everything that is mounted below it, on an open file or directory. Neither path is resolved
+// again. The options are those of an OCI bind mount. It returns a descriptor of the root of the new mount.
 func Attach(source string, target int, options []string) (root int, err error) {
 	root, err = unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {

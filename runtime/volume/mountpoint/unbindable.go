@@ -14,8 +14,8 @@ import (
 )
 
 // EnsureUnbindable makes a directory an unbindable mount, see mount_namespaces(7), and creates it if necessary: a recursive bind mount of a
-// directory above it in this mount namespace does not contain the mounts in it. Mounts that are already in the directory stay there. The path
-// must not contain symbolic links.
+// directory above it in this mount namespace does not contain the mounts in it. Mounts that are already in the directory stay there. The
+// path must not contain symbolic links.
 func EnsureUnbindable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -83,8 +83,8 @@ func (v *view) Readlink(name string) (target string, err error) {
 	return target, err
 }
 
-// open calls use with a file that is opened with O_PATH, without following a link. The path has the root as a prefix, and no links but the last
-// component, unless a container has just created one: then the file is missing.
+// open calls use with a file that is opened with O_PATH, without following a link. The path has the root as a prefix, and no links but the
+// last component, unless a container has just created one: then the file is missing.
 func (v *view) open(name string, use func(*os.File) error) error {
 	p, dir := path.Join("/", strings.TrimPrefix(name, v.root)), v.root
 	if i := v.containing(p); i >= 0 {

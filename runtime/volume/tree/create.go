@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EnsureBelow creates a relative path below a directory unless it exists: a directory, or an empty file, and missing directories above it. The
-// modes are those of mount points that runc creates.
+// EnsureBelow creates a relative path below a directory unless it exists: a directory, or an empty file, and missing directories above it.
+// The modes are those of mount points that runc creates.
 func EnsureBelow(root int, sub string, isDir bool) error {
 	fd, err := OpenBelow(root, sub)
 	if err == nil {

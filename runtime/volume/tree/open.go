@@ -37,7 +37,8 @@ func OpenBelow(root int, sub string) (int, error) {
 	return fd, nil
 }
 
-// OpenLink opens a relative path below a directory with O_PATH, without following links. It can be a link itself. The path of the directory is "".
+// OpenLink opens a relative path below a directory with O_PATH, without following links. It can be a link itself. The path of the directory
+// is "".
 func OpenLink(root int, sub string) (int, error) {
 	fd, err := unix.Openat2(root, path.Join(".", sub), &unix.OpenHow{
 		Flags: openEntry, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,

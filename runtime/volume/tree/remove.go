@@ -16,8 +16,8 @@ import (
 // maxOpenDirs bounds the directories that are open during a removal. Deeper ones are moved up.
 const maxOpenDirs = 64
 
-// Remove removes a directory tree, a file or a link, also if it is immutable or append-only. It does not follow links. A mount below is an error and is left
-// alone. The tree may have any depth. It is no error if the path does not exist.
+// Remove removes a directory tree, a file or a link, also if it is immutable or append-only. It does not follow links. A mount below is an
+// error and is left alone. The tree may have any depth. It is no error if the path does not exist.
 func Remove(ctx context.Context, path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package eventjournal sends events to journald, with fields and with the message IDs of the catalog in packaging/podstead.catalog. It never
-// blocks the daemon: events wait while journald does not accept them, and are counted if they do not fit.
+// Package eventjournal sends events to journald, with fields and with the message IDs of the catalog in packaging/podstead.catalog. It
+// never blocks the daemon: events wait while journald does not accept them, and are counted if they do not fit.
 package eventjournal
 
 import (

@@ -1,7 +1,7 @@
 package eventjournal
 
-// messageIDs are the values of MESSAGE_ID by reason. Other programs match them: they must not change, and an ID of a removed reason must not be
-// used again. packaging/podstead.catalog has their texts.
+// messageIDs are the values of MESSAGE_ID by reason. Other programs match them: they must not change, and an ID of a removed reason must
+// not be used again. packaging/podstead.catalog has their texts.
 var messageIDs = map[string]string{
 	"Accepted":                        "91135c00165d4d0285ac6c6eb782261b",
 	"BackOff":                         "fc78590ebc62430e8f7b662154db2e80",

@@ -71,8 +71,8 @@ func (t *Tracker) ObserveInstead(p *Pod) {
 	t.emit(event.RollbackCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(i.Number)})
 }
 
-// Begin records that a pod is about to be added with, or changed to, the definition of a file whose text has a digest. What fails from now on
-// is a failure of that definition, also if the daemon is killed before it can observe the pod. By is who requested it.
+// Begin records that a pod is about to be added with, or changed to, the definition of a file whose text has a digest. What fails from now
+// on is a failure of that definition, also if the daemon is killed before it can observe the pod. By is who requested it.
 func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by string) {
 	h := t.histories[definition.Name]
 	if h == nil {
@@ -92,8 +92,8 @@ func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by st
 	t.Save(ctx)
 }
 
-// Keep returns a function that keeps the images of the generations of a pod, before the runs end that use them. It can be called concurrently
-// with other methods.
+// Keep returns a function that keeps the images of the generations of a pod, before the runs end that use them. It can be called
+// concurrently with other methods.
 func (t *Tracker) Keep(pod string) func(context.Context) error {
 	h := t.histories[pod]
 	if h == nil || len(h.Images()) == 0 {
@@ -108,8 +108,8 @@ func (t *Tracker) Keep(pod string) func(context.Context) error {
 	}
 }
 
-// Refused records that a definition cannot be added because of the host or other pods, after the pod that ran before was deleted. If it is an
-// update that is to be rolled back, the last generation that was ready runs instead.
+// Refused records that a definition cannot be added because of the host or other pods, after the pod that ran before was deleted. If it is
+// an update that is to be rolled back, the last generation that was ready runs instead.
 func (t *Tracker) Refused(ctx context.Context, definition *spec.Pod, digest string, why error) {
 	h := t.histories[definition.Name]
 	if h == nil || h.Instead != nil {
@@ -134,8 +134,8 @@ func (t *Tracker) begin(ctx context.Context, h *generation.History, definition *
 	h.Begin(g)
 }
 
-// record adds the definition that a pod runs, if it is new: it was changed in a way that needs no change of the pod, or by a daemon that did
-// not record it.
+// record adds the definition that a pod runs, if it is new: it was changed in a way that needs no change of the pod, or by a daemon that
+// did not record it.
 func (t *Tracker) record(ctx context.Context, h *generation.History, p *Pod, digest, by string) bool {
 	last := h.Newest()
 	if h.Instead == nil && last != nil && last.Definition != nil {

@@ -33,9 +33,9 @@ type pullCut struct {
 
 const content, snapshots = "io.containerd.content.v1.content", "io.containerd.snapshotter.v1.overlayfs/snapshots"
 
-// Pull cuts the power at random moments while images are pulled, imported and unpacked. Cuts come in pairs: the first image is new to the host,
-// and the second one gets its name. After each boot, the pod becomes ready with the files of the newest image. Nothing is left of a pair after
-// its images were removed.
+// Pull cuts the power at random moments while images are pulled, imported and unpacked. Cuts come in pairs: the first image is new to the
+// host, and the second one gets its name. After each boot, the pod becomes ready with the files of the newest image. Nothing is left of a
+// pair after its images were removed.
 func (h *Host) Pull(r *rand.Rand, pairs int, first, second PullImage) {
 	h.Helper()
 	kinds := r.Perm(4)

@@ -1,8 +1,8 @@
 package installed
 
 // Boot tests a boot after a [Host.Reboot] or a [Host.Cut]. It needs the pods of [Host.Service]. The archive of their image does not exist
-// then: a boot needs no network, no registry and no archive. With a moment, the power is cut at that moment of the boot, and the next boot is
-// tested.
+// then: a boot needs no network, no registry and no archive. With a moment, the power is cut at that moment of the boot, and the next boot
+// is tested.
 func (h *Host) Boot(turn func(), m *Moment) {
 	h.Helper()
 	h.Sh("mv " + archive + " " + archive + ".away; sync")
@@ -32,8 +32,8 @@ var Moments = []Moment{
 	{"the first container runs", `grep web ` + data + `/begun`, 2},
 }
 
-// rebooted checks that the pods are the same as before, and how often their containers were restarted: late once, web between least and most
-// times, none never.
+// rebooted checks that the pods are the same as before, and how often their containers were restarted: late once, web between least and
+// most times, none never.
 func (h *Host) rebooted(what string, before map[string]Seen, least, most int) {
 	h.Helper()
 	after := h.Look()

@@ -61,7 +61,8 @@ type Cuts struct {
 	After    bool // when it is complete
 }
 
-// Rollback tests that a broken definition is rolled back, after at most about the given time, and is not tried again until the file changes.
+// Rollback tests that a broken definition is rolled back, after at most about the given time, and is not tried again until the file
+// changes.
 func (h *Host) Rollback(b Broken, within time.Duration, cuts Cuts) {
 	h.Helper()
 	h.Copy(b.pod, release(b.pod, 1, 10*within, "", serves, "true"))

@@ -63,9 +63,9 @@ func (h *Host) Sockets() {
 	h.Sh("podstead delete kept")
 }
 
-// Shutdown reboots the machine, with a cgroup driver and a shutdown grace period. Pods of units stop before the pods of the daemon, which stop in reverse order of their start
-// with their hooks. Those that ignore everything are killed when the shutdown grace period ends. It is longer than TimeoutStopSec, which the daemon
-// extends. The pods of the daemon start again, and are deleted at the end.
+// Shutdown reboots the machine, with a cgroup driver and a shutdown grace period. Pods of units stop before the pods of the daemon, which
+// stop in reverse order of their start with their hooks. Those that ignore everything are killed when the shutdown grace period ends. It is
+// longer than TimeoutStopSec, which the daemon extends. The pods of the daemon start again, and are deleted at the end.
 func (h *Host) Shutdown(driver string, period time.Duration) {
 	h.Helper()
 	h.Sh(fmt.Sprintf(`mkdir -p %[1]s /etc/podstead/units.d %[2]s; rm -f %[1]s/log

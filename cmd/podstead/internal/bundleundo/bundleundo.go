@@ -1,6 +1,6 @@
 // Package bundleundo keeps the record that makes podstead bundle apply atomic. The client writes it before its first change and removes it
-// after its last one. Until then it holds a lock, which the kernel releases if the client is killed or the host loses power. A daemon that finds the record
-// without the lock undoes the changes. The package restores files only: it neither deletes pods nor changes images.
+// after its last one. Until then it holds a lock, which the kernel releases if the client is killed or the host loses power. A daemon that
+// finds the record without the lock undoes the changes. The package restores files only: it neither deletes pods nor changes images.
 package bundleundo
 
 import (

@@ -149,8 +149,8 @@ func (c *Copy) into(root *inroot.Root, name string, x *tartree.Extractor) error 
 	return err
 }
 
-// destination returns the directory in which a copy is created, and its name there, "" if the content is created in the directory itself. base
-// is the name of the source, "." for the content of a directory.
+// destination returns the directory in which a copy is created, and its name there, "" if the content is created in the directory itself.
+// base is the name of the source, "." for the content of a directory.
 func destination(path, base string, isDir bool) (dir, name string, err error) {
 	info, err := os.Stat(path)
 	switch {

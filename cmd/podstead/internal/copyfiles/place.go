@@ -1,5 +1,5 @@
-// Package copyfiles is the client's side of podstead cp: it decides what a copy creates, as cp(1) and docker cp do, and reads and writes the files
-// of the host. It trusts nothing in an archive from a container: package tartree follows no links below the destination.
+// Package copyfiles is the client's side of podstead cp: it decides what a copy creates, as cp(1) and docker cp do, and reads and writes
+// the files of the host. It trusts nothing in an archive from a container: package tartree follows no links below the destination.
 package copyfiles
 
 import (
@@ -21,8 +21,8 @@ type Place struct {
 // containerName is the pattern of a name of a container (RFC 1123 label).
 var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// Parse reads a place: POD:PATH, default/POD:PATH as in kubectl, POD:CONTAINER:PATH with an absolute path, "-", or a path of the host. A path of the host with a colon must
-// start with "/" or ".", or have a "/" before the colon.
+// Parse reads a place: POD:PATH, default/POD:PATH as in kubectl, POD:CONTAINER:PATH with an absolute path, "-", or a path of the host. A
+// path of the host with a colon must start with "/" or ".", or have a "/" before the colon.
 func Parse(arg string) (Place, error) {
 	if arg == "-" {
 		return Place{Stream: true}, nil

@@ -107,8 +107,8 @@ func (o *Options) awaitBundle(ctx context.Context, w *fsnotify.Watcher) bool {
 	}
 }
 
-// nextLook returns the time of the next look; nil: none while nothing is notified. The end of a client is not notified, so there are looks while
-// there is a record.
+// nextLook returns the time of the next look; nil: none while nothing is notified. The end of a client is not notified, so there are looks
+// while there is a record.
 func (o *Options) nextLook(notified bool) <-chan time.Time {
 	if _, err := os.Lstat(bundleundo.Path(o.Config.StateDir)); notified && errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -116,7 +116,8 @@ func (o *Options) nextLook(notified bool) <-chan time.Time {
 	return time.After(bundleInterval)
 }
 
-// undoBundle restores the names of images and the files of a bundle that was interrupted, deletes the pods that it has created, and then removes the record.
+// undoBundle restores the names of images and the files of a bundle that was interrupted, deletes the pods that it has created, and then
+// removes the record.
 func (o *Options) undoBundle(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, back moveBack) error {
 	return o.withBundle(func(l *bundleundo.Lock, r *bundleundo.Record) error {
 		var errs []error

@@ -48,8 +48,8 @@ const (
 	takeoverInterval = 100 * time.Millisecond
 	// gcPercent makes the heap at most half as large again as what is in use. The daemon keeps about 150 KiB per pod and allocates little.
 	gcPercent = 50
-	// reservedSpace is the size of the file whose space is used if the disk is full: a state file has a few KiB, and a container needs about
-	// 20 KiB to start.
+	// reservedSpace is the size of the file whose space is used if the disk is full: a state file has a few KiB, and a container needs
+	// about 20 KiB to start.
 	reservedSpace = 1 << 20
 )
 
@@ -92,8 +92,8 @@ type Options struct {
 	Reload <-chan os.Signal
 	// Load loads the configuration again. It is required with Reload.
 	Load func() (*config.Config, error)
-	// Listeners are the sockets that systemd has passed. Those of the configuration are used in place of new ones. The package activation has a
-	// nil for each descriptor that is not a stream socket.
+	// Listeners are the sockets that systemd has passed. Those of the configuration are used in place of new ones. The package activation
+	// has a nil for each descriptor that is not a stream socket.
 	Listeners []net.Listener
 	// HostStopping reports whether the host is shutting down, see [HostStopping]; nil: never.
 	HostStopping func(context.Context) (bool, error)
@@ -224,8 +224,8 @@ func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	return rt, err
 }
 
-// stopOther stops the other daemon, which is the cause of the error, if it was started on demand. It reports whether that daemon is stopping,
-// or is a service. Both are false if it does not respond.
+// stopOther stops the other daemon, which is the cause of the error, if it was started on demand. It reports whether that daemon is
+// stopping, or is a service. Both are false if it does not respond.
 func (o *Options) stopOther(ctx context.Context, err error) (stopping, service bool) {
 	if held, ok := errors.AsType[*engine.ErrInUse](err); ok && o.activated(o.Config.Socket) != nil {
 		return stopHolder(held) // a connection would reach the socket of this daemon

@@ -29,8 +29,8 @@ func (o *Options) eventLog() func(context.Context, *event.Ring, *slog.Logger) {
 	return eventjournal.Log(!service)
 }
 
-// unitLogDriver returns the log driver of pods that systemd units create: journald in place of the driver file, so that systemctl status shows
-// their logs. It returns "" for the driver of other pods.
+// unitLogDriver returns the log driver of pods that systemd units create: journald in place of the driver file, so that systemctl status
+// shows their logs. It returns "" for the driver of other pods.
 func unitLogDriver(c *config.Config) spec.LogDriver {
 	if c.ContainerLog.Driver != string(spec.LogFile) || container.CheckDriver(spec.LogJournald, c.RunDir) != nil {
 		return ""

@@ -15,8 +15,8 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// NewLog returns a log that is written to w in the background, because the log may be a file on a disk that hangs, and no pod must wait for it.
-// Lines for which there is no room are dropped and counted. Call flush before the process exits: it writes what is left, for at most
+// NewLog returns a log that is written to w in the background, because the log may be a file on a disk that hangs, and no pod must wait for
+// it. Lines for which there is no room are dropped and counted. Call flush before the process exits: it writes what is left, for at most
 // [flushTimeout].
 func NewLog(w io.Writer) (log *slog.Logger, flush func()) {
 	b := &logBuffer{out: w, due: make(chan struct{}, 1), closing: make(chan struct{}), closed: make(chan struct{})}

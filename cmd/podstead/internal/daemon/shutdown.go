@@ -33,8 +33,8 @@ func HostStopping(ctx context.Context) (bool, error) {
 	return state == `"stopping"`, err
 }
 
-// shutDown stops all pods if the daemon was stopped because the host shuts down. Otherwise containers keep running: the daemon was stopped by
-// a client, by its service, or for an upgrade.
+// shutDown stops all pods if the daemon was stopped because the host shuts down. Otherwise containers keep running: the daemon was stopped
+// by a client, by its service, or for an upgrade.
 func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, period time.Duration) {
 	signalled := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)

@@ -45,8 +45,8 @@ func (o *Options) apiResponds(ctx context.Context) error {
 	return err
 }
 
-// run checks the daemon four times in an interval until ctx ends. After a check that fails, the next one follows at once: a daemon on a loaded
-// host responds late, but before the interval has passed.
+// run checks the daemon four times in an interval until ctx ends. After a check that fails, the next one follows at once: a daemon on a
+// loaded host responds late, but before the interval has passed.
 func (w *watchdog) run(ctx context.Context) {
 	if w.interval <= 0 {
 		return

@@ -150,8 +150,8 @@ func (e *StartError) isImage() bool {
 // errDeleted is the error for a pod that was deleted while its debug container was starting.
 var errDeleted = errors.New("the pod was deleted")
 
-// Await waits until an ephemeral container has started, and returns its state: running or terminated. The error is a [*StartError] if it cannot
-// start for now. The daemon may try again.
+// Await waits until an ephemeral container has started, and returns its state: running or terminated. The error is a [*StartError] if it
+// cannot start for now. The daemon may try again.
 func Await(ctx context.Context, pods Pods, uid, container string) (api.ContainerState, error) {
 	found := false
 	for c, err := range pods.Watch(ctx) {

@@ -24,8 +24,8 @@ type Images interface {
 	Images(ctx context.Context) (api.ImageList, error)
 }
 
-// FindImage returns the image of a debug container that names none: a busybox image in an archive of an image directory, otherwise one that is
-// present, otherwise [DefaultImage]. It waits for the import of busybox.tar in one of the directories.
+// FindImage returns the image of a debug container that names none: a busybox image in an archive of an image directory, otherwise one that
+// is present, otherwise [DefaultImage]. It waits for the import of busybox.tar in one of the directories.
 func FindImage(ctx context.Context, images Images, dirs ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()

@@ -52,8 +52,8 @@ func (v *survey) sizes(p part, all []part) (size, shared int64) {
 	return size, shared
 }
 
-// freed returns the sizes of the blobs and the layers that are deleted with the images for which remove is true, unless containers or images
-// that are not removed have them too.
+// freed returns the sizes of the blobs and the layers that are deleted with the images for which remove is true, unless containers or
+// images that are not removed have them too.
 func (v *survey) freed(parts []part, remove func(n int) bool) (blobs, layers int64) {
 	kept := part{map[string]bool{}, map[string]bool{}}
 	for layer := range v.InUse {

@@ -1,5 +1,5 @@
-// Package doctor checks whether a host can run pods, and repairs the files of the container engine. The checks change nothing, apart from temporary files. The checks are independent of each other; a check that
-// fails to run reports that.
+// Package doctor checks whether a host can run pods, and repairs the files of the container engine. The checks change nothing, apart from
+// temporary files. The checks are independent of each other; a check that fails to run reports that.
 package doctor
 
 import (

@@ -126,7 +126,8 @@ func (v version) compare(w version) int {
 	return slices.Compare([]int{v.major, v.minor, v.patch, v.candidate}, []int{w.major, w.minor, w.patch, w.candidate})
 }
 
-// escapes returns a warning if the version that an OCI runtime prints has known escapes. Other programs than runc and crun are not assessed.
+// escapes returns a warning if the version that an OCI runtime prints has known escapes. Other programs than runc and crun are not
+// assessed.
 func escapes(output string) (detail string, found bool) {
 	match := runtimeVersion.FindStringSubmatch(output)
 	if match == nil {

@@ -1,6 +1,6 @@
 // Package generator is the systemd generator: it makes settings of units podstead@NAME.service from pod files with the table systemd, see
-// systemd.generator(7). It runs before the file systems are mounted and the journal runs, so it uses only the pod files, and it never fails: an
-// error in a file must not stop the boot.
+// systemd.generator(7). It runs before the file systems are mounted and the journal runs, so it uses only the pod files, and it never
+// fails: an error in a file must not stop the boot.
 package generator
 
 import (
@@ -26,8 +26,8 @@ const Name = "podstead-generator"
 // Invoked reports whether the program was started as the generator.
 func Invoked(args []string) bool { return len(args) > 0 && filepath.Base(args[0]) == Name }
 
-// Main writes the settings to the directory that systemd passes. It returns the exit code, which is 0 also if files are invalid: their errors are in
-// the log of the kernel and on stderr.
+// Main writes the settings to the directory that systemd passes. It returns the exit code, which is 0 also if files are invalid: their
+// errors are in the log of the kernel and on stderr.
 func Main(args []string, stderr io.Writer) int {
 	if len(args) < 2 {
 		fmt.Fprintf(stderr, "usage: %s DIRECTORY [EARLY-DIRECTORY LATE-DIRECTORY]\n", Name)

@@ -1,5 +1,5 @@
-// Package imagedirs imports the image archives in the image directories, at the start of the daemon and when they appear or change. It decides
-// which archives are complete, and reports those that cannot be imported. What an import does with the images is left to the store.
+// Package imagedirs imports the image archives in the image directories, at the start of the daemon and when they appear or change. It
+// decides which archives are complete, and reports those that cannot be imported. What an import does with the images is left to the store.
 package imagedirs
 
 import (
@@ -118,8 +118,8 @@ func (d *Dirs) forget() {
 	d.outdated = true
 }
 
-// Scan lists the directories, and tells the store which archives pods have to wait for. It imports nothing. A directory on a file system that
-// does not respond is one that cannot be listed.
+// Scan lists the directories, and tells the store which archives pods have to wait for. It imports nothing. A directory on a file system
+// that does not respond is one that cannot be listed.
 func (d *Dirs) Scan(ctx context.Context) {
 	var archives []*archive
 	now := d.now()
@@ -197,8 +197,8 @@ func (a *archive) file() image.DirFile {
 // open reports whether the state of the archive was neither imported nor refused.
 func (a *archive) open() bool { return a.origin != a.done && a.origin != a.failed }
 
-// next returns the next archive that is complete as far as can be seen, smaller ones first; nil: none. With changing, there are some that may
-// be incomplete.
+// next returns the next archive that is complete as far as can be seen, smaller ones first; nil: none. With changing, there are some that
+// may be incomplete.
 func (d *Dirs) next() (a *archive, changing bool) {
 	now := d.now()
 	for _, c := range d.archives {

@@ -11,8 +11,8 @@ import (
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
 
-// Run imports archives until ctx ends, one at a time, so that a pod that lists an archive of its own does not wait for them. It returns when an
-// import that is in progress has completed, but does not wait for a file system that does not respond.
+// Run imports archives until ctx ends, one at a time, so that a pod that lists an archive of its own does not wait for them. It returns
+// when an import that is in progress has completed, but does not wait for a file system that does not respond.
 func (d *Dirs) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -73,8 +73,8 @@ func (d *Dirs) await(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// begin starts an import, or the release of the images of archives that are gone, and reports whether there is one to be done. After a release
-// that failed it waits for the next scan.
+// begin starts an import, or the release of the images of archives that are gone, and reports whether there is one to be done. After a
+// release that failed it waits for the next scan.
 func (d *Dirs) begin(ctx context.Context, running *sync.WaitGroup, a *archive, failed bool, done chan<- outcome) bool {
 	switch {
 	case a != nil:

@@ -26,8 +26,8 @@ const (
 // extensions are the ends of the names of image archives.
 var extensions = []string{".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".oci"}
 
-// isArchive reports whether a file of a name is an image archive. Hidden files are not: programs that copy files give them such names until they
-// are complete.
+// isArchive reports whether a file of a name is an image archive. Hidden files are not: programs that copy files give them such names until
+// they are complete.
 func isArchive(name string) bool {
 	if strings.HasPrefix(name, ".") {
 		return false
@@ -83,7 +83,8 @@ func list(dir string) ([]found, error) {
 	return archives, nil
 }
 
-// stamp identifies the state of a file without reading it, and returns the inode's change time. It includes that time, which cannot be set back.
+// stamp identifies the state of a file without reading it, and returns the inode's change time. It includes that time, which cannot be set
+// back.
 func stamp(w io.Writer, path string, info fs.FileInfo) (changed time.Time) {
 	fmt.Fprintf(w, "%s\x00%d\x00%d\x00", path, info.Size(), info.ModTime().UnixNano())
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

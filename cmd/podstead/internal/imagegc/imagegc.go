@@ -1,7 +1,7 @@
-// Package imagegc removes unused images when the file system of the state directory is nearly full, and images that were unused for long. It
-// follows the kubelet's image_gc_manager: the images that were used longest ago are removed first, until the usage is below the low threshold.
-// Unlike the kubelet, it watches inodes too, and keeps images that a person has pulled or imported. It does not know what uses an image, see
-// package images.
+// Package imagegc removes unused images when the file system of the state directory is nearly full, and images that were unused for long.
+// It follows the kubelet's image_gc_manager: the images that were used longest ago are removed first, until the usage is below the low
+// threshold. Unlike the kubelet, it watches inodes too, and keeps images that a person has pulled or imported. It does not know what uses
+// an image, see package images.
 package imagegc
 
 import (

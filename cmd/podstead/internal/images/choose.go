@@ -14,8 +14,8 @@ import (
 // identifier matches the start of an image ID or of a digest.
 var identifier = regexp.MustCompile("^(?:sha256:)?([0-9a-f]{12,64})$")
 
-// choose returns the images that a person means by a name, or else by the start of an image ID or a digest: those that all pods see and those for other
-// platforms or, if there are none, those of archives of pods. The platform restricts them unless it is empty.
+// choose returns the images that a person means by a name, or else by the start of an image ID or a digest: those that all pods see and
+// those for other platforms or, if there are none, those of archives of pods. The platform restricts them unless it is empty.
 func (i *Images) choose(list []found, name, platform string) ([]found, error) {
 	if platform != "" {
 		var err error

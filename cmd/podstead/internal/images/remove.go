@@ -77,7 +77,8 @@ func pods(names []string) string {
 	return "pods " + strings.Join(names, ", ")
 }
 
-// Prune implements [api.Images]. It looks at the pods again before each removal. What was removed before an error is deleted from the disk too.
+// Prune implements [api.Images]. It looks at the pods again before each removal. What was removed before an error is deleted from the disk
+// too.
 func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages, error) {
 	var removed api.RemovedImages
 	var failed error

@@ -99,8 +99,9 @@ func (i *Images) running() map[string]bool {
 	return ids
 }
 
-// Discard removes all names of an image and its content, unless something uses it now or, without byHand, a person has requested it. It restores
-// the names if something has begun to use the image meanwhile. It reports whether the image was removed, and how many bytes were deleted from the disk.
+// Discard removes all names of an image and its content, unless something uses it now or, without byHand, a person has requested it. It
+// restores the names if something has begun to use the image meanwhile. It reports whether the image was removed, and how many bytes were
+// deleted from the disk.
 func (i *Images) Discard(ctx context.Context, id string, byHand bool) (removed bool, freed int64, err error) {
 	freed, err = i.store.Free(ctx, func() error {
 		before, err := i.find(ctx, true)

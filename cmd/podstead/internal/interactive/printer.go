@@ -59,8 +59,8 @@ func (p *printer) Notice(message string) {
 	}
 }
 
-// Screen is a writer of lines to a terminal. While the terminal is in raw mode, each write starts in a new line, and lines end with a carriage
-// return.
+// Screen is a writer of lines to a terminal. While the terminal is in raw mode, each write starts in a new line, and lines end with a
+// carriage return.
 type Screen struct {
 	io.Writer
 	raw atomic.Bool

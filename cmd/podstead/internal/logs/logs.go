@@ -38,8 +38,8 @@ type Options struct {
 	Query api.OutputQuery
 	// Line prints a line. With Follow, it must be safe for concurrent use.
 	Line func(pod string, l api.Line) error
-	// Skipped is called before the line that follows lines which were removed before they could be read: the log was rotated faster than it was
-	// printed. With Follow, it must be safe for concurrent use.
+	// Skipped is called before the line that follows lines which were removed before they could be read: the log was rotated faster than it
+	// was printed. With Follow, it must be safe for concurrent use.
 	Skipped func(pod, container string, s api.Skipped)
 	// Reconnected is called after the connection to the daemon was lost. It must be safe for concurrent use.
 	Reconnected func()

@@ -145,8 +145,8 @@ func (r *runtime) PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.Pull
 	return image, err
 }
 
-// sizeLabel returns the kubelet's label for the size of an image (kubelet: GetImageSizeBucket). The size of an image whose content was present
-// can be unknown.
+// sizeLabel returns the kubelet's label for the size of an image (kubelet: GetImageSizeBucket). The size of an image whose content was
+// present can be unknown.
 func sizeLabel(bytes int64) string {
 	if bytes == 0 {
 		return "N/A"

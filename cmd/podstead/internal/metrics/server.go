@@ -153,8 +153,8 @@ func (c *certificate) versions() (v [2]version) {
 	return v
 }
 
-// get returns the certificate for a connection. It loads the certificate first if a file has changed, and looks for that at most every 10 seconds.
-// While the files are invalid, it returns the certificate before.
+// get returns the certificate for a connection. It loads the certificate first if a file has changed, and looks for that at most every 10
+// seconds. While the files are invalid, it returns the certificate before.
 func (c *certificate) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,8 +35,8 @@ type notifier struct {
 	broken  bool   // the file could not be written
 }
 
-// load reads the state. A new notifier begins after the event newest. First is set for the first start in this process: the Seqs in the file
-// are of an earlier one then.
+// load reads the state. A new notifier begins after the event newest. First is set for the first start in this process: the Seqs in the
+// file are of an earlier one then.
 func (n *notifier) load(ctx context.Context, first bool, newest uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

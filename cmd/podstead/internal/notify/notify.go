@@ -55,8 +55,8 @@ func New(o Options) *Set {
 	return &Set{o: o, running: map[string]*running{}, seen: map[string]bool{}}
 }
 
-// Apply starts, restarts and stops notifiers, so that those of a list run. An attempt of a notifier that changed is canceled, and repeated with
-// the new definition. The states of other notifiers are deleted.
+// Apply starts, restarts and stops notifiers, so that those of a list run. An attempt of a notifier that changed is canceled, and repeated
+// with the new definition. The states of other notifiers are deleted.
 func (s *Set) Apply(ctx context.Context, list []config.Notifier) {
 	wanted := map[string]bool{}
 	for i := range list {

@@ -103,8 +103,8 @@ func runCommand(ctx context.Context, n *config.Notifier, m *Message, body []byte
 	return fmt.Errorf("run %s: %w", n.Command[0], cause(err))
 }
 
-// variable returns text, which can be that of a container, as the value of an environment variable. The kernel refuses a process whose variables
-// have a NUL or are too long, and the events behind this one would wait for a day.
+// variable returns text, which can be that of a container, as the value of an environment variable. The kernel refuses a process whose
+// variables have a NUL or are too long, and the events behind this one would wait for a day.
 func variable(text string) string {
 	if len(text) > maxVariable {
 		text = text[:maxVariable] + "…"

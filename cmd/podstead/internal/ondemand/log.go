@@ -35,8 +35,8 @@ func create(path string, flags int) (*os.File, error) {
 
 func oldLog(path string) string { return strings.TrimSuffix(path, ".log") + ".old.log" }
 
-// Log is the log of a daemon that was started on demand: its standard output and error. It is rotated while the daemon runs, because such a daemon
-// can run for months.
+// Log is the log of a daemon that was started on demand: its standard output and error. It is rotated while the daemon runs, because such a
+// daemon can run for months.
 type Log struct {
 	path string
 	file *os.File
@@ -50,8 +50,8 @@ func NewLog(path string, file *os.File, fds ...int) *Log {
 	return &Log{path: path, file: file, fds: fds}
 }
 
-// Write implements [io.Writer]. The error of a rotation is not returned but written, once: the log then continues in the same file. It is not
-// safe for concurrent use.
+// Write implements [io.Writer]. The error of a rotation is not returned but written, once: the log then continues in the same file. It is
+// not safe for concurrent use.
 func (l *Log) Write(text []byte) (int, error) {
 	n, err := l.file.Write(text)
 	if st, statErr := l.file.Stat(); statErr == nil && st.Size() > maxLogSize {

@@ -67,8 +67,8 @@ type Starter struct {
 }
 
 // Connect returns when the daemon is ready, and starts it if it is not running. If a daemon has responded before, and that one or a later
-// one was stopped on request, it starts none and returns an [*api.StoppedError] until there is another daemon. After three daemons in a row that exited unexpectedly as
-// soon as they were ready, it starts no further one and returns why. It is safe for concurrent use.
+// one was stopped on request, it starts none and returns an [*api.StoppedError] until there is another daemon. After three daemons in a row
+// that exited unexpectedly as soon as they were ready, it starts no further one and returns why. It is safe for concurrent use.
 func (s *Starter) Connect(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package podbundle reads and writes bundles: one file with pod files, their images and, on request, their config maps and secrets, for hosts
-// without a network. It trusts nothing in a bundle. It changes nothing on the host: that is left to the caller.
+// Package podbundle reads and writes bundles: one file with pod files, their images and, on request, their config maps and secrets, for
+// hosts without a network. It trusts nothing in a bundle. It changes nothing on the host: that is left to the caller.
 //
 // A bundle is a tar archive. Its first file is the manifest, which lists all others with their digests, in their order.
 package podbundle

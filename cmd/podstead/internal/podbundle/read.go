@@ -34,8 +34,8 @@ func Inspect(r io.Reader) (Manifest, error) {
 	return m, readable(err)
 }
 
-// Read reads and verifies a bundle: every file of the manifest is there with its digest, nothing else is, and the archives have the images that
-// the manifest lists, for its platform.
+// Read reads and verifies a bundle: every file of the manifest is there with its digest, nothing else is, and the archives have the images
+// that the manifest lists, for its platform.
 func Read(ctx context.Context, r io.Reader) (*Bundle, error) {
 	b := &Bundle{Text: map[string][]byte{}, Signed: map[string]bool{}}
 	err := each(r, &b.Manifest, func(f File, r io.Reader) error {
@@ -82,8 +82,8 @@ func (b *Bundle) checkArchive(archive string, found []image.Content) error {
 	return nil
 }
 
-// Archives calls do with each image archive. The bundle may have changed since it was read: do gets an error from the reader before the end of
-// an archive that differs from the manifest m.
+// Archives calls do with each image archive. The bundle may have changed since it was read: do gets an error from the reader before the end
+// of an archive that differs from the manifest m.
 func Archives(r io.Reader, m *Manifest, do func(f File, r io.Reader) error) error {
 	var now Manifest
 	return each(r, &now, func(f File, r io.Reader) error {

@@ -61,8 +61,8 @@ func (w *Writer) AddValue(kind, name, key string, value []byte) {
 	w.add(kind+"s/"+name+"/"+key, value)
 }
 
-// AddImages adds an image archive that is not compressed, which write writes, with the signatures beside it. Each of the images in it must have
-// the platform of the bundle.
+// AddImages adds an image archive that is not compressed, which write writes, with the signatures beside it. Each of the images in it must
+// have the platform of the bundle.
 func (w *Writer) AddImages(write func(io.Writer) error, signatures ...string) ([]image.Content, error) {
 	n := 0
 	for _, f := range w.manifest.Files {

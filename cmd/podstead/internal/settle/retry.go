@@ -21,8 +21,8 @@ type Daemon interface {
 	Connect(ctx context.Context) error
 }
 
-// Until watches pods until done reports true for a change, also over restarts of the daemon. The function start is called before each watch,
-// which lists all pods first, and returns done.
+// Until watches pods until done reports true for a change, also over restarts of the daemon. The function start is called before each
+// watch, which lists all pods first, and returns done.
 func Until(ctx context.Context, d Daemon, start func() (done func(*api.PodChange) bool)) error {
 	return retry(ctx, d, func() error {
 		done := start()

@@ -150,8 +150,8 @@ func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func
 	})
 }
 
-// RemainsError reports that the containers of a pod are stopped, but the pod could not be deleted because the disk of its state does not work.
-// The daemon continues to try.
+// RemainsError reports that the containers of a pod are stopped, but the pod could not be deleted because the disk of its state does not
+// work. The daemon continues to try.
 type RemainsError struct{ Pod, Remains string }
 
 func (e *RemainsError) Error() string {
@@ -164,8 +164,8 @@ func Remains(p *api.Pod) (remains string, ok bool) {
 	return failed.Message, failed.Status == "True" && unsaved.Status == "True" && p.Status.Phase.Terminal()
 }
 
-// Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each, and with an error if the pod cannot
-// be removed because the disk of its state does not work: the daemon continues to try.
+// Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each, and with an error if the pod
+// cannot be removed because the disk of its state does not work: the daemon continues to try.
 func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name, remains string)) error {
 	return await(ctx, d, pods, deleted, Remains)
 }

@@ -1,9 +1,9 @@
-// Package supportbundle collects what a bug report needs in one archive: versions, configuration, status, events, explanations, logs and the
-// results of doctor. It starts no daemon and changes nothing on the host.
+// Package supportbundle collects what a bug report needs in one archive: versions, configuration, status, events, explanations, logs and
+// the results of doctor. It starts no daemon and changes nothing on the host.
 //
-// The archive has no values of secrets: each text is redacted by the daemon, which knows the secrets of its pods, and with the values that are
-// in the directories of this host. What cannot be redacted is left out. A part that fails is a note in the archive, and does not affect the
-// others. Every part is limited in size and time.
+// The archive has no values of secrets: each text is redacted by the daemon, which knows the secrets of its pods, and with the values that
+// are in the directories of this host. What cannot be redacted is left out. A part that fails is a note in the archive, and does not affect
+// the others. Every part is limited in size and time.
 package supportbundle
 
 import (

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// maxDaemonLog is how much of the end of the log of the daemon is in a bundle, in bytes, and journalLines how many lines of the journal.
+	// maxDaemonLog is how much of the end of the log of the daemon is in a bundle, in bytes, and journalLines how many lines of the
+	// journal.
 	maxDaemonLog = 2 << 20
 	journalLines = "5000"
 	// maxListed and listDepth bound the list of files.

@@ -137,8 +137,8 @@ func visitStrings(v any, f func(string) string) any {
 	return v
 }
 
-// localSecrets returns the values of the secrets in the configuration directory and of the credentials of the service, and the inline secrets
-// in state files, with those of earlier generations. An error means that there may be more.
+// localSecrets returns the values of the secrets in the configuration directory and of the credentials of the service, and the inline
+// secrets in state files, with those of earlier generations. An error means that there may be more.
 func localSecrets(configDir, stateDir string) (values []string, err error) {
 	add := func(path string, text []byte) { values = append(values, string(text)) }
 	fromState := func(_ string, text []byte) { values = append(values, valuesIn(text)...) }

@@ -35,8 +35,8 @@ func ParseKeys(text string) ([]byte, error) {
 	return keys, nil
 }
 
-// detacher is an input that calls detach, and then ends with [ErrDetached], when the keys before the detach keys were taken. Keys that may be the start of them are held back until
-// the next one shows that they are not, as in Docker.
+// detacher is an input that calls detach, and then ends with [ErrDetached], when the keys before the detach keys were taken. Keys that may
+// be the start of them are held back until the next one shows that they are not, as in Docker.
 type detacher struct {
 	in     io.Reader
 	keys   []byte

@@ -63,9 +63,10 @@ type Session struct {
 	Resize <-chan channel.Size
 }
 
-// Run calls run with a context that is cancelled when the program receives a signal that terminates it (with a [*SignalError] as its cause) or the user
-// types the detach keys ([ErrDetached]). If run fails then, Run returns the cause. The terminal is restored before Run returns, also if run
-// panics. The first signal restores it as well, and the next one has its default action: it ends the program even if run does not return.
+// Run calls run with a context that is cancelled when the program receives a signal that terminates it (with a [*SignalError] as its cause)
+// or the user types the detach keys ([ErrDetached]). If run fails then, Run returns the cause. The terminal is restored before Run returns,
+// also if run panics. The first signal restores it as well, and the next one has its default action: it ends the program even if run does
+// not return.
 func Run(ctx context.Context, o Options, run func(context.Context, Session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -36,8 +36,8 @@ type unit struct {
 	released bool
 }
 
-// Follow sends the status of the pods of units to systemd until ctx ends. It ends the main process of a unit whose pod has failed or succeeded, or
-// is deleted. Pods is [supervisor.Supervisor.Pods], and changed is [supervisor.Supervisor.Changed].
+// Follow sends the status of the pods of units to systemd until ctx ends. It ends the main process of a unit whose pod has failed or
+// succeeded, or is deleted. Pods is [supervisor.Supervisor.Pods], and changed is [supervisor.Supervisor.Changed].
 func Follow(ctx context.Context, pods func() []supervisor.Snapshot, changed func() <-chan struct{}, log *slog.Logger) {
 	f := newFollower(log)
 	throttle.Changes(ctx, interval, changed, func() { f.turn(ctx, pods()) })

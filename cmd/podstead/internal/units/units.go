@@ -1,5 +1,5 @@
-// Package units connects pods with the systemd units podstead@NAME.service. The main process of a unit is a shell that waits for the exit code
-// of its pod. The daemon sends the status of the pod to systemd on behalf of that process, and ends it when the pod ends.
+// Package units connects pods with the systemd units podstead@NAME.service. The main process of a unit is a shell that waits for the exit
+// code of its pod. The daemon sends the status of the pod to systemd on behalf of that process, and ends it when the pod ends.
 //
 // It starts and stops no pods. See docs/design/units.md.
 package units

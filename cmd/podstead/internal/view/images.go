@@ -89,8 +89,9 @@ func HistoryTable(list []api.ImageHistory, now time.Time) [][]string {
 	return rows
 }
 
-// Transfer shows the progress of a pull, an import or an export: in one line of a terminal or, for steps, as plain lines elsewhere. The zero
-// value with a writer is usable. It is safe for concurrent use: the transport of an import can read the archive for some time after the response.
+// Transfer shows the progress of a pull, an import or an export: in one line of a terminal or, for steps, as plain lines elsewhere. The
+// zero value with a writer is usable. It is safe for concurrent use: the transport of an import can read the archive for some time after
+// the response.
 type Transfer struct {
 	W     io.Writer
 	Width func() int // columns of the terminal; nil: not a terminal

@@ -25,8 +25,8 @@ const (
 	red, reset = "\x1b[31m", "\x1b[0m"
 )
 
-// Table prints rows with aligned columns. All rows have the same number of cells, and the first one is the header. On a terminal, the widest
-// columns are shortened until the rows fit, the first one last and least, and problems are red.
+// Table prints rows with aligned columns. All rows have the same number of cells, and the first one is the header. On a terminal, the
+// widest columns are shortened until the rows fit, the first one last and least, and problems are red.
 func (s Screen) Table(rows [][]string) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
@@ -69,8 +69,8 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// fit reduces the widest columns but the first until all have at most this width together, but no column below the width of its header, and then
-// the first one.
+// fit reduces the widest columns but the first until all have at most this width together, but no column below the width of its header, and
+// then the first one.
 func fit(widths, headers []int, limit int) {
 	total := 0
 	for _, w := range widths {

@@ -31,8 +31,8 @@ var Phases = []api.Phase{
 	api.PhasePending, api.PhaseRunning, api.PhaseSucceeded, api.PhaseFailed, api.PhaseUnknown,
 }
 
-// ParseCondition parses a condition in the forms of kubectl: condition=NAME[=VALUE], jsonpath=EXPRESSION[=VALUE], create and delete. It also
-// accepts phase=PHASE. Names and values of conditions have no case.
+// ParseCondition parses a condition in the forms of kubectl: condition=NAME[=VALUE], jsonpath=EXPRESSION[=VALUE], create and delete. It
+// also accepts phase=PHASE. Names and values of conditions have no case.
 func ParseCondition(text string) (*Condition, error) {
 	switch strings.ToLower(text) {
 	case "create":
@@ -122,8 +122,8 @@ func parsePath(text string) (func(*api.Pod) (bool, error), error) {
 	}, nil
 }
 
-// splitPath splits EXPRESSION=VALUE as kubectl does: at an = that is not one of two, because an expression can contain ==. The value may have
-// quotes.
+// splitPath splits EXPRESSION=VALUE as kubectl does: at an = that is not one of two, because an expression can contain ==. The value may
+// have quotes.
 func splitPath(text string) (expression, value string, hasValue bool, err error) {
 	at := -1
 	for i := 0; i < len(text); i++ {

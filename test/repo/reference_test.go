@@ -1,4 +1,4 @@
-package podstead_test
+package repo_test
 
 import (
 	"go/ast"
@@ -246,7 +246,7 @@ func (p *typePage) refused(t *testing.T) map[string]bool {
 		for step := range strings.SplitSeq(strings.ReplaceAll(fieldPath, "[]", ""), ".") {
 			i := slices.IndexFunc(p.fields(name), func(f *ast.Field) bool { return jsonName(f) == step })
 			if i < 0 {
-				t.Fatalf("spec/unsupported.go: %s: %s has no field %s", line, name, step)
+				t.Fatalf("spec: fields that are not supported: %s: %s has no field %s", line, name, step)
 			}
 			at, name = name+"."+step, elementName(p.fields(name)[i].Type)
 		}

@@ -1,4 +1,4 @@
-package podstead_test
+package repo_test
 
 import (
 	"go/ast"

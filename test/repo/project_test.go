@@ -1,4 +1,4 @@
-package podstead_test
+package repo_test
 
 import (
 	"os"
@@ -57,7 +57,7 @@ func TestWorkflow(t *testing.T) {
 // TestIssueForms checks the structure that GitHub requires of issue forms.
 func TestIssueForms(t *testing.T) {
 	forms, err := filepath.Glob(".github/ISSUE_TEMPLATE/*.yml")
-	if err != nil || len(forms) < 3 {
+	if err != nil || len(forms) == 0 {
 		t.Fatal(forms, err)
 	}
 	for _, name := range forms {

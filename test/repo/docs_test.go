@@ -1,4 +1,4 @@
-package podstead_test
+package repo_test
 
 import (
 	"flag"
@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "update the generated pages of docs")
 
 // TestReference compares the pages of docs/reference with the code. This updates them:
 //
-//	go test -run TestReference -update .
+//	go test ./test/repo -run TestReference -update
 func TestReference(t *testing.T) {
 	pages := map[string]string{
 		"docs/reference/pod-file.md": podFilePage(t),
@@ -36,7 +36,7 @@ func TestReference(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, readFile(t, name)); diff != "" {
-			t.Errorf("%s is not up to date, run go test -run TestReference -update . (-want +got):\n%s", name, diff)
+			t.Errorf("%s is not up to date, run go test ./test/repo -run TestReference -update (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 // TestExamples checks that every example is a valid pod file without warnings.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("examples/*.toml")
-	if err != nil || len(files) < 4 {
+	if err != nil || len(files) == 0 {
 		t.Fatalf("examples: %v, %v", files, err)
 	}
 	for _, file := range files {

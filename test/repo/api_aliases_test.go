@@ -1,4 +1,4 @@
-package podstead_test
+package repo_test
 
 import (
 	"go/ast"
@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAPITypesAreNoAliases requires that package api declares its exported types itself, so that a change of another package cannot change the API.
+// TestAPITypesAreNoAliases requires that package api declares its exported types itself, so that a change of another package cannot change
+// the API.
 func TestAPITypesAreNoAliases(t *testing.T) {
 	types := 0
 	for _, s := range goFiles(t) {
@@ -30,7 +31,7 @@ func TestAPITypesAreNoAliases(t *testing.T) {
 			}
 		}
 	}
-	if types < 50 {
-		t.Errorf("found only %d exported types of package api", types)
+	if types == 0 {
+		t.Error("found no exported types of package api")
 	}
 }

@@ -1,13 +1,15 @@
-package podstead_test
+package repo_test
 
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +27,7 @@ import (
 //
 // This updates the page:
 //
-//	go test -run TestFields -update .
+//	go test ./test/repo -run TestFields -update
 func TestFields(t *testing.T) {
 	fields, tests := fieldsOf(t), coverageOf(t)
 	for _, problem := range fieldProblems(fields, tests) {
@@ -39,7 +41,7 @@ func TestFields(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, readFile(t, name)); diff != "" {
-		t.Errorf("%s is not up to date, run go test -run TestFields -update . (-want +got):\n%s", name, diff)
+		t.Errorf("%s is not up to date, run go test ./test/repo -run TestFields -update (-want +got):\n%s", name, diff)
 	}
 }
 
@@ -203,7 +205,7 @@ func fieldProblems(fields []podField, tests []coverage) []string {
 	}
 	for _, f := range fields {
 		if !f.rejected && !covered[f.path] {
-			problems = append(problems, fmt.Sprintf("no test on real containers covers %s, and spec/unsupported.go does not list it: "+
+			problems = append(problems, fmt.Sprintf("no test on real containers covers %s, and spec does not list it as not supported: "+
 				`add a test with "fields: %s" in its doc comment`, f.path, f.path))
 		}
 	}
@@ -242,22 +244,42 @@ func vmTests(t *testing.T) []string {
 			}
 		}
 	}
-	const list = "test/vm/runtime_test.go"
-	inVM := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(regexp.MustCompile(`"[^"]*"`).FindAllString(readFile(t, list), -1), " "), -1)
+	inVM := testsInStrings(t, "test/vm")
 	if len(inVM) == 0 {
-		t.Errorf("%s lists no tests", list)
+		t.Error("test/vm lists no tests")
 	}
 	for _, name := range inVM {
 		if !slices.Contains(all, name) {
-			t.Errorf("%s lists %s, which is not a test of runtime", list, name)
+			t.Errorf("test/vm lists %s, which is not a test of runtime", name)
 		}
 	}
 	return inVM
 }
 
+// testsInStrings returns the names of tests in the strings of a package that contain nothing else.
+func testsInStrings(t *testing.T, dir string) []string {
+	t.Helper()
+	onlyTests := regexp.MustCompile(`^( ?Test\w+)+ ?$`)
+	var names []string
+	for _, s := range goFiles(t) {
+		if s.dir != dir {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if text, err := strconv.Unquote(literal.Value); err == nil && onlyTests.MatchString(text) {
+					names = append(names, strings.Fields(text)...)
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
 func fieldsPage(fields []podField, tests []coverage, inVM []string) string {
 	var b strings.Builder
-	b.WriteString("# Test coverage of fields\n\n`go test -run TestFields -update .` generates this page from the types of package `spec` and the tests on real containers. Each\n" +
+	b.WriteString("# Test coverage of fields\n\n`go test ./test/repo -run TestFields -update` generates this page from the types of package `spec` and the tests on real containers. Each\n" +
 		"supported field has at least one test that observes its effect, if possible from inside the container. Fields that are not supported\n" +
 		"are rejected with an error, never ignored. [Pod file](reference/pod-file.md) describes the fields. Init containers have the fields of\n" +
 		"containers.\n\n" +
