@@ -64,7 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err == nil && *noSkips && len(r.skipped) > 0 {
 		err = fmt.Errorf("skipped tests are not allowed here: %s", strings.Join(r.skipped, ", "))
 	}
-	record := record{Suite: *name, Seconds: time.Since(start).Seconds(), Failed: err != nil, Tests: r.tests()}
+	took := time.Since(start)
+	record := record{Suite: *name, Seconds: took.Seconds(), Processors: r.processors.shares(took), Failed: err != nil, Tests: r.tests()}
 	failures := r.failureText()
 	r.print(failures)
 	return errors.Join(err, record.write(*dir), os.WriteFile(filepath.Join(*dir, *name+".failures"), []byte(failures), 0o644))
@@ -96,8 +97,9 @@ func (r *report) follow(ctx context.Context, command []string) error {
 		defer close(lines)
 		readLines(stdout, func(line string) { lines <- line })
 	}()
-	tick := time.NewTicker(r.interval)
+	tick, sample := time.NewTicker(r.interval), time.NewTicker(sampleInterval)
 	defer tick.Stop()
+	defer sample.Stop()
 	for {
 		select {
 		case line, ok := <-lines:
@@ -108,6 +110,8 @@ func (r *report) follow(ctx context.Context, command []string) error {
 			r.line(line)
 		case <-tick.C:
 			r.show()
+		case <-sample.C:
+			r.processors.sample()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -156,5 +157,26 @@ func TestLongLines(t *testing.T) {
 	readLines(strings.NewReader("short\n"+strings.Repeat("x", 3*maxLine)+"\nlast"), func(line string) { lines = append(lines, line) })
 	if len(lines) != 3 || lines[0] != "short" || len(lines[1]) != maxLine || lines[2] != "last" {
 		t.Errorf("%d lines", len(lines))
+	}
+}
+
+func TestKind(t *testing.T) {
+	for name, want := range map[string]string{
+		"compile": "compiling", "qemu-system-x86": "virtual machine", "podstead": "podstead", "podstead.test": "tests", "containerd-shim": "podstead",
+		"runc:[2:INIT]": "OCI runtime", "faults.test": "tests", "sh": "other",
+	} {
+		if got := kind(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestShares(t *testing.T) {
+	p := newProcessors()
+	p.sample()
+	p.running = map[string]int{"compiling": 3, "tests": 1}
+	p.idle = idleSeconds() - float64(runtime.NumCPU())*5 // half of ten seconds
+	if got, want := p.shares(10*time.Second), "waiting 50 %, compiling 37 %, tests 12 %"; got != want && got != "waiting 50 %, compiling 38 %, tests 12 %" {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

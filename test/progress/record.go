@@ -16,10 +16,11 @@ import (
 
 // record is what is kept of the last run of a suite, in a file of its own.
 type record struct {
-	Suite   string     `json:"suite"`
-	Seconds float64    `json:"seconds"`
-	Failed  bool       `json:"failed,omitempty"`
-	Tests   []measured `json:"tests"`
+	Suite      string     `json:"suite"`
+	Seconds    float64    `json:"seconds"`
+	Processors string     `json:"processors"` // what they did, for people
+	Failed     bool       `json:"failed,omitempty"`
+	Tests      []measured `json:"tests"`
 }
 
 // measured are the seconds of a test, or of a package if Test is empty. Tests that run side by side wait for each other.
@@ -121,9 +122,9 @@ func writePage(page, dir string) error {
 func tables(records []record) string {
 	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	var b strings.Builder
-	b.WriteString("| suite | min:s | tests |\n| --- | --- | --- |\n")
+	b.WriteString("| suite | min:s | tests | processors |\n| --- | --- | --- | --- |\n")
 	for _, r := range records {
-		fmt.Fprintf(&b, "| `%s` | %s | %d |\n", r.Suite, minutes(duration(r.Seconds)), r.count())
+		fmt.Fprintf(&b, "| `%s` | %s | %d | %s |\n", r.Suite, minutes(duration(r.Seconds)), r.count(), r.Processors)
 	}
 	b.WriteString("\n| suite | package | seconds | slowest tests |\n| --- | --- | --- | --- |\n")
 	for _, r := range records {

@@ -32,20 +32,21 @@ type report struct {
 	terminal bool
 	interval time.Duration // between two lines that show where the run is
 
-	start    time.Time
-	running  map[key]time.Time
-	passed   map[string]int // tests, by package
-	seconds  map[key]float64
-	output   map[key][]string
-	failed   []key
-	failures map[key][]string
-	skipped  []string
-	shown    bool // the line of a terminal is on the screen
+	start      time.Time
+	processors *processors
+	running    map[key]time.Time
+	passed     map[string]int // tests, by package
+	seconds    map[key]float64
+	output     map[key][]string
+	failed     []key
+	failures   map[key][]string
+	skipped    []string
+	shown      bool // the line of a terminal is on the screen
 }
 
 func newReport(out io.Writer, terminal bool) *report {
 	r := &report{
-		out: out, terminal: terminal, interval: 20 * time.Second, start: time.Now(), running: map[key]time.Time{}, passed: map[string]int{},
+		out: out, terminal: terminal, interval: 20 * time.Second, start: time.Now(), processors: newProcessors(), running: map[key]time.Time{}, passed: map[string]int{},
 		seconds: map[key]float64{}, output: map[key][]string{}, failures: map[key][]string{},
 	}
 	if terminal {
