@@ -266,7 +266,7 @@ func (f *finder) replace(n ast.Node, text string) {
 	f.splice(f.offset(n.Pos()), f.offset(n.End()), text, f.text(n)+" → "+after, n.Pos())
 }
 
-// replaceValue adds the mutant in which a value is replaced. Its key has the expression around the value, which tells what it is for.
+// replaceValue adds the mutant in which a value is replaced. Its key has the expression around the value, which shows its purpose.
 func (f *finder) replaceValue(n ast.Expr, text string) {
 	around, prefix := f.around(n)
 	start, end := f.offset(n.Pos()), f.offset(n.End())

@@ -1,6 +1,6 @@
 // Package repo_test checks the repository: documentation, imports, names, widths and comments. It needs no root and no network.
 //
-// A check finds what it is about by what the source does, not by its place: moving a line, renaming a file or splitting a function
+// A check finds code by what it does, not by its place: moving a line, renaming a file or splitting a function
 // must not break it.
 package repo_test
 
