@@ -54,7 +54,7 @@ func (f *fixture) buildNext(compatible bool) (program string) {
 	list, err := json.Marshal(overlay)
 	f.Check(err)
 	f.Check(os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600))
-	build := exec.CommandContext(f.Ctx(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-s -w -X main.version=next", "-o", dir, "./cmd/podstead")
+	build := exec.CommandContext(f.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-s -w -X main.version=next", "-o", dir, "./cmd/podstead")
 	build.Dir, build.Env = f.Repository, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		f.Fatalf("build: %v: %s", err, out)

@@ -67,17 +67,30 @@ func (r *refusals) add(archive, image, want string) {
 	r.names, r.want = append(r.names, name), append(r.want, want)
 }
 
-// check waits until all pods are refused, and deletes them.
+// check waits until all pods are refused. It deletes each before its image is pulled again, since an interrupted pull keeps its content.
 func (r *refusals) check() {
 	r.Helper()
-	for i, name := range r.names {
-		p := r.Until(name, "refused", func(p *api.Pod) bool { return refusal(p) != "" || p.Status.Phase != "Pending" })
-		if message := refusal(&p); !regexp.MustCompile(r.want[i]).MatchString(message) {
-			r.Errorf("%s: phase %s, message %q, want %q", name, p.Status.Phase, message, r.want[i])
+	r.Await(func() error {
+		for i := len(r.names) - 1; i >= 0; i-- {
+			p, err := r.Client().Pod(r.Ctx(), r.names[i])
+			if err != nil {
+				return err
+			}
+			message := refusal(&p)
+			if message == "" && p.Status.Phase == "Pending" {
+				continue
+			}
+			if !regexp.MustCompile(r.want[i]).MatchString(message) {
+				r.Errorf("%s: phase %s, message %q, want %q", r.names[i], p.Status.Phase, message, r.want[i])
+			}
+			r.MustRun("delete", "--force", r.names[i])
+			r.names, r.want = slices.Delete(r.names, i, i+1), slices.Delete(r.want, i, i+1)
 		}
-	}
-	r.MustRun(append([]string{"delete", "--force"}, r.names...)...)
-	r.names, r.want = nil, nil
+		if len(r.names) > 0 {
+			return fmt.Errorf("pods %q are not refused yet", r.names)
+		}
+		return nil
+	})
 }
 
 // write writes a file in the directory of the fixture and returns its path.

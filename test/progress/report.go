@@ -100,7 +100,7 @@ func (r *report) line(text string) {
 }
 
 // maxOutput is the number of lines of a test that are kept.
-const maxOutput = 200
+const maxOutput = 2000
 
 func (r *report) outputOf(k key, e event) {
 	if e.Action == "build-output" || k.test == "" && isClosing(e.Output) {
@@ -144,6 +144,9 @@ func short(pkg string) string {
 
 const module = "github.com/podstead/podstead"
 
+// reported matches what a test reports with t.Error, which is printed even if much follows.
+var reported = regexp.MustCompile(`^ +\w+_test\.go:\d+: `)
+
 // noise are lines of a test that explain no failure.
 var noise = regexp.MustCompile(`^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS)`)
 
@@ -156,8 +159,11 @@ func (r *report) failureText() string {
 			continue
 		}
 		fmt.Fprintf(&b, "\n=== %v\n", k)
-		for _, line := range lines[max(0, len(lines)-maxPrinted):] {
-			b.WriteString(cut(line, maxColumns))
+		dropped := max(0, len(lines)-maxPrinted)
+		for i, line := range lines {
+			if i >= dropped || reported.MatchString(line) {
+				b.WriteString(cut(line, maxColumns))
+			}
 		}
 	}
 	return b.String()

@@ -1,5 +1,6 @@
-// Package suite runs the tests of a package that need root: several side by side, each in a process and in a network namespace of its own.
-// Bridges, rules, kernel settings and ports of a test affect neither the host nor other tests. It is for tests only.
+// Package suite runs the tests of a package that need root: several side by side, each in a process, a network namespace and a mount
+// namespace of its own. Bridges, rules, kernel settings, ports and mounts of a test affect neither the host nor other tests. It is for tests
+// only.
 package suite
 
 import (
@@ -42,7 +43,7 @@ const inside = "PODSTEAD_TEST_INSIDE"
 // packages of this go test, by default three for each processor, since most tests wait. A process is killed if this one exits.
 func Main(run func() int, o Options) int {
 	if os.Getenv(inside) != "" {
-		if err := loopback(); err != nil {
+		if err := errors.Join(loopback(), ownMounts()); err != nil {
 			return fail(err)
 		}
 		return run()
@@ -65,7 +66,7 @@ func Main(run func() int, o Options) int {
 	})
 }
 
-// Alone calls run in a process in a network namespace of its own, and returns the exit code. It executes this program again.
+// Alone calls run in a process in namespaces of its own, and returns the exit code. It executes this program again.
 func Alone(run func() int) int {
 	if os.Getenv(inside) != "" {
 		return Main(run, Options{})
@@ -88,12 +89,12 @@ func alone(args []string) int {
 	return 0
 }
 
-// command returns this program in a network namespace of its own, not started.
+// command returns this program in namespaces of its own, not started.
 func command(args []string) *exec.Cmd {
 	cmd := exec.Command(executable(), args...)
 	cmd.Stdin = os.Stdin
 	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	return cmd
 }
 
