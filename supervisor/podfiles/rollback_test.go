@@ -72,6 +72,7 @@ func (b *bench) file() (f File) {
 // TestRollback: a definition that fails is replaced by the last one that was ready, with its images, and not tried again until the file
 // changes.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, becomes, rule, why string }{
 		{"crash", "crash", withinHour, `container "app" failed with exit code 3`},
 		{"pod failed", "fail", withinHour, "the pod failed"},
@@ -129,6 +130,7 @@ func TestRollback(t *testing.T) {
 
 // TestNoRollback: a definition that fails is kept if the file does not request a rollback, or no definition was ready before.
 func TestNoRollback(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, first, second, want string }{
 		{"no rule", updating("a", withinHour), podText("b"), "1 Ready, 2 Failed, runs 2"},
 		{"keep", updating("a", withinHour), updating("b", kept), "1 Ready, 2 Failed, runs 2"},
@@ -161,6 +163,7 @@ var errCut = errors.New("cut off")
 // TestRollbackCutOff: the daemon is killed before or after each change that leads through an update and its rollback. Whenever that happens,
 // the pod ends with the definition that was ready, and the failed one is not tried again once its failure was recorded.
 func TestRollbackCutOff(t *testing.T) {
+	t.Parallel()
 	for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
 		for at := 1; ; at++ {
 			b := newRollback(t)
@@ -224,6 +227,7 @@ func count(history []string, image string) int {
 
 // TestUndo: a person returns to an earlier generation, over a restart of the daemon and until the file changes.
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"], b.becomes["c"] = "ready", "ready"
 	b.run()
@@ -261,6 +265,7 @@ func TestUndo(t *testing.T) {
 
 // TestUndoOfPendingUpdate: an update that waits for its image is given up.
 func TestUndoOfPendingUpdate(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.write("web.toml", updating("a", withinHour))
 	b.run()
@@ -282,6 +287,7 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 
 // TestPinnedConfig: a rollback returns to the config maps and secrets that the definition had.
 func TestPinnedConfig(t *testing.T) {
+	t.Parallel()
 	text := func(image, rule string) string {
 		return updating(image, rule) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" + `env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
 			`env.C.configMapKeyRef = { name = "same", key = "k" }` + "\n"
@@ -336,6 +342,7 @@ func (f *failingStore) Save(h *generation.History) error {
 
 // TestRollbackOnFullDisk: a rollback does not wait for the disk, and is saved later.
 func TestRollbackOnFullDisk(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	disk := &failingStore{Histories: b.store}
 	b.store, b.becomes["b"] = disk, "crash"
@@ -361,6 +368,7 @@ func TestRollbackOnFullDisk(t *testing.T) {
 
 // TestLostHistories: files are not carried out before it is known which of them have failed.
 func TestLostHistories(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	disk := &unreadableStore{Histories: b.store, err: errors.New("input/output error")}
 	b.store = disk
@@ -390,6 +398,7 @@ func (u *unreadableStore) Load() (map[string]*generation.History, []error, error
 
 // TestApplyRolledBack: applying the text of a file that was rolled back changes nothing, and says why.
 func TestApplyRolledBack(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"] = "crash"
 	b.write("web.toml", updating("a", withinHour))
@@ -420,6 +429,7 @@ func TestApplyRolledBack(t *testing.T) {
 
 // TestRetryOfRolledBack: a person has a file tried again that was rolled back.
 func TestRetryOfRolledBack(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"] = "crash"
 	b.write("web.toml", updating("a", withinHour))
@@ -442,6 +452,7 @@ func TestRetryOfRolledBack(t *testing.T) {
 
 // TestCrashAfterReady: a definition that is ready for a moment and then fails is rolled back; one that stays ready is not.
 func TestCrashAfterReady(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"] = "ready"
 	b.write("web.toml", updating("a", withinHour))
@@ -475,6 +486,7 @@ func TestCrashAfterReady(t *testing.T) {
 
 // TestForgottenAtEnd: nothing of a pod is left that is deleted just before the daemon ends.
 func TestForgottenAtEnd(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.write("web.toml", updating("a", withinHour))
 	b.write("db.toml", updating("a", withinHour))
