@@ -227,7 +227,6 @@ func count(history []string, image string) int {
 
 // TestUndo: a person returns to an earlier generation, over a restart of the daemon and until the file changes.
 func TestUndo(t *testing.T) {
-	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"], b.becomes["c"] = "ready", "ready"
 	b.run()
@@ -287,7 +286,6 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 
 // TestPinnedConfig: a rollback returns to the config maps and secrets that the definition had.
 func TestPinnedConfig(t *testing.T) {
-	t.Parallel()
 	text := func(image, rule string) string {
 		return updating(image, rule) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" + `env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
 			`env.C.configMapKeyRef = { name = "same", key = "k" }` + "\n"
@@ -342,7 +340,6 @@ func (f *failingStore) Save(h *generation.History) error {
 
 // TestRollbackOnFullDisk: a rollback does not wait for the disk, and is saved later.
 func TestRollbackOnFullDisk(t *testing.T) {
-	t.Parallel()
 	b := newRollback(t)
 	disk := &failingStore{Histories: b.store}
 	b.store, b.becomes["b"] = disk, "crash"
@@ -368,7 +365,6 @@ func TestRollbackOnFullDisk(t *testing.T) {
 
 // TestLostHistories: files are not carried out before it is known which of them have failed.
 func TestLostHistories(t *testing.T) {
-	t.Parallel()
 	b := newRollback(t)
 	disk := &unreadableStore{Histories: b.store, err: errors.New("input/output error")}
 	b.store = disk
@@ -398,7 +394,6 @@ func (u *unreadableStore) Load() (map[string]*generation.History, []error, error
 
 // TestApplyRolledBack: applying the text of a file that was rolled back changes nothing, and says why.
 func TestApplyRolledBack(t *testing.T) {
-	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"] = "crash"
 	b.write("web.toml", updating("a", withinHour))
@@ -429,7 +424,6 @@ func TestApplyRolledBack(t *testing.T) {
 
 // TestRetryOfRolledBack: a person has a file tried again that was rolled back.
 func TestRetryOfRolledBack(t *testing.T) {
-	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"] = "crash"
 	b.write("web.toml", updating("a", withinHour))
