@@ -54,13 +54,13 @@ func TestMain(m *testing.M) {
 // wrapped runs the tests inside [wrapRun].
 type wrapped struct{ *testing.M }
 
-func (w wrapped) Run() int {
-	parallel.Set()
-	return wrapRun(w.M.Run)
-}
+func (w wrapped) Run() int { return wrapRun(w.M.Run) }
 
 // wrapRun is replaced by tests on real containers, which need a network namespace.
-var wrapRun = func(run func() int) int { return run() }
+var wrapRun = func(run func() int) int {
+	parallel.Set()
+	return run()
+}
 
 // TestScripts runs the scripts in testdata/script on an engine in memory.
 func TestScripts(t *testing.T) {
