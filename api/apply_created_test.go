@@ -15,6 +15,7 @@ import (
 // TestApplyReturnsDefinition checks that the pod of a file has its definition, is refused or waits for its update when Apply returns, although
 // the pods directory is read after the file was written.
 func TestApplyReturnsDefinition(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	later := func(do func()) { time.AfterFunc(300*time.Millisecond, do) }
 	d.files.OnCreate = func(create func() error) error {
@@ -40,6 +41,7 @@ func TestApplyReturnsDefinition(t *testing.T) {
 
 // TestApplyReturnsRefusal: refusals of earlier definitions, and updates that are being prepared, do not end Apply.
 func TestApplyReturnsRefusal(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := applied("bad", app("main", "sleep 1000"))
 	f := podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonRejected, Refused: errors.New("taken"), SpecHash: d.plan(t, q).SpecHash}

@@ -30,6 +30,7 @@ func applied(name, more string) api.ApplyRequest {
 }
 
 func TestApply(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.files.Changes = []change.Change{{Path: "containers[0].image", Container: "main", Old: `"i"`, New: `"j"`, Effect: change.RestartContainer}}
 	q := applied("web", app("main", "sleep 1000"))
@@ -70,6 +71,7 @@ func TestApply(t *testing.T) {
 }
 
 func TestApplyInvalidFile(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := applied("web", "restartPolici = \"Never\"\n"+app("main", "exit 0"))
 	_, err := d.client.Apply(t.Context(), q)
@@ -87,6 +89,7 @@ func TestApplyInvalidFile(t *testing.T) {
 
 // TestApplyNameTaken checks that the error contains who has created the pod.
 func TestApplyNameTaken(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", app("main", "sleep 1000")))
 	_, err := d.client.Apply(t.Context(), applied("web", app("main", "sleep 1")))
@@ -97,6 +100,7 @@ func TestApplyNameTaken(t *testing.T) {
 
 // TestDeleteWithFile checks that the deletion of a pod removes its file, and that a stop does not.
 func TestDeleteWithFile(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	if _, err := d.client.Apply(t.Context(), applied("web", app("main", "trap 'exit 0' TERM; sleep 1000"))); err != nil {
 		t.Fatal(err)
@@ -134,6 +138,7 @@ func TestDeleteWithFile(t *testing.T) {
 
 // TestDeleteKeepsOtherFile: the deletion of a pod of podstead run keeps the file that is refused because of that pod. Ctrl-C deletes it too.
 func TestDeleteKeepsOtherFile(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("taken")})
@@ -145,6 +150,7 @@ func TestDeleteKeepsOtherFile(t *testing.T) {
 
 // TestSuspendedFiles: files are kept when pods are deleted at the end of the daemon.
 func TestSuspendedFiles(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	if _, err := d.client.Apply(t.Context(), applied("web", app("main", "sleep 1000"))); err != nil {
 		t.Fatal(err)
@@ -160,6 +166,7 @@ func TestSuspendedFiles(t *testing.T) {
 
 // TestStoppedAt checks that a pod that completed before its stop does not count as stopped.
 func TestStoppedAt(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("job", "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)
@@ -173,6 +180,7 @@ func TestStoppedAt(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("run", app("main", "sleep 1000")))
 	for _, name := range []string{"a", "b", "c"} {
@@ -207,6 +215,7 @@ func TestPrune(t *testing.T) {
 
 // TestPrunePartially checks that a file that cannot be removed does not keep the others, and that the error has the deleted pods.
 func TestPrunePartially(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := d.client.Apply(t.Context(), applied(name, app("main", "sleep 1000"))); err != nil {
@@ -230,6 +239,7 @@ func TestPrunePartially(t *testing.T) {
 
 // TestUnresponsiveFileSystem checks that clients learn that a request can be repeated, and do not take the daemon for stopped.
 func TestUnresponsiveFileSystem(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	if _, err := d.client.Apply(t.Context(), applied("a", app("main", "sleep 1000"))); err != nil {
 		t.Fatal(err)
@@ -259,6 +269,7 @@ func TestUnresponsiveFileSystem(t *testing.T) {
 
 // TestDeleteAfterFileWasRemoved checks that the error of a deletion names the file that was removed.
 func TestDeleteAfterFileWasRemoved(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	pod, problems := spec.Parse("/pods.d/web.toml", []byte(file("web", app("main", "sleep 1000")).Text))
 	if pod == nil {
@@ -303,6 +314,7 @@ func (r *restarts) add(format string, args ...any) error {
 }
 
 func TestStartAndRestart(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	for _, err := range []error{

@@ -149,6 +149,7 @@ func (d *testDaemon) interactive(t *testing.T) *process {
 }
 
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
 	a := d.attach(t, p, api.AttachOptions{Streams: api.Streams{Stdin: strings.NewReader("")}})
@@ -177,6 +178,7 @@ func TestAttach(t *testing.T) {
 
 // A client that requests the output from the start gets a report if it does not get all.
 func TestAttachFromStart(t *testing.T) {
+	t.Parallel()
 	for written, incomplete := range map[int]bool{32 << 10: false, 512 << 10: true} {
 		d := newTestDaemon(t, fakeruntime.Options{})
 		p := d.interactive(t)
@@ -195,6 +197,7 @@ func TestAttachFromStart(t *testing.T) {
 
 // A client that disconnects does not end the container. The daemon notices.
 func TestAttachedClientIsLost(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
 	lost := d.attach(t, p, api.AttachOptions{Streams: api.Streams{Stdin: strings.NewReader("")}})
@@ -219,6 +222,7 @@ func TestAttachedClientIsLost(t *testing.T) {
 
 // The end of the server ends the session.
 func TestAttachEndsWithServer(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	a := d.attach(t, d.interactive(t), api.AttachOptions{})
 	d.closeServer()
@@ -229,6 +233,7 @@ func TestAttachEndsWithServer(t *testing.T) {
 
 // A container that is deleted without having exited has no exit code.
 func TestAttachedContainerIsDeleted(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
 	a := d.attach(t, p, api.AttachOptions{})
@@ -240,6 +245,7 @@ func TestAttachedContainerIsDeleted(t *testing.T) {
 }
 
 func TestAttachSize(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
 	resize := make(chan channel.Size)
@@ -265,6 +271,7 @@ func (p *process) awaitSize(t *testing.T, want attach.Size) {
 }
 
 func TestAttachIsRejected(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.interactive(t)
 	uid := d.create(t, file("job", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID

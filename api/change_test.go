@@ -13,6 +13,7 @@ import (
 )
 
 func TestEphemeralContainer(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
@@ -61,6 +62,7 @@ func TestEphemeralContainer(t *testing.T) {
 }
 
 func TestConditionOfReadinessGate(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "readinessGates = [{ conditionType = \"example.org/door\" }]\n"+app("main", "trap 'exit 0' TERM; sleep 1000"))
 	uid := d.create(t, q).Metadata.UID
@@ -113,6 +115,7 @@ func TestConditionOfReadinessGate(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("bad", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)

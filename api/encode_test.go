@@ -70,6 +70,7 @@ envFile = "login.env"
 
 // TestOutputIsInput checks that the JSON and the YAML of a pod are a manifest of the same pod.
 func TestOutputIsInput(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"config.env": "b=2\n", "login.env": "password=hunter2\n", "every.toml": everyKind} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -123,6 +124,7 @@ func TestOutputIsInput(t *testing.T) {
 
 // TestOwnFields checks that the fields that the Pod API does not have are annotations in JSON, and fields for clients.
 func TestOwnFields(t *testing.T) {
+	t.Parallel()
 	want := api.Pod{
 		Metadata: api.Metadata{Name: "web", Annotations: map[string]string{"note": "x"}},
 		Spec:     api.PodSpec{Pod: spec.Pod{Hash: "v1:1"}},
@@ -159,6 +161,7 @@ func TestOwnFields(t *testing.T) {
 
 // TestSecretsAreNotPrinted checks that the output for a pod with a secret in its file is refused because the values are missing.
 func TestSecretsAreNotPrinted(t *testing.T) {
+	t.Parallel()
 	pod, _ := spec.Parse("web.toml", []byte("secrets = [{ name = \"s\", data.a = \"hunter2\" }]\n[[containers]]\nname = \"c\"\nimage = \"i\"\n"+
 		"env.A.secretKeyRef = { name = \"s\", key = \"a\" }\n"))
 	text, err := json.Marshal(api.Pod{Kind: "Pod", APIVersion: "v1", Metadata: api.Metadata{Name: "web"}, Spec: api.PodSpec{Pod: *pod}})

@@ -46,6 +46,7 @@ func (d *testDaemon) request(t *testing.T, method, path, body string) (int, stri
 
 // TestErrors checks the status, the reason and the field of errors.
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", app("main", "exec sleep inf")))
 	for _, test := range []struct {
@@ -91,6 +92,7 @@ func TestErrors(t *testing.T) {
 
 // TestUnknownParameters sends every endpoint a parameter that it does not have.
 func TestUnknownParameters(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	for _, e := range api.Endpoints() {
 		path := strings.NewReplacer("{name}", "web", "{id}", "s", "{type...}", "example.org/door").Replace(e.Path)
@@ -127,6 +129,7 @@ func (b *syncBuffer) await(t *testing.T, text string) {
 
 // TestRequestLog checks that a request is logged with the process that sent it, and changes at a higher level.
 func TestRequestLog(t *testing.T) {
+	t.Parallel()
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 		t.Run(level.String(), func(t *testing.T) {
 			log := &syncBuffer{}

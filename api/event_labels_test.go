@@ -35,6 +35,7 @@ func labelled(name, label string) api.CreateRequest {
 
 // TestEventsOfLabels checks that a label selector selects the events of the pods that have the labels, and none of deleted pods.
 func TestEventsOfLabels(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	for name, label := range map[string]string{"web": "shop", "db": "shop", "mail": "post"} {
 		d.await(t, d.create(t, labelled(name, label)).Metadata.UID, "ready pod", ready)
@@ -78,6 +79,7 @@ func TestEventsOfLabels(t *testing.T) {
 
 // TestFollowedEventsOfLabels checks that followed events of a pod that was selected are sent until it is deleted.
 func TestFollowedEventsOfLabels(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.await(t, d.create(t, labelled("mail", "post")).Metadata.UID, "ready pod", ready)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -107,6 +109,7 @@ func TestFollowedEventsOfLabels(t *testing.T) {
 
 // TestFinalEventsOfLabels checks that the labels of a deleted pod count that a client still waits for.
 func TestFinalEventsOfLabels(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := labelled("web", "shop")
 	q.Session = "session"

@@ -66,6 +66,7 @@ func hang(ctx context.Context, _ lifecycle.Ref, _ session.Command) (int, error) 
 }
 
 func TestExec(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{"echo": echo}, "")
 	data := bytes.Repeat([]byte("\x00\xff\n binary"), 1<<17)
 	for _, tt := range []struct {
@@ -90,6 +91,7 @@ func TestExec(t *testing.T) {
 }
 
 func TestExecInDefaultContainer(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{"echo": echo}, `annotations = { "kubectl.kubernetes.io/default-container" = "side" }`)
 	var stderr bytes.Buffer
 	if _, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"echo"}, Streams: api.Streams{Stderr: &stderr}}); err != nil {
@@ -101,6 +103,7 @@ func TestExecInDefaultContainer(t *testing.T) {
 }
 
 func TestExecInTerminal(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{"stty": func(ctx context.Context, _ lifecycle.Ref, c session.Command) (int, error) {
 		fmt.Fprintln(c.Stdout, c.TTY, c.Size, c.Stderr == nil)
 		select {
@@ -122,6 +125,7 @@ func TestExecInTerminal(t *testing.T) {
 }
 
 func TestExecErrors(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{
 		"echo": echo,
 		"broken": func(context.Context, lifecycle.Ref, session.Command) (int, error) {
@@ -174,6 +178,7 @@ func TestExecErrors(t *testing.T) {
 
 // Errors before the upgrade have the form of all errors of the API.
 func TestExecRefused(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{"echo": echo}, "")
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", d.socket)
@@ -204,6 +209,7 @@ func TestExecRefused(t *testing.T) {
 
 // A command ends with its client.
 func TestExecLostClient(t *testing.T) {
+	t.Parallel()
 	started, ended := make(chan struct{}), make(chan error, 1)
 	d := newExec(t, commands{"hang": func(ctx context.Context, ref lifecycle.Ref, c session.Command) (int, error) {
 		close(started)
@@ -231,6 +237,7 @@ func TestExecLostClient(t *testing.T) {
 
 // A session is activity, which keeps an on-demand daemon running.
 func TestExecIsActivity(t *testing.T) {
+	t.Parallel()
 	started := make(chan struct{})
 	d := newExec(t, commands{"hang": func(ctx context.Context, ref lifecycle.Ref, c session.Command) (int, error) {
 		close(started)
@@ -264,6 +271,7 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestExecOutputFails(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{"yes": func(ctx context.Context, _ lifecycle.Ref, c session.Command) (int, error) {
 		fmt.Fprintln(c.Stdout, "y")
 		<-ctx.Done()
@@ -277,6 +285,7 @@ func TestExecOutputFails(t *testing.T) {
 
 // A session ends with its context, even if its output cannot be written.
 func TestExecEndsWhileOutputBlocks(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, commands{"yes": func(ctx context.Context, _ lifecycle.Ref, c session.Command) (int, error) {
 		fmt.Fprintln(c.Stdout, "y")
 		return hang(ctx, lifecycle.Ref{}, c)
@@ -305,6 +314,7 @@ func TestExecEndsWhileOutputBlocks(t *testing.T) {
 
 // A daemon that stops ends its sessions, also one whose output is not received, and tells their clients.
 func TestExecDaemonStops(t *testing.T) {
+	t.Parallel()
 	started, ended := make(chan struct{}, 2), make(chan struct{}, 2)
 	end := func() { ended <- struct{}{} }
 	d := newExec(t, commands{
@@ -357,6 +367,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // The number of sessions is limited. The end of one makes room for the next.
 func TestTooManySessions(t *testing.T) {
+	t.Parallel()
 	started := make(chan struct{}, api.MaxSessions)
 	d := newExec(t, commands{"echo": echo, "hang": func(ctx context.Context, ref lifecycle.Ref, c session.Command) (int, error) {
 		started <- struct{}{}
@@ -385,6 +396,7 @@ func TestTooManySessions(t *testing.T) {
 }
 
 func TestExecWithoutDaemon(t *testing.T) {
+	t.Parallel()
 	d := newExec(t, nil, "")
 	d.closeServer()
 	if _, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"x"}}); !errors.Is(err, api.ErrUnavailable) {

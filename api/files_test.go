@@ -89,6 +89,7 @@ func newCopyDaemon(t *testing.T, files api.ContainerFiles, ports api.PodPorts) *
 }
 
 func TestReadFiles(t *testing.T) {
+	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	ctx := t.Context()
 	var out bytes.Buffer
@@ -126,6 +127,7 @@ func hasStatus(err error, status int) bool {
 
 // TestTooManyCopies checks the response to a copy beyond the limit, which package runtime/files has.
 func TestTooManyCopies(t *testing.T) {
+	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/busy"}, io.Discard)
 	e, ok := errors.AsType[*api.Error](err)
@@ -167,6 +169,7 @@ func TestCopyWithoutProgress(t *testing.T) {
 
 // TestReadFilesCut checks that a copy that the daemon aborts, because it is stopped, is an error of the client.
 func TestReadFilesCut(t *testing.T) {
+	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	stop := newOnce(d.closeServer)
 	_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/endless"}, stop)
@@ -196,6 +199,7 @@ func (o *once) Write(p []byte) (int, error) {
 }
 
 func TestWriteFiles(t *testing.T) {
+	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	ctx := t.Context()
 	for _, preserve := range []bool{true, false} {
@@ -215,6 +219,7 @@ func TestWriteFiles(t *testing.T) {
 
 // TestWriteFilesCut checks that the container notices that the client has not sent everything.
 func TestWriteFilesCut(t *testing.T) {
+	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{received: make(chan int64, 1)}, nil)
 	broken := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), failing{})
 	if _, err := d.client.WriteFiles(t.Context(), "web", api.FileQuery{Path: "/x"}, true, broken); !errors.Is(err, errBroken) {
@@ -240,6 +245,7 @@ func (p fakePorts) DialPort(ctx context.Context, _ string, _ *spec.Pod, port uin
 
 // TestDialPort sends data both ways. The server answers with a checksum after the end of its input, so that a half-close must arrive.
 func TestDialPort(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -289,6 +295,7 @@ func TestDialPort(t *testing.T) {
 
 // TestForwardLimit occupies all connections but one. The last one is forwarded, and a further one is rejected until it ends.
 func TestForwardLimit(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

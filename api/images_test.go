@@ -46,6 +46,7 @@ func pull(ctx context.Context, d *testDaemon, q api.PullRequest) (updates []api.
 }
 
 func TestImages(t *testing.T) {
+	t.Parallel()
 	d, _ := newImageDaemon(t)
 	list, err := d.client.Images(t.Context())
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "a:1" {
@@ -73,6 +74,7 @@ func TestImages(t *testing.T) {
 
 // TestPruneImagesPartially: a removal may take longer than other requests, and its error has what was removed.
 func TestPruneImagesPartially(t *testing.T) {
+	t.Parallel()
 	d, images := newImageDaemon(t)
 	images.Add(api.Image{Name: "unused:1", Size: 7})
 	images.OnPrune = func(ctx context.Context) error {
@@ -89,6 +91,7 @@ func TestPruneImagesPartially(t *testing.T) {
 }
 
 func TestPullImage(t *testing.T) {
+	t.Parallel()
 	d, images := newImageDaemon(t)
 	images.OnPull = func(_ context.Context, _ api.PullRequest, progress func(api.PullProgress)) error {
 		progress(api.PullProgress{Total: 10})
@@ -120,6 +123,7 @@ func TestPullImage(t *testing.T) {
 
 // TestPullEndsWithItsClient: a pull whose client is gone is cancelled.
 func TestPullEndsWithItsClient(t *testing.T) {
+	t.Parallel()
 	d, images := newImageDaemon(t)
 	cancelled := make(chan struct{})
 	images.OnPull = func(ctx context.Context, _ api.PullRequest, progress func(api.PullProgress)) error {
@@ -144,6 +148,7 @@ func TestPullEndsWithItsClient(t *testing.T) {
 }
 
 func TestImportImages(t *testing.T) {
+	t.Parallel()
 	d, _ := newImageDaemon(t)
 	list, err := d.client.ImportImages(t.Context(), strings.NewReader("c:1"))
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "c:1" {
@@ -163,6 +168,7 @@ type failingReader struct{ err error }
 func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
 func TestExportImages(t *testing.T) {
+	t.Parallel()
 	d, images := newImageDaemon(t)
 	var out strings.Builder
 	if err := d.client.ExportImages(t.Context(), &out, "", "a:1"); err != nil || out.String() != "a:1" {
@@ -181,6 +187,7 @@ func TestExportImages(t *testing.T) {
 }
 
 func TestImageSignatures(t *testing.T) {
+	t.Parallel()
 	d, _ := newImageDaemon(t)
 	s, err := d.client.ImageSignatures(t.Context(), "a:1", "")
 	if err != nil || len(s.Items) != 1 || !strings.Contains(s.Items[0], "Base64Signature") {
@@ -193,6 +200,7 @@ func TestImageSignatures(t *testing.T) {
 }
 
 func TestRestoreImage(t *testing.T) {
+	t.Parallel()
 	d, images := newImageDaemon(t)
 	at := time.Now()
 	images.Replace("a:1", "sha256:bbb", at)
@@ -212,6 +220,7 @@ func (f brokenWriter) Write([]byte) (int, error) { return 0, f.err }
 
 // TestNoImages: a daemon without images responds with a typed error.
 func TestNoImages(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	_, err := d.client.Images(t.Context())
 	wantImageError(t, err, http.StatusNotImplemented, "does not manage images")

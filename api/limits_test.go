@@ -52,6 +52,7 @@ func header(t *testing.T, c net.Conn) int {
 // TestConnectionLimit fills the read-only socket. Further readers are rejected with a reason, the API socket serves on, and a connection
 // that ends makes room.
 func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	var conns []net.Conn
 	for range api.MaxReaders {
@@ -81,6 +82,7 @@ func TestConnectionLimit(t *testing.T) {
 
 // TestHeaderLimit sends a header that is too large.
 func TestHeaderLimit(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	c, err := net.Dial("unix", d.socket)
 	if err != nil {
@@ -97,6 +99,7 @@ func TestHeaderLimit(t *testing.T) {
 
 // TestBodyLimit sends a body that is too large.
 func TestBodyLimit(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	status, text := d.request(t, "POST", "/v1/pods", `{"text":"`+strings.Repeat("x", 9<<20)+`"}`)
 	if status != http.StatusBadRequest || !strings.Contains(text, "too large") {

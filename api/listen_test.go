@@ -11,6 +11,7 @@ import (
 )
 
 func TestListen(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "api")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 // TestMetrics: both sockets serve the metrics. A daemon without metrics says so.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	var out strings.Builder
 	for _, socket := range []string{d.socket, d.socket + "-ro"} {

@@ -13,6 +13,7 @@ import (
 // TestSlowFollowerIsToldWhatItMissed checks a client that does not read while the log is rotated many times: it gets each line once and in
 // order, or gets the number of lines that it missed. So does one that continues from a position after a rotation.
 func TestSlowFollowerIsToldWhatItMissed(t *testing.T) {
+	t.Parallel()
 	d, path := newLogged(t)
 	log, err := crilog.Open(path, crilog.Options{MaxBytes: 100 << 10, Keep: 3, Compress: true})
 	if err != nil {

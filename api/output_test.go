@@ -66,6 +66,7 @@ func numbered(first, last int) (lines []string) {
 }
 
 func TestOutputSince(t *testing.T) {
+	t.Parallel()
 	d, path := newLogged(t)
 	writeLog(t, path, 1, 6)
 	since := time.Date(2026, 1, 1, 0, 0, 4, 0, time.UTC)
@@ -95,6 +96,7 @@ func TestOutputSince(t *testing.T) {
 }
 
 func TestInvalidSinceTime(t *testing.T) {
+	t.Parallel()
 	d, _ := newLogged(t)
 	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
 	r, err := http.Get("http://podstead/v1/pods/web/output?sinceTime=yesterday")
@@ -111,6 +113,7 @@ func TestInvalidSinceTime(t *testing.T) {
 // TestFollowContinuesAfterTail checks that a client that continues after a part of a log gets the other lines once, although their times
 // do not tell them apart.
 func TestFollowContinuesAfterTail(t *testing.T) {
+	t.Parallel()
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	three := 3
 	for name, q := range map[string]api.OutputQuery{
@@ -156,6 +159,7 @@ func TestFollowContinuesAfterTail(t *testing.T) {
 
 // TestFollowSendsItsStart checks that a client knows the position of a container that has no lines to show yet.
 func TestFollowSendsItsStart(t *testing.T) {
+	t.Parallel()
 	d, path := newLogged(t)
 	burst(t, path, 1, 4)
 	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
@@ -185,6 +189,7 @@ func TestFollowSendsItsStart(t *testing.T) {
 
 // TestFollowAfterIncompleteLine checks that a line that is not complete yet is not one of the lines before the tail.
 func TestFollowAfterIncompleteLine(t *testing.T) {
+	t.Parallel()
 	for tail, want := range [][]string{{"e2", "prompt", "e3"}, {"e1", "e2", "prompt", "e3"}} {
 		t.Run(fmt.Sprintf("tail %d", tail), func(t *testing.T) {
 			d, path := newLogged(t)
@@ -218,6 +223,7 @@ func TestFollowAfterIncompleteLine(t *testing.T) {
 
 // TestFollowTailOfTerminatedRun checks that an incomplete line at the end of a run that has terminated is one of the lines of the tail.
 func TestFollowTailOfTerminatedRun(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{LogDir: filepath.Join(t.TempDir(), "not-used")})
 	uid := d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)
@@ -232,6 +238,7 @@ func TestFollowTailOfTerminatedRun(t *testing.T) {
 
 // TestFollowNewestRunOverRestarts checks that later runs follow the newest one, without its tail.
 func TestFollowNewestRunOverRestarts(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
 		return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{{Text: "one"}, {Text: "two"}}}, true
 	}})
@@ -271,6 +278,7 @@ func TestFollowNewestRunOverRestarts(t *testing.T) {
 
 // TestFollowEndsWithLastRun checks that a request for containers that do not run again ends while another container runs.
 func TestFollowEndsWithLastRun(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", "restartPolicy = \"OnFailure\"\n"+app("main", "sleep 1000")+app("task", "echo done")+
 		"[[initContainers]]\nname = \"migrate\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo migrated\"]\n")).Metadata.UID
@@ -301,6 +309,7 @@ func TestFollowEndsWithLastRun(t *testing.T) {
 
 // TestFollowContinuesInEarlierRun checks that a client misses no lines if a container was restarted between two requests.
 func TestFollowContinuesInEarlierRun(t *testing.T) {
+	t.Parallel()
 	var starts atomic.Int32
 	d := newTestDaemon(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
 		p := fakeruntime.Program{Output: []fakeruntime.Line{{Text: "one"}, {Text: "two"}}, Exit: lifecycle.Exit{Code: 1}}
@@ -325,6 +334,7 @@ func TestFollowContinuesInEarlierRun(t *testing.T) {
 // TestSlowFollowerGetsWholeRuns checks that the tail does not apply to runs that start after the request, also if they have output before
 // the client has read the run before them.
 func TestSlowFollowerGetsWholeRuns(t *testing.T) {
+	t.Parallel()
 	const lines = 4000 // more than the buffers of a connection hold
 	first := fakeruntime.Program{Exit: lifecycle.Exit{Code: 1}}
 	for range lines {

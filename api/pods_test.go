@@ -18,6 +18,7 @@ import (
 )
 
 func TestPodHasTheStructureOfKubectl(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "restartPolicy = \"Never\"\n[labels]\napp = \"web\"\n"+app("main", "exit 0"))
 	uid := d.create(t, q).Metadata.UID
@@ -75,6 +76,7 @@ func TestPodHasTheStructureOfKubectl(t *testing.T) {
 }
 
 func TestCreateReturnsProblems(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "restartPolici = \"Never\"\n"+app("main", "exit 0"))
 	_, err := d.client.Create(t.Context(), q)
@@ -93,6 +95,7 @@ func TestCreateReturnsProblems(t *testing.T) {
 }
 
 func TestNameTaken(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", app("main", "sleep 1000"))
 	q.Session = "one"
@@ -113,6 +116,7 @@ func TestNameTaken(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
@@ -153,6 +157,7 @@ func TestStop(t *testing.T) {
 
 // TestDeletionTimestamp checks that a pod that exceeded its deadline has no deletion timestamp until a client stops it.
 func TestDeletionTimestamp(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	// On a loaded host a short deadline can pass before the container runs. Then the test tries the next deadline.
 	for _, limit := range []float64{0.1, 1, 5, 20} {
@@ -186,6 +191,7 @@ func isStatus(err error, status int) bool {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", app("main", "sleep 1000"))
 	q.Session = "one"
@@ -198,6 +204,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestVersionAndStopDaemon(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	v, err := d.client.Version(t.Context())
 	if err != nil || v.Instance != "first" {
@@ -212,6 +219,7 @@ func TestVersionAndStopDaemon(t *testing.T) {
 }
 
 func TestInvalidRequests(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	h := &http.Client{Transport: dial(d.socket)}
 	for _, c := range []struct {
@@ -258,6 +266,7 @@ func TestInvalidRequests(t *testing.T) {
 }
 
 func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	h := &http.Client{Transport: dial(d.socket)}
 	for _, path := range []string{"/v1/pods?watch", "/v1/events?follow"} {
@@ -281,6 +290,7 @@ func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 
 // A container of the request must exist. The definition in the response has the changes.
 func TestCreateInteractive(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", app("main", "sleep 3600"))
 	q.Interactive = &api.Interactive{Container: "other", TTY: true}

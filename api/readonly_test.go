@@ -65,6 +65,7 @@ const askVariable = "PODSTEAD_TEST_ASK"
 
 // TestAsk is the program of that child process.
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	socket := os.Getenv(askVariable)
 	if socket == "" {
 		return
@@ -151,6 +152,7 @@ func checkReplies(t *testing.T, d *testDaemon, replies map[string]reply) {
 
 // TestReadOnlySocket sends a request for every endpoint over the read-only socket.
 func TestReadOnlySocket(t *testing.T) {
+	t.Parallel()
 	d := newReadableDaemon(t)
 	replies, err := ask(d.socket + "-ro")
 	if err != nil {
@@ -161,6 +163,7 @@ func TestReadOnlySocket(t *testing.T) {
 
 // TestReadOnlyWatch requires that a watch hides the same values.
 func TestReadOnlyWatch(t *testing.T) {
+	t.Parallel()
 	d := newReadableDaemon(t)
 	reader := api.NewClient(d.socket+"-ro", "podstead get")
 	defer reader.Close()
@@ -180,6 +183,7 @@ func TestReadOnlyWatch(t *testing.T) {
 
 // TestReadOnlySocketOfOtherUsers uses the read-only socket as a user who is not root: as a member of its group, and as a user who is not.
 func TestReadOnlySocketOfOtherUsers(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("requires root, to become another user; TestReadOnlySocket checks the same over the socket of this user")
 	}
@@ -238,6 +242,7 @@ func childProgram(t *testing.T) string {
 
 // TestReadersDoNotHoldTheDaemon requires that requests over the read-only socket do not count as activity.
 func TestReadersDoNotHoldTheDaemon(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	follow := func(socket string) {
 		client := api.NewClient(socket, "podstead events")

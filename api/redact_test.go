@@ -63,6 +63,7 @@ func (d *testDaemon) eventsText(t *testing.T, redact bool) string {
 
 // TestRedactedPodsAndEvents: messages have no values of secrets if that is requested, and are the same otherwise.
 func TestRedactedPodsAndEvents(t *testing.T) {
+	t.Parallel()
 	d, uid := newPlanted(t, readable)
 	message := func(p *api.Pod) string { return p.Status.ContainerStatuses[0].State.Terminated.Message }
 	list, err := d.client.RedactedPods(t.Context())
@@ -90,6 +91,7 @@ func TestRedactedPodsAndEvents(t *testing.T) {
 
 // TestWithheldMessages: if the secrets cannot be read, what the container has written is withheld.
 func TestWithheldMessages(t *testing.T) {
+	t.Parallel()
 	d, _ := newPlanted(t, secretsFunc(func(string) (map[string][]byte, error) { return nil, errors.New("the disk fails") }))
 	list, err := d.client.RedactedPods(t.Context())
 	if err != nil || list.Items[0].Status.ContainerStatuses[0].State.Terminated.Message != "[withheld: the secrets of the pod cannot be read]" {
@@ -106,6 +108,7 @@ func TestWithheldMessages(t *testing.T) {
 
 // TestRedact replaces the values of the secrets of all pods.
 func TestRedact(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	dir := filepath.Join(d.dir, "config", "secrets", "host")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

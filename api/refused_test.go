@@ -17,6 +17,7 @@ import (
 )
 
 func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
@@ -77,6 +78,7 @@ func TestRefusedFiles(t *testing.T) {
 
 // TestSeveralRefusedFiles checks that the reason of several files of a pod is that of the file that does not wait.
 func TestSeveralRefusedFiles(t *testing.T) {
+	t.Parallel()
 	waits := podfiles.File{Path: "/pods.d/a.toml", Pod: "web", Refused: errors.New("the image is being pulled")}
 	invalid := podfiles.File{Path: "/pods.d/b.toml", Pod: "web", Reason: podfiles.ReasonInvalidFile}
 	for _, files := range [][]podfiles.File{{waits, invalid}, {invalid, waits}} {
@@ -93,6 +95,7 @@ func TestSeveralRefusedFiles(t *testing.T) {
 
 // TestWatchRefusedFiles checks that a watch reports files that are refused, and their removal.
 func TestWatchRefusedFiles(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()

@@ -41,6 +41,7 @@ func (d *testDaemon) rollout(t *testing.T, state api.RolloutState, message strin
 }
 
 func TestRollout(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.rolledOut(t)
 	r := d.rollout(t, api.RolloutProgressing, "generation 3 is not ready yet", 3, false)
@@ -74,6 +75,7 @@ func TestRollout(t *testing.T) {
 // TestRolledBack checks that a pod whose update was rolled back shows that, and that the pod does not count as failed in the middle of the
 // rollback.
 func TestRolledBack(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.rolledOut(t)
 	p, err := d.client.Pod(t.Context(), "web")
@@ -129,6 +131,7 @@ func TestRolledBack(t *testing.T) {
 }
 
 func TestRolloutErrors(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("run", app("main", "sleep 1000")))
 	d.rolledOut(t)

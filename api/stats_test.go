@@ -26,6 +26,7 @@ func (c *counted) Stats(_ context.Context, pods []supervisor.Snapshot) []api.Pod
 
 // TestStats: only the pods of a request are measured, and none unless it is requested.
 func TestStats(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	if s, err := d.client.Stats(t.Context()); err != nil || s.Pods == nil || len(s.Pods) != 0 {
 		t.Errorf("without pods and without a source: %+v, %v", s, err)

@@ -46,6 +46,7 @@ func (d *testDaemon) read(t *testing.T, pod string, q api.OutputQuery, n int) (l
 }
 
 func TestOutputOfAllContainersAndRuns(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", "restartPolicy = \"OnFailure\"\nrestartBackoff = {initialSeconds = 0.1}\n"+
 		"[[initContainers]]\nname = \"init\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo prepared\"]\n"+
@@ -75,6 +76,7 @@ func TestOutputOfAllContainersAndRuns(t *testing.T) {
 
 // TestPreviousOutput checks that the previous run of a container in back-off is its newest run.
 func TestPreviousOutput(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", "restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 300 }\n"+app("loops", "echo over; exit 1")+app("runs", "echo up; sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container in back-off", func(c api.PodChange) bool {
@@ -93,6 +95,7 @@ func TestPreviousOutput(t *testing.T) {
 }
 
 func TestOutputEndsWhenThePodIsAtRest(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("a", "echo a; sleep 0.2; echo b")+app("b", "exit 0")))
 	got, _ := d.read(t, "web", api.OutputQuery{Follow: true}, -1)
@@ -123,6 +126,7 @@ func writeLog(t *testing.T, path string, first, last int) {
 }
 
 func TestOutputContinuesAfterLogRotation(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{LogDir: filepath.Join(os.TempDir(), "not-used")})
 	uid := d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)
@@ -140,6 +144,7 @@ func TestOutputContinuesAfterLogRotation(t *testing.T) {
 
 // TestOutputAtPositionWithoutTimes continues after a number of lines, as a client does that has no times.
 func TestOutputAtPositionWithoutTimes(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "echo one; echo two; echo three")))
 	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, From: api.Positions{"main": {Lines: 2}}}, -1)
@@ -149,6 +154,7 @@ func TestOutputAtPositionWithoutTimes(t *testing.T) {
 }
 
 func TestOutputThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
 		return fakeruntime.Program{Output: []fakeruntime.Line{{Text: "a<\xff>"}}}, true
 	}})
@@ -165,6 +171,7 @@ func TestOutputThatIsNotUTF8(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -206,6 +213,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventsMissed(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{}) // keeps 64 events
 	for i := range 20 {
 		uid := d.create(t, file(fmt.Sprintf("pod-%d", i), "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
@@ -220,6 +228,7 @@ func TestEventsMissed(t *testing.T) {
 }
 
 func TestStreamsFailWhenTheServerCloses(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", app("main", "echo up; sleep 1000")))
 	for l, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Follow: true}) {

@@ -35,6 +35,7 @@ func (s *slowSecrets) Secret(*spec.Pod, string) (map[string][]byte, error) {
 
 // TestWhyReadsSecretsSideBySide: secrets on a slow file system delay an explanation once, not once per secret or pod.
 func TestWhyReadsSecretsSideBySide(t *testing.T) {
+	t.Parallel()
 	const pods = 3
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.closeServer()
@@ -93,6 +94,7 @@ func (s *countedSecrets) Secret(*spec.Pod, string) (map[string][]byte, error) {
 
 // TestWhyLimitsSecretReads explains several pods with more secrets than are read at the same time.
 func TestWhyLimitsSecretReads(t *testing.T) {
+	t.Parallel()
 	const limit, pods, perPod = 32, 3, 30
 	secrets := &countedSecrets{limit: limit, full: make(chan struct{}), release: make(chan struct{})}
 	d := newTestDaemon(t, fakeruntime.Options{})

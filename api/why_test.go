@@ -33,6 +33,7 @@ secret = { secretName = "inline" }
 `
 
 func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	secret := filepath.Join(d.dir, "config", "secrets", "db")
 	if err := os.MkdirAll(secret, 0o700); err != nil {
@@ -88,6 +89,7 @@ func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
 
 // TestWhyHasProbeAnswers checks that an explanation has the newest answers of the probes of each container.
 func TestWhyHasProbeAnswers(t *testing.T) {
+	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.closeServer()
 	var uid string

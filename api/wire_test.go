@@ -107,6 +107,7 @@ func number(path string) int64 {
 
 // TestWireTypes requires that all types of requests and responses are declared where an internal change does not reach them.
 func TestWireTypes(t *testing.T) {
+	t.Parallel()
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type, string)
 	visit = func(typ reflect.Type, path string) {
@@ -141,6 +142,7 @@ func TestWireTypes(t *testing.T) {
 
 // TestWireFormat compares the JSON of all types with a golden file. A change of the file is a change of the API.
 func TestWireFormat(t *testing.T) {
+	t.Parallel()
 	var got bytes.Buffer
 	for _, value := range wireTypes() {
 		v := reflect.New(reflect.TypeOf(value)).Elem()

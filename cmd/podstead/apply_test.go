@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/podfiles"
@@ -105,7 +106,7 @@ func TestApplyWait(t *testing.T) {
 
 // TestApplyUnit: apply says that a systemd unit starts the pod of a file, and does not wait for it.
 func TestApplyUnit(t *testing.T) {
-	h := newTestHost(t, api.Version{})
+	h := newParallelHost(t, api.Version{}, fakeruntime.Options{})
 	const hint = "hint: run systemctl daemon-reload && systemctl start podstead@web.service\n"
 	h.write(t, "web.toml", script("systemd.after = [\"a.service\"]", runs))
 	if got := h.want(t, "apply $DIR/web.toml", "pod/web created\n"); got.stderr != "podstead: pod/web does not run this file yet: podstead@web.service starts the pod\n"+hint {

@@ -14,7 +14,12 @@ import (
 // newListed returns a host with the pods db and web, which run, and job, which has succeeded.
 func newListed(t *testing.T) *testHost {
 	t.Helper()
-	h := newTestHost(t, api.Version{})
+	return newTestHost(t, api.Version{}).list(t)
+}
+
+// list creates the pods of newListed.
+func (h *testHost) list(t *testing.T) *testHost {
+	t.Helper()
 	h.write(t, "web.toml", script("labels = { app = \"shop\", tier = \"front\" }", runs))
 	h.write(t, "db.toml", script("labels = { app = \"shop\" }\nannotations.note = \"a\\u001b[2Jb\\tc\"", runs))
 	h.write(t, "job.toml", script("restartPolicy = \"Never\"", "exit 0"))
@@ -151,7 +156,7 @@ func (h *testHost) start(ctx context.Context, line string) (stdout, stderr *line
 	code := make(chan int, 1)
 	go func() {
 		a := &app{in: strings.NewReader(""), out: stdout, err: stderr}
-		code <- a.run(ctx, strings.Fields(strings.ReplaceAll(line, "$DIR", h.dir)))
+		code <- a.run(ctx, h.argumentsOf(line))
 	}()
 	return stdout, stderr, code
 }

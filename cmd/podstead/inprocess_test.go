@@ -30,6 +30,7 @@ type testHost struct {
 	engine                *fakeruntime.Runtime
 	restarts              restarts
 	options               api.Options
+	flags                 []string // before each command line
 	closeServer           func()
 }
 
@@ -40,6 +41,24 @@ func newTestHost(t *testing.T, v api.Version) *testHost {
 
 // newHostOf is newTestHost with an engine that has options.
 func newHostOf(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
+	t.Helper()
+	h := newHostWith(t, v, o)
+	t.Setenv("PODSTEAD_SOCKET", h.socket)
+	t.Setenv("PODSTEAD_CONFIG", h.write(t, "podstead.toml", ""))
+	return h
+}
+
+// newParallelHost is newHostOf for a test that waits, which it makes parallel. Commands get the socket by a flag: the environment is that of
+// all tests.
+func newParallelHost(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
+	t.Helper()
+	t.Parallel()
+	h := newHostWith(t, v, o)
+	h.flags = []string{"--socket", h.socket, "--config", h.write(t, "podstead.toml", "")}
+	return h
+}
+
+func newHostWith(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
 	if err != nil {
@@ -78,9 +97,12 @@ func newHostOf(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 			t.Error(err)
 		}
 	})
-	t.Setenv("PODSTEAD_SOCKET", h.socket)
-	t.Setenv("PODSTEAD_CONFIG", h.write(t, "podstead.toml", ""))
 	return h
+}
+
+// argumentsOf returns the arguments of a command line, in which $DIR is the directory of the host.
+func (h *testHost) argumentsOf(line string) []string {
+	return slices.Concat(h.flags, strings.Fields(strings.ReplaceAll(line, "$DIR", h.dir)))
 }
 
 // serve starts a server on the socket.
@@ -128,8 +150,7 @@ func (h *testHost) run(t *testing.T, line string) output {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	a := &app{in: strings.NewReader(h.stdin), out: &stdout, err: &stderr, hostRoot: h.hostRoot}
-	args := strings.Fields(strings.ReplaceAll(line, "$DIR", h.dir))
-	code := a.run(t.Context(), args)
+	code := a.run(t.Context(), h.argumentsOf(line))
 	plain := func(b *bytes.Buffer) string { return strings.ReplaceAll(b.String(), h.dir, "$DIR") }
 	return output{code, plain(&stdout), plain(&stderr)}
 }

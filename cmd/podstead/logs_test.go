@@ -236,7 +236,7 @@ func (h *testHost) restart(t *testing.T, restarts int, pods ...string) {
 // TestLogsFollow restarts the daemon while logs follows two pods, whose containers restart, also while there is no daemon, and then deletes
 // the pods. Lines are numbered over the runs. Each run lasts until its lines are shown, because only the logs of two runs are kept.
 func TestLogsFollow(t *testing.T) {
-	h := newHostOf(t, api.Version{}, fakeruntime.Options{Program: func(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
+	h := newParallelHost(t, api.Version{}, fakeruntime.Options{Program: func(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
 		n := 2 * a.Restarts
 		return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{
 			{Text: fmt.Sprint("line ", n+1)}, {Text: fmt.Sprint("line ", n+2)},
@@ -253,7 +253,7 @@ func TestLogsFollow(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		a := &app{in: strings.NewReader(""), out: stdout, err: &stderr}
-		code <- a.run(t.Context(), strings.Fields("logs a b --follow --tail 10 --timestamps"))
+		code <- a.run(t.Context(), h.argumentsOf("logs a b --follow --tail 10 --timestamps"))
 	}()
 	for restarts := 1; restarts <= 2; restarts++ {
 		stdout.await(t, 2*restarts, pods...)

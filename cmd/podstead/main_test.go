@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/stats"
+	"github.com/podstead/podstead/test/parallel"
 )
 
 var update = flag.Bool("update", false, "update the scripts and the reference page")
@@ -56,10 +57,14 @@ type wrapped struct{ *testing.M }
 func (w wrapped) Run() int { return wrapRun(w.M.Run) }
 
 // wrapRun is replaced by tests on real containers, which need a network namespace.
-var wrapRun = func(run func() int) int { return run() }
+var wrapRun = func(run func() int) int {
+	parallel.Set()
+	return run()
+}
 
 // TestScripts runs the scripts in testdata/script on an engine in memory.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setupScript, UpdateScripts: *update, RequireExplicitExec: true})
 }
 

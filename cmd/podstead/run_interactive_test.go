@@ -112,7 +112,7 @@ func TestRunInteractiveShort(t *testing.T) {
 
 // A container that cannot start has no exit code.
 func TestRunInteractiveNotStarted(t *testing.T) {
-	h := newHostOf(t, api.Version{}, fakeruntime.Options{})
+	h := newParallelHost(t, api.Version{}, fakeruntime.Options{})
 	text := fmt.Sprintf("%s[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"false\"]\n", script("restartPolicy = \"Never\"", "true"))
 	h.fails(t, "run -i "+h.write(t, "web.toml", text), 1, `container "app" did not run: pod "web" failed`)
 	got := h.run(t, "run -i --timeout 100ms --grace-period 1 "+h.write(t, "slow.toml", strings.Replace(text, "false", "sleep\", \"1000", 1)))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 )
 
@@ -13,7 +14,7 @@ const gated = "readinessGates = [{ conditionType = \"example.org/door\" }, { con
 
 // TestWait checks the output of waits that need not wait, and the messages and exit codes of those that fail. They run at the same time.
 func TestWait(t *testing.T) {
-	h := newListed(t)
+	h := newParallelHost(t, api.Version{}, fakeruntime.Options{}).list(t)
 	var waits sync.WaitGroup
 	for _, c := range []struct {
 		line   string

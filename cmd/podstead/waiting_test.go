@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,12 +63,16 @@ func newSlowDaemon(t *testing.T) (respond func()) {
 	return func() { close(release) }
 }
 
-// TestSlowCommands checks that commands show on a terminal what they wait for, and remove it when the daemon responds.
+// TestSlowCommands checks that commands show on a terminal what they wait for, and remove it when the daemon responds. They wait at the same
+// time.
 func TestSlowCommands(t *testing.T) {
+	release := newSlowDaemon(t)
+	t.Setenv("TERM", "xterm")
 	file := filepath.Join(t.TempDir(), "web.toml")
 	if err := os.WriteFile(file, []byte("[[containers]]\nname = \"app\"\nimage = \"i\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var running, waiting sync.WaitGroup
 	for line, want := range map[string]string{
 		"apply $FILE": "Applying pod files (",
 		"debug web --image docker.io/library/busybox:1 -c look": `Waiting until container "look" runs (`,
@@ -78,32 +83,28 @@ func TestSlowCommands(t *testing.T) {
 		"system prune --yes":                    "Removing what nothing uses (",
 		"volume rm data":                        "Deleting persistent volumes (",
 	} {
-		t.Run(line, func(t *testing.T) {
-			respond := newSlowDaemon(t)
-			t.Setenv("TERM", "xterm")
-			terminal, tty, err := pty.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer terminal.Close()
+		terminal, tty, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer terminal.Close()
+		waiting.Add(1)
+		running.Go(func() {
 			shown := make(chan string, 1)
 			go func() {
 				var text bytes.Buffer
 				buffer := make([]byte, 4096)
-				waiting := true
+				isShown := sync.OnceFunc(waiting.Done)
+				defer isShown()
 				for failures := 0; failures < 2; { // twice: the kernel can report the end before the last text
 					n, err := terminal.Read(buffer)
 					text.Write(buffer[:n])
-					if waiting && strings.Contains(text.String(), want) {
-						waiting = false
-						respond()
+					if strings.Contains(text.String(), want) {
+						isShown()
 					}
 					if err != nil { // the other end is closed
 						failures++
 					}
-				}
-				if waiting {
-					respond()
 				}
 				shown <- text.String()
 			}()
@@ -115,8 +116,11 @@ func TestSlowCommands(t *testing.T) {
 			_ = tty.Close()
 			_, after, found := strings.Cut(<-shown, want)
 			if !found || code == 0 || !strings.Contains(after, "\r\x1b[Kpodstead: ") || strings.Contains(after[strings.Index(after, "podstead: "):], want) {
-				t.Errorf("exit code %d, the terminal shows %q after %q (%v)", code, after, want, found)
+				t.Errorf("podstead %s: exit code %d, the terminal shows %q after %q (%v)", line, code, after, want, found)
 			}
 		})
 	}
+	waiting.Wait()
+	release()
+	running.Wait()
 }

@@ -30,6 +30,7 @@ func wantError(t *testing.T, err error, reason string, words ...string) {
 }
 
 func TestEnsurePolicy(t *testing.T) {
+	t.Parallel()
 	const (
 		local  = "what is here"
 		remote = "what the registry has"
@@ -158,6 +159,7 @@ func TestUnpackIsSynced(t *testing.T) {
 }
 
 func TestDamagedContentIsPulledAgain(t *testing.T) {
+	t.Parallel()
 	for _, part := range []string{"first layer", "second layer", "config", "manifest"} {
 		t.Run(part, func(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})

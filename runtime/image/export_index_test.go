@@ -45,6 +45,7 @@ func pushIndex(t *testing.T, reg *registry, nested bool) (index, alien ocispec.D
 // TestSignedIndexIsCarried: the signature of an index or of its manifest is verified on a host that gets the image for one platform as an
 // archive, without a registry.
 func TestSignedIndexIsCarried(t *testing.T) {
+	t.Parallel()
 	k := signing.NewKey("ecdsa")
 	for name, c := range map[string]struct{ nested, manifest bool }{"index": {}, "manifest": {manifest: true}, "nested index": {nested: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -140,6 +141,7 @@ func TestExportForAnotherPlatform(t *testing.T) {
 // TestSignaturesOfRegistry: what is wrong with the registry of an image is an error, and what is wrong with one place only is not if the other has
 // signatures.
 func TestSignaturesOfRegistry(t *testing.T) {
+	t.Parallel()
 	k := signing.NewKey("ecdsa")
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "one"))

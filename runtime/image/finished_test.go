@@ -55,6 +55,7 @@ func (w *env) interruptAs(ctx context.Context, t *testing.T, id, work string, im
 // TestFinishedWorkIsDeleted: a daemon that was killed between the end of its work and the deletion of the lease leaves nothing that holds
 // removed images. Work that the next daemon can resume keeps its lease, and so do images that are kept.
 func TestFinishedWorkIsDeleted(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name     string
 		work     func(image.Image) string
@@ -104,6 +105,7 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 // TestFailedPullOfPresentImage: a pull that fails while its image is present leaves nothing that would hold the image after its removal, and
 // keeps what is part of a newer one.
 func TestFailedPullOfPresentImage(t *testing.T) {
+	t.Parallel()
 	for more, want := range map[string]int{"": 0, "content": 1, "ingest": 1} {
 		ctx, w := newEnv(t, image.Options{})
 		reg := newRegistry(t)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/containerd/log"
 	"go.uber.org/goleak"
+
+	"github.com/podstead/podstead/test/parallel"
 )
 
 // The store must not leave goroutines. containerd's log is discarded, because the tests provoke failures.
@@ -14,5 +16,6 @@ func TestMain(m *testing.M) {
 	if err := log.SetLevel("error"); err != nil {
 		panic(err)
 	}
+	parallel.Set()
 	goleak.VerifyTestMain(m)
 }

@@ -11,6 +11,7 @@ import (
 // TestImageThatAnArchiveClaims checks that an archive with the name of the image that another pod uses changes neither the first run of that
 // pod nor a restart, with any pull policy.
 func TestImageThatAnArchiveClaims(t *testing.T) {
+	t.Parallel()
 	const genuine, remote = "genuine", "remote"
 	for _, own := range []bool{false, true} { // whether the other pod has an archive of its own; otherwise its image was pulled
 		for policy, want := range map[spec.PullPolicy]string{"": genuine, spec.PullIfNotPresent: genuine, spec.PullNever: genuine, spec.PullAlways: remote} {

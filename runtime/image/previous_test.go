@@ -10,6 +10,7 @@ import (
 
 // TestEnsureAgain checks that a container keeps its image when the name refers to another one, unless its policy requires a pull.
 func TestEnsureAgain(t *testing.T) {
+	t.Parallel()
 	const first, second, remote = "first", "second", "remote"
 	for _, c := range []struct {
 		name     string

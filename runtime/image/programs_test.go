@@ -20,6 +20,7 @@ func file(path, data string) ocitar.Layer {
 }
 
 func TestOnly64(t *testing.T) {
+	t.Parallel()
 	link := ocitar.Layer{{Path: "link", Mode: fs.ModeSymlink | 0o777, Link: "/lib32"}}
 	for name, test := range map[string]struct {
 		layers []ocitar.Layer

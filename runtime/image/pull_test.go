@@ -21,6 +21,7 @@ import (
 )
 
 func TestPullFailsWhenRegistryStalls(t *testing.T) {
+	t.Parallel()
 	const stall = 300 * time.Millisecond
 	for name, hook := range map[string]func(*registry) func(http.ResponseWriter, *http.Request) bool{
 		"no answer": func(*registry) func(http.ResponseWriter, *http.Request) bool { return silence },

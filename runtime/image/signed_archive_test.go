@@ -21,6 +21,7 @@ import (
 )
 
 func TestArchiveIsVerified(t *testing.T) {
+	t.Parallel()
 	k, stranger := signing.NewKey("ecdsa"), signing.NewKey("ed25519")
 	const repo = "registry.example.com/shop"
 	img := sample(repo+":1", "one")

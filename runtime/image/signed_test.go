@@ -64,6 +64,7 @@ func nothingUnpacked(ctx context.Context, t *testing.T, w *env) {
 }
 
 func TestPullVerifiesSignatures(t *testing.T) {
+	t.Parallel()
 	k, stranger := signing.NewKey("ecdsa"), signing.NewKey("ecdsa")
 	other := digest.FromString("other")
 	fallback := func(d digest.Digest) string { return strings.Replace(d.String(), ":", "-", 1) }
@@ -262,6 +263,7 @@ func TestTagMovesAfterVerification(t *testing.T) {
 
 // TestSignaturesOfSlowRegistry checks that a registry cannot delay a pull by its signatures, and that this is not a refusal.
 func TestSignaturesOfSlowRegistry(t *testing.T) {
+	t.Parallel()
 	k := signing.NewKey("ecdsa")
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "one"))
@@ -315,6 +317,7 @@ func TestPolicyRejects(t *testing.T) {
 
 // TestStoredImageIsVerifiedAtUse turns the policy on after an image was pulled.
 func TestStoredImageIsVerifiedAtUse(t *testing.T) {
+	t.Parallel()
 	k := signing.NewKey("ecdsa")
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "one"))

@@ -40,6 +40,7 @@ func (b *bench) entries() string {
 }
 
 func TestApply(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(os.Remove(b.dir)) // Apply creates it
 	b.run()
@@ -110,6 +111,7 @@ func TestApply(t *testing.T) {
 
 // TestCreate: a pod that exists, or that a file defines, is not changed by a request to create it.
 func TestCreate(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("site.toml", named("web", "a"))
 	b.write("db.toml", named("db", "a"))
@@ -141,6 +143,7 @@ func (b *bench) idle() bool {
 
 // TestApplyReplacesFile: the file of the pod is replaced, whatever its name, if the text means the same in it.
 func TestApplyReplacesFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("site.toml", named("web", "a"))
 	b.write("db.toml", "broken = ")
@@ -164,6 +167,7 @@ func TestApplyReplacesFile(t *testing.T) {
 }
 
 func TestApplyErrors(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.times.quiet = 0 // both files that define the pod are taken in the first listing
 	_, err := b.AddStaged(accept("/run.toml", []byte(named("run", "run"))).pod, state.Owner{By: "podstead run, pid 4711, uid 0"}, supervisor.Staged{})
@@ -201,6 +205,7 @@ func isProblems(err error) bool {
 
 // TestRemoveInvalidFile: the file of a refused pod is removed by the name of the file.
 func TestRemoveInvalidFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", named("site", "a"))
 	b.write("bad.toml", "x = 1")
@@ -218,6 +223,7 @@ func TestRemoveInvalidFile(t *testing.T) {
 
 // TestTooManyFiles: the files beyond the limit are refused, and pods that follow them keep running.
 func TestTooManyFiles(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("zz.toml", podText("a"))
 	b.run()
@@ -237,6 +243,7 @@ func TestTooManyFiles(t *testing.T) {
 
 // TestInvalidFileOfOtherPod: the invalid file of a pod is not taken for the file of the pod that has the name of the file.
 func TestInvalidFileOfOtherPod(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.yaml", podOf("api", "a"))
 	b.run()
@@ -269,6 +276,7 @@ func podOf(name, image string) string {
 
 // TestRemoveKeepsFileOfOtherPod: a rejected file whose earlier content still runs is not removed with the pod that it defines now.
 func TestRemoveKeepsFileOfOtherPod(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("api.toml", podText("a"))
 	b.write("web.toml", podText("x"))
@@ -286,6 +294,7 @@ func TestRemoveKeepsFileOfOtherPod(t *testing.T) {
 
 // TestApplyDuringDeletion: a file that is applied while its pod is being deleted creates a pod.
 func TestApplyDuringDeletion(t *testing.T) {
+	t.Parallel()
 	for name, owner := range map[string]string{"pod of a file": "web.toml", "pod of podstead run": ""} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -312,6 +321,7 @@ func TestApplyDuringDeletion(t *testing.T) {
 
 // TestApplyPublishes: when Apply returns, the earlier error of a file is no longer shown.
 func TestApplyPublishes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.yaml", "kind: [")
 	b.admit = func(pod *spec.Pod) error {

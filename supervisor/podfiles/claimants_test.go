@@ -34,6 +34,7 @@ func (b *bench) claimants(settle bool) (names []string, unknown string) {
 
 // TestClaimantsReadDirectory: a file that was written a moment ago counts, although the set has not listed the directory.
 func TestClaimantsReadDirectory(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.set = New(b.dir, b.fakePods, Options{times: &b.times})
@@ -49,6 +50,7 @@ func TestClaimantsReadDirectory(t *testing.T) {
 // TestClaimantsOfChangingFile: without a wait, a file that may be half-written has the definition before and the newest one, and others are
 // unknown.
 func TestClaimantsOfChangingFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", named("before", "a"))
 	b.set = New(b.dir, b.fakePods, Options{times: &b.times})
@@ -73,6 +75,7 @@ func TestClaimantsOfChangingFile(t *testing.T) {
 
 // TestClaimantsUnknown: an invalid file and a lost directory may define any pod.
 func TestClaimantsUnknown(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("bad.toml", "name = \n")
 	b.set = New(b.dir, b.fakePods, Options{times: &b.times})
@@ -94,6 +97,7 @@ func TestClaimantsUnknown(t *testing.T) {
 
 // TestClaimantsGenerations: generations count, and if they cannot be read there is no result.
 func TestClaimantsGenerations(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["a"], b.becomes["b"] = "ready", "ready"
 	b.write("web.toml", updating("a", withinHour))

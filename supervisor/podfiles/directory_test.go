@@ -15,6 +15,7 @@ import (
 
 // TestObserve: a directory is lost, and not emptied, unless its files were seen being removed.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	a, b := listingOf(t), listingOf(t)
 	with := func(l watch.Listing, names ...string) observation {
 		for _, name := range names {
@@ -92,6 +93,7 @@ func listingOf(t *testing.T) watch.Listing {
 
 // TestDirectorySettles: after a loss nothing counts as removed until the directory stops changing.
 func TestDirectorySettles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	listed := watch.NewDir(dir)
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
@@ -127,6 +129,7 @@ func TestDirectorySettles(t *testing.T) {
 }
 
 func TestLossMessages(t *testing.T) {
+	t.Parallel()
 	for want, lost := range map[string]error{"does not exist": fs.ErrNotExist, "has no pod files": errNoFiles, "cannot be read: input": errors.New("input/output error")} {
 		d := directory{lost: lost}
 		if text := d.message("/etc/podstead/pods.d"); !strings.Contains(text, "/etc/podstead/pods.d "+want) {
@@ -137,6 +140,7 @@ func TestLossMessages(t *testing.T) {
 
 // TestTakeDuringListing: a file that changes while the directory is being listed may be half-written.
 func TestTakeDuringListing(t *testing.T) {
+	t.Parallel()
 	s := New(testDir, newFakePods(), Options{})
 	s.world.now = time.Now().Add(-time.Hour) // when a listing began that takes long
 	path := filepath.Join(testDir, "web.toml")

@@ -54,6 +54,7 @@ func TestRandomEdits(t *testing.T) {
 
 // TestLastValidState: random edits that may leave a file invalid end in the last valid state that was there long enough to be seen.
 func TestLastValidState(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("fixed.toml", podText("fixed"))
 	b.run()
@@ -114,6 +115,7 @@ func (b *bench) edit(r *rand.Rand, i int) {
 
 // TestFilesChangedOneByOne: a file that defines another pod now ends its pod after a delay only. Git and others change one file after the other.
 func TestFilesChangedOneByOne(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.times.removal = time.Hour
 	b.write("web.toml", named("web", "a"))

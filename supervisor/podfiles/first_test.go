@@ -8,6 +8,7 @@ import (
 
 // TestCarriedOut: a daemon that waits for the first listing knows the pods, also if the file of another pod is invalid.
 func TestCarriedOut(t *testing.T) {
+	t.Parallel()
 	for name, files := range map[string]map[string]string{
 		"pods": {"a": podText("one"), "b": podText("two")}, "no pods": {}, "invalid": {"a": podText("one"), "b": "image ="},
 	} {

@@ -12,6 +12,7 @@ import (
 
 // TestRefusedBeforeChange: a pod that was refused while another pod changed is tried again, with a delay that grows.
 func TestRefusedBeforeChange(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.set = New(b.dir, b.fakePods, Options{})
 	path := filepath.Join(b.dir, "web.toml")
@@ -43,6 +44,7 @@ func TestRefusedBeforeChange(t *testing.T) {
 
 // TestForget: a listing forgets what is known about pods and files that do not exist any more, and only that.
 func TestForget(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.times.quiet = 0

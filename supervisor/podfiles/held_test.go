@@ -14,6 +14,7 @@ import (
 
 // TestHeldPods: a pod that is not supervised is neither changed nor deleted. When a client has deleted it, its file defines it again.
 func TestHeldPods(t *testing.T) {
+	t.Parallel()
 	for _, reason := range []lifecycle.Reason{lifecycle.ReasonQuarantined, lifecycle.ReasonSuspected, lifecycle.ReasonNewerState} {
 		t.Run(string(reason), func(t *testing.T) {
 			b := newBench(t)
@@ -49,6 +50,7 @@ func TestHeldPods(t *testing.T) {
 
 // TestLostState: a pod whose state file was lost, and with it its owner, follows the file that defines its name.
 func TestLostState(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.compare = effectOfImage
 	for name, image := range map[string]string{"same": "a", "changed": "a"} {
@@ -79,6 +81,7 @@ func (b *bench) orphan(name, dir string) {
 // TestOrphans: pods without a state file end only after the directory was read, and did not change for a while. Those that a file defines are
 // kept.
 func TestOrphans(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(os.Remove(b.dir))
 	for _, name := range []string{"a", "b", "c"} {
@@ -104,6 +107,7 @@ func TestOrphans(t *testing.T) {
 // TestOrphansWithoutDirectory: where there is no directory, and nothing came from it, there is nothing to wait for. One that cannot be read is
 // waited for.
 func TestOrphansWithoutDirectory(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(os.Remove(b.dir))
 	b.must(os.WriteFile(b.dir, nil, 0o600)) // instead of a directory

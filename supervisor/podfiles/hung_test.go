@@ -12,6 +12,7 @@ import (
 
 // TestHungDirectory: while the file system of the directory does not respond, pods keep running, requests fail, and Run returns.
 func TestHungDirectory(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	want := b.three()
 	b.run()
@@ -62,6 +63,7 @@ func onceHung(d *diskcall.Disk) (end func()) {
 
 // TestLockContext: a request does not wait for the lock after the end of its context.
 func TestLockContext(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.set = New(b.dir, b.fakePods, Options{})
 	b.set.turn.Lock()

@@ -75,6 +75,7 @@ func TestLostDirectory(t *testing.T) {
 }
 
 func TestEmptyAtBoot(t *testing.T) {
+	t.Parallel()
 	for _, missing := range []bool{false, true} {
 		t.Run(fmt.Sprintf("missing %v", missing), func(t *testing.T) {
 			b := newBench(t)
@@ -102,6 +103,7 @@ func TestEmptyAtBoot(t *testing.T) {
 
 // TestRestoredFileByFile: while files return one after the other, the pods of the others keep running.
 func TestRestoredFileByFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.times.removal, b.times.settle = time.Nanosecond, time.Hour
 	want := b.three()
@@ -123,6 +125,7 @@ func TestRestoredFileByFile(t *testing.T) {
 
 // TestPartlyFilledAtBoot: pods whose files are missing in the first listing keep running while the directory changes. Some tool may be copying it.
 func TestPartlyFilledAtBoot(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	want := b.three()
 	b.run()
@@ -149,6 +152,7 @@ func TestPartlyFilledAtBoot(t *testing.T) {
 
 // TestRemovedOneByOne: a directory that is emptied by rm of each file deletes the pods.
 func TestRemovedOneByOne(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.times.removal = slow
 	want := b.three()
@@ -165,6 +169,7 @@ func TestRemovedOneByOne(t *testing.T) {
 
 // TestBriefMove: a directory that is moved away and back is not lost.
 func TestBriefMove(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.times.removal = time.Hour
 	want := b.three()
@@ -184,6 +189,7 @@ func TestBriefMove(t *testing.T) {
 
 // TestSwappedLink: swapping a link to the directory is one change.
 func TestSwappedLink(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	old, next, empty := b.dir+".1", b.dir+".2", b.dir+".3"
 	b.must(os.Rename(b.dir, old))
@@ -216,6 +222,7 @@ func TestSwappedLink(t *testing.T) {
 
 // TestLinksAsFiles: files may be links, as in a mounted ConfigMap of Kubernetes or with GNU stow.
 func TestLinksAsFiles(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for version, image := range map[string]string{"..1": "x", "..2": "y"} {
 		b.must(os.Mkdir(filepath.Join(b.dir, version), 0o755))

@@ -9,6 +9,7 @@ import (
 
 // TestPlanOfOrphans has one row per situation of a pod whose state file was lost, like TestPlan.
 func TestPlanOfOrphans(t *testing.T) {
+	t.Parallel()
 	a, b := podText("a"), podText("b")
 	ours := func(*pod) {}
 	elsewhere := func(p *pod) { p.definition.Dir = "/srv" }

@@ -14,6 +14,7 @@ import (
 
 // TestApplyKeepsNewFile: a file that was saved a moment ago, and is not listed yet, is not overwritten if it defines another pod.
 func TestApplyKeepsNewFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.times.quiet, b.times.burst = time.Hour, time.Hour
 	b.write("site.toml", named("site", "a"))
@@ -39,6 +40,7 @@ func TestApplyKeepsNewFile(t *testing.T) {
 
 // TestApplyKeepsLink: a symbolic link is neither replaced nor removed, unless it points to the text that is applied.
 func TestApplyKeepsLink(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	target := filepath.Join(t.TempDir(), "web.toml")
 	b.must(os.WriteFile(target, []byte(podText("a")), 0o644))
@@ -70,6 +72,7 @@ func TestApplyKeepsLink(t *testing.T) {
 
 // TestHungEnvFile: a pod file whose env file does not respond is invalid, and keeps no other.
 func TestHungEnvFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	want := b.three()
 	b.run()

@@ -11,6 +11,7 @@ import (
 
 // TestReadyWhileUpdateWaits: a definition that becomes ready after its file has changed is one that a rollback can return to.
 func TestReadyWhileUpdateWaits(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["a"], b.becomes["b"] = "", "crash"
 	b.write("web.toml", updating("a", withinHour))

@@ -68,6 +68,7 @@ func effect(e change.Effect) func(*pod, *content) []change.Change {
 
 // TestPlan has one row per situation. States are "pod reason: message" of files that are not what runs.
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	a, b := podText("a"), podText("b")
 	byRun := func(p *pod) { p.file, p.by = "", "created by podstead run, pid 4711, uid 0" }
 	unowned := func(p *pod) { p.file, p.unowned = "", true }
@@ -232,6 +233,7 @@ func statesOf(files []File) string {
 
 // TestStaleListing: a pod ends only if a listing finds its file missing after the delay of the removal. Other passes do not list.
 func TestStaleListing(t *testing.T) {
+	t.Parallel()
 	w := worldOf(nil, running("web", "web.toml", "a"))
 	w.missing["web"] = absence{testDir + "/web.toml", w.listed}
 	due := w.listed.Add(w.removal)
@@ -251,6 +253,7 @@ func TestStaleListing(t *testing.T) {
 
 // TestRetry: a step that failed is repeated after a delay, and at once if its file changes. Its error stays visible.
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
 	w.between = effect(change.RestartContainer)
 	step := w.plan().steps[0]
@@ -277,6 +280,7 @@ func TestRetry(t *testing.T) {
 
 // TestFileOfUpdate checks what a file reports while its pod is updated.
 func TestFileOfUpdate(t *testing.T) {
+	t.Parallel()
 	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
 	w.between = effect(change.RestartContainer)
 	pulling := worker{step: step{kind: redefine}}
@@ -299,6 +303,7 @@ func TestFileOfUpdate(t *testing.T) {
 
 // TestRetryOfRejected: a pod that was rejected because of other pods is tried again when these change.
 func TestRetryOfRejected(t *testing.T) {
+	t.Parallel()
 	w := worldOf(map[string]string{"web.toml": podText("a")}, running("db", "db.toml", "a"))
 	w.present[testDir+"/db.toml"] = true
 	refused := &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{{Message: "host port 80/TCP is in use"}}}
@@ -321,6 +326,7 @@ func TestRetryOfRejected(t *testing.T) {
 
 // TestReplaceAfterError: a pod that cannot be redefined is replaced.
 func TestReplaceAfterError(t *testing.T) {
+	t.Parallel()
 	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
 	w.between = effect(change.RestartContainer)
 	w.attempts["web"] = attempt{key: w.plan().steps[0].key(), replace: true}
@@ -335,6 +341,7 @@ func TestReplaceAfterError(t *testing.T) {
 
 // TestGeneratedName: a file with generateName defines a pod of the same name each time.
 func TestGeneratedName(t *testing.T) {
+	t.Parallel()
 	text := []byte("apiVersion: v1\nkind: Pod\nmetadata:\n  generateName: web-\nspec:\n  containers:\n  - name: app\n    image: a\n")
 	first, second := accept(testDir+"/a.yaml", text), accept(testDir+"/a.yaml", text)
 	if first.pod == nil || !strings.HasPrefix(first.pod.Name, "web-") {

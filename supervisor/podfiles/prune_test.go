@@ -27,6 +27,7 @@ func (b *bench) confirmLoss(want map[string]string, keep ...string) {
 
 // TestConfirmLoss: pods of a lost directory are deleted, apart from those whose files have returned.
 func TestConfirmLoss(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	want := b.three()
 	b.run()
@@ -50,6 +51,7 @@ func TestConfirmLoss(t *testing.T) {
 
 // TestConfirmLossOfOtherDirectory: after a change of the directory in the configuration, only pods whose files do not exist are lost.
 func TestConfirmLossOfOtherDirectory(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	before := t.TempDir()
 	for _, name := range []string{"kept", "lost"} {
@@ -65,6 +67,7 @@ func TestConfirmLossOfOtherDirectory(t *testing.T) {
 
 // TestConfirmLossOfRenamedFile: a pod whose renamed file waits for an image is not lost, and its file is kept.
 func TestConfirmLossOfRenamedFile(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.stage = func(context.Context) error { return errors.New("no route to host") }
 	b.write("web.toml", podText("a"))

@@ -72,6 +72,7 @@ func (b *bench) file() (f File) {
 // TestRollback: a definition that fails is replaced by the last one that was ready, with its images, and not tried again until the file
 // changes.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, becomes, rule, why string }{
 		{"crash", "crash", withinHour, `container "app" failed with exit code 3`},
 		{"pod failed", "fail", withinHour, "the pod failed"},
@@ -129,6 +130,7 @@ func TestRollback(t *testing.T) {
 
 // TestNoRollback: a definition that fails is kept if the file does not request a rollback, or no definition was ready before.
 func TestNoRollback(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, first, second, want string }{
 		{"no rule", updating("a", withinHour), podText("b"), "1 Ready, 2 Failed, runs 2"},
 		{"keep", updating("a", withinHour), updating("b", kept), "1 Ready, 2 Failed, runs 2"},
@@ -161,6 +163,7 @@ var errCut = errors.New("cut off")
 // TestRollbackCutOff: the daemon is killed before or after each change that leads through an update and its rollback. Whenever that happens,
 // the pod ends with the definition that was ready, and the failed one is not tried again once its failure was recorded.
 func TestRollbackCutOff(t *testing.T) {
+	t.Parallel()
 	for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
 		for at := 1; ; at++ {
 			b := newRollback(t)
@@ -261,6 +264,7 @@ func TestUndo(t *testing.T) {
 
 // TestUndoOfPendingUpdate: an update that waits for its image is given up.
 func TestUndoOfPendingUpdate(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.write("web.toml", updating("a", withinHour))
 	b.run()
@@ -442,6 +446,7 @@ func TestRetryOfRolledBack(t *testing.T) {
 
 // TestCrashAfterReady: a definition that is ready for a moment and then fails is rolled back; one that stays ready is not.
 func TestCrashAfterReady(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.becomes["b"] = "ready"
 	b.write("web.toml", updating("a", withinHour))
@@ -475,6 +480,7 @@ func TestCrashAfterReady(t *testing.T) {
 
 // TestForgottenAtEnd: nothing of a pod is left that is deleted just before the daemon ends.
 func TestForgottenAtEnd(t *testing.T) {
+	t.Parallel()
 	b := newRollback(t)
 	b.write("web.toml", updating("a", withinHour))
 	b.write("db.toml", updating("a", withinHour))

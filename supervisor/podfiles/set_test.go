@@ -182,6 +182,7 @@ func effectOfImage(from, to *spec.Pod) []change.Change {
 }
 
 func TestFilesBecomePods(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.write("db.json", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}`)
@@ -206,6 +207,7 @@ func TestFilesBecomePods(t *testing.T) {
 
 // TestRestartOfTheDaemon: the set continues from the pods that exist, whatever changed meanwhile.
 func TestRestartOfTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, name := range []string{"web", "db", "log"} {
 		b.write(name+".toml", podText("a"))
@@ -225,6 +227,7 @@ func TestRestartOfTheDaemon(t *testing.T) {
 
 // TestEditors: however an editor saves a file, its pod is not deleted and gets the new definition.
 func TestEditors(t *testing.T) {
+	t.Parallel()
 	for name, save := range map[string]func(b *bench, text string){
 		"write and rename": func(b *bench, text string) {
 			b.write(".web.toml.tmp", text)
@@ -276,6 +279,7 @@ func TestEditors(t *testing.T) {
 }
 
 func TestInvalidFileChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.run()
@@ -298,6 +302,7 @@ func TestInvalidFileChangesNothing(t *testing.T) {
 }
 
 func TestNameConflicts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	_, err := b.AddStaged(accept("/run.toml", []byte(named("web", "run"))).pod, state.Owner{By: "podstead run, pid 4711, uid 0"}, supervisor.Staged{})
 	b.must(err)
@@ -316,6 +321,7 @@ func TestNameConflicts(t *testing.T) {
 
 // TestStopHolds: the pod that a person has stopped does not start because its file changes.
 func TestStopHolds(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.run()
@@ -331,6 +337,7 @@ func TestStopHolds(t *testing.T) {
 
 // TestSuspend: nothing is carried out for files of a set that is suspended, and what was being prepared is cancelled.
 func TestSuspend(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.run()
@@ -357,6 +364,7 @@ func TestSuspend(t *testing.T) {
 
 // TestHangingPull: an update that waits for its image is shown, delays no other pod, and gives way to a newer edit.
 func TestHangingPull(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.run()
@@ -384,6 +392,7 @@ func TestHangingPull(t *testing.T) {
 
 // TestDeadRegistry: an update whose image cannot be pulled waits, is reported once, and is repeated.
 func TestDeadRegistry(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
 	b.run()
@@ -408,6 +417,7 @@ func TestDeadRegistry(t *testing.T) {
 
 // TestSlowDeletion: during a replacement the file changes again. The newest content follows the old pod.
 func TestSlowDeletion(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.slow["web"] = true
 	b.write("web.toml", podText("a"))
@@ -430,6 +440,7 @@ func TestSlowDeletion(t *testing.T) {
 }
 
 func TestAdmissionRefusal(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("db.toml", podText("x"))
 	b.write("web.toml", podText("a"))
@@ -457,6 +468,7 @@ func TestAdmissionRefusal(t *testing.T) {
 // TestKilledDuringReplacement: a daemon that was killed between the stop of the old pod and the start of the new one leaves the rest to
 // the next daemon.
 func TestKilledDuringReplacement(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.slow["web"] = true
 	b.write("web.toml", podText("a"))

@@ -11,6 +11,7 @@ import (
 
 // TestSystemdTable: a file with the table systemd is carried out by its unit only, and the pod that its unit has created is left alone.
 func TestSystemdTable(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"web.toml": "systemd.after = [\"a.service\"]\n" + podText("busybox:1")}
 	own := running("web", "web.toml", "busybox:2").with(func(p *pod) { p.file, p.by = "", "created by podstead@web.service" })
 	for name, w := range map[string]*world{"no pod": worldOf(files), "pod of the unit": worldOf(files, own)} {
@@ -32,6 +33,7 @@ func TestSystemdTable(t *testing.T) {
 // TestApplySystemdTable: a file with the table systemd can be changed while its unit runs the pod. The pod of a unit with a file elsewhere has
 // taken the name.
 func TestApplySystemdTable(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.run()
 	file := func(hash string) string { return "systemd.after = [\"a.service\"]\n" + named("web", hash) }

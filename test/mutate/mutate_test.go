@@ -117,6 +117,7 @@ func TestKeys(t *testing.T) {
 
 // TestRun mutates a package with three functions: one is tested, one is not, and the mutants of one loop forever.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
@@ -193,6 +194,7 @@ func Test(t *testing.T) {
 
 // TestConstants checks that a changed constant rebuilds the importers.
 func TestConstants(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":    "module example.org/p\n\ngo 1.26.0\n",

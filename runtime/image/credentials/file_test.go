@@ -177,7 +177,7 @@ func TestBadHelper(t *testing.T) {
 		"hang":  {"sleep 1000 & sleep 1000", "no answer within 500ms"},
 		"fail":  {"echo hunter22; echo hunter22 >&2; exit 3", "credential helper docker-credential-fail get: exit status 3"},
 		"other": {"echo hunter22", "credential helper docker-credential-other: invalid JSON at byte 1"},
-		"much":  {"yes hunter22", "credential helper docker-credential-much get: "},
+		"much":  {"yes hunter22", "credential helper docker-credential-much get: signal: killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			helpers(t, map[string]string{name: test.script})

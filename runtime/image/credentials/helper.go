@@ -97,13 +97,13 @@ func (h helper) run(ctx context.Context, command string, input []byte, timeout t
 	default:
 		err = fmt.Errorf("credential helper %s %s: %w", h.program(), command, err) // no output: it can have credentials
 	}
-	return out.Bytes(), err
+	return out.text.Bytes(), err
 }
 
-// limitedBuffer is a buffer that calls exceeded, and drops the rest, at its limit.
+// limitedBuffer is a buffer that calls exceeded, and drops the rest, at its limit. It does not embed the buffer, whose ReadFrom has no limit
+// and is preferred by io.Copy.
 type limitedBuffer struct {
-	bytes.Buffer
-
+	text     bytes.Buffer
 	left     int
 	exceeded func()
 }
@@ -113,5 +113,5 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 		b.exceeded()
 		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return b.text.Write(p)
 }

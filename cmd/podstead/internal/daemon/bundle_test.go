@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,31 +55,36 @@ func (h *host) awaitUndone(t *testing.T) {
 // TestInterruptedBundle: while a client holds the lock, its pods run. When it is killed, they are deleted, also if the pod was the only one and
 // the daemon has restarted meanwhile.
 func TestInterruptedBundle(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
-		h := newHost(t)
-		l := h.interrupted(t)
-		result := h.run(t.Context(), t, false, "1ms")
-		h.awaitPods(t, "web")
-		if restart {
+		t.Run(fmt.Sprintf("restart %v", restart), func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			l := h.interrupted(t)
+			result := h.run(t.Context(), t, false, "1ms")
+			h.awaitPods(t, "web")
+			if restart {
+				h.stopDaemon(t, result)
+			}
+			if err := l.Close(); err != nil { // as the kernel does
+				t.Fatal(err)
+			}
+			if restart {
+				result = h.run(t.Context(), t, false, "1ms")
+			}
+			h.awaitPods(t)
+			h.awaitUndone(t)
+			if _, err := os.Lstat(filepath.Join(h.config.Pods.Dir, "web.toml")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the pod file remains: %v", err)
+			}
 			h.stopDaemon(t, result)
-		}
-		if err := l.Close(); err != nil { // as the kernel does
-			t.Fatal(err)
-		}
-		if restart {
-			result = h.run(t.Context(), t, false, "1ms")
-		}
-		h.awaitPods(t)
-		h.awaitUndone(t)
-		if _, err := os.Lstat(filepath.Join(h.config.Pods.Dir, "web.toml")); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the pod file remains: %v", err)
-		}
-		h.stopDaemon(t, result)
+		})
 	}
 }
 
 // TestInterruptedBundleLater: a daemon that was idle notices a record.
 func TestInterruptedBundleLater(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.write(t, "db")
 	result := h.run(t.Context(), t, false, "1ms")
@@ -95,6 +101,7 @@ func TestInterruptedBundleLater(t *testing.T) {
 
 // TestInterruptedBundleAtStart: a daemon restores the files before it reads them, so that a pod that was new never runs.
 func TestInterruptedBundleAtStart(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	if err := h.interrupted(t).Close(); err != nil {
 		t.Fatal(err)

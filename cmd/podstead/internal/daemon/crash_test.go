@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/test/parallel"
 )
 
 // crashVariable makes the test program crash in the directory.
@@ -19,6 +21,7 @@ const crashVariable = "PODSTEAD_TEST_CRASH"
 func TestMain(m *testing.M) {
 	dir, how, crash := strings.Cut(os.Getenv(crashVariable), ",")
 	if !crash {
+		parallel.Set()
 		os.Exit(m.Run())
 	}
 	cause, end := watchCrashes(context.Background(), dir, slog.New(slog.NewTextHandler(os.Stderr, nil)))
@@ -40,6 +43,7 @@ func TestMain(m *testing.M) {
 
 // TestLastCrash ends processes in several ways, and checks what the next one makes of it.
 func TestLastCrash(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	want := ""
 	for _, test := range []struct{ how, signal, next string }{

@@ -161,6 +161,7 @@ func (h *host) awaitRunning(t *testing.T, uid string) {
 }
 
 func TestOnDemandDaemonExitsWhenIdle(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	var created api.Created
 	var err error
@@ -186,6 +187,7 @@ func TestOnDemandDaemonExitsWhenIdle(t *testing.T) {
 }
 
 func TestDaemonIsNotIdleDuringWatch(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -217,6 +219,7 @@ func TestDaemonIsNotIdleDuringWatch(t *testing.T) {
 }
 
 func TestPodsKeepRunningWhenServiceStops(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -246,6 +249,7 @@ func TestPodsKeepRunningWhenServiceStops(t *testing.T) {
 // TestStopWaitsForClientsOfDeletedPods checks that a client gets the final state of its pod, which was deleted before the daemon was
 // stopped, and that the client is informed that the daemon was stopped on request.
 func TestStopWaitsForClientsOfDeletedPods(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	result := h.run(t.Context(), t, false, "1h")
 	q := web()
@@ -285,6 +289,7 @@ func TestStopWaitsForClientsOfDeletedPods(t *testing.T) {
 }
 
 func TestServiceWithoutPodsRemovesTheNetwork(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	result := h.run(t.Context(), t, false, "1h")
 	if err := h.client.StopDaemon(t.Context()); err != nil {
@@ -297,6 +302,7 @@ func TestServiceWithoutPodsRemovesTheNetwork(t *testing.T) {
 }
 
 func TestServiceTakesOverFromOnDemandDaemon(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	first := h.run(t.Context(), t, true, "1h")
 	uid := h.create(t).Metadata.UID
@@ -314,6 +320,7 @@ func TestServiceTakesOverFromOnDemandDaemon(t *testing.T) {
 
 // The on-demand daemon holds the lock before it accepts requests, as when a command starts it while the service restarts.
 func TestServiceTakesOverFromStartingDaemon(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.locked.Store(true)
 	tried := make(chan struct{}, 1000)
@@ -345,6 +352,7 @@ func TestServiceTakesOverFromStartingDaemon(t *testing.T) {
 }
 
 func TestDaemonDoesNotStopService(t *testing.T) {
+	t.Parallel()
 	for _, onDemand := range []bool{true, false} {
 		h := newHost(t)
 		first := h.run(t.Context(), t, false, "1h")
@@ -362,6 +370,7 @@ func TestDaemonDoesNotStopService(t *testing.T) {
 }
 
 func TestDaemonRejectsSocketPathThatIsTooLong(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.config.Socket = filepath.Join(h.config.Socket, string(make([]byte, 200)))
 	if err := daemon.Run(t.Context(), daemon.Options{Config: h.config, Start: h.start, Log: slog.New(slog.DiscardHandler)}); err == nil {

@@ -53,6 +53,7 @@ func (h *host) awaitPods(t *testing.T, want ...string) (uids []string) {
 // TestPodsDirectory: a daemon runs the files of the pods directory, and leaves the pods running. The next one continues with what has
 // changed meanwhile.
 func TestPodsDirectory(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.write(t, "web")
 	h.write(t, "db")
@@ -85,6 +86,7 @@ func TestPodsDirectory(t *testing.T) {
 // TestOnDemandDaemonRunsPodsDirectory: a daemon that was started on demand runs the pods directory, and does not exit while it has pods. A
 // daemon without pods that is started later shows that the idle timeout has passed.
 func TestOnDemandDaemonRunsPodsDirectory(t *testing.T) {
+	t.Parallel()
 	const idle = "300ms"
 	h := newHost(t)
 	h.write(t, "web")

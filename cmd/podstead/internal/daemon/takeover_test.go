@@ -51,6 +51,7 @@ func holder(t *testing.T, path string, args ...string) *exec.Cmd {
 // TestActivatedServiceTakesOver starts a daemon with the sockets of systemd, while another process holds the lock. Only a daemon that was started
 // on demand is stopped.
 func TestActivatedServiceTakesOver(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		args   []string
 		locked string // the file that the process has open

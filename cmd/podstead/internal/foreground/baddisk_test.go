@@ -18,6 +18,7 @@ import (
 // TestRunReturnsOnFailedDisk stops a run while neither states can be saved nor sandboxes removed. It must return with the error of the
 // removal, whatever the exit code of the containers.
 func TestRunReturnsOnFailedDisk(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		code string
 		keep bool

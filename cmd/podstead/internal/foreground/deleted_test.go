@@ -19,6 +19,7 @@ import (
 
 // TestRunWaitsForNextDaemon stops the daemon on request while its pod runs. The run must not start a daemon.
 func TestRunWaitsForNextDaemon(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	var started atomic.Bool
 	connect := func(ctx context.Context) error {
@@ -50,6 +51,7 @@ func TestRunWaitsForNextDaemon(t *testing.T) {
 
 // TestRunEndsIfPodsAreDeletedAndDaemonStopped stops the daemon, which leaves no pods, before the client has the final state.
 func TestRunEndsIfPodsAreDeletedAndDaemonStopped(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	connect := func(context.Context) error { return &api.StoppedError{} }
 	result := h.start(foreground.Options{Printer: s, Connect: connect}, file("a", "echo up; sleep 1000"))
@@ -78,6 +80,7 @@ func (c eventsOf) Events(_ context.Context, q *api.EventQuery) iter.Seq2[api.Eve
 
 // TestRunHintsAtFailedPulls checks that there is one hint for each image that cannot be pulled, after its second failure.
 func TestRunHintsAtFailedPulls(t *testing.T) {
+	t.Parallel()
 	failed := func(kind api.EventKind, image, message string) api.Event {
 		return api.Event{Kind: kind, Fields: map[string]string{"image": image, "error": message}}
 	}
@@ -133,6 +136,7 @@ func (c lateClient) PodWithUID(ctx context.Context, name, uid string) (api.Pod, 
 
 // TestRunReportsResultOfDeletedPod checks that the result of a pod reaches a client that asks after the pod was deleted.
 func TestRunReportsResultOfDeletedPod(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		code int
 		lost bool

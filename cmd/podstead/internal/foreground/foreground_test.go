@@ -214,6 +214,7 @@ func file(name, script string) api.CreateRequest {
 }
 
 func TestRunPrintsAndDeletesPods(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	err := await(t, h.start(foreground.Options{Printer: s}, file("a", "echo one; exit 0"), file("b", "exit 3")))
 	if !errors.Is(err, foreground.ErrFailed) || !strings.Contains(err.Error(), `pod "b" failed`) {
@@ -231,6 +232,7 @@ func TestRunPrintsAndDeletesPods(t *testing.T) {
 }
 
 func TestRunWithKeep(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, fakeruntime.Options{})
 	if err := await(t, h.start(foreground.Options{Printer: newRecorder(), Keep: true}, file("a", "exit 0"))); err != nil {
 		t.Error(err)
@@ -242,6 +244,7 @@ func TestRunWithKeep(t *testing.T) {
 
 // TestRunPrintsEachLineOnce stops the daemon several times while a container writes.
 func TestRunPrintsEachLineOnce(t *testing.T) {
+	t.Parallel()
 	const lines = 400
 	program := fakeruntime.Program{Runs: lines * 10 * time.Millisecond}
 	var want []string
@@ -272,6 +275,7 @@ func TestRunPrintsEachLineOnce(t *testing.T) {
 }
 
 func TestSecondStopKillsPods(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
@@ -292,6 +296,7 @@ func TestSecondStopKillsPods(t *testing.T) {
 }
 
 func TestThirdStopInterruptsRun(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
 		if c.Method == "StopContainer" || c.Method == "KillContainer" {
 			<-ctx.Done() // an engine that hangs
@@ -311,6 +316,7 @@ func TestThirdStopInterruptsRun(t *testing.T) {
 }
 
 func TestRunTimeout(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	result := h.start(foreground.Options{Printer: s, Timeout: 100 * time.Millisecond}, file("a", "trap 'exit 0' TERM; sleep 1000"))
 	if err := await(t, result); !errors.Is(err, foreground.ErrTimeout) {
@@ -323,6 +329,7 @@ func TestRunTimeout(t *testing.T) {
 
 // TestRunTimeoutWhilePulling checks the timeout while a registry does not respond, and while a pull backs off.
 func TestRunTimeoutWhilePulling(t *testing.T) {
+	t.Parallel()
 	for name, pull := range map[string]func(context.Context) error{
 		"hangs": func(ctx context.Context) error {
 			<-ctx.Done()
@@ -361,6 +368,7 @@ func (s slowEvents) Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api
 }
 
 func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	client := api.NewClient(h.socket, "podstead delete")
 	defer client.Close()
@@ -380,6 +388,7 @@ func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
 }
 
 func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, fakeruntime.Options{})
 	first := newRecorder()
 	kept := h.start(foreground.Options{Printer: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
@@ -407,6 +416,7 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 }
 
 func TestStopOfFailingPodIsNoFailure(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap 'exit 7' TERM; sleep 1000"))
@@ -419,6 +429,7 @@ func TestStopOfFailingPodIsNoFailure(t *testing.T) {
 
 // TestDone: the end of what the run is for stops the pods once. It is no stop by the user, and does not follow one.
 func TestDone(t *testing.T) {
+	t.Parallel()
 	for name, user := range map[string]bool{"alone": false, "after a stop": true} {
 		t.Run(name, func(t *testing.T) {
 			h, s := newHost(t, fakeruntime.Options{}), newRecorder()

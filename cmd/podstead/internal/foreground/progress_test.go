@@ -15,6 +15,7 @@ import (
 // TestRunShowsProgress restarts the daemon while an archive is being imported, and expects the event and the progress of the import, until it
 // is done.
 func TestRunShowsProgress(t *testing.T) {
+	t.Parallel()
 	done := make(chan struct{})
 	h := newHost(t, fakeruntime.Options{Fetch: func(ctx context.Context, _ *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
 		for {

@@ -31,6 +31,7 @@ func awaitRunning(t *testing.T, client *api.Client, name string) {
 // TestStopWhileWaitingForDeletionCounts requests a stop while the run waits for a stopping pod of the same file. The next one kills the pods
 // that the run has created.
 func TestStopWhileWaitingForDeletionCounts(t *testing.T) {
+	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	client := api.NewClient(h.socket, "podstead delete")
 	defer client.Close()

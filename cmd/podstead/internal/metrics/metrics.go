@@ -49,6 +49,7 @@ type Metrics struct {
 	requests    chan struct{}
 	gathering   chan struct{} // held while figures are read
 	newest      atomic.Pointer[gathered]
+	idle        time.Duration // after which an idle connection to the address is closed
 }
 
 type gathered struct {
@@ -58,7 +59,7 @@ type gathered struct {
 
 // New returns the metrics of a daemon.
 func New(o Options) *Metrics {
-	m := &Metrics{o: o, engine: diskcall.New(o.Log), requests: make(chan struct{}, maxRequests), gathering: make(chan struct{}, 1)}
+	m := &Metrics{o: o, engine: diskcall.New(o.Log), requests: make(chan struct{}, maxRequests), gathering: make(chan struct{}, 1), idle: idleTimeout}
 	for name, path := range o.Directories {
 		m.directories = append(m.directories, newDirectory(name, path, o.Log))
 	}

@@ -39,7 +39,7 @@ type Address struct {
 func (m *Metrics) Serve(ctx context.Context, a Address) {
 	m.serving(false)
 	server := &http.Server{
-		Handler: m.handler(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		Handler: m.handler(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: m.idle,
 		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog: slog.NewLogLogger(m.o.Log.Handler(), slog.LevelDebug), // clients can cause errors as often as they want
 	}

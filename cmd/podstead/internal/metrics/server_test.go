@@ -163,7 +163,11 @@ func TestCertificateReload(t *testing.T) {
 // TestIdleConnections: clients that keep all connections open do not keep others waiting for longer than a scrape interval.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
+	if idleTimeout > time.Minute {
+		t.Errorf("idle connections stay open for %v", idleTimeout)
+	}
 	w := newWorld(t, nil)
+	w.idle = time.Second
 	a := Address{Address: freeAddress(t)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
