@@ -80,7 +80,7 @@ test: ## run unit tests and, as root, tests of each feature on real containers
 
 unit: ## run tests without root, with RACE=1 with the race detector
 	@.ci/deps unit
-	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips) -- $(if $(RACE),env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on,$(GOTEST)) $(TESTFLAGS) ./...
+	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips) -- $(if $(RACE),env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on,$(GOTEST)) -p 6 $(TESTFLAGS) ./...
 
 race: ## run unit tests ten times with the race detector
 	@.ci/deps unit

@@ -74,7 +74,7 @@ func TestRunTimeoutWhilePulling(t *testing.T) {
 			defer registry.Close()
 			defer close(h.end)
 			image := strings.TrimPrefix(registry.URL, "http://") + "/image:1"
-			file := f.PodFile("waits", first+"\n[[containers]]\nname = \"c\"\nimage = \""+image+"\"\n")
+			file := f.PodFile("waits", "terminationGracePeriodSeconds = 1\n"+first+"\n[[containers]]\nname = \"c\"\nimage = \""+image+"\"\n")
 			begun := time.Now()
 			r := f.start("--timeout", "2s", file)
 			code := r.exitCode()

@@ -39,14 +39,15 @@ name = "c"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "i=0; while :; do i=$((i + 1)); echo tick $i; sleep 0.05; done"]
 `
-	// floodPod writes more than waits for journald.
+	// floodPod writes more than waits for journald, and then runs a command.
 	floodPod = `
 restartPolicy = "Never"
+terminationGracePeriodSeconds = 1
 imageArchives = ["/var/lib/images/busybox.tar"]
 [[containers]]
 name = "c"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); echo $i; done; echo written"]
+command = ["sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); echo $i; done; echo written; %s"]
 `
 )
 
@@ -237,19 +238,33 @@ func (j *journal) journaldRestarts() {
 // journaldHangs: a container that writes more than fits is not blocked, and its journal says how much it misses.
 func (j *journal) journaldHangs() {
 	j.Helper()
+	j.flood("burst", "Succeeded", "exit 0", "true")
+	j.flood("flood", "Running", "exec sleep 600", `for try in $(seq 600); do
+	journalctl --sync
+	journalctl -o cat CONTAINER_NAME=flood-c | grep -q 'podstead: [0-9]* lines dropped' && exit 0
+	sleep 0.1
+done
+exit 1`)
+}
+
+// flood writes more lines than wait for a journald that hangs. The container then runs a command, and the test runs wait. Each line is in the
+// journal, or counted there or, if journald has not accepted the number before the container exited, in the log.
+func (j *journal) flood(pod, phase, command, wait string) {
+	j.Helper()
 	j.Sh("systemctl kill --signal=STOP systemd-journald")
-	j.apply("flood", floodPod, "Running")
-	j.Eventually("the end of the flood", "podstead logs flood --tail 5 | grep -q '^written$'")
+	j.apply(pod, fmt.Sprintf(floodPod, command), phase)
+	j.Eventually("the end of the flood", "podstead logs "+pod+" --tail 5 | grep -q '^written$'")
 	j.Sh("systemctl kill --signal=CONT systemd-journald")
-	j.Sh("podstead wait --for=phase=Succeeded pod/flood --timeout 60s")
+	j.Sh(wait)
+	j.Sh("podstead stop " + pod)
 	sum := 0
 	for what, script := range map[string]string{
-		"received": `journalctl --sync; journalctl -o cat CONTAINER_NAME=flood-c | grep -cv podstead: || true`,
-		"dropped":  `journalctl -o export CONTAINER_NAME=flood-c | sed -n 's/^PODSTEAD_DROPPED=//p'`,
-		"not sent": `podstead logs flood | sed -n 's/^podstead: \([0-9]*\) lines of the log are not in the journal.*/\1/p'`,
+		"received": `journalctl --sync; journalctl -o cat CONTAINER_NAME=` + pod + `-c | grep -cv podstead: || true`,
+		"dropped":  `journalctl -o export CONTAINER_NAME=` + pod + `-c | sed -n 's/^PODSTEAD_DROPPED=//p'`,
+		"not sent": `podstead logs ` + pod + ` | sed -n 's/^podstead: \([0-9]*\) lines of the log are not in the journal.*/\1/p'`,
 	} {
 		out := j.Sh(script)
-		j.Logf("%s: %q", what, out)
+		j.Logf("%s %s: %q", pod, what, out)
 		for field := range strings.FieldsSeq(out) {
 			n := 0
 			if _, err := fmt.Sscan(field, &n); err != nil {
