@@ -33,9 +33,11 @@ RACE       ?=
 GOTEST     := $(GO) test -json -vet=off -ldflags '-s -w'
 PROGRESS   := $(GO) run ./test/progress
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
-# Packages with tests that need root (build tag e2e): FEATURES use each feature as a user does, FAULTS test that nothing is lost and nobody gets out.
+# Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
+# container gets out.
 FAULTS       = ./test/faults ./test/hostile ./test/systemd ./test/upgrade
-FEATURES     = ./cmd/podstead ./test/conformance ./test/scenario $$(grep -rl '^//go:build e2e' --include='*_test.go' runtime | xargs -n1 dirname | sort -u | sed 's|^|./|')
+FEATURES     = ./cmd/podstead ./test/conformance ./test/scenario \
+	$$(grep -rl '^//go:build e2e' --include='*_test.go' runtime | xargs -n1 dirname | sort -u | sed 's|^|./|')
 E2E_PACKAGES = $(FAULTS) $(FEATURES)
 # Tests that run side by side. Most of them wait.
 PARALLEL    ?= 6
@@ -75,12 +77,13 @@ demo: ## run the pod examples/hello.toml (root)
 test: ## run unit tests and, as root, tests of each feature on real containers
 	@.ci/deps test
 	@status=0; for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || status=1; done; \
-	[ $$(id -u) = 0 ] || { echo "make test: tests on real containers need root and were not run" >&2; echo "hint: run sudo make test" >&2; }; \
+	[ $$(id -u) = 0 ] || printf '%s\n' "make test: tests on real containers need root and were not run" "hint: run sudo make test" >&2; \
 	echo; $(PROGRESS) -summary $$(echo $(SUITES) | tr ' ' ,) && exit $$status
 
 unit: ## run tests without root, with RACE=1 with the race detector
 	@.ci/deps unit
-	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips) -- $(if $(RACE),env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on,$(GOTEST)) -p 6 $(TESTFLAGS) ./...
+	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips) -- \
+		$(if $(RACE),env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on,$(GOTEST)) -p 6 $(TESTFLAGS) ./...
 
 race: ## run unit tests ten times with the race detector
 	@.ci/deps unit
@@ -104,7 +107,8 @@ e2e: ## run all tests on real containers, or those of E2E_PACKAGES, with RUNTIME
 crun: ## run the tests that depend on the OCI runtime with crun (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(PROGRESS) -suite crun -no-skips -- $(GOE2E) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
+	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
+		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)

@@ -48,8 +48,8 @@ func newHostOf(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	return h
 }
 
-// newParallelHost is newHostOf for a test that waits, which it makes parallel. Commands get the socket by a flag: the environment is that of
-// all tests.
+// newParallelHost is newHostOf for a test that waits, which it makes parallel. Commands get the socket by a flag: the environment is that
+// of all tests.
 func newParallelHost(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	t.Helper()
 	t.Parallel()

@@ -63,8 +63,8 @@ func newSlowDaemon(t *testing.T) (respond func()) {
 	return func() { close(release) }
 }
 
-// TestSlowCommands checks that commands show on a terminal what they wait for, and remove it when the daemon responds. They wait at the same
-// time.
+// TestSlowCommands checks that commands show on a terminal what they wait for, and remove it when the daemon responds. They wait at the
+// same time.
 func TestSlowCommands(t *testing.T) {
 	release := newSlowDaemon(t)
 	t.Setenv("TERM", "xterm")

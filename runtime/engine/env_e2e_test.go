@@ -52,7 +52,8 @@ func withShim(run func() int) int {
 	}
 	defer os.RemoveAll(dir)
 	shimPath = filepath.Join(dir, shim.Name)
-	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", shimPath, "github.com/podstead/podstead/cmd/"+shim.Name)
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", shimPath,
+		"github.com/podstead/podstead/cmd/"+shim.Name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build shim: %v\n%s", err, out)

@@ -129,7 +129,9 @@ func tables(records []record) string {
 	b.WriteString("\n| suite | package | seconds | slowest tests |\n| --- | --- | --- | --- |\n")
 	for _, r := range records {
 		for _, p := range slowest(r.Tests, func(m measured) bool { return m.Test == "" }, packagesShown) {
-			tests := slowest(r.Tests, func(m measured) bool { return m.Test != "" && m.Package == p.Package && !isParent(r.Tests, m) }, testsShown)
+			tests := slowest(r.Tests, func(m measured) bool {
+				return m.Test != "" && m.Package == p.Package && !isParent(r.Tests, m)
+			}, testsShown)
 			names := make([]string, len(tests))
 			for i, m := range tests {
 				names[i] = fmt.Sprintf("%s %.0f", m.Test, m.Seconds)

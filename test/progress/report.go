@@ -46,8 +46,9 @@ type report struct {
 
 func newReport(out io.Writer, terminal bool) *report {
 	r := &report{
-		out: out, terminal: terminal, interval: 20 * time.Second, start: time.Now(), processors: newProcessors(), running: map[key]time.Time{}, passed: map[string]int{},
-		seconds: map[key]float64{}, output: map[key][]string{}, failures: map[key][]string{},
+		out: out, terminal: terminal, interval: 20 * time.Second, start: time.Now(), processors: newProcessors(),
+		running: map[key]time.Time{}, passed: map[string]int{}, seconds: map[key]float64{},
+		output: map[key][]string{}, failures: map[key][]string{},
 	}
 	if terminal {
 		r.interval = time.Second

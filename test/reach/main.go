@@ -127,7 +127,8 @@ func packageDirs(ctx context.Context, patterns []string, flags ...string) (map[s
 	if len(patterns) == 0 {
 		return dirs, nil
 	}
-	args := slices.Concat([]string{"list", "-tags", "e2e,vm,grpcnotrace", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, flags, patterns)
+	const format = "{{if not .Standard}}{{.ImportPath}}{{end}}"
+	args := slices.Concat([]string{"list", "-tags", "e2e,vm,grpcnotrace", "-f", format}, flags, patterns)
 	text, err := output(ctx, "go", args...)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Package suite runs the tests of a package that need root: several side by side, each in a process, a network namespace and a mount
-// namespace of its own. Bridges, rules, kernel settings, ports and mounts of a test affect neither the host nor other tests. It is for tests
-// only.
+// namespace of its own. Bridges, rules, kernel settings, ports and mounts of a test affect neither the host nor other tests. It is for
+// tests only.
 package suite
 
 import (
@@ -150,8 +150,8 @@ func partsOf(o Options) ([]part, error) {
 // whole is all that this process would run.
 var whole = []part{{}}
 
-// divide returns the parts of the tests that match a pattern of -run; "" is all tests whose files have a build tag. Without names, such as in
-// a virtual machine, which has no sources, it returns [whole].
+// divide returns the parts of the tests that match a pattern of -run; "" is all tests whose files have a build tag. Without names, such as
+// in a virtual machine, which has no sources, it returns [whole].
 func divide(names []testName, o Options, pattern string) ([]part, error) {
 	if names == nil || o.Together && pattern != "" {
 		return whole, nil

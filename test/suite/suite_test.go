@@ -12,7 +12,8 @@ import (
 func TestTestNames(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a_test.go":       "package p\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc (x) TestMethod(t *testing.T) {}\nfunc Testify() {}\n",
+		"a_test.go": "package p\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\n" +
+			"func (x) TestMethod(t *testing.T) {}\nfunc Testify() {}\n",
 		"b_test.go":       "//go:build e2e\n\npackage p\nfunc TestB(t *testing.T) {}\n",
 		"c_test.go":       "//go:build !e2e\n\npackage p\nfunc TestC(t *testing.T) {}\nfunc FuzzC(f *testing.F) {}\n",
 		"other.go":        "package p\nfunc TestOther() {}\n",
@@ -26,7 +27,8 @@ func TestTestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]testName{{"TestA", false}, {"TestC", false}, {"FuzzC", false}}, names, cmp.AllowUnexported(testName{})); diff != "" {
+	want := []testName{{"TestA", false}, {"TestC", false}, {"FuzzC", false}}
+	if diff := cmp.Diff(want, names, cmp.AllowUnexported(testName{})); diff != "" {
 		t.Error(diff)
 	}
 	if names, err := testNames(t.TempDir()); err != nil || names != nil {
@@ -46,9 +48,12 @@ func TestDivide(t *testing.T) {
 		want    []part
 	}{
 		{"tests with a build tag, the slow ones first", names, o, "", []part{
-			{"TestSlow", "^TestSlow$"}, {"TestA", "^TestA$"}, {"TestScripts/^one$", "^TestScripts$/^one$"}, {"TestScripts/^two$", "^TestScripts$/^two$"},
+			{"TestSlow", "^TestSlow$"}, {"TestA", "^TestA$"},
+			{"TestScripts/^one$", "^TestScripts$/^one$"}, {"TestScripts/^two$", "^TestScripts$/^two$"},
 		}},
-		{"a pattern selects tests without a build tag, too", names, o, "Unit|TestA", []part{{"TestUnit", "^TestUnit$"}, {"TestA", "^TestA$"}}},
+		{"a pattern selects tests without a build tag, too", names, o, "Unit|TestA", []part{
+			{"TestUnit", "^TestUnit$"}, {"TestA", "^TestA$"},
+		}},
 		{"a pattern of subtests", names, o, "TestScripts/t", []part{{"TestScripts/t", "^TestScripts$/t"}}},
 		{"a pattern of subtests of subtests", names, o, "TestA/b/c", []part{{"TestA/b/c", "^TestA$/b/c"}}},
 		{"no match", names, o, "None", nil},

@@ -247,8 +247,8 @@ done
 exit 1`)
 }
 
-// flood writes more lines than wait for a journald that hangs. The container then runs a command, and the test runs wait. Each line is in the
-// journal, or counted there or, if journald has not accepted the number before the container exited, in the log.
+// flood writes more lines than wait for a journald that hangs. The container then runs a command, and the test runs wait. Each line is in
+// the journal, or counted there or, if journald has not accepted the number before the container exited, in the log.
 func (j *journal) flood(pod, phase, command, wait string) {
 	j.Helper()
 	j.Sh("systemctl kill --signal=STOP systemd-journald")

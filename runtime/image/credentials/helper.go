@@ -100,8 +100,8 @@ func (h helper) run(ctx context.Context, command string, input []byte, timeout t
 	return out.text.Bytes(), err
 }
 
-// limitedBuffer is a buffer that calls exceeded, and drops the rest, at its limit. It does not embed the buffer, whose ReadFrom has no limit
-// and is preferred by io.Copy.
+// limitedBuffer is a buffer that calls exceeded, and drops the rest, at its limit. It does not embed the buffer, whose ReadFrom has no
+// limit and is preferred by io.Copy.
 type limitedBuffer struct {
 	text     bytes.Buffer
 	left     int

@@ -59,7 +59,10 @@ type gathered struct {
 
 // New returns the metrics of a daemon.
 func New(o Options) *Metrics {
-	m := &Metrics{o: o, engine: diskcall.New(o.Log), requests: make(chan struct{}, maxRequests), gathering: make(chan struct{}, 1), idle: idleTimeout}
+	m := &Metrics{
+		o: o, engine: diskcall.New(o.Log), idle: idleTimeout,
+		requests: make(chan struct{}, maxRequests), gathering: make(chan struct{}, 1),
+	}
 	for name, path := range o.Directories {
 		m.directories = append(m.directories, newDirectory(name, path, o.Log))
 	}
