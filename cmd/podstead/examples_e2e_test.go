@@ -32,6 +32,10 @@ const (
 	openDoor = ` && { timeout 30 sh -c 'until podstead condition set web example.org/door=True; do sleep 0.1; done' >/dev/null 2>&1 & }`
 )
 
+// dumped runs the pod shop until its container has written the file that is copied.
+const dumped = "podstead apply shop.toml --wait && timeout 30 sh -c " +
+	"'until podstead exec shop -c db -- test -s /var/lib/db/dump.sql; do sleep 0.1; done'"
+
 // Preparations of examples with notifiers and images.
 const (
 	notified      = `printf '[[notify]]\nname = "ops"\ncommand = ["/bin/true"]\n' >$PODSTEAD_CONFIG`
@@ -65,7 +69,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead volume rm pgdata uploads":                                                           {before: "podstead delete db --force"},
 	"podstead wait -l app=shop --for=delete":                                                      {before: "podstead delete -l app=shop --wait=false"},
 	"podstead wait --all --for=condition=Ready --timeout 0":                                       {before: "podstead delete --field-selector status.phase=Succeeded && podstead delete -l '!app'"},
-	"podstead cp -c db shop:/var/lib/db/dump.sql .":                                               {before: "podstead apply shop.toml --wait"},
+	"podstead cp -c db shop:/var/lib/db/dump.sql .":                                               {before: dumped},
 	"podstead port-forward web 8080:80":                                                           {until: "Forwarding from"},
 	"podstead port-forward pod/web :80 9090":                                                      {until: "Forwarding from"},
 	"podstead port-forward web 8080:80 --address 0.0.0.0":                                         {until: "Forwarding from"},
