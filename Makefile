@@ -84,9 +84,9 @@ e2e-crun: ## run the tests that depend on the OCI runtime with crun (root)
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build images
 	@.ci/deps vm
-	$(GO) test -tags vm -count=1 -timeout 75m $(TESTFLAGS) ./test/vm
+	CGO_ENABLED=0 $(GO) test -trimpath -tags vm,grpcnotrace -count=1 -timeout 75m $(TESTFLAGS) ./test/vm
 
 lint: ## run linters
 	@.ci/deps build
