@@ -35,7 +35,7 @@ func newInstalled(t *testing.T, files ...string) *installed.Host {
 		t.Fatal(err)
 	}
 	return installed.New(t, newHost(t, tree, append(files, imageArchive("busybox"))...), installed.Options{
-		Install: unpack + "cp -a --remove-destination " + payload + "/root/. /; rm -r " + payload + "/root; modprobe -a " + drivers + "; ",
+		Install: unpack + "cp -al --remove-destination " + payload + "/root/. /; modprobe -a " + drivers + "; ",
 		Archive: payload + "/busybox.tar",
 		Timeout: deadline, Pause: pause,
 	})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/api"
 )
 
@@ -29,10 +31,11 @@ readinessProbe = { exec = { command = ["test", "-e", "/data/up"] }, periodSecond
 livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSeconds = 30 }
 `
 
-// service tests the service with cgroups of systemd: an init container is OOM-killed and restarts; a container and the shim are in a slice of
-// the pod; the pod survives a crash of its daemon. The pod is deleted at the end, and no unit of it is left.
+// service tests the service with cgroups of systemd: an init container is OOM-killed and restarts; the pod has a slice with a scope for its
+// container, and a scope for its shim; it survives a crash of its daemon. It is deleted at the end, and no unit of it is left.
 func (p *packaged) service() {
 	p.Helper()
+	others := p.units()
 	p.Sh("mkdir -p /root/data; touch /root/data/up")
 	p.Copy("life", lifeFile)
 	p.Status("life", "1/1 Running")
@@ -40,8 +43,8 @@ func (p *packaged) service() {
 	if want := "1 OOMKilled 137"; before.init != want {
 		p.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
 	}
-	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") || before.units != 2 {
-		p.Errorf("cgroup of the container %s, in a slice with %d scopes, want two: container and shim", before.place, before.units)
+	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") || len(p.units()) != len(others)+3 {
+		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want three more: a slice, the scope of the container and that of the shim", before.place, p.units(), others)
 	}
 
 	const pid = `systemctl show -P MainPID podstead`
@@ -53,32 +56,36 @@ func (p *packaged) service() {
 	if after := p.life(); after != before {
 		p.Errorf("the pod was %+v and is %+v", before, after)
 	}
-	p.Sh(`podstead delete life; cat /root/data/bye`)
-	p.Eventually("no unit of the pod is left", fmt.Sprintf(`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.scope' 'podstead-*.slice' | grep -F '%s' || true); echo "$left"; [ -z "$left" ]`, before.slice))
+	p.Sh(`podstead delete life; cat /root/data/bye; rm -r /root/data`)
+	if diff := cmp.Diff(others, p.units()); diff != "" {
+		p.Errorf("units without the pod (-before +after):\n%s", diff)
+	}
+}
+
+// units returns the slices and scopes of pods.
+func (p *packaged) units() []string {
+	p.Helper()
+	return strings.Fields(p.Sh(`systemctl list-units --all --plain --no-legend 'podstead-*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
 }
 
 // life is what must not change for a pod when its daemon restarts.
 type life struct {
-	id, slice, place, pid string
-	units, restarts       int
-	init                  string // restart count and last state of the init container
+	id, place, pid string
+	restarts       int
+	init           string // restart count and last state of the init container
 }
 
 func (p *packaged) life() life {
 	p.Helper()
-	text := p.Sh(`pid=$(pgrep -f "^sh -c trap 'echo by[e]"); echo $pid; sed s/^0:://p -n /proc/$pid/cgroup; ls -d /sys/fs/cgroup$(dirname $(sed s/^0:://p -n /proc/$pid/cgroup))/*.scope | wc -l; podstead get life -o json`)
-	lines := strings.SplitN(text, "\n", 4)
+	text := p.Sh(`pid=$(pgrep -f "^sh -c trap 'echo by[e]"); echo $pid; sed -n s/^0:://p /proc/$pid/cgroup; podstead get life -o json`)
+	lines := strings.SplitN(text, "\n", 3)
 	var pod api.Pod
-	if len(lines) != 4 || json.Unmarshal([]byte(lines[3]), &pod) != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
+	if len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &pod) != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
 		p.Fatalf("the pod: %s", text)
 	}
 	status, first := pod.Status.ContainerStatuses[0], pod.Status.InitContainerStatuses[0]
-	l := life{pid: lines[0], place: lines[1], id: status.ContainerID, restarts: status.RestartCount}
-	l.init = fmt.Sprintf("%d %s", first.RestartCount, endOf(first.LastState))
-	if _, err := fmt.Sscan(lines[2], &l.units); err != nil {
-		p.Fatalf("scopes: %v\n%s", err, text)
+	return life{
+		pid: lines[0], place: lines[1], id: status.ContainerID, restarts: status.RestartCount,
+		init: fmt.Sprintf("%d %s", first.RestartCount, endOf(first.LastState)),
 	}
-	parts := strings.Split(l.place, "/")
-	l.slice = strings.TrimSuffix(parts[max(0, len(parts)-2)], ".slice")
-	return l
 }
