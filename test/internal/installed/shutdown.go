@@ -112,15 +112,15 @@ func (h *Host) startStopping(pods []string, grace time.Duration) {
 // checkStopped checks after a reboot that the pods run again, and in which order they have stopped.
 func (h *Host) checkStopped(pods []string) {
 	h.Helper()
-	want := "unit preStop\nunit TERM\n"
+	want := []string{"unit preStop", "unit TERM"}
 	for _, pod := range slices.Backward(pods) {
-		want += pod + " preStop\n" + pod + " TERM\n"
+		want = append(want, pod+" preStop", pod+" TERM")
 	}
 	for _, pod := range pods {
 		h.Status(pod, "1/1 Running")
 		h.Sh(`podstead events ` + pod + ` > /tmp/events; grep 'because of the shutdown of the host' /tmp/events; grep 'requested by the start of the host' /tmp/events`)
 	}
-	if diff := cmp.Diff(want, h.Sh("cat "+shutdownLog+"/log")); diff != "" {
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(h.Sh("cat "+shutdownLog+"/log")), "\n")); diff != "" {
 		h.Errorf("stops (-want +got):\n%s", diff)
 	}
 	journal := h.Sh(`journalctl --no-pager -b -1 -u podstead -u podstead@unit -o short-monotonic`)
