@@ -34,8 +34,8 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 // regular expression.
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests},
-	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor"},
-	{"systemd", "runc", driverTests + " TestOOMPodLimit TestOOMWithoutDaemon TestShimKilled"},
+	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
+	{"systemd", "runc", driverTests + " TestShimKilled"},
 	{"systemd", "crun", driverTests},
 }
 
