@@ -110,11 +110,13 @@ crun: ## run the tests that depend on the OCI runtime with crun (root)
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
 		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
+# VM_SUITE is the name of a run with TESTFLAGS.
+VM_SUITE    ?= vm
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build images
 	@.ci/deps vm
-	@$(PROGRESS) -suite vm -no-skips -- $(GOTEST) -tags vm,$(TAGS) -count=1 -timeout 75m $(TESTFLAGS) ./test/vm
+	@$(PROGRESS) -suite $(VM_SUITE) -no-skips -- $(GOTEST) -tags vm,$(TAGS) -count=1 -timeout 75m $(TESTFLAGS) ./test/vm
 
 lint: ## run linters
 	@.ci/deps build

@@ -2,9 +2,9 @@
 // cgroup v2, with all controllers; systemd as init; all capabilities.
 //
 // It owns the image of the virtual machine, which is built from Debian packages and cached in .cache/vm, and the QEMU processes that it
-// starts. A virtual machine has no network and no KVM: it is emulated, four or five times slower than its host. Its file system is
-// discarded with it, unless it has a disk of its own. The package must not depend on what its users run. It installs nothing on the
-// host: .ci/deps vm does.
+// starts. A virtual machine has no network and no KVM: it is emulated, four or five times slower than its host. Its disk is a copy of the
+// image's. The package must not depend on what its users run. It installs nothing on the host: .ci/deps vm does.
 //
-// The tests have the build tag vm: make vm.
+// The tests have the build tag vm: make vm. Each boots one virtual machine at a time, and tests in it what package test/systemd cannot test in
+// namespaces.
 package vm

@@ -26,6 +26,7 @@ const (
 	// answerMargin is how much longer than the agent the host waits for a command.
 	answerMargin = 30 * time.Second
 	memory       = 2048 // MiB
+	qemu         = "qemu-system-x86_64"
 )
 
 // kernelArguments make the boot fast and enable cgroup v2 only.
@@ -46,14 +47,12 @@ type Machine struct {
 	id      int
 }
 
-// Options configure a virtual machine. All but Disk are required.
+// Options configure a virtual machine. All are required.
 type Options struct {
 	Dir     string // directory of the virtual machine's files, with a short path because it contains a socket; the console output is Dir/console
 	Agent   string // the program of test/vm/agent
 	Payload string // a file, the second disk
-	// Disk is the first disk if its changes are to be kept: a copy of the image's, see [Image.CopyDisk]. Without one the image's disk is
-	// used, and changes are discarded.
-	Disk string
+	Disk    string // the first disk, a copy of the image's: see [Image.CopyDisk]
 }
 
 // Boot starts a virtual machine from the image and returns when it runs commands. It runs until [Machine.Close], or until this process
@@ -65,7 +64,7 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	}
 	m := &Machine{dir: o.Dir, ended: make(chan struct{})}
 	m.close = sync.OnceValue(m.kill)
-	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, o, initramfs)...) // Close stops it
+	m.qemu = exec.Command(qemu, arguments(image, o, initramfs)...) // Close stops it
 	if err := m.start(); err != nil {
 		return nil, fmt.Errorf("boot machine: %w", err)
 	}
@@ -80,15 +79,11 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 
 // arguments returns QEMU's arguments. KVM is not used: on a host that is emulated itself it is slower than TCG, if it works at all.
 func arguments(image Image, o Options, initramfs string) []string {
-	root := "if=none,id=root,format=raw,cache=unsafe,file=" + o.Disk
-	if o.Disk == "" {
-		root += image.Disk + ",snapshot=on"
-	}
 	return []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "qemu64", "-smp", "2", "-m", strconv.Itoa(memory),
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none",
 		"-kernel", image.Kernel, "-initrd", initramfs, "-append", kernelArguments,
-		"-drive", root, "-device", "virtio-blk-pci,drive=root",
+		"-drive", "if=none,id=root,format=raw,cache=unsafe,file=" + o.Disk, "-device", "virtio-blk-pci,drive=root",
 		"-drive", "if=none,id=payload,format=raw,readonly=on,file=" + o.Payload, "-device", "virtio-blk-pci,drive=payload",
 		"-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
 		"-chardev", "socket,id=agent,path=" + filepath.Join(o.Dir, "agent") + ",server=on,wait=off",

@@ -3,12 +3,11 @@
 package vm_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,19 +21,18 @@ const payload = "/payload"
 // deadline is for operations that take seconds on an idle host, and minutes on a loaded one.
 const deadline = 5 * time.Minute
 
+// pause is between two tries of what a test waits for. A command takes the time of the emulated CPU that the daemon needs.
+const pause = 400 * time.Millisecond
+
 // drivers are loaded before the tests. Loading them on demand for the first pod takes longer in an emulated machine than Podstead waits
 // for a network.
 const drivers = "overlay veth bridge nf_tables nft_chain_nat nft_ct nft_fib_inet nft_masq nft_nat nft_redir nft_reject_inet"
 
-// machine is shared by the tests that leave nothing behind. Booting takes longer than most of them.
-var machine guest
+// driversFile makes systemd load the drivers at boot.
+var driversFile = strings.ReplaceAll(drivers, " ", "\n") + "\n"
 
-// parts are what virtual machines are built from.
-var parts struct {
-	image                vm.Image
-	agent, payload, tree string // tree is the directory that the payload was made of
-	packages             string // the directory of the packages, which are too large for the payload of all
-}
+// repository is the root of the repository, and work the directory of the temporary files of this run.
+var repository, work string
 
 func TestMain(m *testing.M) {
 	status, err := runTests(m)
@@ -49,82 +47,47 @@ func runTests(m *testing.M) (status int, err error) {
 	if os.Geteuid() != 0 {
 		return 1, errors.New("these tests must run as root: they build a root file system")
 	}
-	dir, err := os.MkdirTemp("", "vm") // short, because it contains a socket
-	if err != nil {
+	if repository, err = rig.Repository(); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
-	defer cancel()
-	start := time.Now()
-	repository, err := rig.Repository()
-	if err != nil {
+	var remove func() error
+	if work, remove, err = vm.WorkDir(); err != nil {
 		return 1, err
 	}
-	parts.agent, parts.payload, parts.tree = filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar"), filepath.Join(dir, "payload")
-	if err := buildPayload(ctx, repository, parts.tree, parts.agent, parts.payload); err != nil {
-		return 1, err
-	}
-	parts.packages = filepath.Join(dir, "packages")
-	if err := buildPackages(ctx, repository, parts.packages); err != nil {
-		return 1, err
-	}
-	if parts.image, err = vm.Build(ctx, filepath.Join(repository, ".cache", "vm")); err != nil {
-		return 1, err
-	}
-	built := time.Now()
-	if machine, err = boot(ctx, dir, ""); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, machine.Close()) }()
-	if err := machine.install(ctx); err != nil {
-		return 1, err
-	}
-	fmt.Fprintf(os.Stderr, "virtual machine: built in %.0f s, booted in %.0f s\n", built.Sub(start).Seconds(), time.Since(built).Seconds())
+	defer func() { err = errors.Join(err, remove()) }()
 	return m.Run(), nil
 }
 
-// buildPayload compiles the agent, and the programs and tests that run in the virtual machine.
-func buildPayload(ctx context.Context, repository, tree, agent, disk string) error {
-	for _, args := range [][]string{
-		{"build", "-o", agent, "./test/vm/agent"},
-		{"build", "-o", tree + "/", "./cmd/podstead", "./cmd/containerd-shim-podstead-v1", "./test/vm/keep"},
-		{"run", "./test/images", "-o", tree},
-		{"test", "-c", "-tags", "e2e", "-o", filepath.Join(tree, "runtime.test"), "./runtime"},
-	} {
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = repository
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go %v: %w\n%s", args, err, out)
-		}
+// tempDir returns a new directory, whose path is short because it contains sockets. It is removed at the end of the test.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(work, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return vm.WritePayload(disk, tree)
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
-// Versions of the packages that are tested: of the previous version from git, and of the current one.
-const oldVersion, newVersion = "0.1.0", "0.2.0"
+// need returns a part that virtual machines are built from. The first test that needs it builds it.
+func need[T any](t *testing.T, what string, build func() (T, error)) T {
+	t.Helper()
+	start := time.Now()
+	part, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Logf("%s: built in %.0f s", what, took.Seconds())
+	}
+	return part
+}
 
-// buildPackages builds packages of both versions.
-func buildPackages(ctx context.Context, repository, output string) error {
-	dir, err := os.MkdirTemp("", "previous")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	previous, err := rig.UnpackPrevious(ctx, repository, dir)
-	if err != nil {
-		return err
-	}
-	if previous.Warning != "" {
-		fmt.Fprintln(os.Stderr, previous.Warning)
-	}
-	for version, source := range map[string]string{oldVersion: previous.Dir, newVersion: repository} {
-		cmd := exec.CommandContext(ctx, filepath.Join(source, "packaging", "build"), "package", output, "amd64")
-		cmd.Env = append(os.Environ(), "VERSION=v"+version, "SOURCE_DATE_EPOCH=1700000000")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build package %s: %w\n%s", version, err, out)
-		}
-	}
-	return nil
+// imageArchive returns the path of the archive of an image, which make images has built.
+func imageArchive(name string) string {
+	return filepath.Join(repository, "examples", "images", name+".tar")
 }

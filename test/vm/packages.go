@@ -7,9 +7,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -22,9 +25,13 @@ const (
 // guestPackages are what the virtual machine has beside Debian's essential packages.
 var guestPackages = []string{"apparmor", "crun", "dbus", "iproute2", "kmod", "mount", "nftables", "procps", "rpm", "runc", "systemd", "systemd-sysv"}
 
-// output runs a program on the host and returns its output. The error has the end of its standard error.
+// output runs a program on the host and returns its output. The error has the end of its standard error. The program is killed when this process
+// exits.
 func output(ctx context.Context, name string, args ...string) (string, error) {
+	runtime.LockOSThread() // the parent death signal is sent when this thread exits
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = 10 * time.Second // for children that keep the output open

@@ -5,7 +5,6 @@ package vm_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/internal/installed"
 )
 
 // lib is shared by the scripts of containers. They record that they started, and wait for files, in a directory that a boot clears.
@@ -75,73 +75,38 @@ startupProbe = { exec = { command = ["test", "-e", "/up"] }, periodSeconds = 1, 
 }
 
 // TestPowerLossRestartsPods cuts the power and boots again. Everything starts again in order; what has completed or must not run twice
-// does not; state and events are kept.
+// does not; state and events are kept. Then it cuts the power while a definition is rolled back, and during the boot afterwards.
 func TestPowerLossRestartsPods(t *testing.T) {
-	dir, err := os.MkdirTemp("", "vm") // short, because it contains sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	disk := filepath.Join(dir, "disk")
-	if err := parts.image.CopyDisk(t.Context(), disk); err != nil {
-		t.Fatal(err)
-	}
-	first := power(t, filepath.Join(dir, "1"), disk)
-	settle(t, first)
-	before, doctor, store := first.pods(t), first.doctor(t), first.store(t)
-	if err := first.Close(); err != nil { // the power is cut
-		t.Fatal(err)
-	}
+	h := &power{newInstalled(t, need(t, "keep", keep))}
+	h.settle()
+	before, doctor, store := h.pods(), h.doctor(), h.store()
+	h.Cut()
 
-	second := power(t, filepath.Join(dir, "2"), disk)
-	second.begun(t, "works", "one")
-	second.eventually(t, "the first init container runs", `podstead get order > /tmp/get; cat /tmp/get; grep -q ' Init:0/4 ' /tmp/get`)
-	checkInit(t, second.pods(t))
-	second.open(t, "one")
-	second.begun(t, "two", "side")
-	second.open(t, "side")
-	second.begun(t, "three", "aide")
-	second.eventually(t, "all pods that restart are running", running+"! grep -q ^leaving /tmp/get")
-	after := second.pods(t)
-	checkBegun(t, second)
+	h.begun("works", "one")
+	h.Eventually("the first init container runs", `podstead get order > /tmp/get; cat /tmp/get; grep -q ' Init:0/4 ' /tmp/get`)
+	checkInit(t, h.pods())
+	h.open("one")
+	h.begun("two", "side")
+	h.open("side")
+	h.begun("three", "aide")
+	h.Eventually("all pods that restart are running", running+"! grep -q ^leaving /tmp/get")
+	after := h.pods()
+	h.checkBegun()
 	checkOrder(t, before["order"], after["order"])
 	checkOthers(t, before, after)
-	checkWords(t, second)
-	if diff := cmp.Diff(doctor, second.doctor(t)); diff != "" {
+	h.checkWords()
+	if diff := cmp.Diff(doctor, h.doctor()); diff != "" {
 		t.Errorf("doctor (-before the cut +after it):\n%s", diff)
 	}
-	if diff := cmp.Diff(store, second.store(t)); diff != "" {
+	if diff := cmp.Diff(store, h.store()); diff != "" {
 		t.Errorf("files of images (-before the cut +after it):\n%s", diff)
 	}
-	checkEnd(t, second)
+	h.checkEnd()
+	h.Rollback(installed.BrokenStart, deadline, installed.Cuts{Rollback: true, Boot: true})
 }
 
-// power boots a virtual machine with a disk.
-func power(t *testing.T, dir, disk string) guest {
-	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	g, err := boot(t.Context(), dir, disk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			if state, _ := g.try(t, `cat /run/data/begun; journalctl --no-pager -u podstead | tail -n 100; podstead get -o wide`); state != "" { // it may be off
-				t.Log(state)
-			}
-		}
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return g
-}
+// power is a virtual machine whose power is cut.
+type power struct{ *installed.Host }
 
 // running is a script that succeeds when the pods are in their expected state.
 const running = `podstead get > /tmp/get; cat /tmp/get
@@ -149,55 +114,42 @@ grep -q '^order  *3/3  *Running ' /tmp/get; grep -q '^batch .*Completed\|^batch 
 grep -q '^crash .* CrashLoopBackOff ' /tmp/get
 `
 
-// settle installs Podstead as a service that starts at boot, and brings the pods into the state in which the power is cut.
-func settle(t *testing.T, g guest) {
-	t.Helper()
-	if err := g.install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{
-		"/etc/systemd/system/podstead.service": service + "[Install]\nWantedBy=multi-user.target\n",
-		"/etc/modules-load.d/podstead.conf":    strings.ReplaceAll(drivers, " ", "\n") + "\n",
-	}
+// settle brings the pods into the state in which the power is cut.
+func (h *power) settle() {
+	h.Helper()
+	script := "mkdir -p /run/data\n"
 	for name, text := range rebooted {
-		files["/root/"+name+".toml"] = text
+		script += "cat > /root/" + name + ".toml <<'E'\n" + text + "E\n"
 	}
-	script := "mkdir -p /run/data /etc/modules-load.d\n"
-	for path, text := range files {
-		script += "cat > " + path + " <<'E'\n" + text + "E\n"
-	}
-	g.sh(t, script+"systemctl daemon-reload; systemctl enable podstead; sync; systemctl start podstead") // sync: the installation is on the disk
-	g.open(t, "one")
-	g.open(t, "side")
-	g.sh(t, payload+"/keep /root/*.toml")
-	g.begun(t, "works", "only", "leaves", "one", "two", "side", "three", "aide", "fails.*fails.*fails")
-	g.eventually(t, "the pods are up", running+`grep -q '^once  *1/1  *Running ' /tmp/get; grep -q '^leaving  *1/1  *Running ' /tmp/get
+	h.Sh(script + "touch /run/data/one /run/data/side; " + payload + "/keep /root/*.toml")
+	h.begun("works", "only", "leaves", "one", "two", "side", "three", "aide", "fails.*fails.*fails")
+	h.Eventually("the pods are up", running+`grep -q '^once  *1/1  *Running ' /tmp/get; grep -q '^leaving  *1/1  *Running ' /tmp/get
 		grep -q '^crash .* CrashLoopBackOff  *2 ' /tmp/get`)
-	g.sh(t, "podstead delete --wait=false leaving")
-	g.begun(t, "hook")
+	h.Sh("podstead delete --wait=false leaving")
+	h.begun("hook")
 }
 
 // begun waits until each of these, which are regular expressions, has started since the boot. Each has the whole timeout.
-func (g guest) begun(t *testing.T, names ...string) {
-	t.Helper()
+func (h *power) begun(names ...string) {
+	h.Helper()
 	for _, name := range names {
-		g.eventually(t, name+" begins", `begun=$(tr '\n' ' ' < /run/data/begun); echo "$begun"; echo "$begun" | grep -qw '`+name+"'")
+		h.Eventually(name+" begins", `begun=$(tr '\n' ' ' < /run/data/begun); echo "$begun"; echo "$begun" | grep -qw '`+name+"'")
 	}
 }
 
 // open lets the container pass that waits for this gate.
-func (g guest) open(t *testing.T, gate string) {
-	t.Helper()
-	g.sh(t, "echo open_"+gate+" >> /run/data/begun; touch /run/data/"+gate)
+func (h *power) open(gate string) {
+	h.Helper()
+	h.Sh("echo open_" + gate + " >> /run/data/begun; touch /run/data/" + gate)
 }
 
 // pods returns all pods, by name.
-func (g guest) pods(t *testing.T) map[string]api.Pod {
-	t.Helper()
-	text := g.sh(t, "podstead get -o json")
+func (h *power) pods() map[string]api.Pod {
+	h.Helper()
+	text := h.Sh("podstead get -o json")
 	var list api.PodList
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		h.Fatalf("%v\n%s", err, text)
 	}
 	pods := map[string]api.Pod{}
 	for _, pod := range list.Items {
@@ -207,12 +159,12 @@ func (g guest) pods(t *testing.T) map[string]api.Pod {
 }
 
 // doctor returns the grades of `podstead doctor`.
-func (g guest) doctor(t *testing.T) map[string]string {
-	t.Helper()
-	text := g.sh(t, "podstead doctor -o json")
+func (h *power) doctor() map[string]string {
+	h.Helper()
+	text := h.Sh("podstead doctor -o json")
 	var findings []struct{ Check, Grade string }
 	if err := json.Unmarshal([]byte(text), &findings); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		h.Fatalf("%v\n%s", err, text)
 	}
 	grades := map[string]string{}
 	for _, f := range findings {
@@ -222,12 +174,12 @@ func (g guest) doctor(t *testing.T) map[string]string {
 }
 
 // store lists the files of images with their checksums: blobs, and the snapshots that they were unpacked to.
-func (g guest) store(t *testing.T) []string {
-	t.Helper()
-	lines := strings.Split(g.sh(t, `cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`), "\n")
+func (h *power) store() []string {
+	h.Helper()
+	lines := strings.Split(h.Sh(`cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`), "\n")
 	for _, line := range lines {
 		if sum, path, _ := strings.Cut(line, "  "); strings.Contains(path, "/blobs/") && filepath.Base(path) != sum {
-			t.Errorf("checksum of %s: %s", path, sum)
+			h.Errorf("checksum of %s: %s", path, sum)
 		}
 	}
 	return lines
@@ -286,18 +238,18 @@ func endOf(s api.ContainerState) string {
 }
 
 // checkBegun checks what started after the boot, and in which order.
-func checkBegun(t *testing.T, g guest) {
-	t.Helper()
-	begun := strings.Fields(g.sh(t, "cat /run/data/begun"))
+func (h *power) checkBegun() {
+	h.Helper()
+	begun := strings.Fields(h.Sh("cat /run/data/begun"))
 	for _, name := range []string{"done", "only", "fails", "leaves", "hook", "memory"} {
 		if slices.Contains(begun, name) {
-			t.Errorf("%s started again after the boot", name)
+			h.Errorf("%s started again after the boot", name)
 		}
 	}
 	begun = slices.DeleteFunc(begun, func(name string) bool { return name == "works" }) // of another pod
 	want := []string{"one", "open_one", "two", "scratch", "side", "open_side", "three", "app", "aide"}
 	if diff := cmp.Diff(want, begun); diff != "" {
-		t.Errorf("containers started after the boot (-want +got):\n%s", diff)
+		h.Errorf("containers started after the boot (-want +got):\n%s", diff)
 	}
 }
 
@@ -351,21 +303,21 @@ func checkOthers(t *testing.T, before, after map[string]api.Pod) {
 }
 
 // checkWords checks that `podstead why` names the reboot.
-func checkWords(t *testing.T, g guest) {
-	t.Helper()
+func (h *power) checkWords() {
+	h.Helper()
 	for _, pod := range []string{"order", "batch", "once", "crash", "leaving"} {
-		if said, want := g.sh(t, "podstead why "+pod), "Host has been rebooted"; !strings.Contains(said, want) {
-			t.Errorf("podstead why %s does not contain %q:\n%s", pod, want, said)
+		if said, want := h.Sh("podstead why "+pod), "Host has been rebooted"; !strings.Contains(said, want) {
+			h.Errorf("podstead why %s does not contain %q:\n%s", pod, want, said)
 		}
 	}
-	g.sh(t, "podstead logs once")
+	h.Sh("podstead logs once")
 }
 
 // checkEnd deletes the pods and checks that nothing is left, also of the time before the cut.
-func checkEnd(t *testing.T, g guest) {
-	t.Helper()
-	g.sh(t, "podstead delete --all --force")
-	g.eventually(t, "nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend
+func (h *power) checkEnd() {
+	h.Helper()
+	h.Sh("podstead delete --all --force")
+	h.Eventually("nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend
 		cd /var/lib/podstead; ls -d pods/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true

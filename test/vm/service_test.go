@@ -6,16 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"testing"
-)
 
-// service is the systemd unit of the daemon, with the systemd cgroup driver.
-const service = `[Service]
-Type=notify
-ExecStart=` + payload + `/podstead daemon --engine-cgroup-driver systemd
-Restart=on-failure
-RestartSec=200ms
-`
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+)
 
 const lifeFile = `
 name = "life"
@@ -36,85 +31,61 @@ readinessProbe = { exec = { command = ["test", "-e", "/data/up"] }, periodSecond
 livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSeconds = 30 }
 `
 
-// TestService: an init container is OOM-killed and restarts; the pod survives a restart of its daemon by systemd; no unit is left at the
-// end.
-func TestService(t *testing.T) {
-	machine.sh(t, `mkdir -p /root/data; cat > /run/systemd/system/podstead.service <<'E'
-`+service+`E
-cat > /root/life.toml <<'E'
-`+lifeFile+`E
-touch /root/data/up
-systemctl daemon-reload
-systemctl start podstead
-`+payload+`/keep /root/life.toml`)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(machine.try(t, `journalctl --no-pager -u podstead | tail -n 100; systemctl list-units --all 'podstead*'; systemd-cgls --no-pager`))
-		}
-	})
-	ready := func(what, is string) {
-		t.Helper()
-		machine.eventually(t, what, `podstead get life > /tmp/life; grep -q ' `+is+` ' /tmp/life || { cat /tmp/life; false; }`)
-	}
-	ready("the pod is ready by its probe", "1/1")
-	before := look(t)
+// service tests the service with cgroups of systemd: an init container is OOM-killed and restarts; the pod has a slice with a scope for its
+// container, and a scope for its shim; it survives a crash of its daemon. It is deleted at the end, and no unit of it is left.
+func (p *packaged) service() {
+	p.Helper()
+	others := p.units()
+	p.Sh("mkdir -p /root/data; touch /root/data/up")
+	p.Copy("life", lifeFile)
+	p.Status("life", "1/1 Running")
+	before := p.life()
 	if want := "1 OOMKilled 137"; before.init != want {
-		t.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
+		p.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
 	}
-	units := strings.Fields(machine.sh(t, `systemctl list-units --plain --no-legend 'podstead*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
-	if len(units) != 3 || !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") {
-		t.Errorf("units %v, cgroup of the container %s, want a slice with two scopes: container and shim", units, before.place)
-	}
-
-	daemon := machine.sh(t, `systemctl show -P MainPID podstead`)
-	machine.sh(t, `systemctl kill --signal=KILL --kill-whom=main podstead`)
-	machine.eventually(t, "systemd starts the daemon again", `now=$(systemctl show -P MainPID podstead); echo $now
-		systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+strings.TrimSpace(daemon)+` ]`)
-	ready("the new daemon reports the pod", "1/1")
-	machine.sh(t, `systemctl daemon-reload; rm /root/data/up`)
-	ready("the new daemon's probe fails", "0/1")
-	if after := look(t); after != before {
-		t.Errorf("the pod was %+v and is %+v", before, after)
+	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") || len(p.units()) != len(others)+3 {
+		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want three more: a slice, the scope of the container and that of the shim", before.place, p.units(), others)
 	}
 
-	machine.sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
-	machine.eventually(t, "no unit is left", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
-		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice'
-		ip -o link | grep -v ' lo:' || true; nft list tables; pgrep -x podstead || true); echo "$left"; [ -z "$left" ]`)
+	const pid = `systemctl show -P MainPID podstead`
+	daemon := strings.TrimSpace(p.Sh(pid + `; systemctl kill --signal=KILL --kill-whom=main podstead`))
+	p.Eventually("systemd starts the daemon again", `now=$(`+pid+`); echo $now; systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+daemon+` ]`)
+	p.Status("life", "1/1 Running")
+	p.Sh(`systemctl daemon-reload; rm /root/data/up`)
+	p.Status("life", "0/1 Running")
+	if after := p.life(); after != before {
+		p.Errorf("the pod was %+v and is %+v", before, after)
+	}
+	p.Sh(`podstead delete life; cat /root/data/bye; rm -r /root/data`)
+	if diff := cmp.Diff(others, p.units()); diff != "" {
+		p.Errorf("units without the pod (-before +after):\n%s", diff)
+	}
 }
 
-// seen is what must not change for a container when its daemon restarts.
-type seen struct {
+// units returns the slices and scopes of pods.
+func (p *packaged) units() []string {
+	p.Helper()
+	return strings.Fields(p.Sh(`systemctl list-units --all --plain --no-legend 'podstead-*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
+}
+
+// life is what must not change for a pod when its daemon restarts.
+type life struct {
 	id, place, pid string
 	restarts       int
 	init           string // restart count and last state of the init container
 }
 
-func look(t *testing.T) seen {
-	t.Helper()
-	var pod struct {
-		Status struct {
-			ContainerStatuses, InitContainerStatuses []struct {
-				ContainerID  string
-				RestartCount int
-				LastState    struct {
-					Terminated struct {
-						Reason   string
-						ExitCode int
-					}
-				}
-			}
-		}
+func (p *packaged) life() life {
+	p.Helper()
+	text := p.Sh(`pid=$(pgrep -f "^sh -c trap 'echo by[e]"); echo $pid; sed -n s/^0:://p /proc/$pid/cgroup; podstead get life -o json`)
+	lines := strings.SplitN(text, "\n", 3)
+	var pod api.Pod
+	if len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &pod) != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
+		p.Fatalf("the pod: %s", text)
 	}
-	text := machine.sh(t, `podstead get life -o json`)
-	if err := json.Unmarshal([]byte(text), &pod); err != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
-		t.Fatalf("%v\n%s", err, text)
+	status, first := pod.Status.ContainerStatuses[0], pod.Status.InitContainerStatuses[0]
+	return life{
+		pid: lines[0], place: lines[1], id: status.ContainerID, restarts: status.RestartCount,
+		init: fmt.Sprintf("%d %s", first.RestartCount, endOf(first.LastState)),
 	}
-	status := pod.Status.ContainerStatuses[0]
-	first := pod.Status.InitContainerStatuses[0]
-	s := seen{id: status.ContainerID, restarts: status.RestartCount}
-	s.init = fmt.Sprintf("%d %s %d", first.RestartCount, first.LastState.Terminated.Reason, first.LastState.Terminated.ExitCode)
-	s.pid = strings.TrimSpace(machine.sh(t, `pgrep -f '^sh -c trap'`))
-	s.place = strings.TrimPrefix(strings.TrimSpace(machine.sh(t, fmt.Sprintf("cat /proc/%s/cgroup", s.pid))), "0::")
-	return s
 }

@@ -5,6 +5,7 @@
 package installed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,8 @@ type Options struct {
 	Archive string
 	// Timeout is for a pod to start, and for everything else that is waited for.
 	Timeout time.Duration
+	// Pause is the least time between two tries of what is waited for (default 100 ms).
+	Pause time.Duration
 }
 
 // Host is a machine with an installed Podstead, whose service is enabled.
@@ -89,14 +92,16 @@ func (h *Host) Sh(script string) string {
 	return out
 }
 
-// Eventually repeats a script until it succeeds.
+// Eventually repeats a script until it succeeds. It waits at least as long as the script takes, so that a slow machine can do something else.
 func (h *Host) Eventually(what, script string) {
 	h.Helper()
-	for end := time.Now().Add(h.options.Timeout); ; <-time.After(100 * time.Millisecond) {
+	for end := time.Now().Add(h.options.Timeout); ; {
+		start := time.Now()
 		out, err := h.Try(script)
 		if err == nil {
 			return
 		}
+		<-time.After(max(cmp.Or(h.options.Pause, 100*time.Millisecond), time.Since(start)))
 		if time.Now().After(end) {
 			h.Fatalf("timed out waiting for: %s: %v\n%s", what, err, out)
 		}

@@ -58,6 +58,7 @@ readinessProbe = { exec = { command = [%[7]q] }, periodSeconds = 1, timeoutSecon
 type Cuts struct {
 	Update   bool // when the broken definition has started, or waits
 	Rollback bool // when the rollback has started
+	Boot     bool // when the first container runs in the boot after that
 	After    bool // when it is complete
 }
 
@@ -106,6 +107,10 @@ func (h *Host) rolledBack(b Broken, cuts Cuts) {
 		grep -q 'Rolling back from generation 2 to 1' /tmp/events || grep -q '(RolledBack)' /tmp/get`, b.pod))
 	if cuts.Rollback {
 		h.Cut()
+		if cuts.Boot {
+			h.Eventually(b.pod+" runs after the boot", "grep "+b.pod+" "+data+"/begun")
+			h.Cut()
+		}
 	} else {
 		h.happened(b, "Rolled back, generation 1 is ready")
 	}

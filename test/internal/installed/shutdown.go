@@ -2,6 +2,7 @@ package installed
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,10 @@ const shutdownDropIn = "/etc/systemd/system/podstead.service.d"
 
 // stopping returns the file of a pod that records its preStop hook and SIGTERM, in a directory that outlasts a reboot. A deaf one ignores
 // SIGTERM, and its grace period is longer than the shutdown may take.
-func stopping(name string, deaf bool) string {
-	grace, signal := 30, "echo "+name+" TERM >> /stops/log; exit"
+func stopping(name string, grace time.Duration, deaf bool) string {
+	signal := "echo " + name + " TERM >> /stops/log; exit"
 	if deaf {
-		grace, signal = 3600, "echo "+name+" TERM >> /stops/log"
+		grace, signal = time.Hour, "echo "+name+" TERM >> /stops/log"
 	}
 	return fmt.Sprintf(`name = %[1]q
 imageArchives = [%[2]q]
@@ -36,7 +37,7 @@ command = ["sh", "-c", "trap '%[5]s' TERM; while :; do sleep 1 & wait $!; done"]
 volumeMounts = [{ name = "stops", mountPath = "/stops" }]
 lifecycle.preStop.exec.command = ["sh", "-c", "echo %[1]s preStop >> /stops/log"]
 readinessProbe = { exec = { command = ["true"] }, periodSeconds = 1, timeoutSeconds = 60 }
-`, name, archive, grace, shutdownLog, signal)
+`, name, archive, int(grace.Seconds()), shutdownLog, signal)
 }
 
 // Sockets stops the service and lets a client start it: the first request is answered. It removes its pod.
@@ -68,30 +69,62 @@ func (h *Host) Sockets() {
 // longer than TimeoutStopSec, which the daemon extends. The pods of the daemon start again, and are deleted at the end.
 func (h *Host) Shutdown(driver string, period time.Duration) {
 	h.Helper()
-	h.Sh(fmt.Sprintf(`mkdir -p %[1]s /etc/podstead/units.d %[2]s; rm -f %[1]s/log
-		mkdir -p /var/log/journal; journalctl --flush
-		printf '[pods]\nshutdownGracePeriod = "%[3]s"\n[engine]\ncgroupDriver = "%[4]s"\n' > /etc/podstead/podstead.toml
-		printf '[Service]\nTimeoutStopSec=%[5]d\n' > %[2]s/stop.conf; systemctl daemon-reload; systemctl restart podstead`,
-		shutdownLog, shutdownDropIn, period, driver, int(period.Seconds()*2/3)))
-	for _, pod := range []string{"first", "second", "deaf", "last"} {
-		h.Copy(pod, stopping(pod, pod == "deaf"))
-		h.Status(pod, "1/1 Running")
-	}
-	h.Sh("cat > /etc/podstead/units.d/unit.toml <<'E'\n" + stopping("unit", true) + "E\nsystemctl start podstead@unit; systemctl is-active podstead@unit")
+	h.Sh(fmt.Sprintf(`mkdir -p %[1]s; printf '[pods]\nshutdownGracePeriod = "%[2]s"\n[engine]\ncgroupDriver = "%[3]s"\n' > /etc/podstead/podstead.toml
+		printf '[Service]\nTimeoutStopSec=%[4]d\n' > %[1]s/stop.conf; systemctl daemon-reload; systemctl restart podstead`,
+		shutdownDropIn, period, driver, int(period.Seconds()*2/3)))
+	pods := []string{"first", "second", "deaf", "last"}
+	h.startStopping(pods, 30*time.Second)
 	start := time.Now()
 	h.Reboot()
 	h.Logf("shutdown and boot took %.0f s, with two grace periods of %v", time.Since(start).Seconds(), period)
-	for _, pod := range []string{"first", "second", "deaf", "last"} {
+	h.checkStopped(pods)
+	h.Sh("podstead delete --all --force; rm -r " + shutdownDropIn + " /etc/podstead/units.d/unit.toml; systemctl daemon-reload")
+}
+
+// Stops reboots the machine. Pods stop in order, as in [Host.Shutdown], but none ignores SIGTERM: no grace period expires. booted is called when the
+// machine has booted.
+func (h *Host) Stops(booted func()) {
+	h.Helper()
+	pods := []string{"first", "last"}
+	h.startStopping(pods, h.options.Timeout)
+	h.Reboot()
+	booted()
+	h.checkStopped(pods)
+	h.Sh("podstead delete " + strings.Join(pods, " ") + "; rm /etc/podstead/units.d/unit.toml")
+}
+
+// isDeaf reports whether a pod ignores SIGTERM. The one of the unit does if another one does.
+func isDeaf(pod string, pods []string) bool {
+	return pod == "deaf" || pod == "unit" && slices.Contains(pods, "deaf")
+}
+
+// startStopping starts pods in this order, and then the pod of a unit.
+func (h *Host) startStopping(pods []string, grace time.Duration) {
+	h.Helper()
+	h.Sh(fmt.Sprintf(`mkdir -p %[1]s /etc/podstead/units.d /var/log/journal; rm -f %[1]s/log; journalctl --flush`, shutdownLog))
+	for _, pod := range pods {
+		h.Copy(pod, stopping(pod, grace, isDeaf(pod, pods)))
 		h.Status(pod, "1/1 Running")
-		h.Sh(`podstead events ` + pod + ` | grep 'because of the shutdown of the host'; podstead events ` + pod + ` | grep 'requested by the start of the host'`)
 	}
-	want := "unit preStop\nunit TERM\nlast preStop\nlast TERM\ndeaf preStop\ndeaf TERM\nsecond preStop\nsecond TERM\nfirst preStop\nfirst TERM\n"
-	if diff := cmp.Diff(want, h.Sh("cat "+shutdownLog+"/log")); diff != "" {
+	h.Sh("cat > /etc/podstead/units.d/unit.toml <<'E'\n" + stopping("unit", grace, isDeaf("unit", pods)) + "E\nsync /etc/podstead/units.d/*; systemctl start podstead@unit; systemctl is-active podstead@unit")
+}
+
+// checkStopped checks after a reboot that the pods run again, and in which order they have stopped.
+func (h *Host) checkStopped(pods []string) {
+	h.Helper()
+	want := []string{"unit preStop", "unit TERM"}
+	for _, pod := range slices.Backward(pods) {
+		want = append(want, pod+" preStop", pod+" TERM")
+	}
+	for _, pod := range pods {
+		h.Status(pod, "1/1 Running")
+		h.Sh(`podstead events ` + pod + ` > /tmp/events; grep 'because of the shutdown of the host' /tmp/events; grep 'requested by the start of the host' /tmp/events`)
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(h.Sh("cat "+shutdownLog+"/log")), "\n")); diff != "" {
 		h.Errorf("stops (-want +got):\n%s", diff)
 	}
 	journal := h.Sh(`journalctl --no-pager -b -1 -u podstead -u podstead@unit -o short-monotonic`)
 	if strings.Contains(journal, "timed out. ") || !strings.Contains(journal, "the host is shutting down, stopping pods") {
 		h.Errorf("journal of the shutdown:\n%s", journal)
 	}
-	h.Sh("podstead delete --all --force; rm -r " + shutdownDropIn + " /etc/podstead/units.d/unit.toml; systemctl daemon-reload")
 }

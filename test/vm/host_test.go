@@ -1,0 +1,117 @@
+//go:build vm
+
+package vm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/test/internal/installed"
+	"github.com/podstead/podstead/test/vm"
+)
+
+// unpack is a script that copies the payload into the virtual machine.
+const unpack = "mkdir -p " + payload + "; tar -C " + payload + " -xf /dev/vdb; "
+
+// newInstalled returns a virtual machine with what make install installs, and with more files in its payload.
+func newInstalled(t *testing.T, files ...string) *installed.Host {
+	t.Helper()
+	tree := tempDir(t)
+	root := filepath.Join(tree, "root")
+	if out, err := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", repository, "install", "DESTDIR="+root).CombinedOutput(); err != nil {
+		t.Fatalf("make install: %v\n%s", err, out)
+	}
+	dir := filepath.Join(root, "etc/modules-load.d") // for the next boots
+	if err := os.MkdirAll(dir, 0o755); err != nil {  // as in Debian
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "podstead.conf"), []byte(driversFile), 0o644); err != nil { // as in Debian
+		t.Fatal(err)
+	}
+	return installed.New(t, newHost(t, tree, append(files, imageArchive("busybox"))...), installed.Options{
+		Install: unpack + "cp -al --remove-destination " + payload + "/root/. /; modprobe -a " + drivers + "; ",
+		Archive: payload + "/busybox.tar",
+		Timeout: deadline, Pause: pause,
+	})
+}
+
+// host is a virtual machine with a disk of its own, which is turned off and on.
+type host struct {
+	image                     vm.Image
+	agent, dir, disk, payload string
+	boots                     int
+	machine                   *vm.Machine // nil while it is off
+}
+
+// newHost boots a virtual machine. Its payload is a directory, to which it moves nothing and copies files.
+func newHost(t *testing.T, tree string, files ...string) *host {
+	t.Helper()
+	for _, file := range files {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-r", file, tree).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", file, err, out)
+		}
+	}
+	dir := tempDir(t)
+	h := &host{image: need(t, "image", image), agent: need(t, "agent", agent), dir: dir, disk: filepath.Join(dir, "disk"), payload: filepath.Join(dir, "payload")}
+	t.Cleanup(func() {
+		if err := h.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(vm.WritePayload(h.payload, tree), h.image.CopyDisk(t.Context(), h.disk)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *host) boot(ctx context.Context) error {
+	h.boots++
+	dir := filepath.Join(h.dir, fmt.Sprint(h.boots))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	h.machine, err = vm.Boot(ctx, h.image, vm.Options{Dir: dir, Agent: h.agent, Payload: h.payload, Disk: h.disk})
+	return err
+}
+
+// close cuts the power.
+func (h *host) close() error {
+	if h.machine == nil {
+		return nil
+	}
+	return h.machine.Close()
+}
+
+// Run runs a script. A virtual machine is unusable after a command that was cancelled, so the command has a timeout of its own.
+func (h *host) Run(ctx context.Context, script string) (string, error) {
+	if h.machine == nil {
+		return "", errors.New("run script: the virtual machine is off")
+	}
+	var out strings.Builder
+	err := h.machine.Run(context.WithoutCancel(ctx), &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
+	return out.String(), err
+}
+
+// Reboot runs systemctl reboot, and boots again when the virtual machine has shut down.
+func (h *host) Reboot(ctx context.Context) error {
+	if out, err := h.Run(ctx, "systemctl --no-block reboot"); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	if err := h.machine.Wait(ctx); err != nil {
+		return err
+	}
+	return h.Cut(ctx)
+}
+
+// Cut kills the virtual machine and boots it again.
+func (h *host) Cut(ctx context.Context) error { return errors.Join(h.close(), h.boot(ctx)) }
