@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
-// TestApplyReturnsDefinition checks that the pod of a file has its definition, is refused or waits for its update when Apply returns, although
-// the pods directory is read after the file was written.
+// TestApplyReturnsDefinition checks that the pod of a file has its definition, is refused or waits for its update when Apply returns,
+// although the pods directory is read after the file was written.
 func TestApplyReturnsDefinition(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})

@@ -136,7 +136,8 @@ func TestDeleteWithFile(t *testing.T) {
 	}
 }
 
-// TestDeleteKeepsOtherFile: the deletion of a pod of podstead run keeps the file that is refused because of that pod. Ctrl-C deletes it too.
+// TestDeleteKeepsOtherFile: the deletion of a pod of podstead run keeps the file that is refused because of that pod. Ctrl-C deletes it
+// too.
 func TestDeleteKeepsOtherFile(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})

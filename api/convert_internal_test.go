@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
-// TestConversions requires that a converted value has the same JSON as the internal one: no field is lost. Fields of the supervisor that the
-// API does not have are listed here.
+// TestConversions requires that a converted value has the same JSON as the internal one: no field is lost. Fields of the supervisor that
+// the API does not have are listed here.
 func TestConversions(t *testing.T) {
 	var status lifecycle.Status
 	set(reflect.ValueOf(&status).Elem(), "status", 0)

@@ -4,16 +4,16 @@
 // # Clients
 //
 // A program that uses Podstead needs a [Client] only. The socket is /run/podstead/podstead.sock, or /run/podstead/podstead-ro.sock for a
-// program that changes nothing. A client holds no resources on the daemon between two calls, and needs no reconnect: the next call connects
-// to the daemon that runs then.
+// program that changes nothing. A client holds no resources on the daemon between two calls, and needs no reconnect: the next call
+// connects to the daemon that runs then.
 //
 // A call that is not a stream takes at most about a minute. Streams and sessions last as long as their context.
 //
 // # Errors
 //
-// The daemon's response to a request that failed is an [*Error]. Programs read its Reason, people its Message and Hint. An error that wraps
-// [ErrUnavailable] has other causes: the daemon is not running, is stopping, or the connection was lost. The call may have succeeded then.
-// Use [errors.AsType] and [errors.Is], because errors can be wrapped.
+// The daemon's response to a request that failed is an [*Error]. Programs read its Reason, people its Message and Hint. An error that
+// wraps [ErrUnavailable] has other causes: the daemon is not running, is stopping, or the connection was lost. The call may have succeeded
+// then. Use [errors.AsType] and [errors.Is], because errors can be wrapped.
 //
 // Later versions add fields, reasons, kinds of events and other words. Ignore those that you do not know.
 //
@@ -29,8 +29,8 @@
 //
 // # Sessions
 //
-// [Client.Exec], [Client.Attach] and [Client.DialPort] use a WebSocket, see package channel. A session does not survive its connection.
-// A command of Exec is killed when its context ends; a container that Attach has connected to keeps running.
+// [Client.Exec], [Client.Attach] and [Client.DialPort] use a WebSocket, see package channel. A session does not survive its connection. A
+// command of Exec is killed when its context ends; a container that Attach has connected to keeps running.
 //
 // The package makes no decisions about pods and does not depend on a container engine.
 package api

@@ -196,8 +196,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestFollowers has 200 clients that follow events or output, half of each of which never read. The others receive everything, requests are served,
-// the memory is bounded, and the clients that do not read are disconnected by the write timeout. Nothing remains of them.
+// TestFollowers has 200 clients that follow events or output, half of each of which never read. The others receive everything, requests
+// are served, the memory is bounded, and the clients that do not read are disconnected by the write timeout. Nothing remains of them.
 func TestFollowers(t *testing.T) {
 	api.SetWriteTimeout(t, 10*time.Second)
 	const lines = 2000

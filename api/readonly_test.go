@@ -91,8 +91,8 @@ const password = "hunter2-of-the-shop"
 // unquoted is a password without quotes in a file that is refused.
 const unquoted = "918273645"
 
-// newReadableDaemon returns a daemon with a pod whose environment and secrets have the password, and whose file has changed. The newest file of
-// the pod and that of another pod are invalid, because a password is a number.
+// newReadableDaemon returns a daemon with a pod whose environment and secrets have the password, and whose file has changed. The newest
+// file of the pod and that of another pod are invalid, because a password is a number.
 func newReadableDaemon(t *testing.T) *testDaemon {
 	t.Helper()
 	d := newTestDaemon(t, fakeruntime.Options{})

@@ -26,7 +26,8 @@ func (r *redactors) size() int {
 	return len(r.list)
 }
 
-// TestRedactorsFollowSecrets: the secrets of a pod are read once for all requests of a short time, and then again. Nothing remains in memory.
+// TestRedactorsFollowSecrets: the secrets of a pod are read once for all requests of a short time, and then again. Nothing remains in
+// memory.
 func TestRedactorsFollowSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, value, failure := 0, "first-value", error(nil)
@@ -165,7 +166,8 @@ func TestReadersLeaveSecretReadsToRoot(t *testing.T) {
 	})
 }
 
-// TestWatchShowsOnlyChangedPods: a change of a pod does not read the secrets of other pods, and a message that cannot be redacted any more is no change.
+// TestWatchShowsOnlyChangedPods: a change of a pod does not read the secrets of other pods, and a message that cannot be redacted any more
+// is no change.
 func TestWatchShowsOnlyChangedPods(t *testing.T) {
 	w, readable := watcher{}, true
 	pod := func(name, message string) Pod {

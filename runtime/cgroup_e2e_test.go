@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// groups are the cgroups of a container, found by one of its processes, with any cgroup version and driver. With cgroup v1 there is one for each
-// controller.
+// groups are the cgroups of a container, found by one of its processes, with any cgroup version and driver. With cgroup v1 there is one
+// for each controller.
 type groups struct {
 	*pod
 	unified bool
@@ -60,8 +60,8 @@ func (g groups) read(dir, file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// limits returns the limits of a cgroup: CPU time in a period of 100 ms, memory, memory with swap, processes. The cgroup is that of the container,
-// or its parent, that of the pod.
+// limits returns the limits of a cgroup: CPU time in a period of 100 ms, memory, memory with swap, processes. The cgroup is that of the
+// container, or its parent, that of the pod.
 func (g groups) limits(pod bool) string {
 	g.Helper()
 	at := func(controller string) string {
@@ -94,8 +94,8 @@ func (g groups) limits(pod bool) string {
 	return fmt.Sprintf("cpu %s memory %s swap %s pids %s", cpu, memory, swap, g.read(at("pids"), "pids.max"))
 }
 
-// hasShares reports whether a cgroup has these shares of CPU time. cgroup v2 has weights: the kubelet computes the pod's with a linear function, and
-// the OCI runtime those of containers, newer versions with a different function than older ones.
+// hasShares reports whether a cgroup has these shares of CPU time. cgroup v2 has weights: the kubelet computes the pod's with a linear
+// function, and the OCI runtime those of containers, newer versions with a different function than older ones.
 func (g groups) hasShares(pod bool, shares uint64) bool {
 	g.Helper()
 	dir := g.dir("cpu")

@@ -209,8 +209,8 @@ func TestExecClose(t *testing.T) {
 	}
 }
 
-// A daemon that was killed leaves its commands. The next daemon kills all processes of commands with a timeout, but not the processes that a
-// completed hook has left. For hooks that are running, see TestDaemonKilled.
+// A daemon that was killed leaves its commands. The next daemon kills all processes of commands with a timeout, but not the processes that
+// a completed hook has left. For hooks that are running, see TestDaemonKilled.
 func TestExecAfterDaemonKill(t *testing.T) {
 	p, ref := execPod(t)
 	code, _, err := p.exec(ref, 0, `

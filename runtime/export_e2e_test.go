@@ -51,8 +51,8 @@ func (r *Runtime) Undo(ctx context.Context, uid string, ref lifecycle.Ref) error
 	return err
 }
 
-// Left lists what the engine has of pods: containers, sandboxes, layers that nothing but a label keeps, views, leases. The next collection removes other
-// layers.
+// Left lists what the engine has of pods: containers, sandboxes, layers that nothing but a label keeps, views, leases. The next collection
+// removes other layers.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 	ctx = enginecall.Context(ctx)
 	containers, err := r.client.Containers(ctx)
@@ -100,8 +100,8 @@ func (r *Runtime) Collect(ctx context.Context) error {
 	return nil
 }
 
-// WriteProcessFile writes the process file of a container without creating the container, like a daemon that is killed in between. It returns the
-// file.
+// WriteProcessFile writes the process file of a container without creating the container, like a daemon that is killed in between. It
+// returns the file.
 func (r *Runtime) WriteProcessFile(uid, id string) (string, error) {
 	files := secrets.NewProcessFiles(r.dirs)
 	_, err := files.Write(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})

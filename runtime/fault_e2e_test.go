@@ -105,8 +105,8 @@ func TestShimKilled(t *testing.T) {
 	p.losesSandbox(ref, p.shimPid())
 }
 
-// losesSandbox kills a process that a sandbox needs. The exit of its container is reported, nothing of the container is left, and a new sandbox can
-// be started.
+// losesSandbox kills a process that a sandbox needs. The exit of its container is reported, nothing of the container is left, and a new
+// sandbox can be started.
 func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
 	p.Helper()
 	lost := make(chan error, 1)

@@ -49,8 +49,8 @@ func (p *pod) wantNoProcess(ref lifecycle.Ref) {
 	})
 }
 
-// exitingContainers are two containers. The first exits and leaves children; one of them has another parent, session and environment, and holds
-// the log open. The second runs until it is stopped.
+// exitingContainers are two containers. The first exits and leaves children; one of them has another parent, session and environment, and
+// holds the log open. The second runs until it is stopped.
 const exitingContainers = `
 [[containers]]
 name = "leaves"
@@ -105,8 +105,8 @@ func TestFieldsHostPIDAndIPC(t *testing.T) {
 	p.stopAndKill("stays")
 }
 
-// exitsWithChildren runs a container that leaves children. They are killed, and neither the exit nor the log waits for them. The container may exit
-// before StartContainer returns.
+// exitsWithChildren runs a container that leaves children. They are killed, and neither the exit nor the log waits for them. The container
+// may exit before StartContainer returns.
 func (p *pod) exitsWithChildren(name string) {
 	p.Helper()
 	for attempt := 1; attempt <= 5; attempt++ {

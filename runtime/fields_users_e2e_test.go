@@ -132,8 +132,8 @@ name = "image"
 image = { reference = "localhost/podstead/busybox:1" }
 ` + exitingContainers
 
-// usersDir creates a directory on the host for a pod with a user namespace: with files of root, of a user, and of a user outside of the pod's ID
-// range, and with another file system mounted in it.
+// usersDir creates a directory on the host for a pod with a user namespace: with files of root, of a user, and of a user outside of the
+// pod's ID range, and with another file system mounted in it.
 func (m *testHost) usersDir() string {
 	m.Helper()
 	dir := filepath.Join(m.dir, "host")
@@ -198,7 +198,8 @@ func (p *pod) wantOwners(dir string) {
 	}
 }
 
-// checkFromHost checks a container from the host: no process, including commands, runs as root of the host, and none is in a namespace of the host.
+// checkFromHost checks a container from the host: no process, including commands, runs as root of the host, and none is in a namespace of
+// the host.
 func (p *pod) checkFromHost(name string) {
 	p.Helper()
 	ref := p.serve(name)

@@ -39,8 +39,8 @@ func TestProcessFileWithoutRecord(t *testing.T) {
 	}
 }
 
-// If the network cannot be restored, for example because another link has the name of the bridge, the daemon starts and pods with hostNetwork run.
-// Pods that need the network fail.
+// If the network cannot be restored, for example because another link has the name of the bridge, the daemon starts and pods with
+// hostNetwork run. Pods that need the network fail.
 func TestStartWithBrokenNetwork(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
@@ -140,8 +140,8 @@ func TestInventoryOutsideEngine(t *testing.T) {
 	}
 }
 
-// A privileged container with Bidirectional propagation can mount a directory tree of the host in an image volume. The mounts in that tree must
-// not be unmounted when the pod is removed.
+// A privileged container with Bidirectional propagation can mount a directory tree of the host in an image volume. The mounts in that tree
+// must not be unmounted when the pod is removed.
 func TestImageVolumeWithHostMounts(t *testing.T) {
 	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
@@ -180,8 +180,8 @@ func TestImageVolumeWithHostMounts(t *testing.T) {
 	}
 }
 
-// A shim that is killed while the OCI runtime creates a container leaves processes without a record, possibly in the cgroup of some hierarchies
-// only, or in its children. They are killed and the cgroups removed with the pod.
+// A shim that is killed while the OCI runtime creates a container leaves processes without a record, possibly in the cgroup of some
+// hierarchies only, or in its children. They are killed and the cgroups removed with the pod.
 func TestCgroupsWithoutRecord(t *testing.T) {
 	m := newTestHost(t)
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {

@@ -34,8 +34,8 @@ command = ["sh", "-c", "@write; /program; echo code $?"]
 securityContext.seccompProfile = { type = "Unconfined" }
 `
 
-// TestProgramsFor32Bit tests that a container whose image has none cannot run 32-bit programs that it writes itself, and that it can run those of
-// volumes, which may have been intended.
+// TestProgramsFor32Bit tests that a container whose image has none cannot run 32-bit programs that it writes itself, and that it can run
+// those of volumes, which may have been intended.
 func TestProgramsFor32Bit(t *testing.T) {
 	m := newTestHost(t)
 	const code = 42

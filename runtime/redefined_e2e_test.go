@@ -10,8 +10,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestRedefinedVolumes tests that files follow a changed definition of a running pod: those of a container when it starts, and those of running
-// containers when WaitSandbox is called with the new definition.
+// TestRedefinedVolumes tests that files follow a changed definition of a running pod: those of a container when it starts, and those of
+// running containers when WaitSandbox is called with the new definition.
 func TestRedefinedVolumes(t *testing.T) {
 	m := newTestHost(t)
 	const text = `

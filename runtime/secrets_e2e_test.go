@@ -83,8 +83,8 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// TestSecretsAreHidden searches all files of the host for the values of secrets, while a pod is running and after it was removed, and all errors and
-// the log. They must only be in volumes on tmpfs, and in the bundle of a running container.
+// TestSecretsAreHidden searches all files of the host for the values of secrets, while a pod is running and after it was removed, and all
+// errors and the log. They must only be in volumes on tmpfs, and in the bundle of a running container.
 func TestSecretsAreHidden(t *testing.T) {
 	m := newTestHost(t)
 	if err := m.Close(); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestStats measures containers that use CPU time, memory and disk, and a pod that receives data. The figures come from cgroups, the writable
-// layer, the logs and the network namespace.
+// TestStats measures containers that use CPU time, memory and disk, and a pod that receives data. The figures come from cgroups, the
+// writable layer, the logs and the network namespace.
 func TestStats(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})

@@ -63,8 +63,8 @@ func (s *supervised) until(what string, wanted func(supervisor.Snapshot) bool) s
 	return now
 }
 
-// pid returns the PID of the shell whose command line contains a marker; 0 if there is none. Its children have the same one until they execute
-// their program.
+// pid returns the PID of the shell whose command line contains a marker; 0 if there is none. Its children have the same one until they
+// execute their program.
 func (s *supervised) pid(marker string) int {
 	first := 0
 	for pid, cmdline := range s.processes() {
@@ -147,8 +147,8 @@ func (s *supervised) log(uid string) string {
 	return string(text)
 }
 
-// TestRestartOnRequest: a restart of one container leaves the other one alone. A restart of the pod keeps its UID and its emptyDir. A stop holds over
-// a restart of the engine and of the supervisor.
+// TestRestartOnRequest: a restart of one container leaves the other one alone. A restart of the pod keeps its UID and its emptyDir. A stop
+// holds over a restart of the engine and of the supervisor.
 func TestRestartOnRequest(t *testing.T) {
 	s, first := newSupervised(t)
 	a, b := s.process("marker-a"), s.process("marker-b")
@@ -186,7 +186,8 @@ func TestRestartOnRequest(t *testing.T) {
 	s.until("started", running(3, "a", "b"))
 }
 
-// TestRedefineOnRealContainers: labels change in place, a changed variable restarts one container, and a removed container gets its preStop hook.
+// TestRedefineOnRealContainers: labels change in place, a changed variable restarts one container, and a removed container gets its
+// preStop hook.
 func TestRedefineOnRealContainers(t *testing.T) {
 	s, first := newSupervised(t)
 	a, b := s.process("marker-a"), s.process("marker-b")

@@ -14,8 +14,9 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestDay runs 20 pods with probes for 24 hours of virtual time. A container of each pod exits repeatedly, and the readiness of another one
-// changes every hour. The daemon restarts every six hours. From the fourth hour on, when the ring of events is full, memory, goroutines and state must not grow.
+// TestDay runs 20 pods with probes for 24 hours of virtual time. A container of each pod exits repeatedly, and the readiness of another
+// one changes every hour. The daemon restarts every six hours. From the fourth hour on, when the ring of events is full, memory,
+// goroutines and state must not grow.
 func TestDay(t *testing.T) {
 	const pods, hours = 20, 24
 	synctest.Test(t, func(t *testing.T) {

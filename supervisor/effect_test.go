@@ -158,8 +158,8 @@ func TestEphemeralsMissingInState(t *testing.T) {
 	})
 }
 
-// TestRemovalFailed expects a condition while the sandbox or the pod cannot be removed. A pod whose state cannot be saved either finishes its
-// stop and its deletion when the disk works again.
+// TestRemovalFailed expects a condition while the sandbox or the pod cannot be removed. A pod whose state cannot be saved either finishes
+// its stop and its deletion when the disk works again.
 func TestRemovalFailed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		method string

@@ -129,8 +129,8 @@ func (r *interrupted) Reboot(ctx context.Context, pod string) error {
 	return r.rebooter.Reboot(ctx, pod)
 }
 
-// TestInterruptedReboot checks that a daemon that was killed during a request to reboot does not repeat it at once, and not at all for a pod
-// that has become ready.
+// TestInterruptedReboot checks that a daemon that was killed during a request to reboot does not repeat it at once, and not at all for a
+// pod that has become ready.
 func TestInterruptedReboot(t *testing.T) {
 	for _, test := range []struct {
 		recovers bool

@@ -86,8 +86,8 @@ func TestEventOfProbeStop(t *testing.T) {
 	}
 }
 
-// TestProbeIsTheCauseOfItsStop has two probes of a container that fail at the same moments. The cause of the stop must be the failure of the
-// liveness probe.
+// TestProbeIsTheCauseOfItsStop has two probes of a container that fail at the same moments. The cause of the stop must be the failure of
+// the liveness probe.
 func TestProbeIsTheCauseOfItsStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const containers = 30

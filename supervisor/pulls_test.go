@@ -17,7 +17,8 @@ import (
 
 const importSize = 1000
 
-// importing returns a function that imports archives, each for a time, and reports the progress 10 times. It leaves pods without archives alone.
+// importing returns a function that imports archives, each for a time, and reports the progress 10 times. It leaves pods without archives
+// alone.
 func importing(each time.Duration, archives ...string) func(context.Context, *spec.Pod, string, func(lifecycle.Progress)) error {
 	return func(ctx context.Context, pod *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
 		if len(pod.ImageArchives) == 0 {

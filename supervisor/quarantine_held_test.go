@@ -28,8 +28,8 @@ func (w *crashing) crashedBy(uid string, crashes int) {
 	w.cause = ""
 }
 
-// TestForcedDeletionOfQuarantinedPod checks that a forced deletion uses neither the saved state nor the definition of the pod: the only call
-// to the engine is the removal.
+// TestForcedDeletionOfQuarantinedPod checks that a forced deletion uses neither the saved state nor the definition of the pod: the only
+// call to the engine is the removal.
 func TestForcedDeletionOfQuarantinedPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCrashing(t)

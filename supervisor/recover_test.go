@@ -61,8 +61,8 @@ func TestExitDuringDaemonRestart(t *testing.T) {
 	})
 }
 
-// TestKillPoints kills the supervisor before and after every call to the engine in the life of a pod. The effect has happened or not, and the
-// supervisor does not know. It expects the same result as without a kill.
+// TestKillPoints kills the supervisor before and after every call to the engine in the life of a pod. The effect has happened or not, and
+// the supervisor does not know. It expects the same result as without a kill.
 func TestKillPoints(t *testing.T) {
 	calls := life(t, killPoint{})
 	if len(calls) < 25 {

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// compare is a simple [change.Between]: labels, the restart policy, probes, ports and removed hooks change in place, a container that changed
-// otherwise is restarted, hostNetwork replaces the pod.
+// compare is a simple [change.Between]: labels, the restart policy, probes, ports and removed hooks change in place, a container that
+// changed otherwise is restarted, hostNetwork replaces the pod.
 func compare(from, to *spec.Pod) []change.Change {
 	var list []change.Change
 	if from.HostNetwork != to.HostNetwork {

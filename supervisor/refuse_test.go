@@ -19,8 +19,8 @@ import (
 // unsafeContext sets an unsafe sysctl.
 var unsafeContext = &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: "net.core.somaxconn", Value: "1024"}}}
 
-// TestRejectedForAllReasons expects all reasons in one rejection: of the policy, the host and other pods. Nothing is started or saved, and an
-// event is emitted.
+// TestRejectedForAllReasons expects all reasons in one rejection: of the policy, the host and other pods. Nothing is started or saved, and
+// an event is emitted.
 func TestRejectedForAllReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("not supported on this host")

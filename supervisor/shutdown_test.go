@@ -86,8 +86,8 @@ func TestShutDown(t *testing.T) {
 	})
 }
 
-// TestShutDownIsBounded expects that containers which ignore the stop signal are killed at the end of the period, and hold up neither it nor
-// the stop of other pods.
+// TestShutDownIsBounded expects that containers which ignore the stop signal are killed at the end of the period, and hold up neither it
+// nor the stop of other pods.
 func TestShutDownIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
@@ -172,8 +172,8 @@ func TestShutDownWithoutDisk(t *testing.T) {
 	})
 }
 
-// TestShutDownKeepsStoppedPods expects that a pod which a client has stopped does not start after the boot, and that a new daemon in the same boot
-// starts the others again.
+// TestShutDownKeepsStoppedPods expects that a pod which a client has stopped does not start after the boot, and that a new daemon in the
+// same boot starts the others again.
 func TestShutDownKeepsStoppedPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})

@@ -232,7 +232,8 @@ func TestRedefineProbe(t *testing.T) {
 	})
 }
 
-// TestRemovedContainerHook checks that a removed container gets the preStop hook that it was started with, also after a restart of the daemon.
+// TestRemovedContainerHook checks that a removed container gets the preStop hook that it was started with, also after a restart of the
+// daemon.
 func TestRemovedContainerHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"hook": "sleep 10"})

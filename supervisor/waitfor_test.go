@@ -247,7 +247,8 @@ func TestPodSucceededAndDeleted(t *testing.T) {
 	})
 }
 
-// TestPodSucceededBeforeRestart deletes the pod that was waited for just before the daemon restarts. A success before the wait does not count.
+// TestPodSucceededBeforeRestart deletes the pod that was waited for just before the daemon restarts. A success before the wait does not
+// count.
 func TestPodSucceededBeforeRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestWallClockIsCorrected checks that the times of pods, conditions and events of this boot are corrected when the wall clock is set, while
-// the daemon runs or not, and that nothing is restarted or deleted.
+// TestWallClockIsCorrected checks that the times of pods, conditions and events of this boot are corrected when the wall clock is set,
+// while the daemon runs or not, and that nothing is restarted or deleted.
 func TestWallClockIsCorrected(t *testing.T) {
 	const years = 20 * 365 * 24 * time.Hour
 	for _, leaps := range [][]time.Duration{{years}, {-years}, {years, -years, time.Hour}} {

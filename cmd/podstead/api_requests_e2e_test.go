@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/test/transcript"
 )
 
-// TestAPIRequests runs the page with a request for each endpoint against a daemon with real containers, and compares the responses with those
-// of the page. With -update, it writes them to the page.
+// TestAPIRequests runs the page with a request for each endpoint against a daemon with real containers, and compares the responses with
+// those of the page. With -update, it writes them to the page.
 func TestAPIRequests(t *testing.T) {
 	text, err := os.ReadFile(apiRequests)
 	if err != nil {

@@ -33,8 +33,8 @@ func newAttachServer(t *testing.T) (dir string, server *attach.Server) {
 	return dir, server
 }
 
-// newAttachHost returns a host with the pod web, whose container app runs. A client that attaches to a container reads "output" and its name,
-// and then that it has exited with code 3.
+// newAttachHost returns a host with the pod web, whose container app runs. A client that attaches to a container reads "output" and its
+// name, and then that it has exited with code 3.
 func newAttachHost(t *testing.T) *testHost {
 	t.Helper()
 	dir, server := newAttachServer(t)

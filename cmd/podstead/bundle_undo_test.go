@@ -24,7 +24,8 @@ const (
 	bundledPod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: 'busybox:2'}]}\n"
 )
 
-// undoing returns a carrying on a host with a real pods directory, which has files, and a function that returns the content of the directory.
+// undoing returns a carrying on a host with a real pods directory, which has files, and a function that returns the content of the
+// directory.
 func undoing(t *testing.T, files map[string]string) (*carrying, func() map[string]string) {
 	t.Helper()
 	h := newTestHost(t, api.Version{})

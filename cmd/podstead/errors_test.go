@@ -22,8 +22,8 @@ var imageAndDiskSources = []string{
 // goTests are the tests that run the binary without a script, and what they expect.
 var goTests = []string{"*_e2e_test.go", "../../test/faults/*_test.go", "../../test/hostile/*_test.go", "../../test/ocitar/attack.go"}
 
-// TestErrorsInScripts checks that a script, which runs the binary, or a test in Go that does expects every error, note and hint of the commands for images,
-// bundles, registries, logs and the disk.
+// TestErrorsInScripts checks that a script, which runs the binary, or a test in Go that does expects every error, note and hint of the
+// commands for images, bundles, registries, logs and the disk.
 func TestErrorsInScripts(t *testing.T) {
 	expected := regexp.MustCompile(`(?m)^(stderr|stdout|exec sh) .*`)
 	text := strings.Join(slices.Concat(expected.FindAllString(filesOf(t, "testdata/*/*.txtar")[""], -1), expectationsOf(t, goTests)), "\n")
@@ -38,7 +38,8 @@ func TestErrorsInScripts(t *testing.T) {
 // verb matches a verb of fmt.
 var verb = regexp.MustCompile(`%[-+#0-9.]*[a-zA-Z]`)
 
-// messagePattern returns a pattern for the text of a message, whose verbs stand for any text in the line. What is before its first word is left out.
+// messagePattern returns a pattern for the text of a message, whose verbs stand for any text in the line. What is before its first word is
+// left out.
 func messagePattern(format string) string {
 	parts := verb.Split(format, -1)
 	for i := range parts {

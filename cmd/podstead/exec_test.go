@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// newExecHost returns a host with the pod web, whose containers app and side run. A command writes its arguments and its container to stdout
-// and its input to stderr, and exits with the code in its last argument, if that is a number.
+// newExecHost returns a host with the pod web, whose containers app and side run. A command writes its arguments and its container to
+// stdout and its input to stderr, and exits with the code in its last argument, if that is a number.
 func newExecHost(t *testing.T) *testHost {
 	t.Helper()
 	run := func(_ context.Context, ref lifecycle.Ref, c session.Command) (code int, err error) {

@@ -18,8 +18,8 @@ func mountTmpfs(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // the script may have removed it
 }
 
-// startAnswers is the command `answers NAME STATUS BYTES [HEADER VALUE]`: it starts a registry that gives this response to every request, and sets
-// $NAME to its address.
+// startAnswers is the command `answers NAME STATUS BYTES [HEADER VALUE]`: it starts a registry that gives this response to every request,
+// and sets $NAME to its address.
 func startAnswers(ts *testscript.TestScript, _ bool, args []string) {
 	status, err := strconv.Atoi(args[1])
 	ts.Check(err)

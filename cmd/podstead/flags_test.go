@@ -34,7 +34,8 @@ func TestImageAndDiskCommands(t *testing.T) {
 	}
 }
 
-// TestFlagsInScripts checks that a script, which runs the binary, uses every flag of the commands for pods that stay, for images and for the disk.
+// TestFlagsInScripts checks that a script, which runs the binary, uses every flag of the commands for pods that stay, for images and for
+// the disk.
 func TestFlagsInScripts(t *testing.T) {
 	lines := strings.Split(filesOf(t, "testdata/*/*.txtar")[""], "\n")
 	root := (&app{}).root()
@@ -52,7 +53,8 @@ func TestFlagsInScripts(t *testing.T) {
 	}
 }
 
-// TestFlagsOnPages checks that a page shows every command for images, bundles, registries and the disk in a block with output, and its flags.
+// TestFlagsOnPages checks that a page shows every command for images, bundles, registries and the disk in a block with output, and its
+// flags.
 func TestFlagsOnPages(t *testing.T) {
 	pages := filesOf(t, "../../docs/howto/*.md")
 	delete(pages, "")

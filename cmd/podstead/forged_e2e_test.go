@@ -31,10 +31,12 @@ func init() {
 	imageCommands["forge-archive"] = forgeArchive
 }
 
-// forged is the content of a registry, by the path of the request. A path without content has the status 404, and content that is nil has 500.
+// forged is the content of a registry, by the path of the request. A path without content has the status 404, and content that is nil has
+// 500.
 type forged map[string][]byte
 
-// forgeries change a repository, whose image has no signature yet, so that no tool would write it. The tag is that of the signatures of the image.
+// forgeries change a repository, whose image has no signature yet, so that no tool would write it. The tag is that of the signatures of
+// the image.
 var forgeries = map[string]func(f forged, repo, tag string){
 	"document": func(f forged, repo, tag string) { // after the digest is known
 		f[repo+"/manifests/"+subjectOf(tag)] = nil
@@ -158,8 +160,8 @@ func (f forged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forgeRegistry is the command `forge-registry NAME`: it starts a registry with the repository shop/KIND for each of the forgeries, and sets $NAME
-// to its address. The image has the tag 1.
+// forgeRegistry is the command `forge-registry NAME`: it starts a registry with the repository shop/KIND for each of the forgeries, and
+// sets $NAME to its address. The image has the tag 1.
 func forgeRegistry(ts *testscript.TestScript, _ bool, args []string) {
 	f := forged{}
 	for kind, forge := range forgeries {
@@ -209,8 +211,8 @@ func layoutOf(ts *testscript.TestScript, archive io.Reader) (index ocispec.Index
 	}
 }
 
-// forgeArchive is the command `forge-archive FILE TO missing|unnamed`: it adds a signature whose payload is missing to an archive in the OCI layout,
-// or more manifests without a name than an archive may have.
+// forgeArchive is the command `forge-archive FILE TO missing|unnamed`: it adds a signature whose payload is missing to an archive in the
+// OCI layout, or more manifests without a name than an archive may have.
 func forgeArchive(ts *testscript.TestScript, _ bool, args []string) {
 	data, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)

@@ -30,7 +30,8 @@ import (
 	"github.com/podstead/podstead/test/transcript"
 )
 
-// newPageHost returns a shell on a host on which the service runs, with a registry that serves busybox of the host under every name of docker.io, for two platforms. The program is also called kubectl there.
+// newPageHost returns a shell on a host on which the service runs, with a registry that serves busybox of the host under every name of
+// docker.io, for two platforms. The program is also called kubectl there.
 func newPageHost(t *testing.T) *transcript.Shell {
 	t.Helper()
 	if os.Geteuid() != 0 {

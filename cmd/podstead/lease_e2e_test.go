@@ -19,8 +19,9 @@ import (
 
 func init() { imageCommands["spoil-replaced"] = spoilReplaced }
 
-// spoilReplaced is the command `spoil-replaced IMAGE FILE`: while no daemon runs, it writes to the database of containerd that a bundle has replaced
-// the image of a name, which has the digest in the file, by itself. The media type is missing, so containerd refuses to restore the name.
+// spoilReplaced is the command `spoil-replaced IMAGE FILE`: while no daemon runs, it writes to the database of containerd that a bundle
+// has replaced the image of a name, which has the digest in the file, by itself. The media type is missing, so containerd refuses to
+// restore the name.
 func spoilReplaced(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(filepath.Join(ts.Getenv("PODSTEAD_STATE_DIR"), "engine/io.containerd.metadata.v1.bolt/meta.db"), 0o600, &bolt.Options{Timeout: time.Minute})
 	ts.Check(err)

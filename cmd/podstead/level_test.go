@@ -7,8 +7,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// TestBeyondBaseline checks the line about a pod file that asks for more than the level baseline, and the effect of --policy, for each command
-// that reads pod files.
+// TestBeyondBaseline checks the line about a pod file that asks for more than the level baseline, and the effect of --policy, for each
+// command that reads pod files.
 func TestBeyondBaseline(t *testing.T) {
 	const (
 		wild = "restartPolicy = \"Never\"\nhostPID = true\nvolumes = [{ name = \"root\", hostPath = { path = \"/\" } }]\n[[containers]]\nname = \"c\"\nimage = \"busybox\"\n" +

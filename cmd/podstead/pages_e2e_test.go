@@ -18,8 +18,8 @@ func pageNames() []string {
 		"keep-the-disk-free.md", "keep-logs-bounded.md", "images-without-a-registry.md")
 }
 
-// TestPages runs every command of the pages for users of other tools, and of those about images, on real containers, in order, and compares the
-// output that they show.
+// TestPages runs every command of the pages for users of other tools, and of those about images, on real containers, in order, and
+// compares the output that they show.
 func TestPages(t *testing.T) {
 	for _, name := range pageNames() {
 		path := filepath.Join("../../docs/howto", name)

@@ -45,9 +45,9 @@ func registryProgram(ts *testscript.TestScript) string {
 	return program
 }
 
-// anotherRegistry is the command `another NAME KIND...`: it starts a docker-registry with the images of that of the command `registry`, and sets
-// $NAME to its address. Kinds are tls, clientcert, password and token. The files of TLS are in certs/: ca.crt, client.crt and client.key. With the
-// kind again, it starts on the address in $NAME; the command `unregistry NAME` stops it.
+// anotherRegistry is the command `another NAME KIND...`: it starts a docker-registry with the images of that of the command `registry`,
+// and sets $NAME to its address. Kinds are tls, clientcert, password and token. The files of TLS are in certs/: ca.crt, client.crt and
+// client.key. With the kind again, it starts on the address in $NAME; the command `unregistry NAME` stops it.
 func anotherRegistry(ts *testscript.TestScript, _ bool, args []string) {
 	name, kinds := args[0], args[1:]
 	address := "127.0.0.1:0"

@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// newInteractiveHost returns a host where a client that attaches to a container reads what the container wrote before, then what it passes as
-// input, and then that the container has exited with code 3. The container runs as long as the pod.
+// newInteractiveHost returns a host where a client that attaches to a container reads what the container wrote before, then what it passes
+// as input, and then that the container has exited with code 3. The container runs as long as the pod.
 func newInteractiveHost(t *testing.T, before string) *testHost {
 	t.Helper()
 	dir, server := newAttachServer(t)

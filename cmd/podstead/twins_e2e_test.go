@@ -19,8 +19,8 @@ func init() { imageCommands["twins"] = writeTwins }
 // twins are the numbers in two images that let their digests start with the same 12 digits. They were found by a search over 2^25 images.
 var twins = map[string]string{"a": "01975b2d", "b": "0044b3cd"}
 
-// writeTwins is the command `twins FILE`: it writes an archive with these images, and sets $TWINS to the start of both digests. The documents are
-// for all platforms on which tests run, and must not change by a byte.
+// writeTwins is the command `twins FILE`: it writes an archive with these images, and sets $TWINS to the start of both digests. The
+// documents are for all platforms on which tests run, and must not change by a byte.
 func writeTwins(ts *testscript.TestScript, _ bool, args []string) {
 	files := map[string][]byte{ocispec.ImageLayoutFile: []byte(`{"imageLayoutVersion":"1.0.0"}`)}
 	var entries []string

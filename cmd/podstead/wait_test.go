@@ -132,7 +132,8 @@ func TestWaitForChange(t *testing.T) {
 	awaitExit(t, ready, exit, stdout, stderr, "pod/db condition met\npod/web condition met\n")
 }
 
-// TestWaitForDeletion repeats a deletion until it was requested after the wait had started: a wait for a pod that does not exist prints nothing.
+// TestWaitForDeletion repeats a deletion until it was requested after the wait had started: a wait for a pod that does not exist prints
+// nothing.
 func TestWaitForDeletion(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	h.write(t, "web.toml", script("", runs))

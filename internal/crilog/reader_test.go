@@ -84,7 +84,8 @@ func TestReadEndsWithoutNewline(t *testing.T) {
 	}
 }
 
-// TestReadComplete checks that an incomplete line at the end is left out, so that as many lines are read as by a reader that waits for more.
+// TestReadComplete checks that an incomplete line at the end is left out, so that as many lines are read as by a reader that waits for
+// more.
 func TestReadComplete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	const text = "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stdout P tw\n2026-01-01T00:00:02Z stderr F three\n"

@@ -15,8 +15,8 @@ import (
 	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
-// TestFollowerSkipsAndCounts checks a reader that is slower than the rotation: it gets each line of the files that it can read, in order, and
-// the exact number of lines that it missed. The same holds while files are compressed.
+// TestFollowerSkipsAndCounts checks a reader that is slower than the rotation: it gets each line of the files that it can read, in order,
+// and the exact number of lines that it missed. The same holds while files are compressed.
 func TestFollowerSkipsAndCounts(t *testing.T) {
 	for _, compress := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compress %v", compress), func(t *testing.T) {

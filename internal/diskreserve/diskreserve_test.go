@@ -86,7 +86,8 @@ func TestConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// TestLostFile: without the file, or with one that cannot be used, operations fail as they would without a reserve. The file is created again.
+// TestLostFile: without the file, or with one that cannot be used, operations fail as they would without a reserve. The file is created
+// again.
 func TestLostFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	if _, err := New(filepath.Join(dir, "reserve"), 1<<20); err == nil {

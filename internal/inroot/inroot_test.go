@@ -195,8 +195,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestSwappedNames exchanges a file, and a directory in the path, with links to the host all the time. Every read must give the content of the
-// file inside, or an error.
+// TestSwappedNames exchanges a file, and a directory in the path, with links to the host all the time. Every read must give the content of
+// the file inside, or an error.
 func TestSwappedNames(t *testing.T) {
 	r, path, outside := newRoot(t)
 	if err := errors.Join(

@@ -39,8 +39,8 @@ func temporaryFiles(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// The next copy removes what a killed one has left in the directories of the stream. It keeps other files, those that are new, and those of a
-// copy in progress.
+// The next copy removes what a killed one has left in the directories of the stream. It keeps other files, those that are new, and those
+// of a copy in progress.
 func TestLeftovers(t *testing.T) {
 	before := leftoverAge
 	t.Cleanup(func() { leftoverAge = before })

@@ -83,8 +83,8 @@ func TestWriteHosts(t *testing.T) {
 	}
 }
 
-// TestHeldFiles: a container that holds its files delays neither the next container of its pod, which gets new files, nor other pods. When it
-// releases them, they are written.
+// TestHeldFiles: a container that holds its files delays neither the next container of its pod, which gets new files, nor other pods. When
+// it releases them, they are written.
 func TestHeldFiles(t *testing.T) {
 	dirs := layout.Dirs{State: t.TempDir()}
 	index := podindex.New()

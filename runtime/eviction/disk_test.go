@@ -93,8 +93,8 @@ func TestDisk(t *testing.T) {
 	})
 }
 
-// TestDiskIsBounded: requests do not wait for a file system that does not respond longer than their context. They get the older measurement,
-// and the pod is not measured a second time meanwhile.
+// TestDiskIsBounded: requests do not wait for a file system that does not respond longer than their context. They get the older
+// measurement, and the pod is not measured a second time meanwhile.
 func TestDiskIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := newSized(t)

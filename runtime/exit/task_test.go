@@ -15,8 +15,8 @@ import (
 	"github.com/podstead/podstead/runtime/layout"
 )
 
-// TestTerminateRemovedContainer: a container that another call has removed since it was listed is terminated. The removal of a sandbox would
-// fail otherwise, and be retried only after a delay.
+// TestTerminateRemovedContainer: a container that another call has removed since it was listed is terminated. The removal of a sandbox
+// would fail otherwise, and be retried only after a delay.
 func TestTerminateRemovedContainer(t *testing.T) {
 	records := &removedRecords{}
 	c, err := client.New("", client.WithServices(client.WithContainerStore(records), client.WithTaskClient(removedTasks{})))

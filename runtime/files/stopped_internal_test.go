@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestPointsOf: outer mount points come first, volumes that are available replace other mounts, and the others are covered. A volume inside of
-// another one is not in the specification.
+// TestPointsOf: outer mount points come first, volumes that are available replace other mounts, and the others are covered. A volume
+// inside of another one is not in the specification.
 func TestPointsOf(t *testing.T) {
 	c := &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "gone", MountPath: "/a/b/"}, {Name: "inner", MountPath: "/a/c"}, {Name: "outer", MountPath: "a"}}}
 	mounts := []specs.Mount{{Destination: "/proc"}, {Destination: "/a"}, {Destination: "/etc/hosts"}}

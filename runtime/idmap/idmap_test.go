@@ -194,8 +194,8 @@ func TestUnusableFile(t *testing.T) {
 	}
 }
 
-// TestUnknownFields: what a later version added to the file stays in it, also without pods. A file that only the later version understands is
-// not changed.
+// TestUnknownFields: what a later version added to the file stays in it, also without pods. A file that only the later version understands
+// is not changed.
 func TestUnknownFields(t *testing.T) {
 	r := ranges(t, "", "")
 	if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {

@@ -62,8 +62,8 @@ func unpack(t *testing.T, b *budget, files, size int) error {
 	return b.explain(errors.Join(err, plain.Close()))
 }
 
-// TestBudgetOfLayers checks the limits of an image that are too large to reach with real files: their number, and the compression ratio. The
-// layers before the last one have used the budget.
+// TestBudgetOfLayers checks the limits of an image that are too large to reach with real files: their number, and the compression ratio.
+// The layers before the last one have used the budget.
 func TestBudgetOfLayers(t *testing.T) {
 	const kib, overhead = 1 << 10, 10 << 10 // headers and the end of a tar stream
 	for _, test := range []struct {
@@ -96,8 +96,8 @@ func TestBudgetOfLayers(t *testing.T) {
 	}
 }
 
-// TestHoleIsRefusedBeforeItIsWritten checks that a reader of a layer does not get the header of a file whose holes exceed the budget. After the
-// header, it would write zeros without reading on, until the disk is full.
+// TestHoleIsRefusedBeforeItIsWritten checks that a reader of a layer does not get the header of a file whose holes exceed the budget.
+// After the header, it would write zeros without reading on, until the disk is full.
 func TestHoleIsRefusedBeforeItIsWritten(t *testing.T) {
 	const limit = 1 << 20
 	for name, data := range map[string][]byte{

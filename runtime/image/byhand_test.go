@@ -334,8 +334,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestConcurrentImages runs imports, removals and starts of the same image at the same time: none of them fails other than with "not found",
-// and the image is complete in the end.
+// TestConcurrentImages runs imports, removals and starts of the same image at the same time: none of them fails other than with "not
+// found", and the image is complete in the end.
 func TestConcurrentImages(t *testing.T) {
 	t.Parallel()
 	ctx, w := newEnv(t, image.Options{})

@@ -183,8 +183,8 @@ func TestMirrorGetsItsOwnCredentials(t *testing.T) {
 	}
 }
 
-// TestPodsDoNotShareCredentials checks that a pod without credentials does not get an image by the pull of another pod, if its policy requires a
-// pull.
+// TestPodsDoNotShareCredentials checks that a pod without credentials does not get an image by the pull of another pod, if its policy
+// requires a pull.
 func TestPodsDoNotShareCredentials(t *testing.T) {
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:latest", "1"))

@@ -185,7 +185,8 @@ func TestPodWaitsForPendingDirFile(t *testing.T) {
 	}
 }
 
-// TestPendingDirFileDoesNotDelayOthers checks that an image that is present is found at once, and that the wait ends if the archive is refused.
+// TestPendingDirFileDoesNotDelayOthers checks that an image that is present is found at once, and that the wait ends if the archive is
+// refused.
 func TestPendingDirFileDoesNotDelayOthers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	importAll(ctx, t, w, sample("localhost/present:1", "one"))

@@ -8,7 +8,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestStalledImportDoesNotBlockPods: a pod whose image is not present does not wait for an import without progress, and neither does the next.
+// TestStalledImportDoesNotBlockPods: a pod whose image is not present does not wait for an import without progress, and neither does the
+// next.
 func TestStalledImportDoesNotBlockPods(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	w.store.SetPatience(50 * time.Millisecond)

@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/test/signing"
 )
 
-// pushIndex pushes shop:1, an index for this host, for a platform that this host runs too, and for linux/s390x. It returns the index and its
-// manifest for s390x.
+// pushIndex pushes shop:1, an index for this host, for a platform that this host runs too, and for linux/s390x. It returns the index and
+// its manifest for s390x.
 func pushIndex(t *testing.T, reg *registry, nested bool) (index, alien ocispec.Descriptor) {
 	t.Helper()
 	lesser := map[string]string{"amd64": "386", "arm64": "arm"}[runtime.GOARCH]
@@ -95,8 +95,8 @@ func TestSignedIndexIsCarried(t *testing.T) {
 	}
 }
 
-// TestExportForAnotherPlatform: an exported archive has the index with the manifest for the platform, and an image that is pinned to the digest
-// of an index has this digest.
+// TestExportForAnotherPlatform: an exported archive has the index with the manifest for the platform, and an image that is pinned to the
+// digest of an index has this digest.
 func TestExportForAnotherPlatform(t *testing.T) {
 	k := signing.NewKey("ecdsa")
 	reg := newRegistry(t)
@@ -138,8 +138,8 @@ func TestExportForAnotherPlatform(t *testing.T) {
 	}
 }
 
-// TestSignaturesOfRegistry: what is wrong with the registry of an image is an error, and what is wrong with one place only is not if the other has
-// signatures.
+// TestSignaturesOfRegistry: what is wrong with the registry of an image is an error, and what is wrong with one place only is not if the
+// other has signatures.
 func TestSignaturesOfRegistry(t *testing.T) {
 	t.Parallel()
 	k := signing.NewKey("ecdsa")

@@ -102,8 +102,8 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 	}
 }
 
-// TestFailedPullOfPresentImage: a pull that fails while its image is present leaves nothing that would hold the image after its removal, and
-// keeps what is part of a newer one.
+// TestFailedPullOfPresentImage: a pull that fails while its image is present leaves nothing that would hold the image after its removal,
+// and keeps what is part of a newer one.
 func TestFailedPullOfPresentImage(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]int{"": 0, "content": 1, "ingest": 1} {

@@ -68,8 +68,8 @@ func FuzzArchive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { importBounded(t, data) })
 }
 
-// FuzzIndex imports OCI layouts whose documents resemble an index, a manifest and a configuration. In each text, MANIFEST and CONFIG are the
-// digests of the others.
+// FuzzIndex imports OCI layouts whose documents resemble an index, a manifest and a configuration. In each text, MANIFEST and CONFIG are
+// the digests of the others.
 func FuzzIndex(f *testing.F) {
 	const (
 		indexText = `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"MANIFEST","size":1,` +

@@ -45,7 +45,8 @@ func (k *kept) keep(pod string, configs ...string) {
 	}
 }
 
-// want checks after a garbage collection whether the image of a configuration can be started, and that its layers need not be unpacked again.
+// want checks after a garbage collection whether the image of a configuration can be started, and that its layers need not be unpacked
+// again.
 func (k *kept) want(config, version string, present bool) {
 	k.t.Helper()
 	k.collect(k.ctx, k.t)

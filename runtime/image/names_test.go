@@ -8,8 +8,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestImageThatAnArchiveClaims checks that an archive with the name of the image that another pod uses changes neither the first run of that
-// pod nor a restart, with any pull policy.
+// TestImageThatAnArchiveClaims checks that an archive with the name of the image that another pod uses changes neither the first run of
+// that pod nor a restart, with any pull policy.
 func TestImageThatAnArchiveClaims(t *testing.T) {
 	t.Parallel()
 	const genuine, remote = "genuine", "remote"

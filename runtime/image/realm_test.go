@@ -29,7 +29,8 @@ func demandToken(reg *registry, realm string) {
 	})
 }
 
-// tokens starts a service of the host that answers each request with a token, and returns its port, with a colon, and the number of requests.
+// tokens starts a service of the host that answers each request with a token, and returns its port, with a colon, and the number of
+// requests.
 func tokens(t *testing.T) (port string, reached *atomic.Int32) {
 	t.Helper()
 	reached = &atomic.Int32{}
@@ -54,9 +55,9 @@ func mirrored(t *testing.T, certs, registry, host string) {
 	}
 }
 
-// TestAuthenticationRealms checks requests for a token. The realm is on an address of this host, and the registry is there or elsewhere: it has
-// another name, and a mirror on the loopback that the administrator has configured. No host has the link-local addresses: they are reserved (RFC
-// 3927).
+// TestAuthenticationRealms checks requests for a token. The realm is on an address of this host, and the registry is there or elsewhere:
+// it has another name, and a mirror on the loopback that the administrator has configured. No host has the link-local addresses: they are
+// reserved (RFC 3927).
 func TestAuthenticationRealms(t *testing.T) {
 	const elsewhere = "registry.example"
 	const onLoopback, onLinkLocal = "is a loopback address of the host", "is a link-local address of the host"

@@ -91,8 +91,8 @@ func TestTooSlowRegistryFails(t *testing.T) {
 	wantError(t, err, image.ReasonPull, "too slow")
 }
 
-// TestDeepIndexesBlockNobody checks that archives with deep indexes cost little to refuse, and that other images are imported and pulled while
-// such archives are read slowly and have all slots.
+// TestDeepIndexesBlockNobody checks that archives with deep indexes cost little to refuse, and that other images are imported and pulled
+// while such archives are read slowly and have all slots.
 func TestDeepIndexesBlockNobody(t *testing.T) {
 	t.Parallel()
 	// An import without progress loses its slot after a second.

@@ -1,6 +1,6 @@
-// Package image manages the images of pods: import from archives, pull from registries by imagePullPolicy, unpacking,
-// description, removal. It owns the images, content and unpacked layers of the containerd namespace that its contexts name. It
-// starts no container and decides no retry.
+// Package image manages the images of pods: import from archives, pull from registries by imagePullPolicy, unpacking, description,
+// removal. It owns the images, content and unpacked layers of the containerd namespace that its contexts name. It starts no container and
+// decides no retry.
 //
 // What keeps what alive for containerd's garbage collector:
 //

@@ -20,8 +20,8 @@ import (
 	"github.com/podstead/podstead/test/verdict"
 )
 
-// TestNativeVerdicts compares the filter that the kernel has loaded for a container without rules for 32-bit processes with that of the complete
-// profile: each system call of the host's architecture, by number and with arguments, and that all others are killed.
+// TestNativeVerdicts compares the filter that the kernel has loaded for a container without rules for 32-bit processes with that of the
+// complete profile: each system call of the host's architecture, by number and with arguments, and that all others are killed.
 func TestNativeVerdicts(t *testing.T) {
 	arch := map[specs.Arch]uint32{specs.ArchX86_64: unix.AUDIT_ARCH_X86_64, specs.ArchAARCH64: unix.AUDIT_ARCH_AARCH64}[nativeArch()]
 	if arch == 0 {

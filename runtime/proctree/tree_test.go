@@ -118,8 +118,8 @@ func TestKillReusedPID(t *testing.T) {
 	}
 }
 
-// TestProcessThatExecutes: a process whose environment is not visible, because it executes another program, is awaited: it may turn out to be
-// part of the tree.
+// TestProcessThatExecutes: a process whose environment is not visible, because it executes another program, is awaited: it may turn out to
+// be part of the tree.
 func TestProcessThatExecutes(t *testing.T) {
 	before := execTime
 	execTime = time.Hour

@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
-// An OCI runtime is not asked to kill or delete a container of which it has no state, and containerd gets the error of runc. Other runs, and
-// those for a container with a state, reach the OCI runtime.
+// An OCI runtime is not asked to kill or delete a container of which it has no state, and containerd gets the error of runc. Other runs,
+// and those for a container with a state, reach the OCI runtime.
 func TestLostContainer(t *testing.T) {
 	if r, _ := asSubreaper(t); r == nil {
 		return
@@ -50,8 +50,8 @@ func TestLostContainer(t *testing.T) {
 	}
 }
 
-// The reaper records the session of a command that a run of crun has started, also if it has exited before crun. It exits after the leader, which
-// would otherwise reap it, unlike that of crun.
+// The reaper records the session of a command that a run of crun has started, also if it has exited before crun. It exits after the
+// leader, which would otherwise reap it, unlike that of crun.
 func TestSessionOfCommand(t *testing.T) {
 	if r, _ := asSubreaper(t); r == nil {
 		return

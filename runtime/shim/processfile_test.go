@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCompleteProcess expects the arguments and the environment of the file, and that everything else in the specification is unchanged, also
-// fields that this version does not know.
+// TestCompleteProcess expects the arguments and the environment of the file, and that everything else in the specification is unchanged,
+// also fields that this version does not know.
 func TestCompleteProcess(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "process")

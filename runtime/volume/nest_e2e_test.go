@@ -171,8 +171,8 @@ func TestNestReplaced(t *testing.T) {
 	}
 }
 
-// TestNestRace: while a container exchanges a directory for a link out of the volume, no mount point is created outside, and nothing is mounted
-// there.
+// TestNestRace: while a container exchanges a directory for a link out of the volume, no mount point is created outside, and nothing is
+// mounted there.
 func TestNestRace(t *testing.T) {
 	s := newSet(t, nil)
 	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
@@ -225,8 +225,8 @@ func flagsOf(t *testing.T, path string) string {
 	return strings.Join(names, " ")
 }
 
-// TestNestKeepsFlags checks that mounts inside of volumes, and the volume around them, have the flags of the mounts on the host, also where an
-// option of the pod changes a flag.
+// TestNestKeepsFlags checks that mounts inside of volumes, and the volume around them, have the flags of the mounts on the host, also
+// where an option of the pod changes a flag.
 func TestNestKeepsFlags(t *testing.T) {
 	for name, test := range map[string]struct {
 		flags    uintptr // of the mount on the host

@@ -115,8 +115,8 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 }
 
-// TestHash checks that a pod or a container with an equal hash is unchanged although its defaults differ, and that hashes that differ do not
-// count: those of another version, or of a path that has become absolute.
+// TestHash checks that a pod or a container with an equal hash is unchanged although its defaults differ, and that hashes that differ do
+// not count: those of another version, or of a path that has become absolute.
 func TestHash(t *testing.T) {
 	old := accept(t, "/srv", web)
 	newer := accept(t, "/srv", web)

@@ -135,8 +135,8 @@ func (v *invariants) watched(s lifecycletest.Step) {
 	}
 }
 
-// start checks that a container has at most one live attempt with a number that is not used twice, that it is started in a ready sandbox, and that no app container
-// is started before the init containers have completed.
+// start checks that a container has at most one live attempt with a number that is not used twice, that it is started in a ready sandbox,
+// and that no app container is started before the init containers have completed.
 func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	newest := f.Containers[a.Container].Newest
 	unique := lifecycle.Ref{Container: a.Container, Attempt: a.Attempt}

@@ -113,7 +113,8 @@ func (b *bench) edit(r *rand.Rand, i int) {
 	}
 }
 
-// TestFilesChangedOneByOne: a file that defines another pod now ends its pod after a delay only. Git and others change one file after the other.
+// TestFilesChangedOneByOne: a file that defines another pod now ends its pod after a delay only. Git and others change one file after the
+// other.
 func TestFilesChangedOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

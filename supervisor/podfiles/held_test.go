@@ -78,8 +78,8 @@ func (b *bench) orphan(name, dir string) {
 	b.must(err)
 }
 
-// TestOrphans: pods without a state file end only after the directory was read, and did not change for a while. Those that a file defines are
-// kept.
+// TestOrphans: pods without a state file end only after the directory was read, and did not change for a while. Those that a file defines
+// are kept.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -104,8 +104,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestOrphansWithoutDirectory: where there is no directory, and nothing came from it, there is nothing to wait for. One that cannot be read is
-// waited for.
+// TestOrphansWithoutDirectory: where there is no directory, and nothing came from it, there is nothing to wait for. One that cannot be
+// read is waited for.
 func TestOrphansWithoutDirectory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

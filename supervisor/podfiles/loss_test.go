@@ -123,7 +123,8 @@ func TestRestoredFileByFile(t *testing.T) {
 	}
 }
 
-// TestPartlyFilledAtBoot: pods whose files are missing in the first listing keep running while the directory changes. Some tool may be copying it.
+// TestPartlyFilledAtBoot: pods whose files are missing in the first listing keep running while the directory changes. Some tool may be
+// copying it.
 func TestPartlyFilledAtBoot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

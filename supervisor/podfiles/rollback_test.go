@@ -160,8 +160,8 @@ func TestNoRollback(t *testing.T) {
 // errCut ends a change as the end of the daemon does.
 var errCut = errors.New("cut off")
 
-// TestRollbackCutOff: the daemon is killed before or after each change that leads through an update and its rollback. Whenever that happens,
-// the pod ends with the definition that was ready, and the failed one is not tried again once its failure was recorded.
+// TestRollbackCutOff: the daemon is killed before or after each change that leads through an update and its rollback. Whenever that
+// happens, the pod ends with the definition that was ready, and the failed one is not tried again once its failure was recorded.
 func TestRollbackCutOff(t *testing.T) {
 	t.Parallel()
 	for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {

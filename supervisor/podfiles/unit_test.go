@@ -30,8 +30,8 @@ func TestSystemdTable(t *testing.T) {
 	}
 }
 
-// TestApplySystemdTable: a file with the table systemd can be changed while its unit runs the pod. The pod of a unit with a file elsewhere has
-// taken the name.
+// TestApplySystemdTable: a file with the table systemd can be changed while its unit runs the pod. The pod of a unit with a file elsewhere
+// has taken the name.
 func TestApplySystemdTable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -87,8 +87,8 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 	})
 }
 
-// TestGather expects that states that nothing waits for are one write, and that a state is written at once when something waits for it, when
-// the writer ends, and never if it is dropped.
+// TestGather expects that states that nothing waits for are one write, and that a state is written at once when something waits for it,
+// when the writer ends, and never if it is dropped.
 func TestGather(t *testing.T) {
 	tests := []struct {
 		name string

@@ -206,8 +206,8 @@ func TestDebugData(t *testing.T) {
 	f.end(r)
 }
 
-// TestDebugArchive: on a host without a registry, an archive provides the image of a debug container. It sees the process and the files of a
-// container that has another user and whose image has no shell.
+// TestDebugArchive: on a host without a registry, an archive provides the image of a debug container. It sees the process and the files of
+// a container that has another user and whose image has no shell.
 func TestDebugArchive(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, deadline, "testserver")}
 	f.CheckLeftovers(deadline/4, "daemon", "stop")

@@ -91,8 +91,8 @@ func testDamage(f *fixture, pod, file string, damage func([]byte) []byte) {
 	f.MustRun("delete", pod)
 }
 
-// TestAdoptedPods: after the loss of the engine's records, running containers are supervised as before: exits, restarts, image volumes, and the
-// removal of everything. Without the copy of the records they are started again.
+// TestAdoptedPods: after the loss of the engine's records, running containers are supervised as before: exits, restarts, image volumes,
+// and the removal of everything. Without the copy of the records they are started again.
 func TestAdoptedPods(t *testing.T) {
 	f := newFixture(t)
 	f.MustRun("get")

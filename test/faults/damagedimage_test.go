@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// TestDamagedImage: a container whose image is damaged on the disk starts again when the image can be had again. Until then its message has the cause,
-// and commands for images work.
+// TestDamagedImage: a container whose image is damaged on the disk starts again when the image can be had again. Until then its message
+// has the cause, and commands for images work.
 func TestDamagedImage(t *testing.T) {
 	f := newFixture(t)
 	f.MustRun("get")

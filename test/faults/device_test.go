@@ -24,8 +24,8 @@ const (
 	deviceImageBytes = 16 << 20
 )
 
-// TestVolumeDeviceFails: a pod with a volume whose file system shuts down, as after errors of its device, fails with that reason. Other pods
-// keep running, also one with a volume on a device that works. The pod can be deleted.
+// TestVolumeDeviceFails: a pod with a volume whose file system shuts down, as after errors of its device, fails with that reason. Other
+// pods keep running, also one with a volume on a device that works. The pod can be deleted.
 func TestVolumeDeviceFails(t *testing.T) {
 	f := newFixture(t)
 	dead, works := f.device("dead"), f.device("works")

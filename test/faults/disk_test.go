@@ -99,8 +99,8 @@ func TestDiskFullForImage(t *testing.T) {
 	}
 }
 
-// TestDiskFrozen: on a disk that hangs, a container that exits is shown as exited, the hang is an event and a condition, and the daemon answers.
-// The container restarts when the disk answers again.
+// TestDiskFrozen: on a disk that hangs, a container that exits is shown as exited, the hang is an event and a condition, and the daemon
+// answers. The container restarts when the disk answers again.
 func TestDiskFrozen(t *testing.T) {
 	f := newFixture(t)
 	freeze := f.Ext4Disk()
@@ -152,8 +152,8 @@ func (f *fixture) smallDisk() (fill func(free int64), release func()) {
 // reserve returns the path of the file whose space is used when the disk is full.
 func (f *fixture) reserve() string { return filepath.Join(f.StateDir(), "reserve") }
 
-// ballast returns functions that fill the disk of the rig's state with the reserve, except for some bytes, and that free the space. A daemon
-// must have created the reserve.
+// ballast returns functions that fill the disk of the rig's state with the reserve, except for some bytes, and that free the space. A
+// daemon must have created the reserve.
 func (f *fixture) ballast() (fill func(free int64), release func()) {
 	ballast := filepath.Join(f.StateDir(), "ballast")
 	fill = func(free int64) {

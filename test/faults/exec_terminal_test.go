@@ -69,7 +69,8 @@ func (x *terminal) types(keys string) {
 	x.f.Check(err)
 }
 
-// typesUntil types keys until the output contains a text, and drops it up to there. What is typed while a connection is lost can be lost with it.
+// typesUntil types keys until the output contains a text, and drops it up to there. What is typed while a connection is lost can be lost
+// with it.
 func (x *terminal) typesUntil(keys, want string) {
 	x.f.Helper()
 	var typed time.Time

@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// TestNoLayersLeft: a disk that is full while containers fail and restart all the time, and while their pods are deleted, has no layers without
-// a record when there is space again. The number of layers is compared, because only the daemon can open the records.
+// TestNoLayersLeft: a disk that is full while containers fail and restart all the time, and while their pods are deleted, has no layers
+// without a record when there is space again. The number of layers is compared, because only the daemon can open the records.
 func TestNoLayersLeft(t *testing.T) {
 	f := newFixture(t)
 	f.Ext4Disk() // unlike tmpfs, it needs space for directories
@@ -39,8 +39,8 @@ func TestNoLayersLeft(t *testing.T) {
 	f.awaitLayers(1)
 }
 
-// TestHeldLayerIsRemoved: a layer that could not be removed with its container is removed later. A mount prevents the removal, because what a
-// full disk prevents depends on the file system.
+// TestHeldLayerIsRemoved: a layer that could not be removed with its container is removed later. A mount prevents the removal, because
+// what a full disk prevents depends on the file system.
 func TestHeldLayerIsRemoved(t *testing.T) {
 	f := newFixture(t)
 	f.MustRun("get")
@@ -64,8 +64,8 @@ func TestHeldLayerIsRemoved(t *testing.T) {
 	f.awaitLayers(1)
 }
 
-// TestLayerOfKilledDaemon: a layer without a record, from a daemon that was killed while it created the layer, is removed when the next daemon
-// starts. Those of running containers stay.
+// TestLayerOfKilledDaemon: a layer without a record, from a daemon that was killed while it created the layer, is removed when the next
+// daemon starts. Those of running containers stay.
 func TestLayerOfKilledDaemon(t *testing.T) {
 	f := newFixture(t)
 	f.MustRun("get")

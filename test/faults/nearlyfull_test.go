@@ -19,8 +19,9 @@ import (
 	"github.com/podstead/podstead/test/ocitar"
 )
 
-// nearlyFull is a host with a small disk and two pods that run: keeper, whose image was imported by hand, and rolling, which keeps a generation
-// for a rollback. The image actor was imported by hand, kept is in an archive of the image directory, and nothing uses the image intruder.
+// nearlyFull is a host with a small disk and two pods that run: keeper, whose image was imported by hand, and rolling, which keeps a
+// generation for a rollback. The image actor was imported by hand, kept is in an archive of the image directory, and nothing uses the
+// image intruder.
 type nearlyFull struct{ *fixture }
 
 const (
@@ -139,8 +140,8 @@ func (f nearlyFull) end() {
 	f.MustRun("delete", "--all", "--force")
 }
 
-// TestDiskNearlyFull: above the threshold, unused images are removed, everything else is kept, and pods keep running. On a full disk nothing is
-// lost, pulls fail with the cause, and everything works when there is space again.
+// TestDiskNearlyFull: above the threshold, unused images are removed, everything else is kept, and pods keep running. On a full disk
+// nothing is lost, pulls fail with the cause, and everything works when there is space again.
 func TestDiskNearlyFull(t *testing.T) {
 	f := newNearlyFull(t, 4096)
 	if _, ok := f.images()[intruder]; !ok {

@@ -20,9 +20,9 @@ import (
 // crashing is a script whose process exits with code 1 on SIGUSR1.
 const crashing = "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"
 
-// TestStateDiskReadOnly: while the disk of the state is read-only, containers keep running, probes continue, and exits are seen. States that are
-// not saved are reported. A container that exits starts again when the disk is writable. Then states are saved, and what could not be removed
-// is removed.
+// TestStateDiskReadOnly: while the disk of the state is read-only, containers keep running, probes continue, and exits are seen. States
+// that are not saved are reported. A container that exits starts again when the disk is writable. Then states are saved, and what could
+// not be removed is removed.
 func TestStateDiskReadOnly(t *testing.T) {
 	f := newFixture(t)
 	f.Ext4Disk()
@@ -65,8 +65,8 @@ func TestStateDiskReadOnly(t *testing.T) {
 	f.MustRun("delete", "--all", "--force")
 }
 
-// TestStateFileSystemAborts: a file system that turns itself read-only after an error, as most root file systems do, is reported, and pods can be
-// stopped. After a reboot, pods run from the older state, and can be deleted.
+// TestStateFileSystemAborts: a file system that turns itself read-only after an error, as most root file systems do, is reported, and pods
+// can be stopped. After a reboot, pods run from the older state, and can be deleted.
 func TestStateFileSystemAborts(t *testing.T) {
 	f := newFixture(t)
 	f.Ext4Disk()
@@ -122,8 +122,8 @@ func TestDaemonOnReadOnlyDisk(t *testing.T) {
 	f.MustRun("delete", "p", "--force")
 }
 
-// TestRunOnReadOnlyDisk: podstead run exits after Ctrl-C although its pod cannot be removed from a read-only disk, and says so. The daemon removes
-// the pod when the disk is writable.
+// TestRunOnReadOnlyDisk: podstead run exits after Ctrl-C although its pod cannot be removed from a read-only disk, and says so. The daemon
+// removes the pod when the disk is writable.
 func TestRunOnReadOnlyDisk(t *testing.T) {
 	for code, script := range []string{idle, "trap 'exit 1' TERM; echo up; while :; do sleep 0.1; done"} {
 		t.Run(fmt.Sprint("exit ", code), func(t *testing.T) {

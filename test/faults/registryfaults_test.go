@@ -69,8 +69,8 @@ func registryFaults() []registryFault {
 	}
 }
 
-// TestRegistryFaults: a pod whose registry fails has the status and the events of the kubelet, its pulls are repeated with back-off, and it starts when
-// the registry is repaired, without a command.
+// TestRegistryFaults: a pod whose registry fails has the status and the events of the kubelet, its pulls are repeated with back-off, and
+// it starts when the registry is repaired, without a command.
 func TestRegistryFaults(t *testing.T) {
 	f := newFixture(t)
 	f.Env = append(f.Env, "PODSTEAD_IMAGES_MAX_PARALLEL_PULLS=10")

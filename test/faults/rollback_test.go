@@ -218,8 +218,8 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// TestRollbackWithoutRegistry: an image that has another content under the same name is rolled back to the content that it had, although the
-// registry does not respond any more and the daemon was killed.
+// TestRollbackWithoutRegistry: an image that has another content under the same name is rolled back to the content that it had, although
+// the registry does not respond any more and the daemon was killed.
 func TestRollbackWithoutRegistry(t *testing.T) {
 	for effect, more := range map[string]string{"redefine": "", "replace": "hostname = \"other\"\n"} {
 		t.Run(effect, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// TestStateDiskSlow: on a slow disk, a state that takes long to be saved is reported, probes continue, containers restart, and the daemon answers at
-// once. Pods can be stopped and deleted. When the disk is fast again, states are saved.
+// TestStateDiskSlow: on a slow disk, a state that takes long to be saved is reported, probes continue, containers restart, and the daemon
+// answers at once. Pods can be stopped and deleted. When the disk is fast again, states are saved.
 func TestStateDiskSlow(t *testing.T) {
 	f := newFixture(t)
 	f.Ext4Disk()

@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// TestSoakFlat runs 20 pods with HTTP probes, whose containers restart repeatedly, for the soak time. After the first third nothing may grow
-// with time: memory, threads, descriptors and goroutines of the daemon, those of the shims, databases, state and logs.
+// TestSoakFlat runs 20 pods with HTTP probes, whose containers restart repeatedly, for the soak time. After the first third nothing may
+// grow with time: memory, threads, descriptors and goroutines of the daemon, those of the shims, databases, state and logs.
 func TestSoakFlat(t *testing.T) {
 	duration := soakTime(t)
 	f := newFixture(t)

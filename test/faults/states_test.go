@@ -132,7 +132,8 @@ var versioned = map[string]string{
 	"life": "RUN/daemon.json", "damage": "STATE/engine/damaged/reports.json",
 }
 
-// TestWriteFormats writes the state files of new versions with -update, and does nothing without it. With -programs it does that with an earlier version of Podstead.
+// TestWriteFormats writes the state files of new versions with -update, and does nothing without it. With -programs it does that with an
+// earlier version of Podstead.
 func TestWriteFormats(t *testing.T) {
 	if !*update {
 		return

@@ -62,8 +62,8 @@ func (h *hangingRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-h.end
 }
 
-// TestRunTimeoutWhilePulling: the timeout of a run applies while a registry hangs, whatever it has sent before, also if other containers of the
-// pod run.
+// TestRunTimeoutWhilePulling: the timeout of a run applies while a registry hangs, whatever it has sent before, also if other containers
+// of the pod run.
 func TestRunTimeoutWhilePulling(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, deadline, "busybox")} // leftovers are not checked: the content of cancelled pulls is kept for the next one
 	other := container("first", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")

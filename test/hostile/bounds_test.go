@@ -144,8 +144,8 @@ func (f *fixture) endDaemon(signal syscall.Signal) {
 	})
 }
 
-// TestDaemonMemoryLimit: the daemon is in a cgroup with the default limit. Other daemons that were started on demand use the same cgroup, so
-// that another limit would be theirs.
+// TestDaemonMemoryLimit: the daemon is in a cgroup with the default limit. Other daemons that were started on demand use the same cgroup,
+// so that another limit would be theirs.
 func TestDaemonMemoryLimit(t *testing.T) {
 	const limit = 1 << 30
 	f := newFixture(t, options{})

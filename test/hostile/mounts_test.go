@@ -91,8 +91,8 @@ func (f *fixture) mountPoints(file string) (list []string) {
 	return list
 }
 
-// TestVolumeLedToDev: a link in a volume leads the mount point of another volume to /dev, where a link in the place of /dev/null makes the OCI
-// runtime mount a masked file of /proc instead of hiding it (CVE-2025-31133).
+// TestVolumeLedToDev: a link in a volume leads the mount point of another volume to /dev, where a link in the place of /dev/null makes the
+// OCI runtime mount a masked file of /proc instead of hiding it (CVE-2025-31133).
 func TestVolumeLedToDev(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("led", `restartPolicy = "Never"
@@ -117,8 +117,8 @@ emptyDir = {}
 	f.MustRun("delete", "led")
 }
 
-// TestVolumesOnKernelFileSystems: the pod file is rejected if a container that is not privileged replaces a part of /dev, /proc or /sys that
-// the OCI runtime sets up.
+// TestVolumesOnKernelFileSystems: the pod file is rejected if a container that is not privileged replaces a part of /dev, /proc or /sys
+// that the OCI runtime sets up.
 func TestVolumesOnKernelFileSystems(t *testing.T) {
 	f := newFixture(t, options{})
 	const volumes = "[[volumes]]\nname = \"v\"\nemptyDir = {}\n[[volumes]]\nname = \"w\"\nemptyDir = {}\n[[volumes]]\nname = \"shm\"\nhostPath = { path = \"/dev/shm\" }\n"

@@ -68,7 +68,8 @@ emptyDir = {}
 	})
 }
 
-// checkRuntime checks that the OCI runtime under test has created the neighbour's container, and that the daemon uses the private copy of it.
+// checkRuntime checks that the OCI runtime under test has created the neighbour's container, and that the daemon uses the private copy of
+// it.
 func (f *fixture) checkRuntime(p *api.Pod) {
 	f.Helper()
 	v, err := f.Client().Version(f.Ctx())

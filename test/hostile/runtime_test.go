@@ -95,8 +95,8 @@ func TestWorkingDirectory(t *testing.T) {
 	f.commandsInDescriptors()
 }
 
-// commandsInDescriptors runs commands in a working directory that a container has replaced with a link to a descriptor. With runc it is that of
-// the host's cgroup directory. With crun, no descriptor is known to be one of the host, so there is a container for each.
+// commandsInDescriptors runs commands in a working directory that a container has replaced with a link to a descriptor. With runc it is
+// that of the host's cgroup directory. With crun, no descriptor is known to be one of the host, so there is a container for each.
 func (f *fixture) commandsInDescriptors() {
 	f.Helper()
 	descriptors, refusal := []int{7}, "chdir to cwd"

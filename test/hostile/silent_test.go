@@ -30,8 +30,8 @@ func (f *fixture) silent() (dir string, end func()) {
 	return dir, end
 }
 
-// TestSilentFileSystem: pods use a host path on a file system that does not answer. Other pods start and stop, and the daemon answers. The pods
-// are deleted when requests to the file system fail.
+// TestSilentFileSystem: pods use a host path on a file system that does not answer. Other pods start and stop, and the daemon answers. The
+// pods are deleted when requests to the file system fail.
 func TestSilentFileSystem(t *testing.T) {
 	f := newFixture(t, options{})
 	dir, end := f.silent()

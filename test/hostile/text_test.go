@@ -21,8 +21,8 @@ import (
 const ugly = `begin\033]0;title\007\033[2J\177\302\233\302\205\342\200\250\342\200\251\342\200\256txt.exe\342\200\254\342\201\246x\342\201\251` +
 	`\342\200\216\342\200\217\330\234\342\200\213\342\201\240\357\273\277\363\240\201\201\233\377end`
 
-// TestUglyText: text of a container, wherever it comes from, is printed without characters that control a terminal, reorder or hide text, and
-// every document is valid. The output of the container is unchanged in logs, and in run if it is redirected.
+// TestUglyText: text of a container, wherever it comes from, is printed without characters that control a terminal, reorder or hide text,
+// and every document is valid. The output of the container is unchanged in logs, and in run if it is redirected.
 func TestUglyText(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("ugly", fmt.Sprintf("restartPolicy = \"Never\"\n\n[[containers]]\nname = \"c\"\nimage = %q\n"+

@@ -10,8 +10,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// TestEventKinds checks that package api has a constant for each kind of event, with its name, and no other ones. A client cannot import the
-// event table.
+// TestEventKinds checks that package api has a constant for each kind of event, with its name, and no other ones. A client cannot import
+// the event table.
 func TestEventKinds(t *testing.T) {
 	var want []string
 	for _, e := range event.Entries() {

@@ -158,8 +158,8 @@ func TestPurePackages(t *testing.T) {
 // dials are the ways to connect to a socket, or to open a session on one.
 var dials = []string{"net.Dial", "net.DialTimeout", "net.DialUnix", "net.Dialer", "channel.Dial"}
 
-// TestCommandsUseTheClient checks that commands reach the daemon by package api only: no package of cmd/podstead connects to a socket or has
-// a path of the API. That api itself has each of these shows that the check finds them.
+// TestCommandsUseTheClient checks that commands reach the daemon by package api only: no package of cmd/podstead connects to a socket or
+// has a path of the API. That api itself has each of these shows that the check finds them.
 func TestCommandsUseTheClient(t *testing.T) {
 	inAPI := map[string]bool{}
 	for _, s := range goFiles(t) {

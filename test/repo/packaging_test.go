@@ -49,8 +49,8 @@ func TestInstallUnit(t *testing.T) {
 	}
 }
 
-// TestHardeningTable checks that the unit sets none of the options of which docs/design/system-service.md says so. A test of the installed service
-// compares the table with systemd-analyze.
+// TestHardeningTable checks that the unit sets none of the options of which docs/design/system-service.md says so. A test of the installed
+// service compares the table with systemd-analyze.
 func TestHardeningTable(t *testing.T) {
 	_, table, _ := strings.Cut(readFile(t, "docs/design/system-service.md"), "| option | why it is not set |\n")
 	unit := readFile(t, "packaging/podstead.service")

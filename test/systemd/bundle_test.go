@@ -19,8 +19,8 @@ type carried struct {
 	digests map[int]string // by the number of the release modulo 2
 }
 
-// TestBundle is the life of a host that never had a network: installation, a bundle, a reboot, an update, updates that fail, and power cuts while a
-// bundle is applied and afterwards. Releases 1 to 4 have the same names of images; 1 and 3, and 2 and 4 have the same images.
+// TestBundle is the life of a host that never had a network: installation, a bundle, a reboot, an update, updates that fail, and power
+// cuts while a bundle is applied and afterwards. Releases 1 to 4 have the same names of images; 1 and 3, and 2 and 4 have the same images.
 func TestBundle(t *testing.T) {
 	m := machine(t)
 	h := carried{install(t, m), map[int]string{}}

@@ -19,8 +19,8 @@ var (
 command = ["sh", "-c", "echo GET / 200; echo GET /health 200; sleep 1; echo connect to database: connection refused >&2; exit 1"]`,
 		"IMAGE_NAME=docker.io/library/nginx:1.27", "IMAGE_NAME=localhost/podstead/busybox:1")
 
-	// journalEntry is the start of a line of journalctl, droppedLines a number of lines for which there was no room, and containerID the argument of a
-	// match.
+	// journalEntry is the start of a line of journalctl, droppedLines a number of lines for which there was no room, and containerID the
+	// argument of a match.
 	journalEntry = regexp.MustCompile(`(?m)^\w{3} \d\d [\d:]{8} \S+ (\S+)\[\d+\]:`)
 	droppedLines = regexp.MustCompile(`\d+ lines dropped`)
 	containerID  = regexp.MustCompile(`CONTAINER_ID=\w+`)
@@ -51,7 +51,8 @@ func (j *journal) page() {
 	}
 }
 
-// step runs a command until its first lines are those of the page, and anything if the page shows no output. A command that follows is interrupted.
+// step runs a command until its first lines are those of the page, and anything if the page shows no output. A command that follows is
+// interrupted.
 func (j *journal) step(step *transcript.Step) error {
 	command := containerID.ReplaceAllStringFunc(nginxImage.Replace(step.Command), func(string) string {
 		return "CONTAINER_ID=" + strings.Fields(j.Sh("journalctl -o cat --output-fields=CONTAINER_ID CONTAINER_NAME=web-nginx"))[0]

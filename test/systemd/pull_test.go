@@ -40,7 +40,8 @@ ExecStartPost=bash -c 'until (: </dev/tcp/127.0.0.1/5000) 2>/dev/null; do sleep 
 WantedBy=multi-user.target
 `
 
-// TestPowerCutsDuringPull cuts the power at random moments, while an image is pulled from docker-registry, imported from an archive and unpacked.
+// TestPowerCutsDuringPull cuts the power at random moments, while an image is pulled from docker-registry, imported from an archive and
+// unpacked.
 func TestPowerCutsDuringPull(t *testing.T) {
 	m := machine(t)
 	h := install(t, m)

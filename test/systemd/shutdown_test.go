@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/test/internal/installed"
 )
 
-// TestSystemService: sockets start the daemon for the first client, a reboot stops pods in order, with their hooks, and the documentation has
-// the figures of systemd-analyze.
+// TestSystemService: sockets start the daemon for the first client, a reboot stops pods in order, with their hooks, and the documentation
+// has the figures of systemd-analyze.
 func TestSystemService(t *testing.T) {
 	h := host(t)
 	if out := h.Sh("systemd-analyze verify podstead.service podstead.socket podstead-ro.socket podstead.slice podstead@web.service 2>&1"); out != "" {

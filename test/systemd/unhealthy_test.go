@@ -22,8 +22,8 @@ reasons = ["RebootRequested", "RebootHeldBack"]
 pods = ["sick"]
 `
 
-// TestUnhealthy: a pod that stays unready is restarted, replaced, and then the host is rebooted, once. Neither the boot nor a power cut allows
-// another reboot. The notification of the reboot is sent when its receiver is available, after both.
+// TestUnhealthy: a pod that stays unready is restarted, replaced, and then the host is rebooted, once. Neither the boot nor a power cut
+// allows another reboot. The notification of the reboot is sent when its receiver is available, after both.
 func TestUnhealthy(t *testing.T) {
 	m := machine(t)
 	h := install(t, m)

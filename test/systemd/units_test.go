@@ -90,7 +90,8 @@ func (u *units) reload() {
 	u.has("systemctl restart podstead@web; podstead exec web -- hostname", "other")
 }
 
-// failures: a pod that fails before it is ready fails the start with its reason; one that fails later fails the unit; one that succeeds ends it.
+// failures: a pod that fails before it is ready fails the start with its reason; one that fails later fails the unit; one that succeeds
+// ends it.
 func (u *units) failures() {
 	u.Helper()
 	u.write("units.d", "bad", unitPod("bad", "restartPolicy = \"Never\"", "echo cannot open database; exit 7", "readinessProbe = { exec = { command = [\"false\"] } }"))

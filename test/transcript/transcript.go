@@ -125,9 +125,9 @@ func plain(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// Compare compares the lines that a page shows with an output. In the page, a line of three dots stands for any number of lines, and three dots at the end
-// of a line for any text. Times, ages,
-// addresses, IDs, sizes and the width of columns are not compared. If the output may continue, only its first lines are compared.
+// Compare compares the lines that a page shows with an output. In the page, a line of three dots stands for any number of lines, and three
+// dots at the end of a line for any text. Times, ages, addresses, IDs, sizes and the width of columns are not compared. If the output may
+// continue, only its first lines are compared.
 func Compare(shown []string, output string, continues bool) error {
 	var got []string
 	if output != "" {

@@ -38,8 +38,8 @@ E
 `
 
 // TestWallClock: on a host without network and with a wrong clock, pods of the pods directory start. The clock leaps over decades, which
-// restarts and collects nothing, and the times of the pods are corrected. A reloaded configuration collects the finished pod, which keeps its
-// status and its explanation, and does not run again.
+// restarts and collects nothing, and the times of the pods are corrected. A reloaded configuration collects the finished pod, which keeps
+// its status and its explanation, and does not run again.
 func TestWallClock(t *testing.T) {
 	machine := newInstalled(t)
 	machine.Sh(`mkdir -p /root/clock; systemctl stop podstead; date -s '1980-01-01 12:00:00'

@@ -5,6 +5,6 @@
 // starts. A virtual machine has no network and no KVM: it is emulated, four or five times slower than its host. Its disk is a copy of the
 // image's. The package must not depend on what its users run. It installs nothing on the host: .ci/deps vm does.
 //
-// The tests have the build tag vm: make vm. Each boots one virtual machine at a time, and tests in it what package test/systemd cannot test in
-// namespaces.
+// The tests have the build tag vm: make vm. Each boots one virtual machine at a time, and tests in it what package test/systemd cannot
+// test in namespaces.
 package vm

@@ -92,8 +92,8 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	if err := os.MkdirAll(unpacked, 0o755); err != nil { // a cache
 		return err
 	}
-	// mmdebstrap mounts the host's /dev. In a mount namespace of its own, no mount is left in the directories that are removed, and in a PID
-	// namespace of its own, no process.
+	// mmdebstrap mounts the host's /dev. In a mount namespace of its own, no mount is left in the directories that are removed, and in a
+	// PID namespace of its own, no process.
 	if _, err := output(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root", "--variant=essential", "--quiet", "--include="+strings.Join(guestPackages, ","),
 		"--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*", suite, root); err != nil {

@@ -79,9 +79,9 @@ func (p *packaged) copyExample() {
 	p.Eventually("the example serves its page", `podstead logs web -c visitor > /tmp/logs; cat /tmp/logs; grep -q 'Written by the init container' /tmp/logs`)
 }
 
-// TestPackage installs packages on a clean Debian, and copies an example into the pods directory. The pod outlasts an upgrade from the previous
-// version that fails, one that succeeds, and a reboot. Removal stops it and keeps its file; purge removes everything. Then the same with rpm, without
-// the reboot, but with a downgrade.
+// TestPackage installs packages on a clean Debian, and copies an example into the pods directory. The pod outlasts an upgrade from the
+// previous version that fails, one that succeeds, and a reboot. Removal stops it and keeps its file; purge removes everything. Then the
+// same with rpm, without the reboot, but with a downgrade.
 func TestPackage(t *testing.T) {
 	p := newPackaged(t)
 	p.Sh(`getent group podstead podstead-ro; test -x /usr/libexec/podstead/containerd-shim-podstead-v1`)
@@ -103,8 +103,8 @@ func TestPackage(t *testing.T) {
 	p.rpm()
 }
 
-// broken upgrades to a version whose daemon does not start, because of the configuration: the pod keeps running, and the previous version takes
-// it over again.
+// broken upgrades to a version whose daemon does not start, because of the configuration: the pod keeps running, and the previous version
+// takes it over again.
 func (p *packaged) broken(before installed.Seen) {
 	p.Helper()
 	p.Sh(`pgrep -f ^/bin/testserver > /tmp/before; printf '[engine]\nnextKey = true\n' > /etc/podstead/podstead.toml`)

@@ -81,8 +81,8 @@ func buildPackages() (string, error) {
 	return output, nil
 }
 
-// buildPackage builds the packages of a version. The script of the previous version may have flags of the compiler that differ from those of
-// make build: the manual pages are the output of a program.
+// buildPackage builds the packages of a version. The script of the previous version may have flags of the compiler that differ from those
+// of make build: the manual pages are the output of a program.
 func buildPackage(version, source, output string) error {
 	script := filepath.Join(source, "packaging", "build")
 	if source != repository {

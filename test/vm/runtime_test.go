@@ -20,8 +20,8 @@ import (
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestShimKilled"
-	// securityTests depend on what other hosts often do not have, AppArmor and all capabilities, or on the version of the kernel. Other tests of
-	// fields of the security context run in make e2e and make e2e-crun.
+	// securityTests depend on what other hosts often do not have, AppArmor and all capabilities, or on the version of the kernel. Other
+	// tests of fields of the security context run in make e2e and make e2e-crun.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
 	// driverTests depend on how the cgroup driver creates, limits and removes cgroups.
 	driverTests = "TestFieldsResources TestOOM TestExecKillsProcesses TestDaemonKilled"
@@ -30,8 +30,8 @@ const (
 // skipped are cases that wait for timeouts in full: one command that ignores signals and one that leaves processes are enough here.
 const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon)"
 
-// suites are the runtime tests that run in the virtual machine, by cgroup driver and OCI runtime. Each name matches at least one test and may be a
-// regular expression.
+// suites are the runtime tests that run in the virtual machine, by cgroup driver and OCI runtime. Each name matches at least one test and
+// may be a regular expression.
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests},
 	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsAppArmor"},

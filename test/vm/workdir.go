@@ -37,8 +37,8 @@ func WorkDir() (dir string, remove func() error, err error) {
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), unlock()) }, nil
 }
 
-// lockDir locks a directory until unlock is called or this process exits. It does not wait: the error is [unix.EWOULDBLOCK] if another process
-// has locked it.
+// lockDir locks a directory until unlock is called or this process exits. It does not wait: the error is [unix.EWOULDBLOCK] if another
+// process has locked it.
 func lockDir(dir string) (unlock func() error, err error) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestWorkDir: the directory and the virtual machines of a process that was killed are removed by the next one, those of a running one are kept.
+// TestWorkDir: the directory and the virtual machines of a process that was killed are removed by the next one, those of a running one are
+// kept.
 func TestWorkDir(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	mine, remove, err := WorkDir()

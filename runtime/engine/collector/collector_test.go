@@ -178,8 +178,8 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestRequestWhileDelayed expects that requests whose callers have given up leave nothing behind while collections are delayed, for example by a
-// disk that hangs, and that the collection is not lost.
+// TestRequestWhileDelayed expects that requests whose callers have given up leave nothing behind while collections are delayed, for
+// example by a disk that hangs, and that the collection is not lost.
 func TestRequestWhileDelayed(t *testing.T) {
 	started(t, func(t *testing.T, c *Collector, db *fakeDB, after func(time.Duration, int32)) {
 		release, err := c.Hold(t.Context())

@@ -21,8 +21,8 @@ import (
 	"github.com/podstead/podstead/test/verdict"
 )
 
-// TestVerdicts compares the filter that crun compiles with the filter that the kernel has loaded for a container with the kept one, for every
-// system call by number and architecture, with arguments.
+// TestVerdicts compares the filter that crun compiles with the filter that the kernel has loaded for a container with the kept one, for
+// every system call by number and architecture, with arguments.
 func TestVerdicts(t *testing.T) {
 	purecgroup.Run(t, nil, verdicts)
 }

@@ -92,7 +92,8 @@ func (h *Host) Sh(script string) string {
 	return out
 }
 
-// Eventually repeats a script until it succeeds. It waits at least as long as the script takes, so that a slow machine can do something else.
+// Eventually repeats a script until it succeeds. It waits at least as long as the script takes, so that a slow machine can do something
+// else.
 func (h *Host) Eventually(what, script string) {
 	h.Helper()
 	for end := time.Now().Add(h.options.Timeout); ; {

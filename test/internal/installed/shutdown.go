@@ -81,8 +81,8 @@ func (h *Host) Shutdown(driver string, period time.Duration) {
 	h.Sh("podstead delete --all --force; rm -r " + shutdownDropIn + " /etc/podstead/units.d/unit.toml; systemctl daemon-reload")
 }
 
-// Stops reboots the machine. Pods stop in order, as in [Host.Shutdown], but none ignores SIGTERM: no grace period expires. booted is called when the
-// machine has booted.
+// Stops reboots the machine. Pods stop in order, as in [Host.Shutdown], but none ignores SIGTERM: no grace period expires. booted is
+// called when the machine has booted.
 func (h *Host) Stops(booted func()) {
 	h.Helper()
 	pods := []string{"first", "last"}

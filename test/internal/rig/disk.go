@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadOnlyDisk makes the state directory read-only, also for a daemon that runs, and returns a function that makes it writable again. Files that
-// are open stay writable: an open file prevents a remount. It is writable again at the end of the test.
+// ReadOnlyDisk makes the state directory read-only, also for a daemon that runs, and returns a function that makes it writable again.
+// Files that are open stay writable: an open file prevents a remount. It is writable again at the end of the test.
 func (f *Fixture) ReadOnlyDisk() (writable func()) {
 	f.Helper()
 	f.Check(unix.Mount(f.StateDir(), f.StateDir(), "", unix.MS_BIND, ""))
@@ -43,8 +43,8 @@ kill $!
 wait $!
 true`
 
-// SlowDisk limits the writes per second of a [Fixture.Ext4Disk], and returns a function that removes the limit. It is removed at the end of the
-// test, or when the process of the test dies.
+// SlowDisk limits the writes per second of a [Fixture.Ext4Disk], and returns a function that removes the limit. It is removed at the end
+// of the test, or when the process of the test dies.
 func (f *Fixture) SlowDisk(writes int) (fast func()) {
 	f.Helper()
 	var st unix.Stat_t
@@ -53,8 +53,9 @@ func (f *Fixture) SlowDisk(writes int) (fast func()) {
 	return f.whileRuns("slow", slowDisk, f.StateDir(), device, fmt.Sprint(writes))
 }
 
-// whileRuns starts a shell script, and returns a function that ends its standard input and waits for its exit. The script must write ready when
-// it has done its work, and undo it when its standard input ends: at the end of the test at the latest, or when the process of the test dies.
+// whileRuns starts a shell script, and returns a function that ends its standard input and waits for its exit. The script must write ready
+// when it has done its work, and undo it when its standard input ends: at the end of the test at the latest, or when the process of the
+// test dies.
 func (f *Fixture) whileRuns(ready, script string, args ...string) (end func()) {
 	f.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(f.Context()), "sh", append([]string{"-c", script}, args...)...)

@@ -168,7 +168,8 @@ func TestUndoKeepsOthers(t *testing.T) {
 	}
 }
 
-// TestOwners: the owners and modes of files are restored, also if only the content was restored. A record of an earlier version has no owners.
+// TestOwners: the owners and modes of files are restored, also if only the content was restored. A record of an earlier version has no
+// owners.
 func TestOwners(t *testing.T) {
 	groups, err := os.Getgroups()
 	if err != nil {

@@ -52,8 +52,8 @@ func (h *host) awaitUndone(t *testing.T) {
 	}
 }
 
-// TestInterruptedBundle: while a client holds the lock, its pods run. When it is killed, they are deleted, also if the pod was the only one and
-// the daemon has restarted meanwhile.
+// TestInterruptedBundle: while a client holds the lock, its pods run. When it is killed, they are deleted, also if the pod was the only
+// one and the daemon has restarted meanwhile.
 func TestInterruptedBundle(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 )
 
-// TestHostShutdown stops a daemon, which listens on a socket of systemd, by its signal. Its pod stops only if the host is shutting down, and the
-// socket stays. systemd may pass descriptors that are not stream sockets.
+// TestHostShutdown stops a daemon, which listens on a socket of systemd, by its signal. Its pod stops only if the host is shutting down,
+// and the socket stays. systemd may pass descriptors that are not stream sockets.
 func TestHostShutdown(t *testing.T) {
 	t.Parallel()
 	for _, stopping := range []bool{false, true} {

@@ -48,8 +48,8 @@ func holder(t *testing.T, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestActivatedServiceTakesOver starts a daemon with the sockets of systemd, while another process holds the lock. Only a daemon that was started
-// on demand is stopped.
+// TestActivatedServiceTakesOver starts a daemon with the sockets of systemd, while another process holds the lock. Only a daemon that was
+// started on demand is stopped.
 func TestActivatedServiceTakesOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -106,8 +106,8 @@ func claiming(name, volume string) *spec.Pod {
 	return &spec.Pod{Name: name, Volumes: []spec.Volume{{Name: "v", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: volume}}}}
 }
 
-// newHost returns a host with a pod web that runs, a pod job that finished two hours ago, and four images: one in use, one pulled by hand, and
-// two that nothing uses. All images have the layer base, which a container has too, and the unused ones share a layer and a blob.
+// newHost returns a host with a pod web that runs, a pod job that finished two hours ago, and four images: one in use, one pulled by hand,
+// and two that nothing uses. All images have the layer base, which a container has too, and the unused ones share a layer and a blob.
 func newHost() *host {
 	return &host{
 		usage: runtime.DiskUsage{

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestRunShowsProgress restarts the daemon while an archive is being imported, and expects the event and the progress of the import, until it
-// is done.
+// TestRunShowsProgress restarts the daemon while an archive is being imported, and expects the event and the progress of the import, until
+// it is done.
 func TestRunShowsProgress(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{})

@@ -28,8 +28,8 @@ func awaitRunning(t *testing.T, client *api.Client, name string) {
 	t.Fatalf("pod %q is not running within %v", name, testTimeout)
 }
 
-// TestStopWhileWaitingForDeletionCounts requests a stop while the run waits for a stopping pod of the same file. The next one kills the pods
-// that the run has created.
+// TestStopWhileWaitingForDeletionCounts requests a stop while the run waits for a stopping pod of the same file. The next one kills the
+// pods that the run has created.
 func TestStopWhileWaitingForDeletionCounts(t *testing.T) {
 	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()

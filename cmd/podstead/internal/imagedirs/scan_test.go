@@ -86,7 +86,8 @@ func TestReverifyWakesUp(t *testing.T) {
 	b.until("imported again", logged("import a.tar", "import a.tar"))
 }
 
-// TestHungDirectory: a directory on a file system that does not respond is one that cannot be listed, and Run ends although an import does not.
+// TestHungDirectory: a directory on a file system that does not respond is one that cannot be listed, and Run ends although an import does
+// not.
 func TestHungDirectory(t *testing.T) {
 	b := newBench(t)
 	b.write("a.tar", "image")

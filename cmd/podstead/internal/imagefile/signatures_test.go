@@ -7,7 +7,8 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/imagefile"
 )
 
-// TestSignaturesOfRequest checks that signatures which the header of a request cannot have are refused, and are in several requests for several images.
+// TestSignaturesOfRequest checks that signatures which the header of a request cannot have are refused, and are in several requests for
+// several images.
 func TestSignaturesOfRequest(t *testing.T) {
 	for text, fits := range map[string]bool{
 		strings.Repeat("a", 50_000):           true,

@@ -22,8 +22,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// host has a disk of 1000 bytes and 1000 inodes. An image has as many inodes as bytes. It is an [Images] and a [Pods]. The collector calls it only
-// in [host.run].
+// host has a disk of 1000 bytes and 1000 inodes. An image has as many inodes as bytes. It is an [Images] and a [Pods]. The collector calls
+// it only in [host.run].
 type host struct {
 	mu      sync.Mutex // held by the test, except in run
 	held    bool
@@ -190,7 +190,8 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestNothingToFree: what is used, requested by hand, or too young is kept, finished pods are collected last, and the event is emitted once.
+// TestNothingToFree: what is used, requested by hand, or too young is kept, finished pods are collected last, and the event is emitted
+// once.
 func TestNothingToFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{other: 700, swept: 10, list: []images.Whole{whole("used", 100), whole("hand", 100), whole("young", 150)}}
@@ -227,8 +228,8 @@ func TestNothingToFree(t *testing.T) {
 	})
 }
 
-// TestMaxAge: an image that nothing has used for longer is removed from a disk with much space. A restart of the daemon, a wall clock that was
-// wrong and a damaged file do not change that, or the image counts as new.
+// TestMaxAge: an image that nothing has used for longer is removed from a disk with much space. A restart of the daemon, a wall clock that
+// was wrong and a damaged file do not change that, or the image counts as new.
 func TestMaxAge(t *testing.T) {
 	const maxAge = 10 * time.Hour
 	l := Limits{High: 85, Low: 80, MaxAge: maxAge}
@@ -307,7 +308,8 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// TestRemovalIsReported: an image that was removed has its event also if the removal could not be completed, as when the daemon stops meanwhile.
+// TestRemovalIsReported: an image that was removed has its event also if the removal could not be completed, as when the daemon stops
+// meanwhile.
 func TestRemovalIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{list: []images.Whole{whole("a", 50)}, unswept: errors.New("context canceled")}

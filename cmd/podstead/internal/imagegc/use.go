@@ -19,7 +19,8 @@ import (
 var Format = format.Format{Version: 1}
 
 const (
-	// maxOff is the longest time without a daemon that counts as time without use. A host without a battery for its clock may start in 1970.
+	// maxOff is the longest time without a daemon that counts as time without use. A host without a battery for its clock may start in
+	// 1970.
 	maxOff = 366 * 24 * time.Hour
 	// saveInterval is how often the ages are saved if nothing else changes. A power cut loses at most as much.
 	saveInterval = 6 * time.Hour

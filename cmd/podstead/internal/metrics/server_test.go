@@ -126,8 +126,8 @@ func TestServeWithoutCertificate(t *testing.T) {
 	serving.Wait()
 }
 
-// TestCertificateReload: a certificate that changes is used, an invalid one is not. The files are compared at most once in an interval, when a
-// client connects.
+// TestCertificateReload: a certificate that changes is used, an invalid one is not. The files are compared at most once in an interval,
+// when a client connects.
 func TestCertificateReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 )
 
-// TestLogIsRotated writes more than a daemon's log may have while the daemon runs. Only the end stays, without a gap, and a panic would be in it.
+// TestLogIsRotated writes more than a daemon's log may have while the daemon runs. Only the end stays, without a gap, and a panic would be
+// in it.
 func TestLogIsRotated(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "daemon.log")

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runDaemon is a daemon with a behaviour: "silent", "failing", "dying", "recording" for one that records its stop, or any other for one that
-// works. It returns the exit code.
+// runDaemon is a daemon with a behaviour: "silent", "failing", "dying", "recording" for one that records its stop, or any other for one
+// that works. It returns the exit code.
 func runDaemon(behaviour, dir string) int {
 	reporter := ondemand.NewReporter()
 	switch behaviour {
@@ -273,8 +273,8 @@ func TestConnectStopsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-// TestConnectAfterTheLockHolderExits: a daemon that exits holds the lock for longer than its socket. The command that meets it starts the next
-// daemon.
+// TestConnectAfterTheLockHolderExits: a daemon that exits holds the lock for longer than its socket. The command that meets it starts the
+// next daemon.
 func TestConnectAfterTheLockHolderExits(t *testing.T) {
 	s, dir := newStarter(t, "good")
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -54,7 +54,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestConnect: root does not wait for a message bus that has a socket and does not run yet, as at boot. Others have no other way to systemd.
+// TestConnect: root does not wait for a message bus that has a socket and does not run yet, as at boot. Others have no other way to
+// systemd.
 func TestConnect(t *testing.T) {
 	for _, root := range []bool{true, false} {
 		path := filepath.Join(t.TempDir(), "bus")

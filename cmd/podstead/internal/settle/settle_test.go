@@ -292,7 +292,8 @@ func TestStoppedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestNotDurable: a pod whose state cannot be saved is stopped when its containers have exited, and is not awaited when it cannot be removed.
+// TestNotDurable: a pod whose state cannot be saved is stopped when its containers have exited, and is not awaited when it cannot be
+// removed.
 func TestNotDurable(t *testing.T) {
 	change := func(phase api.Phase, atRest bool, conditions ...api.ConditionType) api.PodChange {
 		return with(pod("1", ""), func(p *api.Pod) {
