@@ -71,8 +71,8 @@ func (r *refusals) add(archive, image, want string) {
 func (r *refusals) check() {
 	r.Helper()
 	r.Await(func() error {
-		for i := len(r.names) - 1; i >= 0; i-- {
-			p, err := r.Client().Pod(r.Ctx(), r.names[i])
+		for i, name := range slices.Backward(r.names) {
+			p, err := r.Client().Pod(r.Ctx(), name)
 			if err != nil {
 				return err
 			}
@@ -81,9 +81,9 @@ func (r *refusals) check() {
 				continue
 			}
 			if !regexp.MustCompile(r.want[i]).MatchString(message) {
-				r.Errorf("%s: phase %s, message %q, want %q", r.names[i], p.Status.Phase, message, r.want[i])
+				r.Errorf("%s: phase %s, message %q, want %q", name, p.Status.Phase, message, r.want[i])
 			}
-			r.MustRun("delete", "--force", r.names[i])
+			r.MustRun("delete", "--force", name)
 			r.names, r.want = slices.Delete(r.names, i, i+1), slices.Delete(r.want, i, i+1)
 		}
 		if len(r.names) > 0 {

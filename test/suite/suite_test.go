@@ -48,8 +48,10 @@ func TestDivide(t *testing.T) {
 		want    []part
 	}{
 		{"tests with a build tag, the slow ones first", names, o, "", []part{
-			{"TestSlow", "^TestSlow$"}, {"TestA", "^TestA$"},
-			{"TestScripts/^one$", "^TestScripts$/^one$"}, {"TestScripts/^two$", "^TestScripts$/^two$"},
+			{"TestSlow", "^TestSlow$"},
+			{"TestA", "^TestA$"},
+			{"TestScripts/^one$", "^TestScripts$/^one$"},
+			{"TestScripts/^two$", "^TestScripts$/^two$"},
 		}},
 		{"a pattern selects tests without a build tag, too", names, o, "Unit|TestA", []part{
 			{"TestUnit", "^TestUnit$"}, {"TestA", "^TestA$"},
