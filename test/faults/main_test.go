@@ -12,5 +12,11 @@ import (
 
 // TestMain runs the tests side by side, in a directory that must be empty at the end.
 func TestMain(m *testing.M) {
-	os.Exit(suite.Main(m.Run, suite.Options{Around: func(run func() int) int { return rig.InDir("psf-", nil, run) }}))
+	os.Exit(suite.Main(m.Run, suite.Options{
+		Slow: []string{
+			"TestPlanIsApplied", "TestUpdateStorm", "TestIdle", "TestIncompatibleUpgrade",
+			"TestUpgradeAndDowngrade", "TestRegistryFaults", "TestRandomEdits",
+		},
+		Around: func(run func() int) int { return rig.InDir("psf-", nil, run) },
+	}))
 }

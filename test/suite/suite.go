@@ -23,7 +23,8 @@ import (
 
 // Options say how the tests of a package run. The zero value runs each test in a process of its own.
 type Options struct {
-	// Slow are the tests that take longest, the slowest first. They start first, so that none of them is the last one that runs.
+	// Slow are the tests, or tests and subtests, that take longest, the slowest first. They start first, so that none of them ends long after
+	// all others.
 	Slow []string
 	// Parts are patterns of the subtests of a test, as for -run. Each pattern runs as a test of its own.
 	Parts map[string][]string
@@ -170,7 +171,6 @@ func divide(names []testName, o Options, pattern string) ([]part, error) {
 	if o.Together {
 		return []part{{pattern: "^(" + strings.Join(selected, "|") + ")$"}}, nil
 	}
-	slices.SortStableFunc(selected, func(a, b string) int { return rank(o.Slow, a) - rank(o.Slow, b) })
 	var parts []part
 	for _, name := range selected {
 		patterns := o.Parts[name]
@@ -184,15 +184,17 @@ func divide(names []testName, o Options, pattern string) ([]part, error) {
 			parts = append(parts, part{name + "/" + p, "^" + name + "$/" + p})
 		}
 	}
+	slices.SortStableFunc(parts, func(a, b part) int { return rank(o.Slow, a.name) - rank(o.Slow, b.name) })
 	return parts, nil
 }
 
-// rank returns the place of a test in a list, or the length of the list.
+// rank returns the place of a part, or of its test, in a list, or the length of the list.
 func rank(list []string, name string) int {
-	if i := slices.Index(list, name); i >= 0 {
-		return i
+	i := slices.IndexFunc(list, func(slow string) bool { return slow == name || strings.HasPrefix(name, slow+"/") })
+	if i < 0 {
+		return len(list)
 	}
-	return len(list)
+	return i
 }
 
 // outputDelay is the time for output of processes that a test has left behind.

@@ -38,7 +38,7 @@ func TestTestNames(t *testing.T) {
 
 func TestDivide(t *testing.T) {
 	names := []testName{{"TestUnit", false}, {"TestA", true}, {"TestScripts", true}, {"TestSlow", true}}
-	o := Options{Slow: []string{"TestSlow", "TestRemoved"}, Parts: map[string][]string{"TestScripts": {"^one$", "^two$"}}}
+	o := Options{Slow: []string{"TestScripts/^two$", "TestSlow", "TestRemoved"}, Parts: map[string][]string{"TestScripts": {"^one$", "^two$"}}}
 	together := Options{Together: true}
 	for _, test := range []struct {
 		name    string
@@ -48,10 +48,10 @@ func TestDivide(t *testing.T) {
 		want    []part
 	}{
 		{"tests with a build tag, the slow ones first", names, o, "", []part{
+			{"TestScripts/^two$", "^TestScripts$/^two$"},
 			{"TestSlow", "^TestSlow$"},
 			{"TestA", "^TestA$"},
 			{"TestScripts/^one$", "^TestScripts$/^one$"},
-			{"TestScripts/^two$", "^TestScripts$/^two$"},
 		}},
 		{"a pattern selects tests without a build tag, too", names, o, "Unit|TestA", []part{
 			{"TestUnit", "^TestUnit$"}, {"TestA", "^TestA$"},
