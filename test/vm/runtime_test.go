@@ -19,10 +19,13 @@ import (
 
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
-	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestShimKilled"
-	// securityTests depend on what other hosts often do not have, AppArmor and all capabilities, or on the version of the kernel. Other
-	// tests of fields of the security context run in make e2e and make e2e-crun.
+	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon " +
+		"TestProcessInside TestShimKilled"
+	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
+	// userTests depend on what the kernel supports. With crun, they run in make crun.
+	userTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsPrivileges TestFieldsProcMount " +
+		"TestFieldsSeccomp TestFieldsSysctls TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUserNamespaceRefused"
 	// driverTests depend on how the cgroup driver creates, limits and removes cgroups.
 	driverTests = "TestFieldsResources TestOOM TestExecKillsProcesses TestDaemonKilled"
 )
@@ -33,7 +36,7 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 // suites are the runtime tests that run in the virtual machine, by cgroup driver and OCI runtime. Each name matches at least one test and
 // may be a regular expression.
 var suites = []struct{ driver, oci, tests string }{
-	{"cgroupfs", "runc", resourceTests + " " + securityTests},
+	{"cgroupfs", "runc", resourceTests + " " + securityTests + " " + userTests},
 	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
 	{"systemd", "runc", driverTests + " TestShimKilled"},
 	{"systemd", "crun", driverTests},
@@ -41,7 +44,8 @@ var suites = []struct{ driver, oci, tests string }{
 
 // TestRuntime runs tests of package runtime in the virtual machine. They run on other hosts, too.
 func TestRuntime(t *testing.T) {
-	h := newHost(t, tempDir(t), need(t, "tests of runtime", runtimeTests), filepath.Join(repository, "bin", "containerd-shim-podstead-v1"), imageArchive("busybox"), imageArchive("testserver"))
+	h := newHost(t, tempDir(t), need(t, "tests of runtime", runtimeTests), filepath.Join(repository, "bin", "containerd-shim-podstead-v1"),
+		imageArchive("busybox"), imageArchive("testserver"))
 	// What the other tests need: cgroup v2 only, with its controllers, systemd, and all capabilities.
 	out, err := h.Run(t.Context(), unpack+"modprobe -a "+drivers+`; stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.controllers
 		systemctl is-system-running --wait; grep CapBnd /proc/self/status`)
@@ -53,8 +57,14 @@ func TestRuntime(t *testing.T) {
 		t.Run(suite.driver+" "+suite.oci, func(t *testing.T) {
 			var output bytes.Buffer
 			err := h.machine.Run(t.Context(), io.MultiWriter(&output, os.Stdout), vm.Command{
-				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.skip=" + skipped, "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
-				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver, "PODSTEAD_ENGINE_RUNTIME=" + suite.oci},
+				Args: []string{
+					payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.skip=" + skipped,
+					"-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$",
+				},
+				Env: []string{
+					"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver,
+					"PODSTEAD_ENGINE_RUNTIME=" + suite.oci,
+				},
 				// longer than the tests' own timeout, which reports where they hang
 				Timeout: 15 * time.Minute,
 			})
