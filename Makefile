@@ -28,9 +28,10 @@ TAGS       := grpcnotrace
 export GOFLAGS := -trimpath -tags=$(TAGS)
 export CGO_ENABLED := 0
 GOBUILD    := $(GO) build -ldflags '-s -w -X main.version=$(VERSION)'
-# RACE=1 runs unit tests with the race detector, in random order.
+# RACE=1 runs unit tests in random order and with the race detector, except those of PURE, which have no concurrent code.
 RACE       ?=
-GOTEST     := $(GO) test -json -vet=off -ldflags '-s -w'
+PURE       := ./supervisor/lifecycle/... ./test/defences ./test/mutate ./test/reach ./test/repo
+GOTEST     := $(GO) test -json -vet=off -ldflags=-s
 PROGRESS   := $(GO) run ./test/progress
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
 # Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
@@ -39,8 +40,12 @@ FAULTS       = ./test/faults ./test/hostile ./test/systemd ./test/upgrade
 FEATURES     = ./cmd/podstead ./test/conformance ./test/scenario \
 	$$(grep -rl '^//go:build e2e' --include='*_test.go' runtime | xargs -n1 dirname | sort -u | sed 's|^|./|')
 E2E_PACKAGES = $(FAULTS) $(FEATURES)
-# Tests that run side by side. Most of them wait.
+# Tests, and packages of unit tests, that run side by side. Most of them wait.
 PARALLEL    ?= 6
+UNIT_TESTS   = $(GOTEST) -p $(PARALLEL) $(TESTFLAGS)
+RACE_TESTS   = status=0; \
+	CGO_ENABLED=1 $(UNIT_TESTS) -race -shuffle=on $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))") || status=1; \
+	$(UNIT_TESTS) -shuffle=on $(PURE) || status=1; exit $$status
 GOE2E        = $(GOTEST) -tags e2e,$(TAGS) -count=1 -p 8 -parallel $(PARALLEL) -timeout 30m $(TESTFLAGS)
 
 # Tests of runtime and test/hostile that depend on the OCI runtime.
@@ -82,12 +87,11 @@ test: ## run unit tests and, as root, tests of each feature on real containers
 
 unit: ## run tests without root, with RACE=1 with the race detector
 	@.ci/deps unit
-	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips) -- \
-		$(if $(RACE),env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on,$(GOTEST)) -p 6 $(TESTFLAGS) ./...
+	@$(PROGRESS) -suite unit $(if $(RACE),-no-skips -- bash -c '$(RACE_TESTS)',-- $(UNIT_TESTS) ./...)
 
 race: ## run unit tests ten times with the race detector
 	@.ci/deps unit
-	@$(PROGRESS) -suite race -- env CGO_ENABLED=1 $(GOTEST) -race -shuffle=on -count=10 $(TESTFLAGS) ./...
+	@$(PROGRESS) -suite race -- env CGO_ENABLED=1 $(UNIT_TESTS) -race -shuffle=on -count=10 ./...
 
 features: ## run tests of each feature on real containers (root)
 	$(NEED_ROOT)
