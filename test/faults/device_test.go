@@ -68,6 +68,7 @@ func TestStateDeviceFails(t *testing.T) {
 	f.MustCreate("exits", "restartPolicy = \"Never\"\n"+container("c", "exec sleep 100000"))
 	was := f.running("stays")
 	f.running("exits")
+	sleep := f.process("sleep") // its program could not be read from the failed disk
 	f.Await(func() error {
 		if out, err := f.Podstead(f.Ctx(), "logs", "stays"); err != nil || out == "" {
 			return fmt.Errorf("logs of the pod %q: %w", out, err)
@@ -75,7 +76,7 @@ func TestStateDeviceFails(t *testing.T) {
 		return nil
 	})
 	f.failDevice(f.StateDir())
-	f.Check(unix.Kill(f.process("sleep"), unix.SIGKILL))
+	f.Check(unix.Kill(sleep, unix.SIGKILL))
 	f.Until("exits", "failed, with a state that is not saved", func(p *api.Pod) bool {
 		return p.Status.Phase == api.PhaseFailed && slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
 			return c.Type == api.StateNotDurable && strings.Contains(c.Message, "input/output error")
