@@ -37,12 +37,12 @@ NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; ech
 # Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
 # container gets out.
 FAULTS       = ./test/faults ./test/hostile ./test/systemd ./test/upgrade
-FEATURES     = ./cmd/podstead ./test/conformance ./test/scenario \
-	$$(grep -rl '^//go:build e2e' --include='*_test.go' runtime | xargs -n1 dirname | sort -u | sed 's|^|./|')
+FEATURES     = $$(grep -rl '^//go:build e2e' --include='*_test.go' . | xargs -n1 dirname | sort -u | \
+	grep -vxF "$$(printf '%s\n' $(FAULTS))")
 E2E_PACKAGES = $(FAULTS) $(FEATURES)
 # Tests, and packages of unit tests, that run side by side. Most of them wait.
 PARALLEL    ?= 6
-UNIT_TESTS   = $(GOTEST) -p $(PARALLEL) $(TESTFLAGS)
+UNIT_TESTS   = $(GOTEST) -p $(PARALLEL) -timeout 30m $(TESTFLAGS)
 RACE_TESTS   = status=0; \
 	CGO_ENABLED=1 $(UNIT_TESTS) -race -shuffle=on $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))") || status=1; \
 	$(UNIT_TESTS) -shuffle=on $(PURE) || status=1; exit $$status
@@ -81,6 +81,7 @@ demo: ## run the pod examples/hello.toml (root)
 
 test: ## run unit tests and, as root, tests of each feature on real containers
 	@.ci/deps test
+	@rm -f $(SUITES:%=.cache/test/%.json)
 	@status=0; for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || status=1; done; \
 	[ $$(id -u) = 0 ] || printf '%s\n' "make test: tests on real containers need root and were not run" "hint: run sudo make test" >&2; \
 	echo; $(PROGRESS) -summary $$(echo $(SUITES) | tr ' ' ,) && exit $$status

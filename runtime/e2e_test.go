@@ -110,7 +110,7 @@ type testHost struct {
 
 func newTestHost(t testing.TB) *testHost {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rt") // short, because it contains sockets
+	dir, err := os.MkdirTemp("", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}

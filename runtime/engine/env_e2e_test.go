@@ -75,7 +75,7 @@ func newEnv(t testing.TB) *env {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test needs root")
 	}
-	dir, err := os.MkdirTemp("/tmp", "eng")
+	dir, err := os.MkdirTemp("", "eng")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func newHostEnv(t *testing.T) (context.Context, *hostEnv) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test needs root")
 	}
-	dir, err := os.MkdirTemp("/tmp", "img")
+	dir, err := os.MkdirTemp("", "img")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/podstead/podstead/test/suite"
 )
 
-// worldPrefix is the prefix of test directories. The process ID follows.
-const worldPrefix = "/tmp/psnet-"
+// worldPrefix is the prefix of the names of test directories. The process ID follows.
+const worldPrefix = "psnet-"
 
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
@@ -44,9 +44,9 @@ func TestMain(m *testing.M) {
 
 // sweep removes what killed tests left.
 func sweep() {
-	left, _ := filepath.Glob(worldPrefix + "*")
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), worldPrefix+"*"))
 	for _, dir := range left {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(dir, worldPrefix), "-")
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), worldPrefix), "-")
 		if n, err := strconv.Atoi(pid); err != nil || unix.Kill(n, 0) == nil {
 			continue
 		}
@@ -77,7 +77,7 @@ const (
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	files := openFiles(t)
-	dir, err := os.MkdirTemp("/tmp", filepath.Base(worldPrefix)+strconv.Itoa(os.Getpid())+"-")
+	dir, err := os.MkdirTemp("", worldPrefix+strconv.Itoa(os.Getpid())+"-")
 	check(t, err)
 	w := &world{t: t, dir: dir}
 	t.Cleanup(func() {

@@ -2,12 +2,12 @@
 // which tests run for how long. It keeps the seconds of each test.
 //
 //	go run ./test/progress -suite unit -- go test -json ./...
-//	go run ./test/progress -summary unit,e2e
+//	go run ./test/progress -summary unit,features
 //	go run ./test/progress -page docs/testing.md
 //
-// The output of failed tests is also in NAME.failures in the directory of the records.
+// The directory of the records also has all output in NAME.log, and that of failed tests in NAME.failures.
 //
-// The exit code is 1 if go test fails, or if a test was skipped and -no-skips is set.
+// The exit code is 1 if go test fails, or if -no-skips is set and a test was skipped or none was run.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("progress", flag.ContinueOnError)
 	name := flags.String("suite", "", "`name` of the suite")
 	dir := flags.String("dir", filepath.Join(".cache", "test"), "`directory` of the records")
-	noSkips := flags.Bool("no-skips", false, "fail if a test is skipped")
+	noSkips := flags.Bool("no-skips", false, "fail if a test is skipped, or if none is run")
 	summary := flags.String("summary", "", "print a line for each of these `suites`")
 	page := flags.String("page", "", "write the table of all records into this `file`")
 	if err := flags.Parse(args); err != nil {
@@ -58,9 +59,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
 		return err
 	}
-	r := newReport(out, isTerminal(out))
+	log, err := os.Create(filepath.Join(*dir, *name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	r := newReport(out, log, isTerminal(out))
 	start := time.Now()
-	err := r.follow(ctx, flags.Args())
+	err = r.follow(ctx, flags.Args())
+	if err == nil && *noSkips && r.count() == 0 {
+		err = errors.New("no test was run")
+	}
 	if err == nil && *noSkips && len(r.skipped) > 0 {
 		err = fmt.Errorf("skipped tests are not allowed here: %s", strings.Join(r.skipped, ", "))
 	}
@@ -82,7 +91,8 @@ const endDelay = 30 * time.Second
 // follow runs the command and reports its events.
 func (r *report) follow(ctx context.Context, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = endDelay
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -97,9 +107,13 @@ func (r *report) follow(ctx context.Context, command []string) error {
 		defer close(lines)
 		readLines(stdout, func(line string) { lines <- line })
 	}()
-	tick, sample := time.NewTicker(r.interval), time.NewTicker(sampleInterval)
+	var watching sync.WaitGroup
+	watched, stop := context.WithCancel(ctx)
+	watching.Go(func() { r.processors.watch(watched) })
+	defer watching.Wait()
+	defer stop()
+	tick := time.NewTicker(r.interval)
 	defer tick.Stop()
-	defer sample.Stop()
 	for {
 		select {
 		case line, ok := <-lines:
@@ -110,8 +124,6 @@ func (r *report) follow(ctx context.Context, command []string) error {
 			r.line(line)
 		case <-tick.C:
 			r.show()
-		case <-sample.C:
-			r.processors.sample()
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -19,8 +20,8 @@ type processors struct {
 	idle    float64        // seconds of all processors at the start, since boot
 }
 
-// sampleInterval is short enough for the processes of an OCI runtime, which run for some milliseconds, in a run of minutes.
-const sampleInterval = 200 * time.Millisecond
+// sampleInterval gives hundreds of samples in a run of minutes. A sample costs some milliseconds.
+const sampleInterval = time.Second
 
 // ticksPerSecond is USER_HZ, which is 100 on all architectures of Go.
 const ticksPerSecond = 100
@@ -43,9 +44,29 @@ func idleSeconds() float64 {
 	return (idle + wait) / ticksPerSecond
 }
 
+// watch samples until the context is done.
+func (p *processors) watch(ctx context.Context) {
+	t := time.NewTicker(sampleInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			p.sample()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// maxProcesses is the number of processes of the host from which samples would cost too much.
+const maxProcesses = 2000
+
 // sample counts the processes that run now.
 func (p *processors) sample() {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
+	if len(stats) > maxProcesses {
+		return
+	}
 	own := strconv.Itoa(os.Getpid())
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
@@ -60,7 +81,7 @@ func (p *processors) sample() {
 	}
 }
 
-// kind returns what a process does, by its name, of which the kernel keeps 15 bytes.
+// kind returns what a process does, by its name. The kernel keeps 15 bytes of it.
 func kind(name string) string {
 	switch {
 	case slices.Contains([]string{"compile", "link", "asm", "vet", "go", "cgo"}, name):

@@ -141,7 +141,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestWhere(t *testing.T) {
-	r := newReport(nil, false)
+	r := newReport(nil, nil, false)
 	now := r.start.Add(83 * time.Second)
 	for _, name := range []string{"TestA", "TestB", "TestC", "TestD", "TestE", "TestE/part"} {
 		r.running[key{"p", name}] = now.Add(-time.Minute)
@@ -181,5 +181,30 @@ func TestShares(t *testing.T) {
 	want := regexp.MustCompile(`^waiting 50 %, compiling 3[78] %, tests 1[23] %$`)
 	if got := p.shares(10 * time.Second); !want.MatchString(got) {
 		t.Errorf("%q, want %v", got, want)
+	}
+}
+
+// TestCrash checks that the output of a program that ended before its tests is kept.
+func TestCrash(t *testing.T) {
+	out, dir, err := follow(t, `cat <<'E'
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"before\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"panic: test timed out after 1s\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"goroutine 1\n"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t1s\n"}
+{"Action":"fail","Package":"p","Elapsed":1}
+E
+exit 1`)
+	if err == nil || !strings.Contains(out, "\n=== p\npanic: test timed out after 1s\ngoroutine 1\n") {
+		t.Errorf("error %v, output %q", err, out)
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, "s.log")); err != nil || !strings.Contains(string(log), "before\npanic") {
+		t.Errorf("log %q, %v", log, err)
+	}
+}
+
+func TestNoTests(t *testing.T) {
+	if _, _, err := follow(t, "true", "-no-skips"); err == nil || err.Error() != "no test was run" {
+		t.Errorf("error %v", err)
 	}
 }

@@ -28,7 +28,7 @@ type key struct{ pkg, test string }
 
 // report follows the events of one run of go test.
 type report struct {
-	out      io.Writer
+	out, log io.Writer
 	terminal bool
 	interval time.Duration // between two lines that show where the run is
 
@@ -39,16 +39,17 @@ type report struct {
 	seconds    map[key]float64
 	output     map[key][]string
 	failed     []key
+	tail       map[string][]string // by package, of all its tests
 	failures   map[key][]string
 	skipped    []string
 	shown      bool // the line of a terminal is on the screen
 }
 
-func newReport(out io.Writer, terminal bool) *report {
+func newReport(out, log io.Writer, terminal bool) *report {
 	r := &report{
-		out: out, terminal: terminal, interval: 20 * time.Second, start: time.Now(), processors: newProcessors(),
+		out: out, log: log, terminal: terminal, interval: 20 * time.Second, start: time.Now(), processors: newProcessors(),
 		running: map[key]time.Time{}, passed: map[string]int{}, seconds: map[key]float64{},
-		output: map[key][]string{}, failures: map[key][]string{},
+		output: map[key][]string{}, tail: map[string][]string{}, failures: map[key][]string{},
 	}
 	if terminal {
 		r.interval = time.Second
@@ -86,10 +87,12 @@ func (r *report) line(text string) {
 	}
 	k := key{short(e.Package), e.Test}
 	switch e.Action {
-	case "run":
+	case "run", "cont":
 		if _, known := r.running[k]; !known {
 			r.running[k] = time.Now()
 		}
+	case "pause": // a parallel test waits for others
+		delete(r.running, k)
 	case "output", "build-output":
 		r.outputOf(k, e)
 	case "pass", "fail", "skip":
@@ -97,7 +100,18 @@ func (r *report) line(text string) {
 		r.seconds[k] = max(r.seconds[k], e.Elapsed)
 		r.result(k, e.Action)
 		delete(r.output, k)
+		if k.test == "" {
+			r.endPackage(k.pkg)
+		}
 	}
+}
+
+// endPackage forgets the tests of a package that have not ended, such as those of a program that panicked or timed out.
+func (r *report) endPackage(pkg string) {
+	ofPackage := func(k key) bool { return k.pkg == pkg }
+	maps.DeleteFunc(r.output, func(k key, _ []string) bool { return ofPackage(k) })
+	maps.DeleteFunc(r.running, func(k key, _ time.Time) bool { return ofPackage(k) })
+	delete(r.tail, pkg)
 }
 
 // maxOutput is the number of lines of a test that are kept.
@@ -108,8 +122,22 @@ func (r *report) outputOf(k key, e event) {
 		r.print(e.Output)
 		return
 	}
-	lines := append(r.output[k], e.Output)
-	r.output[k] = lines[max(0, len(lines)-maxOutput):]
+	fmt.Fprint(r.log, e.Output)
+	r.output[k] = last(append(r.output[k], e.Output))
+	r.tail[k.pkg] = last(append(r.tail[k.pkg], e.Output))
+}
+
+func last(lines []string) []string { return lines[max(0, len(lines)-maxOutput):] }
+
+// crash matches the first line of a report that go test attributes to any test that ran at that time.
+var crash = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|SIG[A-Z]+: )`)
+
+// crashOf returns what a package printed from its first crash on.
+func (r *report) crashOf(pkg string) []string {
+	if i := slices.IndexFunc(r.tail[pkg], crash.MatchString); i >= 0 {
+		return r.tail[pkg][i:min(len(r.tail[pkg]), i+maxPrinted)]
+	}
+	return nil
 }
 
 // isClosing reports whether a line is the last one that go test prints for a package.
@@ -126,9 +154,15 @@ func (r *report) result(k key, action string) {
 	case action == "fail":
 		r.failed = append(r.failed, k)
 		r.failures[k] = r.output[k]
+		if k.test == "" {
+			r.failures[k] = slices.Concat(r.crashOf(k.pkg), r.output[k])
+		}
 		r.print(fmt.Sprintf("--- FAIL: %v\n", k))
 	}
 }
+
+// count returns the number of tests that ended, without subtests.
+func (r *report) count() int { return record{Tests: r.tests()}.count() }
 
 func (k key) String() string {
 	if k.test == "" {

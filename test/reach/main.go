@@ -30,12 +30,16 @@ type suite struct {
 }
 
 var suites = []suite{
-	{name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: true},
+	{name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: true, files: []string{"test/images/", "test/purecgroup/"}},
 	{name: "fuzz", packages: fuzzed},
 	{name: "mutate", packages: []string{"./supervisor/lifecycle", "./test/mutate"}, files: []string{"docs/mutants.md"}},
-	{name: "packages", programs: true, files: []string{"packaging/", "docs/reference/"}},
-	{name: "vm", packages: []string{"./test/vm/...", "./runtime"}, programs: true, files: []string{"packaging/", "Makefile"}},
+	{name: "packages", programs: true, files: packaged},
+	{name: "vm", packages: []string{"./test/vm/...", "./runtime"}, programs: true,
+		files: append([]string{"test/images/", "test/upgrade/previous"}, packaged...)},
 }
+
+// packaged are files that packages contain, or that build them.
+var packaged = []string{"packaging/", "examples/", "tools/", "CHANGELOG.md", "LICENSE", "README.md"}
 
 // fuzzed are the packages with fuzz targets. TestFuzzed compares it with the sources.
 var fuzzed = []string{
@@ -84,11 +88,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return nil
 	}
-	text, err := output(ctx, "git", "diff", "--name-only", "--no-renames", base)
+	changed, err := changedSince(ctx, base)
 	if err != nil {
 		return err
 	}
-	changed := slices.DeleteFunc(strings.Fields(text), func(file string) bool { return file == checked })
 	for _, s := range suites {
 		packages, err := s.reached(ctx)
 		if err != nil {
@@ -104,10 +107,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
+// changedSince returns the files that differ from a commit, with those that git does not track.
+func changedSince(ctx context.Context, base string) ([]string, error) {
+	changed, err := output(ctx, "git", "diff", "-z", "--name-only", "--no-renames", base)
+	if err != nil {
+		return nil, err
+	}
+	untracked, err := output(ctx, "git", "ls-files", "-z", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	files := strings.FieldsFunc(changed+untracked, func(r rune) bool { return r == 0 })
+	return slices.DeleteFunc(files, func(file string) bool { return file == checked }), nil
+}
+
 // reached are the directories of the packages of the module that a suite depends on.
 type reached struct {
 	code  map[string]bool
-	tests map[string]bool // of which it runs the tests
+	tests map[string]bool // the suite runs their tests
 }
 
 func (s suite) reached(ctx context.Context) (reached, error) {

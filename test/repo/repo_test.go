@@ -257,7 +257,7 @@ func TestNoLint(t *testing.T) {
 	}
 }
 
-// TestComments checks that comments describe no open work, which belongs into issues, and refer to documents of the repository only.
+// TestComments checks that comments describe no open work, which belongs in issues, and refer to documents of the repository only.
 func TestComments(t *testing.T) {
 	unfinished := regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
 	page := regexp.MustCompile(`\b[\w./-]+\.md\b`)

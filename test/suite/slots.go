@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -34,9 +35,11 @@ func tryAcquire() (release func(), ok bool) {
 
 // slots returns the value of -parallel, or three for each processor if it is not set.
 func slots() int {
-	n, err := strconv.Atoi(value("test.parallel"))
-	if err != nil || n == runtime.GOMAXPROCS(0) {
-		return 3 * runtime.NumCPU()
-	}
+	n := 3 * runtime.NumCPU()
+	flag.Visit(func(f *flag.Flag) {
+		if set, err := strconv.Atoi(f.Value.String()); err == nil && f.Name == "test.parallel" {
+			n = set
+		}
+	})
 	return n
 }

@@ -23,8 +23,8 @@ import (
 
 // Options say how the tests of a package run. The zero value runs each test in a process of its own.
 type Options struct {
-	// Slow are the tests, or tests and subtests, that take longest, the slowest first. They start first, so that none of them ends long after
-	// all others.
+	// Slow are the tests, or tests and subtests, that take longest, the slowest first. They start first, so that none of them ends long
+	// after all others.
 	Slow []string
 	// Parts are patterns of the subtests of a test, as for -run. Each pattern runs as a test of its own.
 	Parts map[string][]string
@@ -38,7 +38,7 @@ type Options struct {
 // inside marks a process that runs tests.
 const inside = "PODSTEAD_TEST_INSIDE"
 
-// Main is for TestMain: os.Exit(suite.Main(m.Run, suite.Options{})). It returns the exit code.
+// Main is for TestMain: os.Exit(suite.Main(m.Run, suite.Options{})). It returns the exit code, which is not 0 if there are no tests.
 //
 // Without -run, only the tests in files with a build tag run: go test ./... runs all others. -parallel is the number of processes of all
 // packages of this go test, by default three for each processor, since most tests wait. A process is killed if this one exits.
@@ -81,7 +81,7 @@ func alone(args []string) int {
 	runtime.LockOSThread() // the parent death signal is sent when this thread exits
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
-	if exit, exited := errors.AsType[*exec.ExitError](err); exited {
+	if exit, exited := errors.AsType[*exec.ExitError](err); exited && exit.Exited() {
 		return max(exit.ExitCode(), 1)
 	}
 	if err != nil {
@@ -151,14 +151,13 @@ func partsOf(o Options) ([]part, error) {
 // whole is all that this process would run.
 var whole = []part{{}}
 
-// divide returns the parts of the tests that match a pattern of -run; "" is all tests whose files have a build tag. Without names, such as
-// in a virtual machine, which has no sources, it returns [whole].
+// divide returns the parts of the tests that match a pattern of -run; "" is all tests whose files have a build tag. It returns [whole] for
+// a pattern of subtests, and without names, such as in a virtual machine, which has no sources.
 func divide(names []testName, o Options, pattern string) ([]part, error) {
-	if names == nil || o.Together && pattern != "" {
+	if names == nil || o.Together && pattern != "" || strings.Contains(pattern, "/") {
 		return whole, nil
 	}
-	testPattern, subPattern, hasSub := strings.Cut(pattern, "/")
-	matches, err := regexp.Compile(testPattern)
+	matches, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("flag -run: %w", err)
 	}
@@ -173,14 +172,10 @@ func divide(names []testName, o Options, pattern string) ([]part, error) {
 	}
 	var parts []part
 	for _, name := range selected {
-		patterns := o.Parts[name]
-		switch {
-		case hasSub:
-			patterns = []string{subPattern}
-		case len(patterns) == 0:
+		if len(o.Parts[name]) == 0 {
 			parts = append(parts, part{name, "^" + name + "$"})
 		}
-		for _, p := range patterns {
+		for _, p := range o.Parts[name] {
 			parts = append(parts, part{name + "/" + p, "^" + name + "$/" + p})
 		}
 	}
@@ -307,6 +302,7 @@ func (p *printer) failed() bool {
 func (p *printer) summary() int {
 	if p.count == 0 {
 		fmt.Println("testing: warning: no tests to run")
+		p.wrong = value("test.run") == "" // a package of root tests has some
 	}
 	if p.failed() {
 		fmt.Println("FAIL")

@@ -23,7 +23,7 @@ const (
 		"TestProcessInside TestShimKilled"
 	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
-	// userTests depend on what the kernel supports. With crun, they run in make crun.
+	// userTests depend on what the kernel supports. With crun, make crun runs those of fields.
 	userTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsPrivileges TestFieldsProcMount " +
 		"TestFieldsSeccomp TestFieldsSysctls TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUserNamespaceRefused"
 	// driverTests depend on how the cgroup driver creates, limits and removes cgroups.
