@@ -35,6 +35,7 @@ type report struct {
 	start      time.Time
 	processors *processors
 	running    map[key]time.Time
+	paused     map[key]bool
 	passed     map[string]int // tests, by package
 	seconds    map[key]float64
 	output     map[key][]string
@@ -48,7 +49,7 @@ type report struct {
 func newReport(out, log io.Writer, terminal bool) *report {
 	r := &report{
 		out: out, log: log, terminal: terminal, interval: 20 * time.Second, start: time.Now(), processors: newProcessors(),
-		running: map[key]time.Time{}, passed: map[string]int{}, seconds: map[key]float64{},
+		running: map[key]time.Time{}, paused: map[key]bool{}, passed: map[string]int{}, seconds: map[key]float64{},
 		output: map[key][]string{}, tail: map[string][]string{}, failures: map[key][]string{},
 	}
 	if terminal {
@@ -87,12 +88,18 @@ func (r *report) line(text string) {
 	}
 	k := key{short(e.Package), e.Test}
 	switch e.Action {
-	case "run", "cont":
+	case "run":
 		if _, known := r.running[k]; !known {
 			r.running[k] = time.Now()
 		}
 	case "pause": // a parallel test waits for others
 		delete(r.running, k)
+		r.paused[k] = true
+	case "cont": // also printed before output of a test
+		if r.paused[k] {
+			delete(r.paused, k)
+			r.running[k] = time.Now()
+		}
 	case "output", "build-output":
 		r.outputOf(k, e)
 	case "pass", "fail", "skip":
