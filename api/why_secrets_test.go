@@ -134,6 +134,8 @@ func TestWhyLimitsSecretReads(t *testing.T) {
 		}
 	}
 	close(secrets.release) // for reads that no request waits for
+	secrets.mu.Lock()
+	defer secrets.mu.Unlock()
 	if secrets.most != limit {
 		t.Errorf("%d secrets were read at the same time, want at most %d", secrets.most, limit)
 	}
