@@ -99,6 +99,7 @@ features: ## run tests of each feature on real containers (root)
 	@$(MAKE) --no-print-directory deps build images
 	@$(WITH_RUNTIME) $(PROGRESS) -suite features -no-skips -- $(GOE2E) $(FEATURES)
 
+faults: PARALLEL := 4# some of these tests use all processors
 faults: ## run tests of faults, power cuts, hostile containers and upgrades (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images

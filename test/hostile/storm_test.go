@@ -18,8 +18,8 @@ import (
 const (
 	stormTime   = 40 * time.Second // make soak: ten times as long
 	stormMemory = 150 << 20        // of the daemon
-	// noise is added to the usual time of a start, since hosts of CI are not idle.
-	noise = 5 * time.Second
+	// noise is added to the usual time of a start in make soak, and busyNoise otherwise, since other tests run at the same time.
+	noise, busyNoise = 5 * time.Second, 30 * time.Second
 )
 
 // What the level restricted requires of a pod and of a container. A pod with a user namespace may run as root.
@@ -135,7 +135,11 @@ func TestStorm(t *testing.T) {
 	slices.Sort(stormy)
 	peak := f.peakMemory(daemon)
 	t.Logf("starts usually take %v; in the storm %v; the daemon used at most %d MiB", usual, stormy, peak>>20)
-	median, limit := stormy[len(stormy)/2], max(2*usual[len(usual)/2], usual[len(usual)/2]+noise)
+	added := busyNoise
+	if rig.Times(t) > 1 {
+		added = noise
+	}
+	median, limit := stormy[len(stormy)/2], max(2*usual[len(usual)/2], usual[len(usual)/2]+added)
 	if median > limit {
 		t.Errorf("half of the starts took more than %v, want at most %v", median, limit)
 	}
