@@ -23,7 +23,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 	r := f.start(f.PodFile("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
 	r.line("counter", 10)
 	counter, shim, was := f.process("while :"), f.shim(), f.running("count")
-	for range 3 {
+	for range 2 { // the client gives up at the third daemon that exits soon after its start
 		before := len(r.lines("counter"))
 		f.MustKillDaemon()
 		if diff := cmp.Diff(was, f.running("count")); diff != "" {

@@ -97,6 +97,7 @@ func (s *storm) kill() {
 // time each pod runs exactly what its file says or, where that is broken, its last definition that was ready.
 func TestUpdateStorm(t *testing.T) {
 	s := &storm{podsDir: newPodsDir(t), r: rig.Seeded(t), hostnames: map[string]int{}}
+	s.Timeout = 3 * deadline // for 30 pods
 	want := map[string]string{}
 	names := make([]string, 30)
 	for i := range names {
