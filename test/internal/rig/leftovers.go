@@ -198,6 +198,10 @@ func recordsOf(ctx context.Context, e *engine.Engine) ([]string, error) {
 	}
 	held, leasesErr := e.Client().LeasesService().List(ctx)
 	for _, l := range held {
+		_, isWork := l.Labels["podstead.io/image-work"]
+		if _, expires := l.Labels["containerd.io/gc.expire"]; isWork && expires {
+			continue // keeps the content of an interrupted pull for the next one
+		}
 		left = append(left, fmt.Sprintf("lease %s %v", l.ID, l.Labels))
 	}
 	snapshotsErr := e.Client().SnapshotService("overlayfs").Walk(ctx, func(_ context.Context, info snapshots.Info) error {
