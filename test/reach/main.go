@@ -34,8 +34,10 @@ var suites = []suite{
 	{name: "fuzz", packages: fuzzed},
 	{name: "mutate", packages: []string{"./supervisor/lifecycle", "./test/mutate"}, files: []string{"docs/mutants.md"}},
 	{name: "packages", programs: true, files: packaged},
-	{name: "vm", packages: []string{"./test/vm/...", "./runtime"}, programs: true,
-		files: append([]string{"test/images/", "test/upgrade/previous"}, packaged...)},
+	{
+		name: "vm", packages: []string{"./test/vm/...", "./runtime"}, programs: true,
+		files: append([]string{"test/images/", "test/upgrade/previous"}, packaged...),
+	},
 }
 
 // packaged are files that packages contain, or that build them.
