@@ -46,7 +46,7 @@ UNIT_TESTS   = $(GOTEST) -p $(PARALLEL) -timeout 30m $(TESTFLAGS)
 RACE_TESTS   = status=0; \
 	CGO_ENABLED=1 $(UNIT_TESTS) -race -shuffle=on $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))") || status=1; \
 	$(UNIT_TESTS) -shuffle=on $(PURE) || status=1; exit $$status
-GOE2E        = $(GOTEST) -tags e2e,$(TAGS) -count=1 -p 8 -parallel $(PARALLEL) -timeout 30m $(TESTFLAGS)
+GOE2E        = $(GOTEST) -tags e2e,$(TAGS) -count=1 -p 8 -timeout 30m $(TESTFLAGS)
 
 # Tests of runtime and test/hostile that depend on the OCI runtime.
 RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test(Kernel|Devices|Files|Mounts|Inheritance|RuntimeBinaryProtected|WorkingDirectory)$$
@@ -97,24 +97,24 @@ race: ## run unit tests ten times with the race detector
 features: ## run tests of each feature on real containers (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	@$(WITH_RUNTIME) $(PROGRESS) -suite features -no-skips -- $(GOE2E) $(FEATURES)
+	@$(WITH_RUNTIME) $(PROGRESS) -suite features -no-skips -- $(GOE2E) -parallel $(PARALLEL) $(FEATURES)
 
-faults: PARALLEL := 4# some of these tests use all processors
+# Some tests of faults use all processors, so fewer run side by side.
 faults: ## run tests of faults, power cuts, hostile containers and upgrades (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	@$(WITH_RUNTIME) $(PROGRESS) -suite faults -no-skips -- $(GOE2E) $(FAULTS)
+	@$(WITH_RUNTIME) $(PROGRESS) -suite faults -no-skips -- $(GOE2E) -parallel 4 $(FAULTS)
 
 e2e: ## run all tests on real containers, or those of E2E_PACKAGES, with RUNTIME=crun on those of crun (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	@$(WITH_RUNTIME) $(PROGRESS) -suite e2e -no-skips -- $(GOE2E) $(E2E_PACKAGES)
+	@$(WITH_RUNTIME) $(PROGRESS) -suite e2e -no-skips -- $(GOE2E) -parallel $(PARALLEL) $(E2E_PACKAGES)
 
 crun: ## run the tests that depend on the OCI runtime with crun (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
-		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
+		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -parallel $(PARALLEL) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
 # VM_SUITE is the name of a run with TESTFLAGS.
 VM_SUITE    ?= vm
