@@ -123,7 +123,7 @@ func loaded(t *testing.T, spec *specs.Spec) *verdict.Filter {
 	must(err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	must(err)
-	program, err := verdict.Loaded(pid)
+	program, err := verdict.Loaded(pid, spec.Process.Args[0])
 	must(err)
 	filter, err := verdict.New(program)
 	must(err)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -194,19 +196,20 @@ func interesting(constants []uint32) []uint64 {
 // ptraceGetFilter is PTRACE_SECCOMP_GET_FILTER. The kernel must have CONFIG_CHECKPOINT_RESTORE.
 const ptraceGetFilter = 0x420c
 
-// Loaded returns the filter of a process that the kernel has loaded last.
-func Loaded(pid int) ([]byte, error) {
+// Loaded returns the filter that the kernel has loaded last for a process, as soon as this executes the program. An OCI runtime returns a
+// moment before, and a thread that executes a program can lose a request to stop.
+func Loaded(pid int, program string) ([]byte, error) {
+	if err := awaitProgram(pid, program); err != nil {
+		return nil, err
+	}
 	runtime.LockOSThread() // ptrace belongs to a thread
 	defer runtime.UnlockOSThread()
 	if err := unix.PtraceSeize(pid); err != nil {
 		return nil, os.NewSyscallError("PTRACE_SEIZE", err)
 	}
-	if err := unix.PtraceInterrupt(pid); err != nil {
-		return nil, os.NewSyscallError("PTRACE_INTERRUPT", err)
-	}
 	defer func() { _ = unix.PtraceDetach(pid) }()
-	if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != nil {
-		return nil, os.NewSyscallError("wait4", err)
+	if err := stop(pid); err != nil {
+		return nil, err
 	}
 	get := func(buffer unsafe.Pointer) (int, error) {
 		n, _, errno := unix.Syscall6(unix.SYS_PTRACE, ptraceGetFilter, uintptr(pid), 0, uintptr(buffer), 0, 0)
@@ -219,7 +222,53 @@ func Loaded(pid int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := make([]byte, 8*n)
-	_, err = get(unsafe.Pointer(&program[0]))
-	return program, err
+	filter := make([]byte, 8*n)
+	_, err = get(unsafe.Pointer(&filter[0]))
+	return filter, err
+}
+
+// awaitProgram waits until the first argument of a process is the program.
+func awaitProgram(pid int, program string) error {
+	return poll(fmt.Sprintf("process %d executes %s", pid, program), func() (bool, error) {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return strings.HasPrefix(string(command), program+"\x00"), err
+	})
+}
+
+// stop stops a process that the thread traces.
+func stop(pid int) error {
+	if err := unix.PtraceInterrupt(pid); err != nil {
+		return os.NewSyscallError("PTRACE_INTERRUPT", err)
+	}
+	return poll(fmt.Sprintf("process %d stops", pid), func() (bool, error) {
+		var status unix.WaitStatus
+		changed, err := unix.Wait4(pid, &status, unix.WALL|unix.WNOHANG, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false, os.NewSyscallError("wait4", err)
+		}
+		if changed == pid && !status.Stopped() {
+			return false, fmt.Errorf("process %d has ended (status %#x)", pid, status)
+		}
+		return changed == pid, nil
+	})
+}
+
+// pollTime is the timeout of poll.
+const pollTime = 30 * time.Second
+
+// poll waits until the condition holds.
+func poll(condition string, holds func() (bool, error)) error {
+	timeout := time.After(pollTime)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if held, err := holds(); held || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			return fmt.Errorf("waited %v in vain: %s", pollTime, condition)
+		}
+	}
 }

@@ -143,7 +143,7 @@ func start(t *testing.T, store Store, state, id string, spec *specs.Spec) []byte
 	must(err)
 	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
 	must(err)
-	program, err := verdict.Loaded(n)
+	program, err := verdict.Loaded(n, spec.Process.Args[0])
 	must(err)
 	return program
 }

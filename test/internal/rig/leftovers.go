@@ -157,6 +157,12 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 			left = append(left, "file "+filepath.Join(dir, e.Name()))
 		}
 	}
+	temporary, _ := os.ReadDir(r.tempDir())
+	for _, e := range temporary {
+		if !isInterrupted(e.Name()) {
+			left = append(left, "file "+filepath.Join(r.tempDir(), e.Name()))
+		}
+	}
 	if err := errors.Join(err, mountsErr, cgroupsErr, networkErr); err != nil || len(left) > 0 {
 		return left, err
 	}

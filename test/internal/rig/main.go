@@ -25,7 +25,7 @@ func InDir(prefix string, cleanup func(dir string) error, run func() int) int {
 	status := 1
 	if err == nil {
 		status = run()
-		err = errors.Join(removeProbes(dir), os.Remove(dir)) // fails if something is left
+		err = removeEmpty(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test directory:", err)
@@ -34,13 +34,27 @@ func InDir(prefix string, cleanup func(dir string) error, run func() int) int {
 	return status
 }
 
-// removeProbes removes the empty directories in which containerd tries overlay mounts. A daemon that is killed at that moment leaves one.
-func removeProbes(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, "ovl-idmapped*"))
-	for _, probe := range left {
-		err = errors.Join(err, os.Remove(probe))
+// removeEmpty removes a directory in which nothing is left but what [isInterrupted]. The error lists what is.
+func removeEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		if !isInterrupted(entry.Name()) {
+			err = errors.Join(err, fmt.Errorf("left behind: %s", path))
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(path))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return os.Remove(dir)
+}
+
+// isInterrupted reports whether a temporary file has a name that containerd and runc use for a moment: for trials of overlay mounts, and
+// for the process of an exec. They remain if the daemon or the shim is killed at that moment.
+func isInterrupted(name string) bool {
+	return strings.HasPrefix(name, "ovl-idmapped") || strings.HasPrefix(name, "runc-process")
 }
 
 // sweepDirs removes the directories of processes that do not exist any more.

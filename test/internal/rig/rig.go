@@ -66,7 +66,7 @@ func New() (*Rig, error) {
 		return nil, err
 	}
 	r.open()
-	return r, nil
+	return r, os.Mkdir(r.tempDir(), 0o1777)
 }
 
 func (r *Rig) open() {
@@ -132,6 +132,9 @@ func (r *Rig) LogDir() string { return filepath.Join(r.Dir, "log") }
 // ConfigDir returns the directory that contains configmaps/ and secrets/.
 func (r *Rig) ConfigDir() string { return filepath.Join(r.Dir, "etc") }
 
+// tempDir returns the directory for temporary files ($TMPDIR) of commands, daemons and shims.
+func (r *Rig) tempDir() string { return filepath.Join(r.Dir, "tmp") }
+
 // Socket returns the path of the API socket.
 func (r *Rig) Socket() string { return filepath.Join(r.RunDir(), "podstead.sock") }
 
@@ -162,7 +165,7 @@ func (r *Rig) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd.Dir = r.Dir
 	cmd.Env = append(os.Environ(),
 		"PODSTEAD_CONFIG=", "PODSTEAD_SOCKET=", "PODSTEAD_STATE_DIR="+r.StateDir(), "PODSTEAD_RUN_DIR="+r.RunDir(), "PODSTEAD_LOG_DIR="+r.LogDir(),
-		"PODSTEAD_CONFIG_DIR="+r.ConfigDir(), RuntimeVariable+"="+RuntimeUnderTest())
+		"PODSTEAD_CONFIG_DIR="+r.ConfigDir(), "TMPDIR="+r.tempDir(), RuntimeVariable+"="+RuntimeUnderTest())
 	cmd.Env = append(cmd.Env, r.Env...)
 	return cmd
 }
