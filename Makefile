@@ -49,7 +49,8 @@ RACE_TESTS   = status=0; \
 GOE2E        = $(GOTEST) -tags e2e,$(TAGS) -count=1 -p 8 -timeout 30m $(TESTFLAGS)
 
 # Tests of runtime and test/hostile that depend on the OCI runtime.
-RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test(Kernel|Devices|Files|Mounts|Inheritance|RuntimeBinaryProtected|WorkingDirectory)$$
+RUNTIME_NAMES = Kernel|Devices|Files|Mounts|Inheritance|RuntimeBinaryProtected|WorkingDirectory|IDRangeOfPod|UserNamespaceRefused
+RUNTIME_TESTS = ^TestFields|^TestExec[A-Z]|^Test($(RUNTIME_NAMES))$$
 
 # RUNTIME is the OCI runtime of tests; empty: runc.
 RUNTIME     ?=

@@ -212,12 +212,21 @@ func (p part) args() []string {
 	if p.pattern == "" {
 		return os.Args[1:]
 	}
-	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
-		// go test writes flags of tests in one word. The log is for its cache, and has one writer.
-		return strings.HasPrefix(arg, "-test.run=") || strings.HasPrefix(arg, "-test.testlogfile=")
-	})
-	return slices.Insert(args, 0, "-test.run="+p.pattern)
+	flags := []string{"-test.run=" + p.pattern}
+	if timeout, err := time.ParseDuration(value("test.timeout")); err == nil && timeout > 0 {
+		flags = append(flags, "-test.timeout="+max(timeout-time.Since(started), time.Second).String())
+	}
+	return append(flags, slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=") // go test writes flags of tests in one word
+		return slices.Contains(replaced, name)
+	})...)
 }
+
+// replaced are the flags that a process does not inherit. The log is for the cache of go test, and has one writer.
+var replaced = []string{"-test.run", "-test.timeout", "-test.testlogfile"}
+
+// started is when this process started. go test ends it a minute after the timeout, before others could report where they hang.
+var started = time.Now()
 
 func value(name string) string {
 	if f := flag.Lookup(name); f != nil {
