@@ -36,7 +36,8 @@ func (s *storm) good(name string) (text, marker string) {
 	if s.r.IntN(3) == 0 {
 		s.hostnames[name] = s.number // replaces the pod
 	}
-	return s.stormText(name, fmt.Sprintf(": marker=%s; trap 'exit 0' TERM; while :; do sleep 0.5; done", marker), busybox, ""), marker
+	const late = 300 // s; a busy host takes long to start 30 pods at once
+	return s.stormText(name, late, fmt.Sprintf(": marker=%s; trap 'exit 0' TERM; while :; do sleep 0.5; done", marker), busybox, ""), marker
 }
 
 // broken returns a definition that does not become ready.
@@ -46,30 +47,32 @@ func (s *storm) broken(name string) string {
 		s.hostnames[name] = s.number
 	}
 	marker := fmt.Sprintf(": marker=%s-%d-; ", name, s.number)
+	const late = 20 // s
 	const runs = "trap 'exit 0' TERM; while :; do sleep 0.5; done"
 	switch s.r.IntN(4) {
 	case 0:
-		return s.stormText(name, marker+runs, "registry.invalid/none:2", "")
+		return s.stormText(name, late, marker+runs, "registry.invalid/none:2", "")
 	case 1:
-		return s.stormText(name, marker+runs, busybox, "readinessProbe = { exec = { command = [\"false\"] }, periodSeconds = 1 }\n")
+		return s.stormText(name, late, marker+runs, busybox, "readinessProbe = { exec = { command = [\"false\"] }, periodSeconds = 1 }\n")
 	case 2:
-		return s.stormText(name, marker+runs, busybox, "lifecycle.postStart.exec.command = [\"false\"]\n")
+		return s.stormText(name, late, marker+runs, busybox, "lifecycle.postStart.exec.command = [\"false\"]\n")
 	}
-	return s.stormText(name, marker+"exit 3", busybox, "")
+	return s.stormText(name, late, marker+"exit 3", busybox, "")
 }
 
-func (s *storm) stormText(name, script, image, more string) string {
+// stormText returns a definition that must be ready within some seconds.
+func (s *storm) stormText(name string, late int, script, image, more string) string {
 	return s.PodText(name, fmt.Sprintf(`labels.release = "%d"
 hostname = "h%d"
 terminationGracePeriodSeconds = 1
 restartBackoff = { initialSeconds = 0.1, maxSeconds = 1 }
-update = { readyWithinSeconds = 20, onFailure = "rollback" }
+update = { readyWithinSeconds = %d, onFailure = "rollback" }
 
 [[containers]]
 name = "c"
 image = %q
 command = ["sh", "-c", %q]
-%s`, s.number, s.hostnames[name], image, script, more))
+%s`, s.number, s.hostnames[name], late, image, script, more))
 }
 
 // kill kills the daemon, which contains the engine, or a shim, or both. It starts the daemon again.
