@@ -149,7 +149,7 @@ func TestNoRollback(t *testing.T) {
 			b.untilEvent(event.UpdateFailed, "Generation 2 failed and is kept")
 			b.fakePods.set(func(f *fakePods) {
 				next := *f.pods["web"]
-				next.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+				next.Outcome = lifecycle.Outcome{State: lifecycle.OutcomeComplete}
 				f.pods["web"] = &next
 			})
 			b.untilEvent(event.UpdateCompleted, "generation 2 is ready")
@@ -461,7 +461,7 @@ func TestCrashAfterReady(t *testing.T) {
 	b.fakePods.set(func(f *fakePods) {
 		f.becomes["b"] = "crash"
 		next := *f.pods["web"]
-		f.runs(&next)
+		f.runs(&next, true)
 		f.pods["web"] = &next
 	})
 	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
