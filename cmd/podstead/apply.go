@@ -237,11 +237,6 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 		if r.Outcome == api.PodCreated || len(r.Changes) > 0 { // otherwise the pod keeps the definition that it has
 			g.SpecHash = r.SpecHash
 		}
-		for _, c := range r.Changes {
-			if c.Effect == api.EffectRestartContainer {
-				g.Restarted = append(g.Restarted, c.Container)
-			}
-		}
 		goals = append(goals, g)
 	}
 	return goals
@@ -254,7 +249,7 @@ type readiness struct {
 }
 
 func (r *readiness) waitFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&r.wait, "wait", false, "wait until the pods are ready or have succeeded; explain why if they do not")
+	cmd.Flags().BoolVar(&r.wait, "wait", false, "wait until the pods are ready and stay so (minReadySeconds), or have succeeded; explain why if not")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 5*time.Minute, "maximum `duration` of --wait, 0 for none")
 }
 
@@ -266,7 +261,7 @@ func (r *readiness) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// awaitReady waits until pods are ready. It explains those that do not become ready.
+// awaitReady waits until what was requested of pods is complete. It explains those that fail.
 func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r *readiness) error {
 	ctx := cmd.Context()
 	if r.timeout > 0 {

@@ -44,8 +44,8 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	r.lookAgain(s.settled)
 	r.lookAgain(s.reportLoss())
 	s.keepHeld(ctx, &r)
+	s.publish(r.files) // who sees what a step changes finds why
 	s.carryOut(ctx, &r)
-	s.publish(r.files)
 	s.carriedOut()
 	return r.again
 }
