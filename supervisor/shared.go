@@ -58,7 +58,7 @@ type shared struct {
 // trial returns a trial of a definition that begins now.
 func (s *shared) trial(pod *spec.Pod, rollsBack bool, now lifecycle.Instant) lifecycle.Trial {
 	within, minReady, _ := pod.UpdateRule()
-	if s.minReady != nil {
+	if s.minReady != nil && pod.Update == nil {
 		minReady = *s.minReady
 	}
 	return lifecycle.NewTrial(within, minReady, rollsBack, now)

@@ -55,7 +55,7 @@ type Options struct {
 	Finished FinishedPods
 	// Events is how many events are kept in memory; 0: 4096.
 	Events int
-	// MinReady replaces the minimum ready time of all pods, for tests; nil: see [spec.Pod.UpdateRule].
+	// MinReady replaces the minimum ready time of pods without [spec.Update], for tests; nil: see [spec.Pod.UpdateRule].
 	MinReady *time.Duration
 }
 
