@@ -49,6 +49,10 @@ With --prune, pods of the directory that none of the files defines are deleted. 
 whose files were lost: after the directory was lost or emptied, the daemon stops no pod until this command or a file
 confirms it.
 
+With --wait, the command returns when each pod has the new definition, is ready, and has stayed so for its minimum ready
+time (minReadySeconds; 5s without the table [update]), or has succeeded. It fails if a container fails before, or if the
+definition is rolled back or replaced.
+
 Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is invalid, 5 timeout.`,
 		Example: `  # Create or update a pod
   podstead apply web.toml

@@ -64,8 +64,9 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status POD",
 		Short: "Show the progress of an update",
-		Long: `Show the progress of an update, and wait until the pod is ready with the newest definition of its file, or has succeeded.
-If the update failed or was rolled back, print why. After rollout undo, wait for the generation that was requested.
+		Long: `Show the progress of an update, and wait until the pod is ready with the newest definition of its file and has stayed so for
+its minimum ready time, or has succeeded. If a container fails before, or the update was rolled back, print why. After
+rollout undo, wait for the generation that was requested; after a restart, for the pod.
 
 Exit codes: 0 done, 1 the update failed or was rolled back, 3 no such pod in the pods directory, 5 timeout.`,
 		Example: `  # Wait until the update of a pod is ready
