@@ -46,7 +46,7 @@ type PodStatus struct {
 	AtRest bool `json:"-"`
 	// NotDurable reports that the current state could not be saved.
 	NotDurable bool `json:"-"`
-	// Outcome is what became of the newest request that created the pod, started or restarted it, or changed its definition. The zero value:
+	// Outcome is what became of the newest request that created the pod, started or restarted it, or changed its definition. It is zero if
 	// the pod is not supervised, or the daemon is of an earlier version.
 	Outcome RequestOutcome `json:"-"`
 }

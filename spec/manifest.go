@@ -101,8 +101,8 @@ func NameSuffix() string { return rand.String(5) }
 // Kubernetes has no fields for. A manifest that has them is accepted, without
 // them.
 var OwnAnnotations = []string{
-	AnnotationAtRest, AnnotationFile, AnnotationNotDurable, AnnotationOutcome, AnnotationOwner, AnnotationPulling, AnnotationSpecHash, AnnotationStoppedAt,
-	AnnotationStoppedBy,
+	AnnotationAtRest, AnnotationFile, AnnotationNotDurable, AnnotationOutcome, AnnotationOwner, AnnotationPulling,
+	AnnotationSpecHash, AnnotationStoppedAt, AnnotationStoppedBy,
 }
 
 // The annotations of [OwnAnnotations].

@@ -253,7 +253,8 @@ type readiness struct {
 }
 
 func (r *readiness) waitFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&r.wait, "wait", false, "wait until the pods are ready and stay so (minReadySeconds), or have succeeded; explain why if not")
+	cmd.Flags().BoolVar(&r.wait, "wait", false,
+		"wait until the pods are ready and stay so (minReadySeconds), or have succeeded; explain why if they do not")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 5*time.Minute, "maximum `duration` of --wait, 0 for none")
 }
 

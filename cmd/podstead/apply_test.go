@@ -87,14 +87,16 @@ func TestApplyWait(t *testing.T) {
 		return script(more+"\n[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"exit "+code+"\"]\n", runs)
 	}
 	h.write(t, "fails.toml", initFails(`restartPolicy = "Never"`, "3"))
-	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed, `podstead: wait for pod "fails": the pod failed: container "init" failed with exit code 3`)
+	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed,
+		`podstead: wait for pod "fails": the pod failed: container "init" failed with exit code 3`)
 	if !regexp.MustCompile(`(?m)^fails failed: .*exited with code 3`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
 	h.write(t, "crash.toml", initFails("", "4"))
 	h.want(t, "apply $DIR/crash.toml", "pod/crash created\n")
 	h.await(t, "get crash", `Init:CrashLoopBackOff`)
-	got = h.fails(t, "apply $DIR/crash.toml --wait", statusFailed, `podstead: wait for pod "crash": container "init" failed with exit code 4`)
+	got = h.fails(t, "apply $DIR/crash.toml --wait", statusFailed,
+		`podstead: wait for pod "crash": container "init" failed with exit code 4`)
 	if !regexp.MustCompile(`(?m)^crash: .*exited with code 4`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
@@ -109,8 +111,8 @@ func TestApplyWait(t *testing.T) {
 	}
 }
 
-// TestWaitMeansOne: each command with --wait fails, with the cause, if a container fails before the pod was ready for its minimum ready time,
-// and so does rollout status. The wait for Ready takes the minimum ready time.
+// TestWaitMeansOne: each command with --wait fails, with the cause, if a container fails before the pod was ready for its minimum ready
+// time. The wait for Ready takes the minimum ready time.
 func TestWaitMeansOne(t *testing.T) {
 	h := newParallelHost(t, api.Version{}, fakeruntime.Options{})
 	h.closeServer()

@@ -119,8 +119,8 @@ func (a *app) rolloutStatus(cmd *cobra.Command, pod string, f *rolloutStatusFlag
 	return a.rolledOut(cmd, w, pod, &r)
 }
 
-// awaitRollout waits until the newest definition of a pod is complete or has failed. If a generation is not 0, it fails as soon as the pod is
-// to run another one.
+// awaitRollout waits until the newest definition of a pod is complete or has failed. If a generation is not 0, it fails as soon as the pod
+// is to run another one.
 func (a *app) awaitRollout(cmd *cobra.Command, w *watcher, pod string, generation int, timeout time.Duration) error {
 	ctx := cmd.Context()
 	if timeout > 0 {

@@ -112,8 +112,9 @@ func (a *app) unitStart(cmd *cobra.Command, pod string) error {
 	return units.Wait(pod)
 }
 
-// unitReady waits until the pod of a unit is ready, or has succeeded. It does not wait for the minimum ready time, and a container that fails
-// is restarted: the unit waits for the pod from then on, and TimeoutStartSec limits its start. The cause is why the pod does not become ready.
+// unitReady waits until the pod of a unit is ready, or has succeeded. It does not wait for the minimum ready time, and a container that
+// fails is restarted: the unit waits for the end of the pod from then on, and TimeoutStartSec limits its start. The cause is why the pod does
+// not become ready.
 func unitReady(ctx context.Context, w *watcher, pod string, seen func(*api.Pod)) (cause, err error) {
 	err = settle.Until(ctx, w, func() func(*api.PodChange) bool {
 		return func(c *api.PodChange) bool {
@@ -132,8 +133,9 @@ func unitReady(ctx context.Context, w *watcher, pod string, seen func(*api.Pod))
 			case p.Status.Phase == api.PhaseFailed:
 				cause = errors.New("the pod failed")
 			default:
-				ready := slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.PodReady && c.Status == "True" })
-				return ready || p.Status.Phase == api.PhaseSucceeded
+				return p.Status.Phase == api.PhaseSucceeded || slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
+					return c.Type == api.PodReady && c.Status == "True"
+				})
 			}
 			return true
 		}

@@ -50,8 +50,8 @@ func TestApplyPod(t *testing.T) {
 		{
 			"newest value of a condition is kept",
 			history{
-				setCondition("example.com/a", "False"), setCondition("example.com/b", "True"), tick(3), setCondition("example.com/a", "True"), tick(4),
-				setCondition("example.com/a", "True"),
+				setCondition("example.com/a", "False"), setCondition("example.com/b", "True"),
+				tick(3), setCondition("example.com/a", "True"), tick(4), setCondition("example.com/a", "True"),
 			},
 			func(f lifecycle.Facts) any { return f.Conditions },
 			map[lifecycle.ConditionType]lifecycle.SetCondition{

@@ -84,8 +84,8 @@ func (t *Trial) resume(at Instant) {
 	}
 }
 
-// tryOut records what has become of the trial. It comes before everything that starts containers, so that what is rolled back is not started
-// again.
+// tryOut records what has become of the trial. It comes before everything that starts containers, so that what is rolled back is not
+// started again.
 func (p *plan) tryOut() {
 	t := &p.facts.Trial
 	if t.Since.IsZero() || !t.Passed.IsZero() || !p.facts.Stop.Requested.IsZero() || p.facts.Restart.pending() {

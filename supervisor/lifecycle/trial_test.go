@@ -30,7 +30,8 @@ func (v *invariants) tried(f lifecycle.Facts, a lifecycle.Action, now lifecycle.
 		r := &c.Newest
 		lost := r.Exit.Reason == lifecycle.ReasonUnknown || r.Exit.Reason == lifecycle.ReasonStatusUnknown
 		ephemeral := slices.ContainsFunc(f.Ephemeral, func(e spec.Container) bool { return e.Name == name })
-		if v.pod.Container(name) != nil && !ephemeral && !r.Exited.IsZero() && r.Exit.Code != 0 && r.StopReason == "" && !lost && !r.Requested.Before(t.Since) {
+		failed := !r.Exited.IsZero() && r.Exit.Code != 0 && r.StopReason == "" && !lost && !r.Requested.Before(t.Since)
+		if failed && v.pod.Container(name) != nil && !ephemeral {
 			v.violation("%#v after %v has failed with exit code %d", a, r.Ref, r.Exit.Code)
 		}
 	}
@@ -42,8 +43,8 @@ func (v *invariants) tried(f lifecycle.Facts, a lifecycle.Action, now lifecycle.
 	}
 }
 
-// TestFailedUpdateIsNotRestarted: whatever makes an update fail, and whatever happens until it is rolled back, no container of it is started
-// again. The rollback then starts what it needs, without the grace period of what has failed.
+// TestFailedUpdateIsNotRestarted: whatever makes an update fail, and whatever happens until it is rolled back, no container of it is
+// started again. The rollback then starts what it needs, without the grace period of what has failed.
 func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	const (
 		updated  = time.Minute
@@ -51,42 +52,57 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	)
 	once := lifecycletest.Run{Lasts: 15 * time.Second, Exit: lifecycle.Exit{Code: 9, Reason: lifecycle.ReasonError}}
 	probed := func(kind lifecycle.ProbeKind) lifecycletest.Run {
-		return lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{kind: slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, 100)}}
+		never := slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, 100)
+		return lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{kind: never}}
 	}
-	noop := func(*lifecycletest.World) {}
-	at := func(at time.Duration, do func(*lifecycletest.World)) func(*lifecycletest.World) {
+	withProbe := func(kind lifecycle.ProbeKind) func(*spec.Pod) {
+		return func(p *spec.Pod) { probe(kind)(&p.Containers[0]) }
+	}
+	rule := spec.RestartRule{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{9}}}
+	type events = func(*lifecycletest.World)
+	at := func(at time.Duration, do events) events {
 		return func(w *lifecycletest.World) { w.At(updated+at, func() { do(w) }) }
+	}
+	all := func(list ...events) events {
+		return func(w *lifecycletest.World) {
+			for _, do := range list {
+				do(w)
+			}
+		}
 	}
 	crash := func(w *lifecycletest.World) { w.Crash(10 * time.Second) }
 	reboot := func(w *lifecycletest.World) { w.Reboot(10 * time.Second) }
+	lose := func(w *lifecycletest.World) { w.LoseSandbox(true) }
+	unavailable := func(is bool) events { return func(w *lifecycletest.World) { w.SetUnavailable(is) } }
+	otherEnds := func(w *lifecycletest.World) { w.Exit("other", lifecycle.Exit{Code: 1}) }
+	const exit9 = `container "app" failed with exit code 9`
+	startFails := lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no such file"}}
+	slowStart := lifecycletest.Start{Takes: 2 * time.Second}
 	for name, test := range map[string]struct {
 		run    lifecycletest.Run // of the updated container
 		change func(*spec.Pod)   // of the updated definition
-		events func(*lifecycletest.World)
+		events events
 		why    string
 	}{
-		"exit":                     {once, nil, noop, `container "app" failed with exit code 9`},
-		"exit at once":             {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, noop, `container "app" failed with exit code 1`},
-		"cannot be started":        {lifecycletest.Run{Start: lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no such file"}}}, nil, noop, `container "app" could not be started: no such file`},
-		"liveness":                 {probed(liveness), func(p *spec.Pod) { probe(liveness)(&p.Containers[0]) }, noop, `container "app" was stopped because its liveness probe failed`},
-		"startup":                  {probed(startup), func(p *spec.Pod) { probe(startup)(&p.Containers[0]) }, noop, `container "app" was stopped because its startup probe failed`},
-		"not ready in time, exits": {lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}, func(p *spec.Pod) { probe(readiness)(&p.Containers[0]) }, noop, "the pod was not ready within 1m0s"},
-		"exit 0 in time":           {lifecycletest.Run{Lasts: 90 * time.Second, Exit: lifecycle.Exit{Code: 7}}, func(p *spec.Pod) { probe(readiness)(&p.Containers[0]) }, noop, "failed with exit code 7"},
+		"exit":              {once, nil, nil, exit9},
+		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" failed with exit code 1`},
+		"cannot be started": {lifecycletest.Run{Start: startFails}, nil, nil, `container "app" could not be started: no such file`},
+		"liveness":          {probed(liveness), withProbe(liveness), nil, `container "app" was stopped because its liveness probe failed`},
+		"startup":           {probed(startup), withProbe(startup), nil, `container "app" was stopped because its startup probe failed`},
+		"not ready in time, then exits": {
+			lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}, withProbe(readiness), nil, "the pod was not ready within 1m0s",
+		},
 		"restarts all containers": {once, func(p *spec.Pod) {
-			p.Containers[0].RestartPolicy = spec.RestartNever
-			p.Containers[0].RestartPolicyRules = []spec.RestartRule{{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{9}}}}
-		}, noop, `container "app" failed with exit code 9`},
-		"supervisor is killed after the exit":  {once, nil, at(15*time.Second, crash), `container "app" failed with exit code 9`},
-		"container exits while there is none":  {once, nil, at(10*time.Second, crash), `container "app" failed with exit code 9`},
-		"supervisor is killed while it starts": {lifecycletest.Run{Start: lifecycletest.Start{Takes: 2 * time.Second}, Exit: once.Exit}, nil, at(time.Second, crash), `container "app" failed with exit code 9`},
-		"supervisor is killed again and again": {once, nil, func(w *lifecycletest.World) { at(14*time.Second, crash)(w); at(40*time.Second, crash)(w) }, `container "app" failed with exit code 9`},
-		"host reboots after the exit":          {once, nil, at(20*time.Second, reboot), `container "app" failed with exit code 9`},
-		"sandbox is lost after the exit":       {once, nil, at(20*time.Second, func(w *lifecycletest.World) { w.LoseSandbox(true) }), `container "app" failed with exit code 9`},
-		"engine is unavailable after the exit": {once, nil, func(w *lifecycletest.World) {
-			at(16*time.Second, func(w *lifecycletest.World) { w.SetUnavailable(true) })(w)
-			at(30*time.Second, func(w *lifecycletest.World) { w.SetUnavailable(false) })(w)
-		}, `container "app" failed with exit code 9`},
-		"another container ends after the failure": {once, nil, at(20*time.Second, func(w *lifecycletest.World) { w.Exit("other", lifecycle.Exit{Code: 1}) }), `container "app" failed with exit code 9`},
+			p.Containers[0].RestartPolicy, p.Containers[0].RestartPolicyRules = spec.RestartNever, []spec.RestartRule{rule}
+		}, nil, exit9},
+		"supervisor is killed at the exit":         {once, nil, at(15*time.Second, crash), exit9},
+		"container exits while there is none":      {once, nil, at(10*time.Second, crash), exit9},
+		"supervisor is killed while it starts":     {lifecycletest.Run{Start: slowStart, Exit: once.Exit}, nil, at(time.Second, crash), exit9},
+		"supervisor is killed again and again":     {once, nil, all(at(14*time.Second, crash), at(40*time.Second, crash)), exit9},
+		"host reboots after the exit":              {once, nil, at(20*time.Second, reboot), exit9},
+		"sandbox is lost after the exit":           {once, nil, at(20*time.Second, lose), exit9},
+		"engine is unavailable after the exit":     {once, nil, all(at(16*time.Second, unavailable(true)), at(30*time.Second, unavailable(false))), exit9},
+		"another container ends after the failure": {once, nil, at(20*time.Second, otherEnds), exit9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(spec.RestartAlways, "app", "other")
@@ -95,9 +111,6 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 			next.Containers[0].Image = "next"
 			if test.change != nil {
 				test.change(next)
-			}
-			if probes := test.run.Probes[readiness]; probes == nil && next.Containers[0].ReadinessProbe != nil {
-				test.run.Probes = map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{readiness: {lifecycle.ProbeSuccess}}
 			}
 			w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{
 				"app": {{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{}}, test.run},
@@ -109,18 +122,21 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 					w.Violation(err)
 				}
 				issued, ok := s.Event.(lifecycle.Issued)
-				if start, is := issued.Action.(lifecycle.StartContainer); ok && is && start.Container == "app" && s.Since >= updated && s.Since < rollback {
-					starts++
-				}
-				if ok && s.Since >= rollback && from == 0 {
+				start, is := issued.Action.(lifecycle.StartContainer)
+				switch {
+				case ok && s.Since >= rollback && from == 0:
 					from = s.Since
+				case is && start.Container == "app" && s.Since >= updated && s.Since < rollback:
+					starts++
 				}
 			}
 			w.At(updated, func() {
 				w.Redefine(next, true, "app")
 				w.BeginTrial(time.Minute, 100*time.Second, true)
 			})
-			test.events(w)
+			if test.events != nil {
+				test.events(w)
+			}
 			outcome, why := lifecycle.Outcome{}, ""
 			w.At(rollback, func() {
 				s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
@@ -132,7 +148,7 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 				t.Error(err)
 			}
 			if starts != 1 || outcome.State != lifecycle.OutcomeFailed || !strings.Contains(why, test.why) || outcome.Message != why {
-				t.Errorf("%d starts of the update, want one; outcome %+v because of %q, want %q\n%s", starts, outcome, why, test.why, timeline)
+				t.Errorf("%d starts of the update, want one; outcome %+v, %q, want %q\n%s", starts, outcome, why, test.why, timeline)
 			}
 			s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
 			if o := lifecycle.OutcomeOf(w.Pod, w.Facts, &s); o.State != lifecycle.OutcomeComplete || from != rollback {
@@ -165,8 +181,12 @@ func TestOutcome(t *testing.T) {
 		"job":                     {spec.RestartNever, exits(fine, 2*time.Second), nil, "0 Ready, 2 Complete"},
 		"job fails":               {spec.RestartNever, exits(crash, 2*time.Second), nil, "0 Ready, 2 Failed"},
 		"job fails late":          {spec.RestartNever, exits(crash, 9*time.Second), nil, "0 Ready, 5 Complete, 9 Failed"},
-		"supervisor is killed":    {spec.RestartAlways, nil, func(w *lifecycletest.World) { w.At(3*time.Second, func() { w.Crash(time.Second) }) }, "0 Ready, 5 Complete"},
-		"host reboots":            {spec.RestartAlways, nil, func(w *lifecycletest.World) { w.At(3*time.Second, func() { w.Reboot(time.Second) }) }, "0 Ready, 10 Complete"},
+		"supervisor is killed": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			w.At(3*time.Second, func() { w.Crash(time.Second) })
+		}, "0 Ready, 5 Complete"},
+		"host reboots": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			w.At(3*time.Second, func() { w.Reboot(time.Second) })
+		}, "0 Ready, 10 Complete"},
 		"restarted": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
 			w.At(20*time.Second, func() { w.Restart(); w.BeginTrial(0, 5*time.Second, false) })
 		}, "0 Ready, 5 Complete, 20 Ready, 25 Complete"},

@@ -431,8 +431,8 @@ func TestApplyRolledBack(t *testing.T) {
 	}
 }
 
-// TestHeldIsKept: a pod that is held because its update failed is restarted if no earlier definition replaces it, as when its file is invalid,
-// or defines something by then that waits.
+// TestHeldIsKept: a pod that is held because its update failed is restarted if no earlier definition replaces it, as when its file is
+// invalid, or defines something by then that waits.
 func TestHeldIsKept(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]string{"invalid file": "name = 7\n", "another update waits": updating("c", withinHour)} {

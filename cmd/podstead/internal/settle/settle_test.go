@@ -68,6 +68,7 @@ func refused(reason api.Reason) func(*api.Pod) {
 // TestReady checks after which change a pod has reached its goal.
 func TestReady(t *testing.T) {
 	before := pod("1", "old")
+	update := settle.Goal{SpecHash: "new", Before: &before.Object}
 	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
 		goal    settle.Goal
@@ -79,16 +80,20 @@ func TestReady(t *testing.T) {
 		"pod becomes ready and stays so": {settle.Goal{}, watch{
 			with(pod("1", "old"), notReady), with(pod("1", "old"), progressing), pod("1", "old"),
 		}, 3, ""},
-		"pod was ready for a moment": {settle.Goal{}, watch{with(pod("1", "old"), progressing), with(pod("1", "old"), failed)}, 2, "exit code 3"},
+		"pod was ready for a moment": {settle.Goal{}, watch{
+			with(pod("1", "old"), progressing), with(pod("1", "old"), failed),
+		}, 2, "exit code 3"},
 		"daemon of an earlier version": {settle.Goal{}, watch{
 			with(pod("1", "old"), notReady, earlier), with(pod("1", "old"), earlier),
 		}, 2, ""},
-		"daemon of an earlier version, pod succeeds": {settle.Goal{}, watch{with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded })}, 1, ""},
+		"daemon of an earlier version, pod succeeds": {settle.Goal{}, watch{
+			with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
+		}, 1, ""},
 		"pod fails": {settle.Goal{}, watch{with(pod("1", "old"), failed)}, 1, "exit code 3"},
 		"old definition fails, new one is ready": {
-			settle.Goal{SpecHash: "new", Before: &before.Object}, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
+			update, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
 		},
-		"old definition is ready until the new one is": {settle.Goal{SpecHash: "new", Before: &before.Object}, watch{pod("1", "old"), pod("1", "new")}, 2, ""},
+		"old definition is ready until the new one is": {update, watch{pod("1", "old"), pod("1", "new")}, 2, ""},
 		"pod is being deleted": {settle.Goal{}, watch{
 			with(pod("1", "old"), func(p *api.Pod) { p.Metadata.DeletionTimestamp = new(time.Time) }), pod("2", "old"),
 		}, 2, ""},
@@ -100,20 +105,24 @@ func TestReady(t *testing.T) {
 			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, api.PhaseSucceeded
 			p.Status.Outcome.State = api.RolloutComplete
 		})}, 1, ""},
-		"file is invalid":         {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
-		"file is rolled back":     {settle.Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
-		"file without a pod":      {settle.Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
-		"update waits":            {settle.Goal{SpecHash: "new", Before: &before.Object}, watch{with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new")}, 2, ""},
+		"file is invalid":     {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
+		"file is rolled back": {settle.Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
+		"file without a pod":  {settle.Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
+		"update waits": {update, watch{
+			with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new"),
+		}, 2, ""},
 		"later file is not taken": {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "new"), refused("InvalidFile"))}, 1, ""},
 		"pod is stopped": {
 			settle.Goal{},
 			watch{with(pod("1", "old"), func(p *api.Pod) { p.Status.StoppedAt = time.Now() })},
 			1, "the pod is stopped: start it with podstead start web",
 		},
-		"definition is replaced":   {settle.Goal{SpecHash: "new", Before: &before.Object}, watch{pod("1", "old"), with(pod("1", "new"), progressing), pod("1", "newest")}, 3, replaced},
-		"definition is never seen": {settle.Goal{SpecHash: "new", Before: &before.Object}, watch{pod("1", "old"), pod("1", "newest")}, 2, replaced},
+		"definition is replaced": {update, watch{
+			pod("1", "old"), with(pod("1", "new"), progressing), pod("1", "newest"),
+		}, 3, replaced},
+		"definition is never seen": {update, watch{pod("1", "old"), pod("1", "newest")}, 2, replaced},
 		"other pod is created":     {settle.Goal{SpecHash: "new", Created: true}, watch{pod("1", "newest")}, 1, replaced},
-		"definition changes back":  {settle.Goal{SpecHash: "new", Before: &before.Object}, watch{with(pod("1", "new"), progressing), pod("1", "old")}, 2, replaced},
+		"definition changes back":  {update, watch{with(pod("1", "new"), progressing), pod("1", "old")}, 2, replaced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.goal.Pod = "web"
