@@ -181,13 +181,14 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (RolloutState, string
 	return s.notYet(r.Pod, h.Running().Number)
 }
 
-// outcome returns what became of the newest request for a pod whose generation was ready: a restart is one, too.
+// outcome returns what became of the newest request for a pod whose generation was ready: a restart is one, too, a stop is none.
 func (s *Server) outcome(pod string, generation int) (RolloutState, string) {
 	snapshot, exists := s.o.Supervisor.Pod(pod)
-	if exists && stoppedAt(&snapshot).IsZero() {
-		if o := outcomeOf(&snapshot); o.State != RolloutProgressing {
-			return cmp.Or(o.State, RolloutComplete), o.Message
-		}
+	if exists && !stoppedAt(&snapshot).IsZero() {
+		return RolloutComplete, ""
+	}
+	if o := outcomeOf(&snapshot); exists && o.State != RolloutProgressing {
+		return cmp.Or(o.State, RolloutComplete), o.Message
 	}
 	return s.notYet(pod, generation)
 }

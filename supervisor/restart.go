@@ -84,7 +84,7 @@ func (l *loop) tryAgain(now lifecycle.Instant) {
 // Keep ends that a pod is held whose definition has failed, see [Staged]: no earlier definition replaces it.
 func (s *Supervisor) Keep(ctx context.Context, name, uid string) error {
 	return s.change(ctx, "keep", name, uid, func(l *loop, now lifecycle.Instant) error {
-		if l.facts.Trial.RollsBack {
+		if l.facts.Trial.Holds() { // otherwise it has another definition by now
 			l.fold(lifecycle.TrialKept{At: now}, now)
 		}
 		return nil
