@@ -298,8 +298,8 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 	case lifecycle.CountUnready, lifecycle.PauseUnready, lifecycle.EndEscalation:
 		l.escalationChanged(before)
 	case lifecycle.PassTrial:
-		// Not worth a write of its own: after a restart of the daemon the pod is ready for long enough, too. But a failure after that must not
-		// count as one of the update.
+		// Not worth a write of its own: after a restart of the daemon the pod is ready for long enough, too. But a failure after that must
+		// not count as one of the update.
 		l.dirty = l.dirty || l.facts.Trial.RollsBack
 	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated.

@@ -113,8 +113,8 @@ func (a *app) unitStart(cmd *cobra.Command, pod string) error {
 }
 
 // unitReady waits until the pod of a unit is ready, or has succeeded. It does not wait for the minimum ready time, and a container that
-// fails is restarted: the unit waits for the end of the pod from then on, and TimeoutStartSec limits its start. The cause is why the pod does
-// not become ready.
+// fails is restarted: the unit waits for the end of the pod from then on, and TimeoutStartSec limits its start. The cause is why the pod
+// does not become ready.
 func unitReady(ctx context.Context, w *watcher, pod string, seen func(*api.Pod)) (cause, err error) {
 	err = settle.Until(ctx, w, func() func(*api.PodChange) bool {
 		return func(c *api.PodChange) bool {

@@ -77,7 +77,11 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	otherEnds := func(w *lifecycletest.World) { w.Exit("other", lifecycle.Exit{Code: 1}) }
 	const exit9 = `container "app" failed with exit code 9`
 	startFails := lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no such file"}}
-	slowStart := lifecycletest.Start{Takes: 2 * time.Second}
+	slow := lifecycletest.Run{Start: lifecycletest.Start{Takes: 2 * time.Second}, Exit: once.Exit}
+	unready := lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}
+	const stopped = `container "app" was stopped because its %s probe failed`
+	const cannotStart = `container "app" could not be started: no such file`
+	noEngine := all(at(16*time.Second, unavailable(true)), at(30*time.Second, unavailable(false)))
 	for name, test := range map[string]struct {
 		run    lifecycletest.Run // of the updated container
 		change func(*spec.Pod)   // of the updated definition
@@ -86,22 +90,20 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	}{
 		"exit":              {once, nil, nil, exit9},
 		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" failed with exit code 1`},
-		"cannot be started": {lifecycletest.Run{Start: startFails}, nil, nil, `container "app" could not be started: no such file`},
-		"liveness":          {probed(liveness), withProbe(liveness), nil, `container "app" was stopped because its liveness probe failed`},
-		"startup":           {probed(startup), withProbe(startup), nil, `container "app" was stopped because its startup probe failed`},
-		"not ready in time, then exits": {
-			lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}, withProbe(readiness), nil, "the pod was not ready within 1m0s",
-		},
+		"cannot be started": {lifecycletest.Run{Start: startFails}, nil, nil, cannotStart},
+		"liveness":          {probed(liveness), withProbe(liveness), nil, fmt.Sprintf(stopped, "liveness")},
+		"startup":           {probed(startup), withProbe(startup), nil, fmt.Sprintf(stopped, "startup")},
+		"not ready in time": {unready, withProbe(readiness), nil, "the pod was not ready within 1m0s"},
 		"restarts all containers": {once, func(p *spec.Pod) {
 			p.Containers[0].RestartPolicy, p.Containers[0].RestartPolicyRules = spec.RestartNever, []spec.RestartRule{rule}
 		}, nil, exit9},
 		"supervisor is killed at the exit":         {once, nil, at(15*time.Second, crash), exit9},
 		"container exits while there is none":      {once, nil, at(10*time.Second, crash), exit9},
-		"supervisor is killed while it starts":     {lifecycletest.Run{Start: slowStart, Exit: once.Exit}, nil, at(time.Second, crash), exit9},
+		"supervisor is killed while it starts":     {slow, nil, at(time.Second, crash), exit9},
 		"supervisor is killed again and again":     {once, nil, all(at(14*time.Second, crash), at(40*time.Second, crash)), exit9},
 		"host reboots after the exit":              {once, nil, at(20*time.Second, reboot), exit9},
 		"sandbox is lost after the exit":           {once, nil, at(20*time.Second, lose), exit9},
-		"engine is unavailable after the exit":     {once, nil, all(at(16*time.Second, unavailable(true)), at(30*time.Second, unavailable(false))), exit9},
+		"engine is unavailable after the exit":     {once, nil, noEngine, exit9},
 		"another container ends after the failure": {once, nil, at(20*time.Second, otherEnds), exit9},
 	} {
 		t.Run(name, func(t *testing.T) {
