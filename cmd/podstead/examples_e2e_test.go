@@ -205,13 +205,14 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 	if err := os.Symlink("images/busybox.tar", filepath.Join(shell.Dir, "busybox.tar")); err != nil {
 		t.Fatal(err)
 	}
+	const shop = "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\nupdate = { minReadySeconds = 0, onFailure = \"keep\" }\n"
 	for name, text := range map[string]string{
-		"web.toml": "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\nupdate = { minReadySeconds = 0, onFailure = \"keep\" }\nreadinessGates = [{ conditionType = \"example.org/door\" }]" + restricted +
+		"web.toml": shop + "readinessGates = [{ conditionType = \"example.org/door\" }]" + restricted +
 			"volumes = [{ name = \"www\", emptyDir = {} }, { name = \"conf\", emptyDir = {} }, { name = \"log\", emptyDir = {} }]\n" +
 			container("app", "EDITION=1; echo healthy >/www/healthz; echo line >/var/log/nginx/access.log; httpd -p 8080 -h /www; "+runs) +
 			"volumeMounts = [{ name = \"www\", mountPath = \"/www\" }, { name = \"conf\", mountPath = \"/etc/nginx/conf.d\" }, " +
 			"{ name = \"log\", mountPath = \"/var/log/nginx\" }]\n" + container("proxy", runs),
-		"db.toml": "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\nupdate = { minReadySeconds = 0, onFailure = \"keep\" }\n" +
+		"db.toml": shop +
 			"volumes = [{ name = \"data\", persistentVolumeClaim = { claimName = \"pgdata\" } }, { name = \"up\", persistentVolumeClaim = { claimName = \"uploads\" } }]\n" +
 			container("app", runs) + "volumeMounts = [{ name = \"data\", mountPath = \"/data\" }, { name = \"up\", mountPath = \"/up\" }]\n" +
 			container("import", "cat; exit 0") + "stdin = true\nstdinOnce = true\n",
