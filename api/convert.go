@@ -24,6 +24,7 @@ func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 	}
 	p.Status.HostIPs, p.Status.Owner, p.Status.StoppedBy, p.Status.StoppedAt = hostIPs, s.Owner.String(), s.Facts.Stop.By, stoppedAt(s)
 	p.Status.File, p.Status.Pulling, p.Status.AtRest, p.Status.NotDurable = s.Owner.File, pullingOf(s.Pulling), s.AtRest, s.NotDurable
+	p.Status.Outcome = outcomeOf(s)
 	if len(hostIPs) > 0 {
 		p.Status.HostIP = hostIPs[0].IP
 	}
@@ -32,6 +33,15 @@ func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 		p.Metadata.DeletionTimestamp, p.Metadata.DeletionGracePeriodSeconds = &end, &grace
 	}
 	return p
+}
+
+// outcomeOf converts what became of the newest request. What is going to be rolled back has not failed yet: how that ends is said then.
+func outcomeOf(s *supervisor.Snapshot) RequestOutcome {
+	o := RequestOutcome{State: RolloutState(s.Outcome.State), Message: s.Outcome.Message}
+	if s.Outcome.State == lifecycle.OutcomeReady || s.Facts.Trial.Holds() {
+		o.State = RolloutProgressing
+	}
+	return o
 }
 
 // stoppedAt returns when a client requested the stop of a pod that is stopped. It is zero if the pod runs or is being deleted, or if it had

@@ -69,7 +69,7 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: d.fake, Store: store, Journal: journal, Clock: clock, Events: 64})
+	d.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: d.fake, Store: store, Journal: journal, Clock: clock, Events: 64, MinReady: new(time.Duration)})
 	if err := d.supervisor.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -27,6 +28,11 @@ func (p Pod) MarshalJSON() ([]byte, error) {
 	set(spec.AnnotationFile, p.Status.File)
 	if !p.Status.StoppedAt.IsZero() {
 		set(spec.AnnotationStoppedAt, p.Status.StoppedAt.Format(time.RFC3339))
+	}
+	if o := p.Status.Outcome; o.Message != "" {
+		set(spec.AnnotationOutcome, string(o.State)+": "+o.Message)
+	} else {
+		set(spec.AnnotationOutcome, string(o.State))
 	}
 	if p.Status.AtRest {
 		set(spec.AnnotationAtRest, "true")
@@ -68,6 +74,8 @@ func (p *Pod) UnmarshalJSON(text []byte) error {
 			return err
 		}
 	}
+	state, message, _ := strings.Cut(own[spec.AnnotationOutcome], ": ")
+	read.Status.Outcome = RequestOutcome{State: RolloutState(state), Message: message}
 	read.Status.AtRest = own[spec.AnnotationAtRest] == "true"
 	read.Status.NotDurable = own[spec.AnnotationNotDurable] == "true"
 	if pulling := own[spec.AnnotationPulling]; pulling != "" {

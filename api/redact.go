@@ -129,6 +129,11 @@ func (p *PodStatus) redact(r *redact.Redactor) {
 		}
 	}
 	replace(&p.Message)
+	if r == nil && p.Outcome.Message != "" {
+		p.Outcome.Message = withheld
+	} else {
+		replace(&p.Outcome.Message)
+	}
 	for i := range p.Conditions {
 		replace(&p.Conditions[i].Message)
 	}

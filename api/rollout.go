@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -18,8 +19,8 @@ type RolloutState string
 
 // The states of a rollout.
 const (
-	RolloutProgressing RolloutState = "Progressing" // the pod is being changed, or is not ready yet
-	RolloutComplete    RolloutState = "Complete"    // the pod was ready with it, or has succeeded
+	RolloutProgressing RolloutState = "Progressing" // the pod is being changed, or has not been ready for its minimum ready time yet
+	RolloutComplete    RolloutState = "Complete"    // the pod is ready with it, and has stayed so, or has succeeded
 	RolloutFailed      RolloutState = "Failed"      // it failed, was rolled back, or cannot run
 )
 
@@ -173,15 +174,31 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (RolloutState, string
 	case instead != nil && instead.By == "":
 		return RolloutFailed, rolledBack(instead)
 	case instead != nil && instead.Completed, instead == nil && newest.Outcome == generation.Ready:
-		return RolloutComplete, ""
+		return s.outcome(r.Pod, h.Running().Number)
 	case instead == nil && newest.Outcome == generation.Failed:
 		return RolloutFailed, fmt.Sprintf("generation %d failed: %s", newest.Number, newest.Message)
 	}
-	if running := h.Running(); !running.ReadyAt.IsZero() && instead == nil && running.Definition != nil {
-		_, minReady, _ := running.Definition.Pod.UpdateRule()
-		return s.incomplete(r.Pod, fmt.Sprintf("generation %d is ready and must stay so for %v", running.Number, minReady))
+	return s.notYet(r.Pod, h.Running().Number)
+}
+
+// outcome returns what became of the newest request for a pod whose generation was ready: a restart is one, too, a stop is none.
+func (s *Server) outcome(pod string, generation int) (RolloutState, string) {
+	snapshot, exists := s.o.Supervisor.Pod(pod)
+	if exists && !stoppedAt(&snapshot).IsZero() {
+		return RolloutComplete, ""
 	}
-	return s.incomplete(r.Pod, fmt.Sprintf("generation %d is not ready yet", h.Running().Number))
+	if o := outcomeOf(&snapshot); exists && o.State != RolloutProgressing {
+		return cmp.Or(o.State, RolloutComplete), o.Message
+	}
+	return s.notYet(pod, generation)
+}
+
+// notYet is the state of a pod whose generation has to become ready, or has to stay so.
+func (s *Server) notYet(pod string, generation int) (RolloutState, string) {
+	if p, exists := s.o.Supervisor.Pod(pod); exists && p.Outcome.State == lifecycle.OutcomeReady {
+		return RolloutProgressing, fmt.Sprintf("generation %d is ready and must stay so for %v", generation, p.Facts.Trial.MinReady)
+	}
+	return s.incomplete(pod, fmt.Sprintf("generation %d is not ready yet", generation))
 }
 
 // rolledBack describes a rollback.
@@ -203,10 +220,8 @@ func (s *Server) incomplete(pod, message string) (RolloutState, string) {
 	if !p.Status.StoppedAt.IsZero() {
 		return RolloutFailed, "the pod is stopped: start it with podstead start " + pod
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == PodReady && c.Status != "True" && cmp.Or(c.Message, string(c.Reason)) != "" {
-			return RolloutProgressing, message + ": " + cmp.Or(c.Message, string(c.Reason))
-		}
+	if why := p.Status.Outcome.Message; why != "" {
+		message += ": " + why
 	}
 	return RolloutProgressing, message
 }

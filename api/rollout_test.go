@@ -127,7 +127,7 @@ func TestRolledBack(t *testing.T) {
 	if _, err := d.client.Pod(t.Context(), "web"); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("pod in the middle of a rollback: %v, want 404", err)
 	}
-	d.rollout(t, api.RolloutComplete, "", 1, true)
+	d.rollout(t, api.RolloutProgressing, "the pod is being created", 1, true)
 }
 
 func TestRolloutErrors(t *testing.T) {

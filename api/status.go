@@ -46,6 +46,17 @@ type PodStatus struct {
 	AtRest bool `json:"-"`
 	// NotDurable reports that the current state could not be saved.
 	NotDurable bool `json:"-"`
+	// Outcome is what became of the newest request that created the pod, started or restarted it, or changed its definition. It is zero if
+	// the pod is not supervised, or the daemon is of an earlier version.
+	Outcome RequestOutcome `json:"-"`
+}
+
+// RequestOutcome is what became of a request that has started a pod or changed its definition.
+type RequestOutcome struct {
+	// State is Complete if the pod has been ready for its minimum ready time (minReadySeconds), or has succeeded, and Failed if a container
+	// has failed before, or the pod was not ready in time. A pod that is kept can be Complete later.
+	State   RolloutState
+	Message string // why it is not complete
 }
 
 // Phase is v1.PodPhase.

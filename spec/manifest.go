@@ -101,8 +101,8 @@ func NameSuffix() string { return rand.String(5) }
 // Kubernetes has no fields for. A manifest that has them is accepted, without
 // them.
 var OwnAnnotations = []string{
-	AnnotationAtRest, AnnotationFile, AnnotationNotDurable, AnnotationOwner, AnnotationPulling, AnnotationSpecHash, AnnotationStoppedAt,
-	AnnotationStoppedBy,
+	AnnotationAtRest, AnnotationFile, AnnotationNotDurable, AnnotationOutcome, AnnotationOwner, AnnotationPulling,
+	AnnotationSpecHash, AnnotationStoppedAt, AnnotationStoppedBy,
 }
 
 // The annotations of [OwnAnnotations].
@@ -110,6 +110,7 @@ const (
 	AnnotationAtRest     = "podstead.io/at-rest"
 	AnnotationFile       = "podstead.io/file"
 	AnnotationNotDurable = "podstead.io/not-durable"
+	AnnotationOutcome    = "podstead.io/outcome"
 	AnnotationOwner      = "podstead.io/owner"
 	AnnotationPulling    = "podstead.io/pulling"
 	AnnotationSpecHash   = "podstead.io/spec-hash"

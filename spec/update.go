@@ -9,8 +9,8 @@ import (
 type Update struct {
 	// Time for the pod to become ready after its file changed, greater than 0 and at most 86400. Default: 120.
 	ReadyWithinSeconds Seconds `json:"readyWithinSeconds,omitempty"`
-	// Time for which the pod must stay ready, without a container that fails, before the change counts as successful; at most 86400.
-	// Default: 10.
+	// Time for which the pod must stay ready, without a container that fails, before a change or a start counts as successful; at most
+	// 86400. Default: 10. Without the table it is 5.
 	MinReadySeconds Seconds `json:"minReadySeconds,omitempty"`
 	// `rollback` restores the last definition that was ready if the changed one is not ready in time or fails before; `keep` keeps the
 	// changed one. Default: `rollback`.
@@ -29,14 +29,18 @@ const (
 const (
 	defaultReadyWithin Seconds = 120
 	defaultMinReady    Seconds = 10
-	maxUpdateTime      Seconds = 24 * 60 * 60
+	// plainMinReady is the minimum ready time of a pod without the table. It finds a crash at the start, such as a mistake in a
+	// configuration or a port in use, and costs little. Docker Swarm monitors an update for as long, Nomad (min_healthy_time) for 10 s,
+	// as the table does: it decides about a rollback. A Deployment has 0, but goes on to watch what it has started.
+	plainMinReady Seconds = 5
+	maxUpdateTime Seconds = 24 * 60 * 60
 )
 
-// UpdateRule returns how long a changed definition may take to become ready, how long it must stay ready, and whether the last one that was
-// ready is restored if it does not. Without the table nothing is restored.
+// UpdateRule returns how long a changed definition may take to become ready, 0 for any time, how long it must stay ready, and whether the
+// last one that was ready is restored if it does not. Without the table nothing is restored, and there is no limit.
 func (p *Pod) UpdateRule() (within, minReady time.Duration, rollback bool) {
 	if p.Update == nil {
-		return defaultReadyWithin.Duration(), defaultMinReady.Duration(), false
+		return 0, plainMinReady.Duration(), false
 	}
 	u := p.Update
 	return cmp.Or(u.ReadyWithinSeconds, defaultReadyWithin).Duration(), u.MinReadySeconds.Duration(), u.OnFailure != OnFailureKeep

@@ -13,7 +13,7 @@ func TestUpdateRule(t *testing.T) {
 		minReady    time.Duration
 		rollback    bool
 	}{
-		{"no table", "", 2 * time.Minute, 10 * time.Second, false},
+		{"no table", "", 0, 5 * time.Second, false},
 		{"empty table", "update = {}\n", 2 * time.Minute, 10 * time.Second, true},
 		{"time", "update.readyWithinSeconds = 0.5\n", 500 * time.Millisecond, 10 * time.Second, true},
 		{"longest time", "update.readyWithinSeconds = 86400\n", 24 * time.Hour, 10 * time.Second, true},

@@ -84,6 +84,7 @@ func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) 
 		return Snapshot{}, err
 	}
 	p := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
+	p.Facts.Trial = s.shared.trial(pod, staged.RollsBack, p.Facts.Accepted)
 	for name, image := range staged.Images {
 		p.Facts.Stage(name, image, p.Facts.Accepted)
 	}

@@ -16,6 +16,9 @@ type Staged struct {
 	Images map[string]lifecycle.Image
 	// Shadows are the images of the same containers that differ from other images of their names.
 	Shadows map[string][]lifecycle.Shadow
+	// RollsBack reports that an earlier definition replaces this one if it fails: until [Supervisor.Keep], what has failed is not started
+	// again.
+	RollsBack bool
 }
 
 // reservation is for a pod that is being changed or started.

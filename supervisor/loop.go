@@ -297,6 +297,10 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 	switch a.(type) {
 	case lifecycle.CountUnready, lifecycle.PauseUnready, lifecycle.EndEscalation:
 		l.escalationChanged(before)
+	case lifecycle.PassTrial:
+		// Not worth a write of its own: after a restart of the daemon the pod is ready for long enough, too. But a failure after that must
+		// not count as one of the update.
+		l.dirty = l.dirty || l.facts.Trial.RollsBack
 	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated.
 	default:
@@ -377,6 +381,7 @@ func (l *loop) publish(now lifecycle.Instant) {
 	s := &Snapshot{
 		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
 		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.health.writeErr != nil,
+		Outcome: lifecycle.OutcomeOf(l.pod, l.facts, &l.status),
 	}
 	if old := l.snapshot.Swap(s); old == nil || !old.same(s) {
 		l.changed()

@@ -229,6 +229,9 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 		}
 		p, c := setBack(p, c, now)
 		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})
+		if l.facts.Trial.Since.IsZero() && !lifecycle.Terminating(l.pod, l.facts) { // of an earlier version
+			l.tryAgain(now)
+		}
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}

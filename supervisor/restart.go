@@ -49,6 +49,7 @@ func (l *loop) restart(verb, by string, now lifecycle.Instant) error {
 		return l.notPossible(verb, "", "it is being deleted")
 	}
 	l.fold(lifecycle.RestartRequested{By: by, At: now}, now)
+	l.tryAgain(now)
 	return nil
 }
 
@@ -70,5 +71,22 @@ func (l *loop) restartContainer(container, by string, now lifecycle.Instant) err
 		return l.notPossible("restart", container, "the init container has completed, restart the pod to run it again")
 	}
 	l.fold(lifecycle.ContainerRestartRequested{Container: container, By: by, At: now}, now)
+	l.tryAgain(now)
 	return nil
+}
+
+// tryAgain begins a trial of what runs already.
+func (l *loop) tryAgain(now lifecycle.Instant) {
+	t := &l.facts.Trial
+	l.fold(lifecycle.TrialBegun{Trial: l.shared.trial(l.pod, t.RollsBack && t.Passed.IsZero(), now)}, now)
+}
+
+// Keep ends that a pod is held whose definition has failed, see [Staged]: no earlier definition replaces it.
+func (s *Supervisor) Keep(ctx context.Context, name, uid string) error {
+	return s.change(ctx, "keep", name, uid, func(l *loop, now lifecycle.Instant) error {
+		if l.facts.Trial.Holds() { // otherwise it has another definition by now
+			l.fold(lifecycle.TrialKept{At: now}, now)
+		}
+		return nil
+	})
 }

@@ -48,10 +48,20 @@ type shared struct {
 	// restored has the causes that the journal of earlier supervisors leads to, by UID. After the recovery it has only those of pods that
 	// are not supervised yet.
 	restored map[string]emit.Causes
+	minReady *time.Duration // see [Options]
 	// decide is [lifecycle.Decide], except in tests.
 	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
 	// between is [change.Between], except in tests.
 	between func(from, to *spec.Pod) []change.Change
+}
+
+// trial returns a trial of a definition that begins now.
+func (s *shared) trial(pod *spec.Pod, rollsBack bool, now lifecycle.Instant) lifecycle.Trial {
+	within, minReady, _ := pod.UpdateRule()
+	if s.minReady != nil && pod.Update == nil {
+		minReady = *s.minReady
+	}
+	return lifecycle.NewTrial(within, minReady, rollsBack, now)
 }
 
 // peers is what the wait for another pod requires of the set of pods.

@@ -56,6 +56,7 @@ type Snapshot struct {
 	Pulling    map[string]lifecycle.Progress // by container; only images that are being pulled or imported
 	AtRest     bool                          // the phase is terminal and nothing of the pod runs
 	NotDurable bool                          // the newest state could not be saved
+	Outcome    lifecycle.Outcome             // of the newest request; zero: the pod is not supervised
 }
 
 // Undefined reports that the definition of the pod is not known: its state file cannot be used, and no container has the definition.
@@ -77,6 +78,6 @@ func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.
 
 // same reports whether two snapshots of a pod look the same to clients.
 func (s *Snapshot) same(other *Snapshot) bool {
-	return s.Pod == other.Pod && s.Facts.Restart == other.Facts.Restart && s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop && s.Facts.Collection == other.Facts.Collection &&
+	return s.Pod == other.Pod && s.Outcome == other.Outcome && s.Facts.Trial == other.Facts.Trial && s.Facts.Restart == other.Facts.Restart && s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop && s.Facts.Collection == other.Facts.Collection &&
 		maps.Equal(s.Pulling, other.Pulling) && reflect.DeepEqual(s.Status, other.Status)
 }

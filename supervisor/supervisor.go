@@ -55,6 +55,8 @@ type Options struct {
 	Finished FinishedPods
 	// Events is how many events are kept in memory; 0: 4096.
 	Events int
+	// MinReady replaces the minimum ready time of pods without [spec.Update], for tests; nil: see [spec.Pod.UpdateRule].
+	MinReady *time.Duration
 }
 
 // Supervisor is the set of pods of a host. It is safe for concurrent use.
@@ -127,7 +129,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	s := &Supervisor{
 		shared: &shared{
 			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: reservedStore{o.Store, o.Space}, space: o.Space, checkpoints: o.Checkpoints, journal: o.Journal,
-			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
+			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, minReady: o.MinReady, decide: lifecycle.Decide, between: change.Between,
 			restored: map[string]emit.Causes{},
 			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),

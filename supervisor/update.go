@@ -85,6 +85,7 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 	if again {
 		l.fold(lifecycle.RestartRequested{By: owner.By, At: now}, now)
 	}
+	l.fold(lifecycle.TrialBegun{Trial: l.shared.trial(to, staged.RollsBack, now)}, now)
 	l.shadowed(staged, e.Images, now)
 	return changes, nil
 }

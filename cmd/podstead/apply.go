@@ -49,6 +49,10 @@ With --prune, pods of the directory that none of the files defines are deleted. 
 whose files were lost: after the directory was lost or emptied, the daemon stops no pod until this command or a file
 confirms it.
 
+With --wait, the command returns when each pod has the new definition, is ready, and has stayed so for its minimum ready
+time (minReadySeconds; 5s without the table [update]), or has succeeded. It fails if a container fails before, or if the
+definition is rolled back or replaced.
+
 Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is invalid, 5 timeout.`,
 		Example: `  # Create or update a pod
   podstead apply web.toml
@@ -237,11 +241,6 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 		if r.Outcome == api.PodCreated || len(r.Changes) > 0 { // otherwise the pod keeps the definition that it has
 			g.SpecHash = r.SpecHash
 		}
-		for _, c := range r.Changes {
-			if c.Effect == api.EffectRestartContainer {
-				g.Restarted = append(g.Restarted, c.Container)
-			}
-		}
 		goals = append(goals, g)
 	}
 	return goals
@@ -254,7 +253,8 @@ type readiness struct {
 }
 
 func (r *readiness) waitFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&r.wait, "wait", false, "wait until the pods are ready or have succeeded; explain why if they do not")
+	cmd.Flags().BoolVar(&r.wait, "wait", false,
+		"wait until the pods are ready and stay so (minReadySeconds), or have succeeded; explain why if they do not")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 5*time.Minute, "maximum `duration` of --wait, 0 for none")
 }
 
@@ -266,7 +266,7 @@ func (r *readiness) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// awaitReady waits until pods are ready. It explains those that do not become ready.
+// awaitReady waits until what was requested of pods is complete. It explains those that fail.
 func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r *readiness) error {
 	ctx := cmd.Context()
 	if r.timeout > 0 {

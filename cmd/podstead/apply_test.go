@@ -87,21 +87,47 @@ func TestApplyWait(t *testing.T) {
 		return script(more+"\n[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"exit "+code+"\"]\n", runs)
 	}
 	h.write(t, "fails.toml", initFails(`restartPolicy = "Never"`, "3"))
-	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed, `podstead: wait for pod "fails": the pod failed`)
+	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed,
+		`podstead: wait for pod "fails": the pod failed: container "init" failed with exit code 3`)
 	if !regexp.MustCompile(`(?m)^fails failed: .*exited with code 3`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
 	h.write(t, "crash.toml", initFails("", "4"))
 	h.want(t, "apply $DIR/crash.toml", "pod/crash created\n")
 	h.await(t, "get crash", `Init:CrashLoopBackOff`)
-	got = h.fails(t, "apply $DIR/crash.toml --wait --timeout 10ms", statusTimeout, `podstead: wait for pod "crash": timed out after 10ms`)
+	got = h.fails(t, "apply $DIR/crash.toml --wait", statusFailed,
+		`podstead: wait for pod "crash": container "init" failed with exit code 4`)
 	if !regexp.MustCompile(`(?m)^crash: .*exited with code 4`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
+	h.write(t, "gate.toml", script("readinessGates = [{ conditionType = \"example.org/door\" }]\n", runs))
+	got = h.fails(t, "apply $DIR/gate.toml --wait --timeout 10ms", statusTimeout, `podstead: wait for pod "gate": timed out after 10ms`)
+	if !strings.Contains(got.stderr, "gate is not ready: ") && !strings.Contains(got.stderr, "gate is starting") {
+		t.Errorf("no explanation in stderr:\n%s", got.stderr)
+	}
 	h.want(t, "stop job", "pod/job stopped\n")
-	for _, command := range []string{"apply $DIR/job.toml", "start job", "restart job"} {
+	for _, command := range []string{"apply $DIR/job.toml", "start job", "restart job", "rollout restart job", "rollout undo job"} {
 		h.fails(t, command+" --timeout 1m", statusUsage, "podstead: --timeout requires --wait")
 	}
+}
+
+// TestWaitMeansOne: each command with --wait fails, with the cause, if a container fails before the pod was ready for its minimum ready
+// time. The wait for Ready takes the minimum ready time.
+func TestWaitMeansOne(t *testing.T) {
+	h := newParallelHost(t, api.Version{}, fakeruntime.Options{})
+	h.closeServer()
+	h.options.Restarter = h.pods
+	h.serve(t)
+	long := "update = { minReadySeconds = 3600, onFailure = \"keep\" }\n"
+	h.write(t, "dies.toml", script(long, "sleep 0.1; exit 7"))
+	const cause = `podstead: wait for pod "dies": container "app" failed with exit code 7`
+	h.fails(t, "apply $DIR/dies.toml --wait", statusFailed, cause)
+	h.fails(t, "apply $DIR/dies.toml --wait", statusFailed, cause) // unchanged
+	h.want(t, "stop dies", "pod/dies stopped\n")
+	for _, command := range []string{"start dies", "restart dies", "restart dies -c app", "rollout restart dies"} {
+		h.fails(t, command+" --wait", statusFailed, cause)
+	}
+	h.fails(t, "wait dies --for=condition=Ready --timeout 0", statusTimeout, "condition not met for pods/dies")
 }
 
 // TestApplyUnit: apply says that a systemd unit starts the pod of a file, and does not wait for it.

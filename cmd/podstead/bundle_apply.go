@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/bundleundo"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/plain"
@@ -298,34 +297,7 @@ func (c *carrying) awaitPods(results []api.Applied, before []api.Pod) error {
 		errs = append(errs, c.a.rolledBack(c.cmd, c.w.Client, &results[i]))
 	}
 	errs = append(errs, c.a.awaitReady(c.cmd, c.w, goalsOf(results, before), &c.f.readiness))
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return c.rolledOut()
-}
-
-// rolledOut waits until all updates are done. A pod can be ready for a moment, and then be rolled back.
-func (c *carrying) rolledOut() error {
-	ctx := c.cmd.Context()
-	if c.f.timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, c.f.timeout)
-		defer cancel()
-		ctx = limited
-	}
-	for _, p := range c.pods {
-		look := func(ctx context.Context) (api.Rollout, error) { return c.w.Client.Rollout(ctx, p.pod) }
-		r, err := settle.RolledOut(ctx, c.w, look, func(*api.Rollout) {})
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			return &failure{status: statusTimeout, err: fmt.Errorf("rollout of pod %q: timed out after %v", p.pod, c.f.timeout)}
-		case err != nil:
-			return fmt.Errorf("rollout of pod %q: %w", p.pod, err)
-		case r.State != api.RolloutComplete:
-			c.a.printWhy(c.cmd, c.w.Client, p.pod)
-			return fmt.Errorf("rollout of pod %q: %s", p.pod, r.Message)
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // applyPod applies a pod file. Only what was applied is undone.

@@ -62,7 +62,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead plan pods/ --exit-code >/dev/null":                                                  {before: "podstead apply pods/"},
 	"podstead rollout undo web":                                                                   {before: threeTimes},
 	"podstead rollout history web --generation 3":                                                 {before: threeTimes},
-	"podstead rollout undo web --to-generation 2 && podstead rollout status web":                  {before: threeTimes},
+	"podstead rollout undo web --to-generation 2 --wait":                                          {before: threeTimes},
 	"podstead start web":                                                                          {before: "podstead stop web"},
 	"podstead start --all --wait":                                                                 {before: "podstead stop web db"},
 	"podstead volume rm pgdata":                                                                   {before: "podstead delete db --force"},
@@ -205,13 +205,14 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 	if err := os.Symlink("images/busybox.tar", filepath.Join(shell.Dir, "busybox.tar")); err != nil {
 		t.Fatal(err)
 	}
+	const shop = "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\nupdate = { minReadySeconds = 0, onFailure = \"keep\" }\n"
 	for name, text := range map[string]string{
-		"web.toml": "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\nreadinessGates = [{ conditionType = \"example.org/door\" }]" + restricted +
+		"web.toml": shop + "readinessGates = [{ conditionType = \"example.org/door\" }]" + restricted +
 			"volumes = [{ name = \"www\", emptyDir = {} }, { name = \"conf\", emptyDir = {} }, { name = \"log\", emptyDir = {} }]\n" +
 			container("app", "EDITION=1; echo healthy >/www/healthz; echo line >/var/log/nginx/access.log; httpd -p 8080 -h /www; "+runs) +
 			"volumeMounts = [{ name = \"www\", mountPath = \"/www\" }, { name = \"conf\", mountPath = \"/etc/nginx/conf.d\" }, " +
 			"{ name = \"log\", mountPath = \"/var/log/nginx\" }]\n" + container("proxy", runs),
-		"db.toml": "labels = { app = \"shop\" }\nterminationGracePeriodSeconds = 1\n" +
+		"db.toml": shop +
 			"volumes = [{ name = \"data\", persistentVolumeClaim = { claimName = \"pgdata\" } }, { name = \"up\", persistentVolumeClaim = { claimName = \"uploads\" } }]\n" +
 			container("app", runs) + "volumeMounts = [{ name = \"data\", mountPath = \"/data\" }, { name = \"up\", mountPath = \"/up\" }]\n" +
 			container("import", "cat; exit 0") + "stdin = true\nstdinOnce = true\n",

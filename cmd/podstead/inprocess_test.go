@@ -76,7 +76,7 @@ func newHostWith(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	}
 	o.LogDir = filepath.Join(dir, "logs")
 	h.engine = fakeruntime.New(o)
-	h.pods = supervisor.New(t.Context(), supervisor.Options{Runtime: h.engine, Store: store, Clock: clock})
+	h.pods = supervisor.New(t.Context(), supervisor.Options{Runtime: h.engine, Store: store, Clock: clock, MinReady: new(time.Duration)})
 	if err := h.pods.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}

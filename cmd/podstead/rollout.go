@@ -64,8 +64,9 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status POD",
 		Short: "Show the progress of an update",
-		Long: `Show the progress of an update, and wait until the pod is ready with the newest definition of its file, or has succeeded.
-If the update failed or was rolled back, print why. After rollout undo, wait for the generation that was requested.
+		Long: `Show the progress of an update, and wait until the pod is ready with the newest definition of its file and has stayed so for
+its minimum ready time, or has succeeded. If a container fails before, or the update was rolled back, print why. After
+rollout undo, wait for the generation that was requested; after a restart, for the pod.
 
 Exit codes: 0 done, 1 the update failed or was rolled back, 3 no such pod in the pods directory, 5 timeout.`,
 		Example: `  # Wait until the update of a pod is ready
@@ -108,43 +109,66 @@ func (a *app) rolloutStatus(cmd *cobra.Command, pod string, f *rolloutStatusFlag
 	if err != nil {
 		return err
 	}
+	if f.watch {
+		return a.awaitRollout(cmd, w, pod, 0, f.timeout)
+	}
+	r, err := w.Client.Rollout(cmd.Context(), pod)
+	if err != nil {
+		return err
+	}
+	return a.rolledOut(cmd, w, pod, &r)
+}
+
+// awaitRollout waits until the newest definition of a pod is complete or has failed. If a generation is not 0, it fails as soon as the pod
+// is to run another one.
+func (a *app) awaitRollout(cmd *cobra.Command, w *watcher, pod string, generation int, timeout time.Duration) error {
 	ctx := cmd.Context()
-	if f.watch && f.timeout > 0 {
-		limited, cancel := context.WithTimeout(ctx, f.timeout)
+	if timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		ctx = limited
 	}
-	look := func(ctx context.Context) (api.Rollout, error) { return w.Client.Rollout(ctx, pod) }
-	printed := ""
-	progress := func(r *api.Rollout) {
-		if r.State != api.RolloutProgressing || r.Message == printed {
-			return
+	look := func(ctx context.Context) (api.Rollout, error) {
+		r, err := w.Client.Rollout(ctx, pod)
+		if err == nil && generation > 0 && r.Running != generation {
+			err = fmt.Errorf("rollout of pod %q: the pod was changed to generation %d in the meantime", pod, r.Running)
 		}
-		printed = r.Message
-		fmt.Fprintln(a.out, plain.Text(fmt.Sprintf("Waiting for pod %q rollout to finish: %s...", pod, r.Message)))
+		return r, err
 	}
-	var r api.Rollout
-	if f.watch {
-		r, err = settle.RolledOut(ctx, w, look, progress)
-	} else if r, err = look(ctx); err == nil {
-		progress(&r)
+	printed := ""
+	r, err := settle.RolledOut(ctx, w, look, func(r *api.Rollout) {
+		if r.State == api.RolloutProgressing && r.Message != printed {
+			printed = r.Message
+			a.printProgress(pod, r)
+		}
+	})
+	if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
+		a.printWhy(cmd, w.Client, pod)
+		return fmt.Errorf("rollout of pod %q: %w", pod, &failure{status: statusTimeout, err: fmt.Errorf("timed out after %v", timeout)})
 	}
-	timedOut := errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil
-	switch {
-	case timedOut:
-		err = &failure{status: statusTimeout, err: fmt.Errorf("timed out after %v", f.timeout)}
-	case err != nil:
+	if err != nil {
 		return err
-	case r.State == api.RolloutComplete:
+	}
+	return a.rolledOut(cmd, w, pod, &r)
+}
+
+// rolledOut prints a rollout, and returns why it has failed.
+func (a *app) rolledOut(cmd *cobra.Command, w *watcher, pod string, r *api.Rollout) error {
+	switch r.State {
+	case api.RolloutComplete:
 		_, err := fmt.Fprintf(a.out, "pod %q successfully rolled out\n", pod)
 		return err
-	case r.State == api.RolloutProgressing:
+	case api.RolloutProgressing:
+		a.printProgress(pod, r)
 		return nil
-	default:
-		err = errors.New(r.Message)
+	case api.RolloutFailed:
 	}
 	a.printWhy(cmd, w.Client, pod)
-	return fmt.Errorf("rollout of pod %q: %w", pod, err)
+	return fmt.Errorf("rollout of pod %q: %s", pod, r.Message)
+}
+
+func (a *app) printProgress(pod string, r *api.Rollout) {
+	fmt.Fprintln(a.out, plain.Text(fmt.Sprintf("Waiting for pod %q rollout to finish: %s...", pod, r.Message)))
 }
 
 // printWhy prints the explanation of a pod, if there is one.
@@ -218,6 +242,7 @@ func (a *app) rolloutHistory(cmd *cobra.Command, pod string, number int, format 
 
 func (a *app) rolloutUndoCommand() *cobra.Command {
 	var number int
+	var r readiness
 	cmd := &cobra.Command{
 		Use:   "undo POD",
 		Short: "Return to an earlier generation",
@@ -228,32 +253,41 @@ changed or applied. To try a generation again that was rolled back, name it.`,
   podstead rollout undo web
 
   # Return to generation 2, and wait until it is ready
-  podstead rollout undo web --to-generation 2 && podstead rollout status web`,
+  podstead rollout undo web --to-generation 2 --wait`,
 		Args:              onePod,
 		ValidArgsFunction: a.completeOnePod,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutUndo(cmd, podName(cmd, args), number) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.rolloutUndo(cmd, podName(cmd, args), number, &r)
+		},
 	}
 	cmd.Flags().SortFlags = false
 	a.generationFlag(cmd, &number, "to-generation", "to-revision", "the `generation` to return to (default the last one that was ready)",
 		func(g *api.Generation) bool { return g.Kept })
+	r.waitFlags(cmd)
 	return cmd
 }
 
-func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int) error {
-	client, err := a.client(cmd)
+func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int, f *readiness) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	w, err := a.watcher(cmd)
 	if err != nil {
 		return err
 	}
-	r, err := client.UndoRollout(cmd.Context(), pod, api.UndoRequest{Generation: number})
+	r, err := w.Client.UndoRollout(cmd.Context(), pod, api.UndoRequest{Generation: number})
 	if err != nil {
 		return err
 	}
 	line := fmt.Sprintf("pod/%s rolled back to generation %d", pod, r.Running)
 	if g := r.Find(r.Running); g != nil && g.Outcome == api.GenerationRolledBack {
 		line = "pod/" + pod + " rolled out again" // as a new generation
+		r.Running = 0
 	}
-	_, err = fmt.Fprintln(a.out, line)
-	return err
+	if _, err = fmt.Fprintln(a.out, line); err != nil || !f.wait {
+		return err
+	}
+	return a.awaitRollout(cmd, w, pod, r.Running, f.timeout)
 }
 
 func (a *app) rolloutRestartCommand() *cobra.Command {
@@ -266,12 +300,13 @@ pod keeps its UID, its volumes and its generation.`,
 		Example: `  # Restart a pod
   podstead rollout restart web
 
-  # Restart the pods with a label
-  podstead rollout restart -l app=shop`,
+  # Restart the pods with a label, and wait until they are ready
+  podstead rollout restart -l app=shop --wait`,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.restart(cmd, args, &f) },
 	}
 	f.flags(cmd)
+	f.waitFlags(cmd)
 	return cmd
 }
 

@@ -186,11 +186,7 @@ func (a *app) startPods(
 			line += " (container " + f.container + ")"
 		}
 		fmt.Fprintln(a.out, line)
-		g := settle.Goal{Pod: name, Before: &pods[i]}
-		if word == "restarted" {
-			g.Restarted = restarted(&pods[i], f.container)
-		}
-		goals = append(goals, g)
+		goals = append(goals, settle.Goal{Pod: name, Before: &pods[i], SpecHash: pods[i].Spec.Hash})
 	}
 	if f.wait {
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
@@ -204,18 +200,6 @@ func failed(operation, pod string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s pod %q: %w", operation, pod, err)
-}
-
-// restarted returns the containers that a restart of a pod restarts: one, or all app containers.
-func restarted(p *api.Pod, container string) []string {
-	if container != "" {
-		return []string{container}
-	}
-	var names []string
-	for _, c := range p.Status.ContainerStatuses {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // selectPods returns the selected pods. Files that are refused are selected only by name. The error missing lists the names that do not

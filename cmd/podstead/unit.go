@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -89,7 +90,7 @@ func (a *app) unitStart(cmd *cobra.Command, pod string) error {
 		return fmt.Errorf("start pod %q: %w", pod, err)
 	}
 	line := ""
-	failed, err := settle.Ready(ctx, w, []settle.Goal{{Pod: pod}}, func(p *api.Pod) {
+	cause, err := unitReady(ctx, w, pod, func(p *api.Pod) {
 		if p.Metadata.UID == created.Pod.Metadata.UID {
 			line = plain.Text(view.Ready(p) + " " + view.Status(p))
 			_, _ = sd.SdNotify(false, "STATUS="+line) // not started by systemd
@@ -98,7 +99,7 @@ func (a *app) unitStart(cmd *cobra.Command, pod string) error {
 	if err != nil {
 		return err
 	}
-	if cause := failed[pod]; cause != nil {
+	if cause != nil {
 		if errors.Is(cause, context.Canceled) {
 			cause = fmt.Errorf("not ready in time: %s", line)
 		}
@@ -109,6 +110,40 @@ func (a *app) unitStart(cmd *cobra.Command, pod string) error {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	return units.Wait(pod)
+}
+
+// unitReady waits until the pod of a unit is ready, or has succeeded. It does not wait for the minimum ready time, and a container that
+// fails is restarted: the unit waits for the end of the pod from then on, and TimeoutStartSec limits its start. The cause is why the pod
+// does not become ready.
+func unitReady(ctx context.Context, w *watcher, pod string, seen func(*api.Pod)) (cause, err error) {
+	err = settle.Until(ctx, w, func() func(*api.PodChange) bool {
+		return func(c *api.PodChange) bool {
+			p := &c.Object
+			if p.Metadata.Name != pod || c.Type == api.Deleted {
+				return false
+			}
+			seen(p)
+			switch {
+			case p.Metadata.UID == "":
+				cause = fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+			case !p.Status.StoppedAt.IsZero():
+				cause = fmt.Errorf("the pod is stopped: start it with podstead start %s", pod)
+			case p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
+				return false
+			case p.Status.Phase == api.PhaseFailed:
+				cause = errors.New("the pod failed")
+			default:
+				return p.Status.Phase == api.PhaseSucceeded || slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
+					return c.Type == api.PodReady && c.Status == "True"
+				})
+			}
+			return true
+		}
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx), nil
+	}
+	return cause, err
 }
 
 // unitPod returns the pod of a name if the unit created it, or if it follows the file that the unit starts now.

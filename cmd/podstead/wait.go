@@ -35,7 +35,8 @@ func (a *app) waitCommand() *cobra.Command {
 The wait continues if the daemon restarts, or if a pod is deleted and created again with the same name.
 
 The conditions are:
-- condition=NAME[=VALUE]: the pod has this condition, such as Ready, with this status (default True). Case is ignored
+- condition=NAME[=VALUE]: the pod has this condition, such as Ready, with this status (default True). Case is ignored. Ready
+  counts when the pod has stayed so for its minimum ready time (minReadySeconds; 5s without the table [update])
 - phase=PHASE: the pod has the phase Pending, Running, Succeeded, Failed or Unknown
 - jsonpath=EXPRESSION[=VALUE]: the field in the output of get -o json has this value or, without one, exists
 - delete: the pod does not exist

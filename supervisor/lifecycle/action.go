@@ -311,7 +311,7 @@ func RefOf(a Action) Ref {
 func RecordOnly(a Action) bool {
 	switch a.(type) {
 	case StartRound, StartAgain, FailPod, WaitForTurn, ForgetContainer, StartWait,
-		CountUnready, PauseUnready, EndEscalation, Escalate, RestartUnhealthy:
+		CountUnready, PauseUnready, EndEscalation, Escalate, RestartUnhealthy, PassTrial, FailTrial:
 		return true
 	}
 	return false

@@ -31,6 +31,7 @@ func (e Booted) apply(f *Facts) {
 	}
 	f.Wait = Wait{N: f.Wait.N} // the conditions are checked again
 	f.Escalation = Escalation{}
+	f.Trial.booted(e.At)
 	if f.Sandbox.mayExist() {
 		set(&f.Sandbox.Lost, e.At)
 		f.Sandbox.Message = "the host was rebooted"
@@ -75,6 +76,12 @@ func (f *Facts) rebase(move func(*Instant)) {
 		move(t)
 	}
 	f.Escalation.rebase(move)
+	f.Trial.rebase(move)
+	f.Conditions = maps.Clone(f.Conditions)
+	for name, c := range f.Conditions {
+		move(&c.At)
+		f.Conditions[name] = c
+	}
 	f.Wait.Conditions = maps.Clone(f.Wait.Conditions)
 	for name, c := range f.Wait.Conditions {
 		move(&c.Met)

@@ -124,6 +124,8 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 		Escalation: lifecycle.Escalation{
 			Since: old, Ready: old, Gap: old, At: old, Reboot: lifecycle.HostReboot{Requested: old, Accepted: old, Failed: old},
 		},
+		Trial:      lifecycle.Trial{Since: old, Due: old, Passed: old, Failed: old},
+		Conditions: map[lifecycle.ConditionType]lifecycle.SetCondition{"gate": {At: old}},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
 			Pull: lifecycle.Pull{Requested: old, Cancelled: old, Done: old, Failed: old, Checked: old, Retry: old},

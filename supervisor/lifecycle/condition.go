@@ -29,15 +29,20 @@ func (e ConditionSet) apply(f *Facts) {
 	if conditions == nil {
 		conditions = map[ConditionType]SetCondition{}
 	}
-	conditions[e.Type] = SetCondition{Status: e.Status, Reason: e.Reason, Message: e.Message}
+	at := e.At
+	if before := conditions[e.Type]; before.Status == e.Status {
+		at = before.At
+	}
+	conditions[e.Type] = SetCondition{Status: e.Status, Reason: e.Reason, Message: e.Message, At: at}
 	f.Conditions = conditions
 }
 
 // SetCondition is a condition that a client set.
 type SetCondition struct {
-	Status  string `json:"status"`
-	Reason  Reason `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
+	Status  string  `json:"status"`
+	Reason  Reason  `json:"reason,omitempty"`
+	Message string  `json:"message,omitempty"`
+	At      Instant `json:"at,omitzero"` // when the status changed; set by the event
 }
 
 // readyCondition computes the condition Ready: all containers are ready, and the condition of every readiness gate is True

@@ -25,6 +25,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	}
 	p.cleanUp() // before a start, which drops the run that is removed here
 	p.retire()
+	p.tryOut()
 	switch {
 	case p.failExpired():
 	case !f.Stop.Requested.IsZero():
@@ -32,7 +33,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	case p.restartPod():
 	case finished(pod, &f):
 		p.terminate(ReasonPodFinished)
-	case p.restartAll():
+	case !p.held && p.restartAll():
 	default:
 		if !p.sandbox() {
 			break
@@ -56,6 +57,7 @@ type plan struct {
 	facts    *Facts
 	now      Instant
 	decision Decision
+	held     bool // no container is started: see [Trial.Holds]
 }
 
 func (p *plan) do(a Action) { p.decision.Actions = append(p.decision.Actions, a) }
@@ -79,6 +81,7 @@ func (p *plan) sandbox() bool {
 	case s.inFlight():
 		return false
 	case p.stopAll(ReasonSandboxChanged) > 0:
+	case p.held:
 	case s.Unavailable && s.Lost.IsZero() && s.Removal.Requested.IsZero(): // after a reboot the pod waits first
 		if p.due(s.Failed.Add(unavailableDelay)) {
 			p.do(StartSandbox{Sandbox: s.N, Round: p.facts.Round})
@@ -222,7 +225,7 @@ func (p *plan) checkRunning(c *spec.Container, h *Container) {
 	case why != "":
 		p.stop(c, a, why, true)
 	case a.Started.IsZero():
-		if !a.Retry.IsZero() && p.due(a.Retry.Add(unavailableDelay)) {
+		if !a.Retry.IsZero() && !p.held && p.due(a.Retry.Add(unavailableDelay)) {
 			p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, ImageID: h.Image.ID})
 		}
 	case a.postStartPending(c):
@@ -240,6 +243,9 @@ func (p *plan) hookDue(h *Hook) bool {
 // startNext takes the next step towards the next run of a container: wait for the back-off, get the image, start. The image may
 // be pulled before mayStart is true.
 func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
+	if p.held {
+		return
+	}
 	at, level := restartDue(p.pod, p.facts, c, h)
 	if !p.due(at) {
 		return

@@ -21,7 +21,7 @@ func (p *plan) escalate() {
 	}
 	after := p.pod.UnhealthyAfter()
 	v := view{pod: p.pod, facts: p.facts, now: p.now}
-	switch ready, counts := v.ready(), p.facts.unreadyCounts(p.pod); {
+	switch ready, counts := v.ready(true), p.facts.unreadyCounts(p.pod); {
 	case ready && *e == (Escalation{}):
 	case ready && e.Ready.IsZero():
 		p.do(PauseUnready{Ready: true})
@@ -89,8 +89,11 @@ func (v *view) over(c *spec.Container) bool {
 	return a.terminated() && !v.runsAgain(c, &a, roleApp)
 }
 
-// ready reports whether the condition Ready is True, or would be if containers that do not run again were ready.
-func (v *view) ready() bool {
+// ready reports whether the condition Ready is True. With over, containers that do not run again count as ready.
+func (v *view) ready(over bool) bool { return v.readyNow(over).Status == conditionTrue }
+
+// readyNow computes the condition Ready of a pod that has not terminated.
+func (v *view) readyNow(over bool) Condition {
 	v.ended = Terminating(v.pod, *v.facts)
 	s := Status{}
 	for i := range v.pod.InitContainers {
@@ -99,10 +102,10 @@ func (v *view) ready() bool {
 	}
 	for i := range v.pod.Containers {
 		c := v.container(&v.pod.Containers[i], roleApp)
-		c.Ready = c.Ready || v.over(&v.pod.Containers[i])
+		c.Ready = c.Ready || over && v.over(&v.pod.Containers[i])
 		s.ContainerStatuses = append(s.ContainerStatuses, c)
 	}
-	return v.readyCondition(v.containersReady(&s)).Status == conditionTrue
+	return v.readyCondition(v.containersReady(&s))
 }
 
 // unreadyCounts reports whether the time counts in which the pod is not ready. It does not count while the pod waits for something

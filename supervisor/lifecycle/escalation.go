@@ -161,6 +161,7 @@ func (e SupervisionGap) apply(f *Facts) {
 	if f.Escalation != (Escalation{}) {
 		f.Escalation.Gap = e.At
 	}
+	f.Trial.resume(e.At)
 }
 
 // words of the steps, for people.

@@ -49,11 +49,14 @@ func TestApplyPod(t *testing.T) {
 		},
 		{
 			"newest value of a condition is kept",
-			history{setCondition("example.com/a", "False"), setCondition("example.com/b", "True"), setCondition("example.com/a", "True")},
+			history{
+				setCondition("example.com/a", "False"), setCondition("example.com/b", "True"),
+				tick(3), setCondition("example.com/a", "True"), tick(4), setCondition("example.com/a", "True"),
+			},
 			func(f lifecycle.Facts) any { return f.Conditions },
 			map[lifecycle.ConditionType]lifecycle.SetCondition{
-				"example.com/a": {Status: "True", Reason: "Why", Message: "because"},
-				"example.com/b": {Status: "True", Reason: "Why", Message: "because"},
+				"example.com/a": {Status: "True", Reason: "Why", Message: "because", At: at(3)},
+				"example.com/b": {Status: "True", Reason: "Why", Message: "because", At: at(1)},
 			},
 		},
 	}.check(t)

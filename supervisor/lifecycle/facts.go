@@ -30,6 +30,7 @@ type Facts struct {
 	Wait              Wait                 `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
 	Collection        Collection           `json:"collection,omitzero"`        // of what is left, after the pod has finished
 	Escalation        Escalation           `json:"escalation,omitzero"`        // while the pod stays unready
+	Trial             Trial                `json:"trial,omitzero"`             // of the newest request
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 }

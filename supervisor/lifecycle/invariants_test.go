@@ -74,6 +74,7 @@ func (v *invariants) decision(s lifecycletest.Step) {
 
 // issued checks that an action is allowed by the facts.
 func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
+	v.tried(f, a, now)
 	stopping := !f.Stop.Requested.IsZero() || !f.Restart.Requested.IsZero()
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:

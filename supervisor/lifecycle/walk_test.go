@@ -156,6 +156,8 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 		lifecycle.ContainerRestartRequested{Container: ref.Container, By: "test", At: now},
 		lifecycle.DefinitionChanged{From: pod, To: to, Restarted: restarted, Images: map[string]lifecycle.Image{ref.Container: drawImage(t)}, At: now},
 		lifecycle.ConditionMet{WaitRef: lifecycle.WaitRef{Wait: n, Condition: waitConditions[n%2]}, At: now},
+		lifecycle.TrialBegun{Trial: lifecycle.NewTrial(time.Duration(n)*time.Second, time.Second, exit.Code == 0, now)},
+		lifecycle.TrialKept{At: now},
 		lifecycle.ConditionUnmet{WaitRef: lifecycle.WaitRef{Wait: n, Condition: waitConditions[n%2]}, Message: "not met"},
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]

@@ -51,6 +51,14 @@ func world(t *rapid.T) {
 		}
 	}
 	injectFaults(t, w)
+	if rapid.Bool().Draw(t, "trial") {
+		at, within, minReady := drawDuration(t, faultsEnd), drawDuration(t, time.Minute), drawDuration(t, 20*time.Second)
+		rollsBack := rapid.IntRange(0, 3).Draw(t, "rollsBack") > 0
+		w.At(at, func() { w.BeginTrial(within, minReady, rollsBack) })
+		for retry := range 5 { // the supervisor may be down
+			w.At(faultsEnd+time.Duration(retry)*time.Minute, w.KeepTrial)
+		}
+	}
 	for range rapid.IntRange(0, 6).Draw(t, "events") {
 		at := drawDuration(t, faultsEnd)
 		do := drawFault(t, w)

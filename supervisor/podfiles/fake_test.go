@@ -59,26 +59,72 @@ func (f *fakePods) cutOff(before bool) error {
 	return f.cut(before)
 }
 
-// runs sets the status of a pod that runs a definition since now. f.mu must be held.
-func (f *fakePods) runs(s *supervisor.Snapshot) {
+// runs sets the status of a pod that runs a definition since now, and what becomes of it. f.mu must be held.
+func (f *fakePods) runs(s *supervisor.Snapshot, rollsBack bool) {
 	now := lifecycle.Instant{Boot: "b", Mono: time.Since(f.booted), Wall: time.Now()}
 	image := s.Pod.Containers[0].Image
 	a := lifecycle.Attempt{Ref: lifecycle.Ref{Container: "app", Attempt: 1}, Requested: now, Started: now}
 	s.Status, s.AtRest = lifecycle.Status{Phase: lifecycle.PhaseRunning}, false
+	within, minReady, _ := s.Pod.UpdateRule()
+	trial := lifecycle.NewTrial(within, minReady, rollsBack, now)
+	s.Outcome = lifecycle.Outcome{State: lifecycle.OutcomeProgressing}
+	failed := func(why string) lifecycle.Outcome {
+		trial.Failed, trial.Message = now, why
+		return lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: why}
+	}
 	switch f.becomes[image] {
 	case "ready":
-		s.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+		s.Outcome.State = lifecycle.OutcomeReady
+		if minReady == 0 {
+			s.Outcome.State = lifecycle.OutcomeComplete
+		}
+		f.later(s, minReady, lifecycle.OutcomeComplete, "")
 	case "crash":
 		a.Exited, a.Exit = now, lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError}
+		s.Outcome = failed(`container "app" failed with exit code 3`)
 	case "fail":
 		s.Status.Phase, s.AtRest = lifecycle.PhaseFailed, true
+		s.Outcome = failed("the pod failed")
 	default:
-		s.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "False", Message: "containers with unready status: [app]"}}
+		f.later(s, within, lifecycle.OutcomeFailed, fmt.Sprintf("the pod was not ready within %v: containers with unready status: [app]", within))
 	}
+	s.Facts.Trial = trial
 	if s.Facts.Accepted.IsZero() {
 		s.Facts.Accepted = now
 	}
 	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: lifecycle.Image{ID: "id-" + image}}}
+}
+
+// later changes what became of a pod after a time, unless it has another definition or outcome by then. f.mu must be held.
+func (f *fakePods) later(s *supervisor.Snapshot, after time.Duration, state lifecycle.OutcomeState, message string) {
+	if after == 0 {
+		return
+	}
+	name, before, pod := s.Pod.Name, s.Outcome, s.Pod
+	time.AfterFunc(after, func() {
+		f.set(func(f *fakePods) {
+			if now := f.pods[name]; now != nil && now.Pod == pod && now.Outcome == before {
+				next := *now
+				next.Outcome = lifecycle.Outcome{State: state, Message: message}
+				f.pods[name] = &next
+			}
+		})
+	})
+}
+
+// Keep implements [Pods].
+func (f *fakePods) Keep(_ context.Context, name, uid string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.pods[name]
+	if s == nil || s.Facts.UID != uid {
+		return supervisor.ErrNotFound
+	}
+	next := *s
+	next.Facts.Trial.RollsBack = false
+	f.pods[name] = &next
+	f.record("keep %s", name)
+	return nil
 }
 
 func newFakePods() *fakePods {
@@ -147,7 +193,7 @@ func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor
 	}
 	f.n++
 	s := &supervisor.Snapshot{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: fmt.Sprintf("uid-%d", f.n)}}
-	f.runs(s)
+	f.runs(s, staged.RollsBack)
 	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = s
 	f.record("add %s %s", pod.Name, pod.Containers[0].Image)
@@ -172,7 +218,7 @@ func (f *fakePods) Redefine(
 	}
 	next := *s
 	next.Pod, next.Owner = pod, owner
-	f.runs(&next)
+	f.runs(&next, staged.RollsBack)
 	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = &next
 	f.record("redefine %s %s", pod.Name, pod.Containers[0].Image)

@@ -31,6 +31,7 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	}
 	if err := s.rollouts.Load(ctx); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "generations of the pods cannot be read, pod files are not carried out", slog.Any("error", err))
+		s.keepHeld(ctx, &result{})
 		s.carriedOut()
 		return time.Now().Add(s.times.retry)
 	}
@@ -42,8 +43,9 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	}
 	r.lookAgain(s.settled)
 	r.lookAgain(s.reportLoss())
+	s.keepHeld(ctx, &r)
+	s.publish(r.files) // who sees what a step changes finds why
 	s.carryOut(ctx, &r)
-	s.publish(r.files)
 	s.carriedOut()
 	return r.again
 }

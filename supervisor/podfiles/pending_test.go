@@ -21,7 +21,7 @@ func TestReadyWhileUpdateWaits(t *testing.T) {
 	b.write("web.toml", updating("b", withinHour))
 	b.untilEvent(event.UpdateWaiting, "no such image")
 	b.fakePods.set(func(f *fakePods) {
-		f.pods["web"].Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+		f.pods["web"].Outcome = lifecycle.Outcome{State: lifecycle.OutcomeComplete}
 		f.becomes["a"] = "ready"
 	})
 	b.untilOutcomes("1 Ready, runs 1")

@@ -80,6 +80,7 @@ type Pods interface {
 	AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error)
 	Redefine(ctx context.Context, uid string, pod *spec.Pod, staged supervisor.Staged, owner state.Owner) ([]change.Change, error)
 	Stop(ctx context.Context, name string, o supervisor.StopOptions) error
+	Keep(ctx context.Context, name, uid string) error
 }
 
 // Options are options of a [Set].
@@ -138,10 +139,11 @@ type Set struct {
 	trusted    map[string][32]byte // digests of what the set has written, by path: never half-written
 	compared   map[string]comparison
 	workers    map[string]*worker // by name of the pod
+	keeping    map[string]bool    // UIDs of the pods for which keepHeld waits
 	settled    time.Time          // when to look again at files that may be half-written; zero: there are none
 	lost       bool               // the event was emitted
 	reported   map[string]string  // what the newest events of files say, by path
-	running    sync.WaitGroup     // the workers
+	running    sync.WaitGroup     // the workers, and the calls of keepHeld
 	listError  string             // logged last
 	suspended  time.Time          // until when nothing is carried out
 	first      chan struct{}      // closed when the first listing was carried out
@@ -162,8 +164,8 @@ type Set struct {
 func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
-		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{}, workers: map[string]*worker{}, changed: make(chan struct{}),
-		turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{},
+		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{}, workers: map[string]*worker{}, keeping: map[string]bool{},
+		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{},
 	}
 	if o.times != nil {
 		s.times = *o.times

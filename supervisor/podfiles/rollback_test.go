@@ -99,6 +99,15 @@ func TestRollback(t *testing.T) {
 				b.until("the file is shown", func() bool {
 					return b.file().Reason == ReasonRolledBack && text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
 				})
+				b.fakePods.set(func(f *fakePods) {
+					var rollsBack []bool
+					for i := range f.staged {
+						rollsBack = append(rollsBack, f.staged[i].RollsBack)
+					}
+					if !slices.Equal(rollsBack, []bool{false, true, false}) {
+						t.Errorf("definitions that are rolled back if they fail: %v, want the update only", rollsBack)
+					}
+				})
 				tried := len(b.history())
 				b.end()
 				b.run()
@@ -149,7 +158,7 @@ func TestNoRollback(t *testing.T) {
 			b.untilEvent(event.UpdateFailed, "Generation 2 failed and is kept")
 			b.fakePods.set(func(f *fakePods) {
 				next := *f.pods["web"]
-				next.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+				next.Outcome = lifecycle.Outcome{State: lifecycle.OutcomeComplete}
 				f.pods["web"] = &next
 			})
 			b.untilEvent(event.UpdateCompleted, "generation 2 is ready")
@@ -422,6 +431,35 @@ func TestApplyRolledBack(t *testing.T) {
 	}
 }
 
+// TestHeldIsKept: a pod that is held because its update failed is restarted if no earlier definition replaces it, as when its file is
+// invalid, or defines something by then that waits.
+func TestHeldIsKept(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]string{"invalid file": "name = 7\n", "another update waits": updating("c", withinHour)} {
+		t.Run(name, func(t *testing.T) {
+			b := newRollback(t)
+			b.compare = effectOfImage
+			b.write("web.toml", updating("a", withinHour))
+			b.run()
+			b.untilOutcomes("1 Ready, runs 1")
+			b.write("web.toml", updating("b", withinHour))
+			b.untilPods(map[string]string{"web": "b"})
+			b.untilOutcomes("1 Ready, 2 Progressing, runs 2")
+			b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("no such image") } })
+			b.write("web.toml", next)
+			b.until("the file is shown", func() bool { return b.file().Refused != nil || b.file().Reason != "" })
+			b.fakePods.set(func(f *fakePods) {
+				f.becomes["b"] = "crash"
+				held := *f.pods["web"]
+				f.runs(&held, true)
+				f.pods["web"] = &held
+			})
+			b.until("the pod is kept", func() bool { return slices.Contains(b.history(), "keep web") })
+			b.untilPods(map[string]string{"web": "b"})
+		})
+	}
+}
+
 // TestRetryOfRolledBack: a person has a file tried again that was rolled back.
 func TestRetryOfRolledBack(t *testing.T) {
 	b := newRollback(t)
@@ -461,7 +499,7 @@ func TestCrashAfterReady(t *testing.T) {
 	b.fakePods.set(func(f *fakePods) {
 		f.becomes["b"] = "crash"
 		next := *f.pods["web"]
-		f.runs(&next)
+		f.runs(&next, true)
 		f.pods["web"] = &next
 	})
 	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")

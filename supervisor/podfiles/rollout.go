@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
+	"log/slog"
 
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/podfiles/rollout"
@@ -78,11 +78,9 @@ func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
 			s.rollouts.ObserveInstead(p.rollout())
 			continue
 		}
-		returns, due := s.rollouts.Observe(ctx, p.rollout(), t.hex(), s.requester(t, p.snapshot.Owner.By))
-		if due > 0 {
-			r.lookAgain(time.Now().Add(due))
+		if s.rollouts.Observe(ctx, p.rollout(), t.hex(), s.requester(t, p.snapshot.Owner.By)) {
+			changed = true
 		}
-		changed = changed || returns
 	}
 	r.lookAgain(s.rollouts.Save(ctx))
 	return changed
@@ -93,32 +91,57 @@ func (p *pod) rollout() *rollout.Pod {
 	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
 }
 
-// beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. The error is errOutdated
-// if another definition is to run by now.
-func (s *Set) beginRollout(ctx context.Context, step *step, by string) error {
-	keep, err := s.recordStep(ctx, step, by)
-	if err != nil {
-		return err
+// keepHeld has the pods kept that start nothing because their definition failed, unless an earlier one is to replace it: their file is
+// invalid or defines something else by now, or their generations were lost. s.turn must be held.
+func (s *Set) keepHeld(ctx context.Context, r *result) {
+	for name, p := range s.world.pods {
+		t := r.targets[name]
+		switch {
+		case !p.snapshot.Facts.Trial.Holds() || s.world.unsettled || s.keeping[p.uid]:
+			continue
+		case t != nil && t.instead != nil:
+			continue
+		case t != nil && s.workers[name] != nil && len(s.world.between(&p, t)) == 0: // it is observed when its change is done
+			continue
+		}
+		s.keeping[p.uid] = true
+		s.running.Go(func() {
+			if err := s.pods.Keep(ctx, name, p.uid); err != nil && ctx.Err() == nil {
+				s.log.LogAttrs(ctx, slog.LevelInfo, "pod not kept", slog.String("pod", name), slog.Any("error", err))
+			}
+			s.turn.Lock()
+			defer s.turn.Unlock()
+			delete(s.keeping, p.uid)
+		})
 	}
-	return keep(context.WithoutCancel(ctx))
+}
+
+// beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. It reports whether it
+// returns if the definition fails. The error is errOutdated if another definition is to run by now.
+func (s *Set) beginRollout(ctx context.Context, step *step, by string) (rollsBack bool, err error) {
+	rollsBack, keep, err := s.recordStep(ctx, step, by)
+	if err != nil {
+		return false, err
+	}
+	return rollsBack, keep(context.WithoutCancel(ctx))
 }
 
 // recordStep records that a step is about to carry out a file. The function that it returns keeps images.
-func (s *Set) recordStep(ctx context.Context, step *step, by string) (keep func(context.Context) error, err error) {
+func (s *Set) recordStep(ctx context.Context, step *step, by string) (rollsBack bool, keep func(context.Context) error, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	c := s.world.defining(step.pod)
 	if c == nil {
-		return nil, errOutdated
+		return false, nil, errOutdated
 	}
 	if t, _ := s.world.target(c); t.path != step.target.path || t.digest != step.target.digest {
-		return nil, errOutdated
+		return false, nil, errOutdated
 	}
 	if step.target.instead != nil {
-		return s.rollouts.Keep(step.pod), nil
+		return false, s.rollouts.Keep(step.pod), nil
 	}
 	s.rollouts.Begin(ctx, step.target.pod, step.target.hex(), s.requester(step.target, by))
-	return s.rollouts.Keep(step.pod), nil
+	return s.rollouts.RollsBack(step.pod), s.rollouts.Keep(step.pod), nil
 }
 
 // requester returns who requested the definition of a file: the client that has applied it, or else by. s.turn must be held.

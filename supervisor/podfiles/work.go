@@ -125,7 +125,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if p, ok := s.pod(step.pod); step.kind == replace && (!ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "") {
 		return errOutdated
 	}
-	if err := s.beginRollout(ctx, step, owner.By); err != nil {
+	if staged.RollsBack, err = s.beginRollout(ctx, step, owner.By); err != nil {
 		return err
 	}
 	switch step.kind {
@@ -143,7 +143,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if err := s.untilDeleted(ctx, step); err != nil {
 		return err
 	}
-	if err := s.beginRollout(ctx, step, owner.By); err != nil { // again: stopping the old pod took time
+	if staged.RollsBack, err = s.beginRollout(ctx, step, owner.By); err != nil { // again: stopping the old pod took time
 		return err
 	}
 	_, err = s.pods.AddStaged(step.target.pod, owner, staged)

@@ -244,3 +244,34 @@ func TestRollbackWithoutRegistry(t *testing.T) {
 		})
 	}
 }
+
+// TestRollbackRunsOnce: the command of a release that fails runs once, also if the daemon is killed while it runs: it is not started again
+// before the rollback.
+func TestRollbackRunsOnce(t *testing.T) {
+	d := newPodsDir(t)
+	dir := t.TempDir()
+	pod, mount := fmt.Sprintf("[[volumes]]\nname = \"count\"\nhostPath.path = %q\n", dir), "volumeMounts.count = \"/count\"\n"
+	bad := release{number: 2, within: 60, pod: pod, more: mount, command: `["sh", "-c", "echo $TOKEN >> /count/runs; sleep 3; exit 9"]`}
+	d.secret("web", "old")
+	d.write("web", d.rolling("web", release{number: 1, within: 100, pod: pod, more: mount}))
+	was := d.releaseReady("web", 1, "")
+	d.write("web", d.rolling("web", bad))
+	runs := func() string {
+		text, err := os.ReadFile(filepath.Join(dir, "runs"))
+		if err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	d.Await(func() error {
+		if runs() == "" {
+			return errors.New("the release has not run")
+		}
+		return nil
+	})
+	d.MustKillDaemon()
+	d.rolledBack("web", &was, false, "failed with exit code 9")
+	if got := runs(); got != "old\n" {
+		t.Errorf("runs of the release that failed: %q, want one", got)
+	}
+}

@@ -2,6 +2,7 @@ package lifecycletest
 
 import (
 	"slices"
+	"time"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -45,6 +46,22 @@ func (w *World) Redefine(to *spec.Pod, staged bool, restarted ...string) {
 	}
 	w.Pod = to
 	w.fold(e)
+}
+
+// BeginTrial begins a trial of the definition. It has no effect while the supervisor is down.
+func (w *World) BeginTrial(within, minReady time.Duration, rollsBack bool) {
+	if w.down || w.removed {
+		return
+	}
+	w.fold(lifecycle.TrialBegun{Trial: lifecycle.NewTrial(within, minReady, rollsBack, w.Now())})
+}
+
+// KeepTrial ends that a failed definition is held. It has no effect while the supervisor is down.
+func (w *World) KeepTrial() {
+	if w.down || w.removed {
+		return
+	}
+	w.fold(lifecycle.TrialKept{At: w.Now()})
 }
 
 // Records returns the number of records of a container, running or exited.

@@ -35,6 +35,9 @@ func (t *Timeline) Observe(s Step) {
 			t.line(s.Since, "=", "removed")
 		}
 	case lifecycle.Issued:
+		if !s.After.Trial.RollsBack && isTrial(e.Action) {
+			return // as frequent as starts, and of no effect
+		}
 		t.line(s.Since, ">", action(e.Action))
 	default:
 		t.line(s.Since, "<", event(s.Event))
@@ -96,6 +99,15 @@ func (t *Timeline) container(c *lifecycle.ContainerStatus) string {
 	return text
 }
 
+// isTrial reports whether an action records what has become of a trial.
+func isTrial(a lifecycle.Action) bool {
+	switch a.(type) {
+	case lifecycle.PassTrial, lifecycle.FailTrial:
+		return true
+	}
+	return false
+}
+
 func action(a lifecycle.Action) string {
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
@@ -134,6 +146,8 @@ func action(a lifecycle.Action) string {
 		return fmt.Sprintf("StartAgain, round %d", a.Round)
 	case lifecycle.ForgetContainer:
 		return "ForgetContainer " + a.Container
+	case lifecycle.FailTrial:
+		return "FailTrial: " + a.Message
 	case lifecycle.StartWait:
 		return fmt.Sprintf("StartWait %d", a.Wait)
 	case lifecycle.FailPod:

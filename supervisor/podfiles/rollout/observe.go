@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
@@ -12,27 +11,20 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// resumed is how long a pod has at least to become ready after the daemon was started, while an update is in progress.
-const resumed = 10 * time.Second
-
 // Observe records that a pod runs the definition of its file, whose text has a digest, and what has become of it. By is who requested the
-// definition. It reports whether an earlier generation is to run now, and how long it takes until the definition counts as failed; 0: it is
-// known what has become of it, or it changes with the pod.
-func (t *Tracker) Observe(ctx context.Context, p *Pod, digest, by string) (returns bool, due time.Duration) {
+// definition. It reports whether an earlier generation is to run now.
+func (t *Tracker) Observe(ctx context.Context, p *Pod, digest, by string) (returns bool) {
 	h := t.histories[p.Name]
 	if h == nil {
 		h = &generation.History{Pod: p.Name}
 	}
 	h = h.Clone()
 	recorded := t.record(ctx, h, p, digest, by)
-	judged := false
-	if !p.Stopped {
-		judged, due = t.judge(ctx, h, p)
-	}
+	judged := !p.Stopped && t.judge(ctx, h, p)
 	if recorded || judged {
 		t.put(h)
 	}
-	return h.Instead != nil, due
+	return h.Instead != nil
 }
 
 // ObserveOutdated records that a pod is ready whose file defines something else by now, such as while an update waits for an image. If the
@@ -47,11 +39,12 @@ func (t *Tracker) ObserveOutdated(p *Pod) {
 	if g == nil || g.Outcome == generation.Ready || !g.ReadyAt.IsZero() || g.Definition == nil || len(t.o.Compare(g.Definition.Pod, p.Definition)) > 0 {
 		return
 	}
-	if v := judge(p.Snapshot, g.Since); v.failed != "" || !v.ready {
+	complete := p.Snapshot.Outcome.State == lifecycle.OutcomeComplete
+	if !complete && p.Snapshot.Outcome.State != lifecycle.OutcomeReady {
 		return
 	}
 	t.isReady(g, p)
-	if _, minReady, _ := p.Definition.UpdateRule(); minReady == 0 {
+	if complete {
 		t.completed(h, g, p)
 	}
 	t.put(h)
@@ -60,7 +53,8 @@ func (t *Tracker) ObserveOutdated(p *Pod) {
 // ObserveInstead records what has become of a pod that runs [Tracker.Instead].
 func (t *Tracker) ObserveInstead(p *Pod) {
 	h := t.histories[p.Name]
-	if v := judge(p.Snapshot, h.Instead.At); p.Stopped || h.Instead.Completed || !v.ready && !v.succeeded {
+	ready := p.Snapshot.Outcome.State == lifecycle.OutcomeReady || p.Snapshot.Outcome.State == lifecycle.OutcomeComplete
+	if p.Stopped || h.Instead.Completed || !ready {
 		return
 	}
 	h = h.Clone()
@@ -90,6 +84,20 @@ func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by st
 	}
 	t.put(h)
 	t.Save(ctx)
+}
+
+// RollsBack reports whether an earlier generation replaces the newest one of a pod if it fails.
+func (t *Tracker) RollsBack(pod string) bool {
+	h := t.histories[pod]
+	if h == nil || h.Instead != nil {
+		return false
+	}
+	g := h.Newest()
+	if g == nil || g.Definition == nil || g.Outcome != generation.Progressing {
+		return false
+	}
+	_, _, rollback := g.Definition.Pod.UpdateRule()
+	return rollback && h.Target(g.Number) != nil
 }
 
 // Keep returns a function that keeps the images of the generations of a pod, before the runs end that use them. It can be called
@@ -167,61 +175,34 @@ func definitionOf(h *generation.History) *spec.Pod {
 	return nil
 }
 
-// judge records what has become of the newest generation. It reports whether that is new, or how long it takes until there is a verdict
-// without a change of the pod.
-func (t *Tracker) judge(ctx context.Context, h *generation.History, p *Pod) (changed bool, left time.Duration) {
-	g := h.Newest()
+// judge records what has become of the newest generation. It reports whether that is new.
+func (t *Tracker) judge(ctx context.Context, h *generation.History, p *Pod) (changed bool) {
+	g, outcome := h.Newest(), p.Snapshot.Outcome
 	if g.Outcome == generation.Ready {
-		return false, 0
+		return false
 	}
-	since := g.Since
-	if again := p.Snapshot.Facts.AgainAt; !again.IsZero() && since.Before(again) {
-		since = again
-	}
-	if g.Outcome == generation.Failed { // it was kept
-		since = t.o.Now()
-	}
-	allowed, minReady, rollback := p.Definition.UpdateRule()
-	v := judge(p.Snapshot, since)
-	switch {
-	case v.succeeded:
+	switch outcome.State {
+	case lifecycle.OutcomeComplete:
 		t.isReady(g, p)
-		return true, t.completed(h, g, p)
-	case v.failed != "":
-	case v.ready && g.ReadyAt.IsZero():
+		t.completed(h, g, p)
+		return true
+	case lifecycle.OutcomeReady:
+		if !g.ReadyAt.IsZero() {
+			return false
+		}
 		t.isReady(g, p)
-		if minReady == 0 {
-			return true, t.completed(h, g, p)
+		return true
+	case lifecycle.OutcomeFailed:
+		if g.Outcome != generation.Progressing {
+			return false
 		}
-		return true, minReady
-	case v.ready:
-		if left := g.ReadyAt.Add(minReady).Sub(t.o.Now()); left > 0 {
-			return false, left
-		}
-		return true, t.completed(h, g, p)
-	case !g.ReadyAt.IsZero():
-		g.ReadyAt = lifecycle.Instant{}
-		return true, time.Nanosecond
-	default:
-		if left := t.due(since, allowed).Sub(t.o.Now()); left > 0 && g.Outcome == generation.Progressing {
-			return false, left
-		}
-		v.failed = notInTime(p.Snapshot, allowed)
+		_, _, rollback := p.Definition.UpdateRule()
+		t.hasFailed(ctx, h, g, p, outcome.Message, rollback)
+		return true
+	case lifecycle.OutcomeProgressing:
 	}
-	if g.Outcome != generation.Progressing {
-		return false, 0
-	}
-	t.hasFailed(ctx, h, g, p, v.failed, rollback)
-	return true, 0
-}
-
-// due returns when a definition counts as failed that a pod has run since an instant.
-func (t *Tracker) due(since lifecycle.Instant, allowed time.Duration) lifecycle.Instant {
-	due := since.Add(allowed)
-	if least := t.started.Add(min(allowed, resumed)); due.Before(least) {
-		return least
-	}
-	return due
+	changed, g.ReadyAt = !g.ReadyAt.IsZero(), lifecycle.Instant{}
+	return changed
 }
 
 // isReady records that a generation is ready, and what is needed to return to it.
@@ -235,14 +216,13 @@ func (t *Tracker) isReady(g *generation.Generation, p *Pod) {
 	g.Definition, g.ReadyAt = d, t.o.Now()
 }
 
-// completed records that a generation has stayed ready. It returns 0.
-func (t *Tracker) completed(h *generation.History, g *generation.Generation, p *Pod) time.Duration {
+// completed records that a generation has stayed ready.
+func (t *Tracker) completed(h *generation.History, g *generation.Generation, p *Pod) {
 	g.Outcome, g.Message = generation.Ready, ""
 	if g.Number > 1 {
 		t.emit(event.UpdateCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(g.Number)})
 	}
 	h.Trim()
-	return 0
 }
 
 // hasFailed records that a generation has failed, and returns to the one before that was ready if there is one.

@@ -48,7 +48,6 @@ type Tracker struct {
 	histories map[string]*generation.History // by name of the pod; nil: not loaded yet. Values are not changed, but replaced
 	unsaved   map[string]bool                // names of pods whose history has changed
 	saveAgain time.Time                      // when to save after a failure; zero: now
-	started   lifecycle.Instant              // when the histories were loaded
 	events    []func()                       // to be emitted when what they report is saved
 }
 
@@ -87,7 +86,7 @@ func (t *Tracker) Load(ctx context.Context) error {
 		loaded, problems = r.histories, len(r.problems)
 	}
 	now := t.o.Now()
-	t.histories, t.started = loaded, now
+	t.histories = loaded
 	known := map[string]bool{}
 	for name, h := range loaded {
 		if g := h.Running(); g != nil && g.Outcome == generation.Progressing && g.Since.Boot != now.Boot {

@@ -6,32 +6,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/podstead/podstead/api"
 )
 
-// Goal is a pod that must become ready.
+// Goal is a pod of which a command has requested a definition, a start or a restart.
 type Goal struct {
 	Pod string
 	// SpecHash is the hash of the definition that the pod must have; empty: any.
 	SpecHash string
-	// Restarted are the containers that must have started since Before. Those that the pod does not have do not count.
-	Restarted []string
 	// Created reports that the pod is created by the request: Before, if there is one, is being deleted.
 	Created bool
 	// Before is the pod before the request; nil: it did not exist.
 	Before *api.Pod
+
+	reached bool // the pod has had the definition
 }
 
-// Ready waits until every pod is ready or has succeeded, or cannot become ready without a further request. It returns an error for each of
-// the latter, by name of the pod. The function seen is called with each change of a pod that is awaited. When the context ends, Ready
-// returns the pods that are not ready with the error of the context.
+// Ready waits until what was requested of each pod is complete, see [Complete], or has failed: it was refused, replaced or rolled back, a
+// container has failed, or the pod is stopped. It returns an error for each of the latter, by name of the pod. The function seen is called
+// with each change of a pod that is awaited. When the context ends, Ready returns the pods that are not complete with the error of the
+// context.
 func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (map[string]error, error) {
 	failed := map[string]error{}
-	waiting := map[string]Goal{}
+	waiting := map[string]*Goal{}
 	for _, g := range goals {
-		waiting[g.Pod] = g
+		waiting[g.Pod] = &g
 	}
 	if len(waiting) == 0 {
 		return failed, nil
@@ -63,71 +63,36 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 
 // judge reports whether a pod has reached the goal. An error reports that it cannot.
 func (g *Goal) judge(p *api.Pod) (bool, error) {
-	reached := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
+	has := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
 	switch refused := condition(p, api.FileAccepted); {
 	case p.Metadata.UID == "":
 		return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
 	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
 		return false, nil
-	case !reached && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
+	case !has && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
 		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
+	case !has && (g.reached || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
+		return false, errors.New("the pod was changed to another definition in the meantime")
 	case !p.Status.StoppedAt.IsZero():
 		return false, fmt.Errorf("the pod is stopped: start it with podstead start %s", g.Pod)
-	case !reached, p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
-		return false, nil
-	case p.Status.Phase == api.PhaseFailed && (g.restarted(p) || g.changed(p)):
-		return false, errors.New("the pod failed")
-	case !g.restarted(p):
+	case !has, p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
 		return false, nil
 	}
-	return p.Status.Phase == api.PhaseSucceeded || condition(p, api.PodReady).Status == "True", nil
-}
-
-// restarted reports whether the containers of the goal have started since the request.
-func (g *Goal) restarted(p *api.Pod) bool {
-	for _, name := range g.Restarted {
-		id, exists := containerID(p, name)
-		before, existed := "", false
-		if g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID {
-			before, existed = containerID(g.Before, name)
-		}
-		if exists && (id == "" || existed && id == before) {
-			return false
-		}
+	g.reached = true
+	if p.Status.Outcome.State == api.RolloutFailed {
+		return false, errors.New(p.Status.Outcome.Message)
 	}
-	return true
+	return Complete(p), nil
 }
 
-// changed reports whether the pod has changed since the request: it was not failed before, or has other runs. A pod can fail before the
-// containers of the goal start, as when an init container fails.
-func (g *Goal) changed(p *api.Pod) bool {
-	return g.Before == nil || g.Before.Metadata.UID != p.Metadata.UID || g.Before.Status.Phase != api.PhaseFailed ||
-		!slices.Equal(runs(g.Before), runs(p))
-}
-
-// run identifies a run of a container.
-type run struct {
-	container, id string
-	restarts      int
-}
-
-// runs returns the newest run of each container.
-func runs(p *api.Pod) []run {
-	var list []run
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		list = append(list, run{c.Name, c.ContainerID, c.RestartCount})
+// Complete reports whether the newest request for a pod is complete: the pod is ready and has stayed so for its minimum ready time without
+// a container that has failed, or it has succeeded. The daemon decides that. One of an earlier version does not: the pod is ready, or has
+// succeeded.
+func Complete(p *api.Pod) bool {
+	if p.Status.Outcome.State == "" {
+		return p.Status.Phase == api.PhaseSucceeded || condition(p, api.PodReady).Status == "True"
 	}
-	return list
-}
-
-// containerID returns the ID of the newest run of a container.
-func containerID(p *api.Pod, name string) (id string, exists bool) {
-	for _, list := range [][]api.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		if i := slices.IndexFunc(list, func(c api.ContainerStatus) bool { return c.Name == name }); i >= 0 {
-			return list[i].ContainerID, true
-		}
-	}
-	return "", false
+	return p.Status.Outcome.State == api.RolloutComplete
 }
 
 // condition returns the condition of a type, or the zero condition.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,16 +32,13 @@ func (w watch) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
 	}
 }
 
-// pod returns a pod that runs and is ready, with its app containers as name=ID.
-func pod(uid, hash string, containers ...string) api.PodChange {
+// pod returns a pod that runs, and of which the newest request is complete.
+func pod(uid, hash string) api.PodChange {
 	c := api.PodChange{Type: api.Modified}
 	p := &c.Object
 	p.Metadata.Name, p.Metadata.UID, p.Spec.Hash, p.Status.Phase = "web", uid, hash, api.PhaseRunning
 	p.Status.Conditions = []api.Condition{{Type: api.PodReady, Status: "True"}}
-	for _, text := range containers {
-		name, id, _ := strings.Cut(text, "=")
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, api.ContainerStatus{Name: name, ContainerID: id})
-	}
+	p.Status.Outcome.State = api.RolloutComplete
 	return c
 }
 
@@ -53,14 +49,16 @@ func with(c api.PodChange, changes ...func(*api.Pod)) api.PodChange {
 	return c
 }
 
-func initRun(id string) func(*api.Pod) {
-	return func(p *api.Pod) {
-		p.Status.InitContainerStatuses = []api.ContainerStatus{{Name: "init", ContainerID: id}}
-	}
+func notReady(p *api.Pod) {
+	p.Status.Conditions[0].Status, p.Status.Outcome.State = "False", api.RolloutProgressing
+}
+func progressing(p *api.Pod) { p.Status.Outcome.State = api.RolloutProgressing }
+func earlier(p *api.Pod)     { p.Status.Outcome = api.RequestOutcome{} }
+func failed(p *api.Pod) {
+	notReady(p)
+	p.Status.Outcome = api.RequestOutcome{State: api.RolloutFailed, Message: "exit code 3"}
 }
 
-func notReady(p *api.Pod) { p.Status.Conditions[0].Status = "False" }
-func failed(p *api.Pod)   { p.Status.Phase = api.PhaseFailed; notReady(p) }
 func refused(reason api.Reason) func(*api.Pod) {
 	return func(p *api.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
@@ -69,8 +67,9 @@ func refused(reason api.Reason) func(*api.Pod) {
 
 // TestReady checks after which change a pod has reached its goal.
 func TestReady(t *testing.T) {
-	before := pod("1", "old", "app=1", "proxy=1")
-	failedBefore := with(pod("1", "old", "app=1"), failed, initRun("1"))
+	before := pod("1", "old")
+	update := settle.Goal{SpecHash: "new", Before: &before.Object}
+	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
 		goal    settle.Goal
 		changes watch
@@ -78,15 +77,23 @@ func TestReady(t *testing.T) {
 		want    string
 	}{
 		"pod is ready": {settle.Goal{}, watch{pod("1", "old")}, 1, ""},
-		"pod becomes ready": {settle.Goal{}, watch{
-			with(pod("1", "old"), notReady), with(pod("1", "old"), func(p *api.Pod) { p.Status.Conditions = nil }), pod("1", "old"),
+		"pod becomes ready and stays so": {settle.Goal{}, watch{
+			with(pod("1", "old"), notReady), with(pod("1", "old"), progressing), pod("1", "old"),
 		}, 3, ""},
-		"pod succeeds": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) { notReady(p); p.Status.Phase = api.PhaseSucceeded })}, 1, ""},
-		"pod fails":    {settle.Goal{}, watch{with(pod("1", "old"), failed)}, 1, "the pod failed"},
+		"pod was ready for a moment": {settle.Goal{}, watch{
+			with(pod("1", "old"), progressing), with(pod("1", "old"), failed),
+		}, 2, "exit code 3"},
+		"daemon of an earlier version": {settle.Goal{}, watch{
+			with(pod("1", "old"), notReady, earlier), with(pod("1", "old"), earlier),
+		}, 2, ""},
+		"daemon of an earlier version, pod succeeds": {settle.Goal{}, watch{
+			with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
+		}, 1, ""},
+		"pod fails": {settle.Goal{}, watch{with(pod("1", "old"), failed)}, 1, "exit code 3"},
 		"old definition fails, new one is ready": {
-			settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
+			update, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
 		},
-		"old definition is ready until the new one is": {settle.Goal{SpecHash: "new"}, watch{pod("1", "old"), pod("1", "new")}, 2, ""},
+		"old definition is ready until the new one is": {update, watch{pod("1", "old"), pod("1", "new")}, 2, ""},
 		"pod is being deleted": {settle.Goal{}, watch{
 			with(pod("1", "old"), func(p *api.Pod) { p.Metadata.DeletionTimestamp = new(time.Time) }), pod("2", "old"),
 		}, 2, ""},
@@ -96,52 +103,26 @@ func TestReady(t *testing.T) {
 		"pod was stopped after it had succeeded": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) {
 			notReady(p)
 			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, api.PhaseSucceeded
+			p.Status.Outcome.State = api.RolloutComplete
 		})}, 1, ""},
-		"file is invalid":         {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
-		"file is rolled back":     {settle.Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
-		"file without a pod":      {settle.Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
-		"update waits":            {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new")}, 2, ""},
+		"file is invalid":     {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
+		"file is rolled back": {settle.Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
+		"file without a pod":  {settle.Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
+		"update waits": {update, watch{
+			with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new"),
+		}, 2, ""},
 		"later file is not taken": {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "new"), refused("InvalidFile"))}, 1, ""},
 		"pod is stopped": {
 			settle.Goal{},
 			watch{with(pod("1", "old"), func(p *api.Pod) { p.Status.StoppedAt = time.Now() })},
 			1, "the pod is stopped: start it with podstead start web",
 		},
-		"container has restarted": {
-			settle.Goal{Restarted: []string{"app"}, Before: &before.Object},
-			watch{before, with(pod("1", "old", "app=", "proxy=1"), notReady), pod("1", "old", "app=2", "proxy=1")},
-			3, "",
-		},
-		"other container has restarted": {
-			settle.Goal{Restarted: []string{"app", "proxy"}, Before: &before.Object},
-			watch{pod("1", "old", "app=2", "proxy=1"), pod("1", "old", "app=2", "proxy=2")},
-			2, "",
-		},
-		"container was added": {
-			settle.Goal{Restarted: []string{"new"}, Before: &before.Object}, watch{pod("1", "old", "app=1", "new="), pod("1", "old", "app=1", "new=1")}, 2, "",
-		},
-		"container was removed": {settle.Goal{Restarted: []string{"app"}, Before: &before.Object}, watch{pod("1", "old", "proxy=1")}, 1, ""},
-		"failed before its start": {
-			settle.Goal{Restarted: []string{"app"}, Before: &failedBefore.Object},
-			watch{failedBefore, pod("1", "old", "app=2")},
-			2, "",
-		},
-		"failed again in an init container": {
-			settle.Goal{Restarted: []string{"app"}, Before: &failedBefore.Object},
-			watch{failedBefore, with(pod("1", "old", "app=1"), failed, initRun("2"))},
-			2, "the pod failed",
-		},
-		"failed again after a restart of a container": {
-			settle.Goal{Restarted: []string{"app", "proxy"}, Before: &failedBefore.Object},
-			watch{failedBefore, with(pod("1", "old", "app=1"), failed, func(p *api.Pod) { p.Status.ContainerStatuses[0].RestartCount++ })},
-			2, "the pod failed",
-		},
-		"fails in an init container": {
-			settle.Goal{Restarted: []string{"app"}, Before: &before.Object},
-			watch{before, with(pod("1", "old", "app=1", "proxy=1"), failed)},
-			2, "the pod failed",
-		},
-		"new pod of the name": {settle.Goal{Restarted: []string{"app"}, Before: &before.Object}, watch{pod("2", "old", "app=1")}, 1, ""},
+		"definition is replaced": {update, watch{
+			pod("1", "old"), with(pod("1", "new"), progressing), pod("1", "newest"),
+		}, 3, replaced},
+		"definition is never seen": {update, watch{pod("1", "old"), pod("1", "newest")}, 2, replaced},
+		"other pod is created":     {settle.Goal{SpecHash: "new", Created: true}, watch{pod("1", "newest")}, 1, replaced},
+		"definition changes back":  {update, watch{with(pod("1", "new"), progressing), pod("1", "old")}, 2, replaced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.goal.Pod = "web"

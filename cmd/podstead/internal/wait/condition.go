@@ -8,6 +8,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/query"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
 // Kind is what pods wait for.
@@ -70,7 +71,11 @@ func parseStatus(text string) (func(*api.Pod) (bool, error), error) {
 	}
 	return func(p *api.Pod) (bool, error) {
 		i := slices.IndexFunc(p.Status.Conditions, func(c api.Condition) bool { return strings.EqualFold(string(c.Type), name) })
-		return i >= 0 && strings.EqualFold(p.Status.Conditions[i].Status, value), nil
+		met := i >= 0 && strings.EqualFold(p.Status.Conditions[i].Status, value)
+		if met && p.Status.Conditions[i].Type == api.PodReady && p.Status.Conditions[i].Status == "True" {
+			met = settle.Complete(p) // as --wait of other commands
+		}
+		return met, nil
 	}, nil
 }
 

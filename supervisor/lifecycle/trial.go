@@ -1,0 +1,259 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Trial is the newest request that has started the pod, restarted it or changed its definition, and what became of it. It is passed when
+// the pod was ready for the minimum ready time, and has failed when a run since the request fails before.
+type Trial struct {
+	Since    Instant       `json:"since,omitzero"`     // the request; zero: it is not known, as of pods of an earlier version
+	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: never
+	Within   time.Duration `json:"within,omitempty"`   // from the request to Due
+	MinReady time.Duration `json:"minReady,omitempty"` // for how long the pod must be ready
+	// RollsBack reports that an earlier definition replaces this one if it fails. What failed is not started again before.
+	RollsBack bool    `json:"rollsBack,omitempty"`
+	Passed    Instant `json:"passed,omitzero"`
+	Failed    Instant `json:"failed,omitzero"`   // the first failure; a pod that is kept can pass later
+	Message   string  `json:"message,omitempty"` // why it failed
+}
+
+// resumed is how long a pod has at least to become ready after a time in which it was not supervised.
+const resumed = 10 * time.Second
+
+// NewTrial returns a trial that begins now. Within is how long the pod may take to become ready; 0: there is no limit.
+func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial {
+	t := Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
+	if within > 0 {
+		t.Due = now.Add(within)
+	}
+	return t
+}
+
+// TrialBegun reports a request that starts the pod, restarts it or changes its definition. It replaces the trial before.
+type TrialBegun struct{ Trial Trial }
+
+func (e TrialBegun) apply(f *Facts) { f.Trial = e.Trial }
+
+// TrialKept reports that no earlier definition replaces this one if it fails, or has failed: its containers are restarted.
+type TrialKept struct{ At Instant }
+
+func (e TrialKept) apply(f *Facts) { f.Trial.RollsBack = false }
+
+// PassTrial records that the pod was ready for the minimum ready time. See [RecordOnly].
+type PassTrial struct{}
+
+func (PassTrial) issued(f *Facts, at Instant)     { f.Trial.Passed = at }
+func (PassTrial) failed(*Facts, Failure, Instant) {}
+
+// FailTrial records that the trial has failed. See [RecordOnly].
+type FailTrial struct{ Message string }
+
+func (a FailTrial) issued(f *Facts, at Instant)   { f.Trial.Failed, f.Trial.Message = at, a.Message }
+func (FailTrial) failed(*Facts, Failure, Instant) {}
+
+// Pending reports whether the trial has neither passed nor failed.
+func (t *Trial) Pending() bool { return !t.Since.IsZero() && t.Passed.IsZero() && t.Failed.IsZero() }
+
+// Holds reports whether the trial has failed and no container is started until an earlier definition replaces this one.
+func (t *Trial) Holds() bool { return t.RollsBack && !t.Failed.IsZero() && t.Passed.IsZero() }
+
+// rebase moves all instants.
+func (t *Trial) rebase(move func(*Instant)) {
+	for _, at := range []*Instant{&t.Since, &t.Due, &t.Passed, &t.Failed} {
+		move(at)
+	}
+}
+
+// booted begins a pending trial again: the pod starts with the host.
+func (t *Trial) booted(at Instant) {
+	if t.Pending() {
+		*t = NewTrial(t.Within, t.MinReady, t.RollsBack, at)
+	}
+}
+
+// resume gives the pod time to become ready after a time in which it was not supervised.
+func (t *Trial) resume(at Instant) {
+	if t.Pending() && !t.Due.IsZero() {
+		t.Due = later(t.Due, at.Add(min(t.Within, resumed)))
+	}
+}
+
+// tryOut records what has become of the trial. It comes before everything that starts containers, so that what is rolled back is not
+// started again.
+func (p *plan) tryOut() {
+	t := &p.facts.Trial
+	if t.Since.IsZero() || !t.Passed.IsZero() || !p.facts.Stop.Requested.IsZero() || p.facts.Restart.pending() {
+		return
+	}
+	why := ""
+	if t.Failed.IsZero() {
+		why = failedRun(p.pod, p.facts)
+	}
+	v := view{pod: p.pod, facts: p.facts, now: p.now}
+	switch {
+	case why != "":
+	case t.Holds(), !p.facts.EngineUnavailable.IsZero(): // what runs is not known
+	case v.ready(false) && p.facts.current():
+		if p.due(p.facts.readySince(p.pod).Add(t.MinReady)) {
+			p.do(PassTrial{})
+		}
+	case t.Failed.IsZero() && !t.Due.IsZero() && !finished(p.pod, p.facts) && p.due(t.Due):
+		why = notInTime(t.Within, v.readyNow(false).Message)
+	}
+	if why != "" {
+		p.do(FailTrial{Message: why})
+	}
+	p.held = t.Holds() || why != "" && t.RollsBack
+}
+
+// current reports whether the pod runs its definition only: no run of an earlier one has to stop.
+func (f *Facts) current() bool {
+	if len(f.Outgoing) > 0 {
+		return false
+	}
+	for _, c := range f.Containers {
+		if c.Replaced.Attempt > 0 && c.Newest.N() <= c.Replaced.Attempt {
+			return false
+		}
+	}
+	return true
+}
+
+// readySince returns since when a pod is ready that is ready now, as far as its trial is concerned: not before its request, nor before its
+// failure.
+func (f *Facts) readySince(pod *spec.Pod) Instant {
+	since := later(f.Trial.Since, f.Trial.Failed)
+	for c := range containersOf(pod) {
+		if isInit(pod, c) && !c.IsSidecar() {
+			continue
+		}
+		a := f.Containers[c.Name].Newest
+		for _, at := range []Instant{a.Started, a.PostStart.Done, a.Probes.Startup.At, a.Probes.Readiness.At} {
+			since = later(since, at)
+		}
+	}
+	for _, g := range pod.ReadinessGates {
+		since = later(since, f.Conditions[ConditionType(g.ConditionType)].At)
+	}
+	return since
+}
+
+// failedRun describes the first run that has failed since the request of the trial; empty: there is none.
+func failedRun(pod *spec.Pod, f *Facts) string {
+	for c := range containersOf(pod) {
+		h := f.Containers[c.Name]
+		for _, a := range []*Attempt{&h.Previous, &h.Newest} {
+			if text := a.failure(f.Trial.Since); text != "" {
+				return fmt.Sprintf("container %q %s", c.Name, text)
+			}
+		}
+	}
+	return ""
+}
+
+// notFailures are reasons for which a run ends although its definition may be good.
+var notFailures = []Reason{ReasonUnknown, ReasonStatusUnknown}
+
+// failure describes why a run has failed since an instant; empty: it has not, or not because of its definition. A run that is stopped
+// because a probe or its postStart hook failed has failed whatever its exit code, also if a new definition has changed only the probe.
+func (a *Attempt) failure(since Instant) string {
+	stopped := map[Reason]string{
+		ReasonLivenessProbe:       "was stopped because its liveness probe failed",
+		ReasonStartupProbe:        "was stopped because its startup probe failed",
+		ReasonFailedPostStartHook: "was stopped because its postStart hook failed",
+	}[a.StopReason]
+	switch {
+	case a.Exited.IsZero() || slices.Contains(notFailures, a.Exit.Reason):
+		return ""
+	case stopped != "" && !cmp.Or(a.StopRequested, a.TerminationRequested, a.Requested).Before(since):
+		return stopped
+	case a.StopReason != "" || a.Exit.Code == 0 || a.Requested.Before(since):
+		return ""
+	case a.Exit.Reason == ReasonStartError:
+		return "could not be started: " + a.Exit.Message
+	case a.Exit.Reason == ReasonOOMKilled:
+		return "was OOM-killed"
+	}
+	return fmt.Sprintf("failed with exit code %d", a.Exit.Code)
+}
+
+// notInTime describes why a pod has failed that was not ready in time.
+func notInTime(within time.Duration, message string) string {
+	text := fmt.Sprintf("the pod was not ready within %v", within)
+	if message != "" {
+		text += ": " + message
+	}
+	return text
+}
+
+// OutcomeState is the state of an [Outcome].
+type OutcomeState string
+
+// The states.
+const (
+	OutcomeProgressing OutcomeState = "Progressing" // the pod is not ready yet, or not any more
+	OutcomeReady       OutcomeState = "Ready"       // it is ready, and must stay so for the minimum ready time
+	OutcomeComplete    OutcomeState = "Complete"    // it is ready and has stayed so, or has succeeded
+	OutcomeFailed      OutcomeState = "Failed"      // a run has failed before, the pod was not ready in time, or it has failed
+)
+
+// Outcome is what became of the newest request that has started the pod, restarted it or changed its definition.
+type Outcome struct {
+	State   OutcomeState
+	Message string // why it is not complete, for people
+}
+
+// OutcomeOf returns what became of the newest request. The status is that of [StatusOf].
+func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
+	t := &f.Trial
+	ready := Condition{}
+	if i := slices.IndexFunc(s.Conditions, func(c Condition) bool { return c.Type == PodReady }); i >= 0 {
+		ready = s.Conditions[i]
+	}
+	switch over := s.Phase.Terminal() && f.Idle(); {
+	case f.Restart.pending():
+		return Outcome{OutcomeProgressing, "the pod is being restarted"}
+	case s.Phase == PhaseSucceeded, over && !f.startedSince(t.Since): // it had completed before, and the change has started nothing
+		return Outcome{State: OutcomeComplete}
+	case over:
+		return Outcome{OutcomeFailed, podFailed(s, t.Message)}
+	case !t.Failed.IsZero() && t.Passed.IsZero():
+		return Outcome{OutcomeFailed, t.Message}
+	case ready.Status != conditionTrue || !f.current():
+		return Outcome{OutcomeProgressing, cmp.Or(ready.Message, string(ready.Reason))}
+	case t.Since.IsZero() || !t.Passed.IsZero():
+		return Outcome{State: OutcomeComplete}
+	}
+	return Outcome{OutcomeReady, fmt.Sprintf("the pod is ready and must stay so for %v", t.MinReady)}
+}
+
+// startedSince reports whether the pod was accepted, or a run of a container requested, since an instant.
+func (f *Facts) startedSince(since Instant) bool {
+	if !f.Accepted.Before(since) {
+		return true
+	}
+	for _, c := range f.Containers {
+		if c.Newest.N() > 0 && !c.Newest.Requested.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// podFailed describes a pod that has failed, because of a run if why is not empty.
+func podFailed(s *Status, why string) string {
+	text := "the pod failed"
+	if s.Reason != "" {
+		text += " (" + string(s.Reason) + ")"
+	}
+	if why = cmp.Or(s.Message, why); why != "" {
+		text += ": " + why
+	}
+	return text
+}

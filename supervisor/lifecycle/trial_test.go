@@ -1,0 +1,221 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
+)
+
+// tried checks that nothing of a definition is started that has failed and is rolled back.
+func (v *invariants) tried(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
+	switch a.(type) {
+	case lifecycle.StartSandbox, lifecycle.StartContainer, lifecycle.StartRound:
+	default:
+		return
+	}
+	t := &f.Trial
+	if !t.RollsBack || !t.Passed.IsZero() {
+		return
+	}
+	if !t.Failed.IsZero() {
+		v.violation("%#v after the trial has failed: %s", a, t.Message)
+	}
+	for name, c := range f.Containers {
+		r := &c.Newest
+		lost := r.Exit.Reason == lifecycle.ReasonUnknown || r.Exit.Reason == lifecycle.ReasonStatusUnknown
+		ephemeral := slices.ContainsFunc(f.Ephemeral, func(e spec.Container) bool { return e.Name == name })
+		failed := !r.Exited.IsZero() && r.Exit.Code != 0 && r.StopReason == "" && !lost && !r.Requested.Before(t.Since)
+		if failed && v.pod.Container(name) != nil && !ephemeral {
+			v.violation("%#v after %v has failed with exit code %d", a, r.Ref, r.Exit.Code)
+		}
+	}
+	ready := slices.ContainsFunc(lifecycle.StatusOf(v.pod, f, now).Conditions, func(c lifecycle.Condition) bool {
+		return c.Type == lifecycle.PodReady && c.Status == "True"
+	})
+	if !t.Due.IsZero() && !now.Before(t.Due) && !ready && f.EngineUnavailable.IsZero() {
+		v.violation("%#v after the pod was not ready in time", a)
+	}
+}
+
+// TestFailedUpdateIsNotRestarted: whatever makes an update fail, and whatever happens until it is rolled back, no container of it is
+// started again. The rollback then starts what it needs, without the grace period of what has failed.
+func TestFailedUpdateIsNotRestarted(t *testing.T) {
+	const (
+		updated  = time.Minute
+		rollback = 5 * time.Minute
+	)
+	once := lifecycletest.Run{Lasts: 15 * time.Second, Exit: lifecycle.Exit{Code: 9, Reason: lifecycle.ReasonError}}
+	probed := func(kind lifecycle.ProbeKind) lifecycletest.Run {
+		never := slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, 100)
+		return lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{kind: never}}
+	}
+	withProbe := func(kind lifecycle.ProbeKind) func(*spec.Pod) {
+		return func(p *spec.Pod) { probe(kind)(&p.Containers[0]) }
+	}
+	rule := spec.RestartRule{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{9}}}
+	type events = func(*lifecycletest.World)
+	at := func(at time.Duration, do events) events {
+		return func(w *lifecycletest.World) { w.At(updated+at, func() { do(w) }) }
+	}
+	all := func(list ...events) events {
+		return func(w *lifecycletest.World) {
+			for _, do := range list {
+				do(w)
+			}
+		}
+	}
+	crash := func(w *lifecycletest.World) { w.Crash(10 * time.Second) }
+	reboot := func(w *lifecycletest.World) { w.Reboot(10 * time.Second) }
+	lose := func(w *lifecycletest.World) { w.LoseSandbox(true) }
+	unavailable := func(is bool) events { return func(w *lifecycletest.World) { w.SetUnavailable(is) } }
+	otherEnds := func(w *lifecycletest.World) { w.Exit("other", lifecycle.Exit{Code: 1}) }
+	const exit9 = `container "app" failed with exit code 9`
+	startFails := lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no such file"}}
+	slow := lifecycletest.Run{Start: lifecycletest.Start{Takes: 2 * time.Second}, Exit: once.Exit}
+	unready := lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}
+	const stopped = `container "app" was stopped because its %s probe failed`
+	const cannotStart = `container "app" could not be started: no such file`
+	noEngine := all(at(16*time.Second, unavailable(true)), at(30*time.Second, unavailable(false)))
+	for name, test := range map[string]struct {
+		run    lifecycletest.Run // of the updated container
+		change func(*spec.Pod)   // of the updated definition
+		events events
+		why    string
+	}{
+		"exit":              {once, nil, nil, exit9},
+		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" failed with exit code 1`},
+		"cannot be started": {lifecycletest.Run{Start: startFails}, nil, nil, cannotStart},
+		"liveness":          {probed(liveness), withProbe(liveness), nil, fmt.Sprintf(stopped, "liveness")},
+		"startup":           {probed(startup), withProbe(startup), nil, fmt.Sprintf(stopped, "startup")},
+		"not ready in time": {unready, withProbe(readiness), nil, "the pod was not ready within 1m0s"},
+		"restarts all containers": {once, func(p *spec.Pod) {
+			p.Containers[0].RestartPolicy, p.Containers[0].RestartPolicyRules = spec.RestartNever, []spec.RestartRule{rule}
+		}, nil, exit9},
+		"supervisor is killed at the exit":         {once, nil, at(15*time.Second, crash), exit9},
+		"container exits while there is none":      {once, nil, at(10*time.Second, crash), exit9},
+		"supervisor is killed while it starts":     {slow, nil, at(time.Second, crash), exit9},
+		"supervisor is killed again and again":     {once, nil, all(at(14*time.Second, crash), at(40*time.Second, crash)), exit9},
+		"host reboots after the exit":              {once, nil, at(20*time.Second, reboot), exit9},
+		"sandbox is lost after the exit":           {once, nil, at(20*time.Second, lose), exit9},
+		"engine is unavailable after the exit":     {once, nil, noEngine, exit9},
+		"another container ends after the failure": {once, nil, at(20*time.Second, otherEnds), exit9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := podOf(spec.RestartAlways, "app", "other")
+			pod.TerminationGracePeriodSeconds = 30
+			next := podOf(spec.RestartAlways, "app", "other")
+			next.Containers[0].Image = "next"
+			if test.change != nil {
+				test.change(next)
+			}
+			w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{
+				"app": {{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{}}, test.run},
+			}})
+			timeline, v, starts, from := lifecycletest.NewTimeline(pod), invariants{}, 0, time.Duration(0)
+			w.Observe = func(s lifecycletest.Step) {
+				timeline.Observe(s)
+				if err := v.step(s); err != nil {
+					w.Violation(err)
+				}
+				issued, ok := s.Event.(lifecycle.Issued)
+				start, is := issued.Action.(lifecycle.StartContainer)
+				switch {
+				case ok && s.Since >= rollback && from == 0:
+					from = s.Since
+				case is && start.Container == "app" && s.Since >= updated && s.Since < rollback:
+					starts++
+				}
+			}
+			w.At(updated, func() {
+				w.Redefine(next, true, "app")
+				w.BeginTrial(time.Minute, 100*time.Second, true)
+			})
+			if test.events != nil {
+				test.events(w)
+			}
+			outcome, why := lifecycle.Outcome{}, ""
+			w.At(rollback, func() {
+				s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
+				outcome, why = lifecycle.OutcomeOf(w.Pod, w.Facts, &s), w.Facts.Trial.Message
+				w.Redefine(pod, true, "app")
+				w.BeginTrial(0, 5*time.Second, false)
+			})
+			if err := w.Run(10 * time.Minute); err != nil {
+				t.Error(err)
+			}
+			if starts != 1 || outcome.State != lifecycle.OutcomeFailed || !strings.Contains(why, test.why) || outcome.Message != why {
+				t.Errorf("%d starts of the update, want one; outcome %+v, %q, want %q\n%s", starts, outcome, why, test.why, timeline)
+			}
+			s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
+			if o := lifecycle.OutcomeOf(w.Pod, w.Facts, &s); o.State != lifecycle.OutcomeComplete || from != rollback {
+				t.Errorf("outcome of the rollback %+v, first action at %v\n%s", o, from, timeline)
+			}
+		})
+	}
+}
+
+// TestOutcome: what became of the newest request, second by second.
+func TestOutcome(t *testing.T) {
+	const crash, fine = 1, 0
+	exits := func(code int, lasts ...time.Duration) (list []lifecycletest.Run) {
+		for _, d := range lasts {
+			list = append(list, lifecycletest.Run{Lasts: d, Exit: lifecycle.Exit{Code: code}})
+		}
+		return list
+	}
+	for name, test := range map[string]struct {
+		policy spec.RestartPolicy
+		runs   []lifecycletest.Run
+		events func(*lifecycletest.World)
+		want   string // the states with the seconds at which they begin
+	}{
+		"stays ready":             {spec.RestartAlways, nil, nil, "0 Ready, 5 Complete"},
+		"crashes at once, always": {spec.RestartAlways, slices.Repeat(exits(crash, 0), 5), nil, "0 Failed, 155 Complete"},
+		"dies late":               {spec.RestartAlways, exits(crash, 1500*time.Millisecond), nil, "0 Ready, 2 Failed, 7 Complete"},
+		"crashes after it passed": {spec.RestartAlways, exits(crash, 8*time.Second), nil, "0 Ready, 5 Complete"},
+		"ends with 0 and starts":  {spec.RestartAlways, exits(fine, 2*time.Second), nil, "0 Ready, 7 Complete"},
+		"job":                     {spec.RestartNever, exits(fine, 2*time.Second), nil, "0 Ready, 2 Complete"},
+		"job fails":               {spec.RestartNever, exits(crash, 2*time.Second), nil, "0 Ready, 2 Failed"},
+		"job fails late":          {spec.RestartNever, exits(crash, 9*time.Second), nil, "0 Ready, 5 Complete, 9 Failed"},
+		"supervisor is killed": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			w.At(3*time.Second, func() { w.Crash(time.Second) })
+		}, "0 Ready, 5 Complete"},
+		"host reboots": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			w.At(3*time.Second, func() { w.Reboot(time.Second) })
+		}, "0 Ready, 10 Complete"},
+		"restarted": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.Restart(); w.BeginTrial(0, 5*time.Second, false) })
+		}, "0 Ready, 5 Complete, 20 Ready, 25 Complete"},
+		"in-place change": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
+		}, "0 Ready, 5 Complete, 20 Ready, 25 Complete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := lifecycletest.New(podOf(test.policy, "app"), lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": test.runs}})
+			w.Facts.Trial = lifecycle.NewTrial(0, 5*time.Second, false, w.Now())
+			if test.events != nil {
+				test.events(w)
+			}
+			var states []string
+			last := lifecycle.OutcomeState("")
+			for second := range 200 {
+				if err := w.Run(time.Duration(second) * time.Second); err != nil {
+					t.Fatal(err)
+				}
+				s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
+				if o := lifecycle.OutcomeOf(w.Pod, w.Facts, &s); o.State != last && o.State != lifecycle.OutcomeProgressing {
+					states, last = append(states, fmt.Sprintf("%d %s", second, o.State)), o.State
+				}
+			}
+			if got := strings.Join(states, ", "); got != test.want {
+				t.Errorf("outcomes %s, want %s", got, test.want)
+			}
+		})
+	}
+}
