@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/containerd/errdefs"
+
 	"github.com/podstead/podstead/runtime/proctree"
 )
 
@@ -71,7 +73,7 @@ func (s *starting) watch(closing <-chan struct{}, m mark, timeout time.Duration)
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
 		case <-closing:
-			return errors.New("the runtime is closed")
+			return fmt.Errorf("the runtime is closed: %w", errdefs.ErrUnavailable)
 		case <-late.C:
 		}
 		switch {

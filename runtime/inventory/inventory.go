@@ -143,8 +143,11 @@ func (r *Reader) containers(ctx context.Context, pods found) error {
 func (r *Reader) podsWithoutRecords(ctx context.Context, pods found) error {
 	uids, err := r.volumes.UIDs(ctx)
 	left, leftErr := r.left()
+	if leftErr != nil { // the other pods are found
+		r.log.WarnContext(ctx, "cannot find all pods without records", slog.Any("error", leftErr))
+	}
 	for _, uid := range append(uids, left...) {
 		pods.pod(uid)
 	}
-	return errors.Join(err, leftErr)
+	return err
 }
