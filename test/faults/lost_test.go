@@ -56,7 +56,8 @@ func TestLostState(t *testing.T) {
 					part.Check(err)
 					was := part.process("marker=one")
 					if l.name == "everything" { // no file defines this pod
-						part.MustCreate("unknown", "terminationGracePeriodSeconds = 1\n"+container("c", ": marker=unknown; sleep 100000"))
+						_, err := part.Create(part.Ctx(), "unknown", part.text("unknown", "unknown"))
+						part.Check(err)
 						part.process("marker=unknown")
 					}
 					part.endUpTo(living, daemon)
