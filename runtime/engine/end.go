@@ -158,8 +158,9 @@ func cgroupPath(oci string) string {
 	return path.Join(full, parts[1]+"-"+parts[2]+".scope")
 }
 
-// endLostShims kills the shims of this engine without a bundle, such as after the loss of the directory for runtime state. containerd cannot
-// reach them: their containers would run without supervision. The engine does not know these, its caller ends them by their cgroups.
+// endLostShims kills the shims of this engine without a bundle, such as after the loss of the directory for runtime state. containerd
+// cannot reach them: their containers would run without supervision. The engine does not know these, its caller ends them by their
+// cgroups.
 func (e *Engine) endLostShims(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
