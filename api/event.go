@@ -47,6 +47,7 @@ const (
 	EventStateUnsupported         EventKind = "StateUnsupported"
 	EventOrphanFound              EventKind = "OrphanFound"
 	EventEngineDamaged            EventKind = "EngineDamaged"
+	EventCgroupCleared            EventKind = "CgroupCleared"
 	EventHostRebooted             EventKind = "HostRebooted"
 	EventPodWaiting               EventKind = "PodWaiting"
 	EventConditionMet             EventKind = "ConditionMet"

@@ -123,7 +123,9 @@ func measure(ctx context.Context, path string) (int64, error) {
 	err := unix.Lstat(path, &st)
 	bytes := st.Blocks * 512
 	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		bytes, err = tree.DiskUsage(ctx, path)
+		var u tree.Usage
+		u, err = tree.DiskUsage(ctx, path)
+		bytes = u.Bytes
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, tree.ErrTooDeep) {
 		return bytes, nil

@@ -107,7 +107,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string, with removal) error
 			return err
 		}
 	}
-	if err := r.cgroups.Remove(ctx, uid); err != nil {
+	if err := r.sandboxes.RemoveCgroup(ctx, uid); err != nil {
 		return err
 	}
 	err = r.users.Release(uid)

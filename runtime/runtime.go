@@ -94,6 +94,8 @@ type Runtime struct {
 
 	unbindable []string // directories that contain the mounts of pods
 
+	cleared clearings
+
 	lossReport atomic.Pointer[func(logbound.Loss)] // see OnLogsRemoved
 }
 
@@ -159,8 +161,9 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.imageVolumes = imagevolume.New(r.client.SnapshotService(snapshotter), r.images, r.dirs)
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
-		Client: r.client, Cgroups: r.cgroups, Dir: r.dirs.Exec(), Environment: secrets.NewProcessFiles(r.dirs).Environment,
-		Exited: r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
+		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
+		Environment: secrets.NewProcessFiles(r.dirs).Environment,
+		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
 	r.garbage = gc.New(r.client.LeasesService(), r.engine.CollectGarbage, gc.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
@@ -189,7 +192,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.sandboxes = sandbox.New(sandbox.Config{
 		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
 		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
-		Evictions: evictions,
+		Evictions: evictions, Cleared: r.cleared.add,
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
@@ -197,7 +200,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
 		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
 	})
-	r.inventory = inventory.New(r.client, r.engine, r.volumes, r.network, r.log)
+	r.inventory = inventory.New(r.client, r.engine, r.volumes, r.leftUIDs, r.network, r.log)
 	r.files, err = files.New(files.Config{
 		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir, IDs: r.users.Find,
 		Volumes: r.containers.Volumes,

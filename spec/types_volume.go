@@ -26,7 +26,8 @@ type Volume struct {
 type EmptyDirVolume struct {
 	// `Memory` for a tmpfs, empty for the disk. Default: empty.
 	Medium string `json:"medium,omitempty"`
-	// Maximum size; the pod is evicted if a volume on the disk exceeds it. Default: no limit.
+	// Maximum size; the pod is evicted if a volume on the disk exceeds it. Each file, directory and link counts as at least 4Ki. Default:
+	// no limit.
 	SizeLimit *Quantity `json:"sizeLimit,omitempty"`
 }
 

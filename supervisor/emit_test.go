@@ -88,6 +88,7 @@ var elsewhere = []event.Kind{
 	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
 	event.PodEscalated, event.RebootRequested, event.RebootHeldBack, event.RebootFailed,
 	event.ImageRemoved, event.ImageGCFailed, event.FreeDiskSpaceFailed, event.DiskSpaceAvailable, event.LogsRemoved,
+	event.CgroupCleared,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.

@@ -274,6 +274,9 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 		defer cancel()
 		ctx = limited
 	}
+	for _, g := range goals {
+		w.await(g.Pod)
+	}
 	statuses := map[string]string{}
 	t := view.Text{Err: a.err, Width: a.width()}
 	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {

@@ -219,6 +219,9 @@ func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []a
 			a.note("%v", errNoPods)
 		}
 	}
+	for i := range pods {
+		w.await(pods[i].Metadata.Name)
+	}
 	return w, pods, missing, nil
 }
 

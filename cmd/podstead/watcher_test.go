@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/supervisor"
 )
 
@@ -54,5 +55,26 @@ func TestWaitOverRestartOfDaemon(t *testing.T) {
 	h.serve(t)
 	if got := <-code; got != statusFailed || !strings.Contains(stderr.String(), "the pod is stopped: start it with podstead start web") {
 		t.Errorf("exit code %d, stdout:\n%sstderr:\n%s", got, stdout.String(), stderr.String())
+	}
+}
+
+// TestObstacle: a command that waits for a pod prints once what keeps it from being removed. Other pods do not matter.
+func TestObstacle(t *testing.T) {
+	var notes []string
+	w := &watcher{Starter: &ondemand.Starter{Notify: func(note string) { notes = append(notes, note) }}, awaited: map[string]bool{}}
+	w.await("web")
+	const message = "killed processes do not exit: dd (PID 7, waits for a device)"
+	failed := []api.Condition{{Type: api.RemovalFailed, Status: "True", Message: message}}
+	for _, p := range []struct {
+		name       string
+		conditions []api.Condition
+	}{{"web", nil}, {"other", failed}, {"web", failed}, {"web", failed}} {
+		pod := api.Pod{Metadata: api.Metadata{Name: p.name}, Status: api.PodStatus{Conditions: p.conditions}}
+		w.printObstacle(&pod)
+		w.await("web")
+	}
+	want := "pod/web is not removed yet, trying again: " + message
+	if len(notes) != 1 || notes[0] != want {
+		t.Errorf("notes %q, want one: %s", notes, want)
 	}
 }

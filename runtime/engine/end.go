@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -29,7 +30,7 @@ const endTimeout = 30 * time.Second
 func (e *Engine) endAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
-	if err := e.killShims(ctx, ""); err != nil {
+	if err := e.killShims(ctx, func(string) bool { return true }); err != nil {
 		return err
 	}
 	var errs []error
@@ -51,7 +52,7 @@ func (e *Engine) endContainer(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	if exists(filepath.Join(e.opt.State, sandboxPlugin, Namespace, id)) {
-		if err := e.killShims(ctx, id); err != nil {
+		if err := e.killShims(ctx, func(other string) bool { return other == id }); err != nil {
 			return err
 		}
 	}
@@ -105,6 +106,23 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 	return nil
 }
 
+// hasProcesses reports whether a process is in the cgroup of a container.
+func (e *Engine) hasProcesses(id string) bool {
+	for _, dir := range e.bundleDirs() {
+		group, err := bundleCgroup(filepath.Join(dir, id))
+		if err != nil || group == "" {
+			continue
+		}
+		dirs, _ := cgroup.Dirs(group) // one that cannot be read has none
+		for _, dir := range dirs {
+			if list, err := proctree.List(dir); err == nil && len(list) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // bundleCgroup returns the cgroup of a container from its bundle; empty: it has none.
 func bundleCgroup(bundle string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
@@ -140,31 +158,48 @@ func cgroupPath(oci string) string {
 	return path.Join(full, parts[1]+"-"+parts[2]+".scope")
 }
 
-// killShims kills the shim of this engine with the ID, or all of them if it is empty, and removes their cgroups. A stopped shim is killed
-// too.
-func (e *Engine) killShims(ctx context.Context, id string) error {
-	shims := e.shimProcesses(id)
+// endLostShims kills the shims of this engine without a bundle, such as after the loss of the directory for runtime state. containerd
+// cannot reach them: their containers would run without supervision. The engine does not know these, its caller ends them by their
+// cgroups.
+func (e *Engine) endLostShims(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	if err := e.killShims(ctx, func(id string) bool { return !hasBundle(e.opt.State, id) }); err != nil {
+		e.opt.Log.WarnContext(ctx, "cannot kill shims without a bundle", slog.Any("error", err))
+	}
+}
+
+// killShims kills the shims of this engine with these IDs and removes their cgroups. A stopped shim is killed too.
+func (e *Engine) killShims(ctx context.Context, which func(id string) bool) error {
 	var errs []error
-	for pid, group := range shims {
-		p, err := openProcess(pid)
+	for _, s := range e.shimProcesses() {
+		if !which(s.id) {
+			continue
+		}
+		p, err := openProcess(s.pid)
 		if err == nil {
-			_ = unix.Kill(pid, unix.SIGKILL)
+			_ = unix.Kill(s.pid, unix.SIGKILL)
 			err = p.wait(ctx)
 			p.close()
 		}
-		if err == nil && strings.HasSuffix(group, "-shim") {
-			err = cgroup.Remove(group)
+		if err == nil && strings.HasSuffix(s.cgroup, "-shim") {
+			err = cgroup.Remove(s.cgroup)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("kill shim %d: %w", pid, err))
+			errs = append(errs, fmt.Errorf("kill shim %d: %w", s.pid, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// shimProcesses returns the process IDs of the shims of this engine, and the cgroup of each.
-func (e *Engine) shimProcesses(id string) map[int]string {
-	found := map[int]string{}
+// shimProcess is the process of a shim.
+type shimProcess struct {
+	pid        int
+	id, cgroup string
+}
+
+// shimProcesses returns the shims of this engine.
+func (e *Engine) shimProcesses() (found []shimProcess) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
 		text, err := os.ReadFile(file) // the process may have exited
@@ -172,12 +207,11 @@ func (e *Engine) shimProcesses(id string) map[int]string {
 			continue
 		}
 		args := strings.Split(string(text), "\x00")
-		if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace ||
-			id != "" && argument(args, "-id") != id {
+		if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found[pid] = processCgroup(pid)
+			found = append(found, shimProcess{pid, argument(args, "-id"), processCgroup(pid)})
 		}
 	}
 	return found

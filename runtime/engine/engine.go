@@ -123,6 +123,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := e.repair(ctx); err != nil {
 		return err
 	}
+	e.endLostShims(ctx)
 	bundles, err := scanBundles(e.opt.State, e.opt.ShimPath)
 	if err != nil {
 		return err

@@ -265,9 +265,15 @@ func (r *repairer) mounts(ctx context.Context) error {
 	return r.setAside(ctx, err, false)
 }
 
-// states checks the files of the OCI runtime.
+// states checks the files of the OCI runtime. A container with processes may have none.
 func (r *repairer) states(ctx context.Context) error {
-	dirs, err := filepath.Glob(filepath.Join(r.e.opt.State, "runc", Namespace, "*"))
+	root := filepath.Join(r.e.opt.State, "runc", Namespace)
+	dirs, err := filepath.Glob(filepath.Join(root, "*"))
+	for _, id := range r.e.bundles() {
+		if dir := filepath.Join(root, id); !exists(dir) && r.e.hasInit(id) && r.e.hasProcesses(id) {
+			dirs = append(dirs, dir)
+		}
+	}
 	for _, dir := range dirs {
 		err = errors.Join(err, r.state(ctx, dir))
 	}
@@ -281,7 +287,7 @@ func (r *repairer) state(ctx context.Context, dir string) error {
 	}
 	err := damage.CheckState(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = nil; exists(dir) && r.e.hasInit(id) {
+		if err = nil; r.e.hasInit(id) {
 			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
 		}
 	}

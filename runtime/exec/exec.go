@@ -50,6 +50,8 @@ type Config struct {
 	AwaitResponse func(ctx context.Context, sandboxID string) error
 	Client        *client.Client
 	Cgroups       Cgroups
+	// Bundles is a directory that contains the bundles of containers.
+	Bundles string
 	// Dir contains the FIFOs of commands. It is removed when the daemon starts.
 	Dir string
 	// Environment returns the environment of a container, with the values of secrets.
@@ -238,6 +240,7 @@ func (r *Runner) Close() {
 // KillLeft kills the commands that an earlier daemon has left when it was killed. The processes of a command with a timeout are all killed,
 // those of another command only if its first process is running. If a shim does not respond, such commands of its containers keep running.
 func (r *Runner) KillLeft(ctx context.Context) error {
+	r.killStarts()
 	err := os.RemoveAll(r.config.Dir)
 	list, listErr := r.config.Client.Containers(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
 	if err = errors.Join(err, listErr); err != nil {

@@ -50,7 +50,7 @@ func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
 		k = probe
 	}
 	edit := func(p *specs.Process) { p.Args, p.Terminal = q.command, false }
-	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), edit, streams)
+	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), q.timeout, edit, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
 	return x, nil
 }
 
-// launch starts a process that has what the container's first process has, but for what edit changes. It is not interrupted when ctx ends:
-// a process that is started in part cannot be found.
+// launch starts a process that has what the container's first process has, but for what edit changes. A process that is started in part
+// cannot be found. If ctx ends, or the OCI runtime hangs, that is therefore killed instead, see [starting].
 func (r *Runner) launch(
-	ctx context.Context, uid string, ref lifecycle.Ref, mark mark, edit func(*specs.Process), streams cio.Creator,
+	ctx context.Context, uid string, ref lifecycle.Ref, mark mark, timeout time.Duration, edit func(*specs.Process), streams cio.Creator,
 ) (_ *execution, err error) {
 	c, err := r.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
@@ -70,6 +70,8 @@ func (r *Runner) launch(
 	if err := r.awaitShim(ctx, c); err != nil {
 		return nil, err
 	}
+	start := r.watchStart(ctx, mark, timeout)
+	defer func() { err = start.end(err) }()
 	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
 	task, err := c.Task(ctx, nil)

@@ -36,17 +36,18 @@ type Reader struct {
 	client  *client.Client
 	engine  *engine.Engine
 	volumes Volumes
+	left    func() ([]string, error)
 	network Network
 	log     *slog.Logger
 }
 
-// New returns a reader.
-func New(c *client.Client, e *engine.Engine, volumes Volumes, network Network, log *slog.Logger) *Reader {
-	return &Reader{client: c, engine: e, volumes: volumes, network: network, log: log}
+// New returns a reader. The function left returns the UIDs of pods that have namespaces or cgroups.
+func New(c *client.Client, e *engine.Engine, volumes Volumes, left func() ([]string, error), network Network, log *slog.Logger) *Reader {
+	return &Reader{client: c, engine: e, volumes: volumes, left: left, network: network, log: log}
 }
 
-// Take returns every pod that has a sandbox, a container or a volume, sorted by UID. The definition of a pod without a container is nil. A
-// record that cannot be read is logged and left out, so that the other pods are found.
+// Take returns every pod that has a sandbox, a container, a volume, namespaces or a cgroup, sorted by UID. The definition of a pod without
+// the record of a container is nil. A record that cannot be read is logged and left out, so that the other pods are found.
 func (r *Reader) Take(ctx context.Context) ([]lifecycle.Found, error) {
 	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.InventoryTimeout)
 	defer cancel()
@@ -56,7 +57,7 @@ func (r *Reader) Take(ctx context.Context) ([]lifecycle.Found, error) {
 		err = r.containers(ctx, pods)
 	}
 	if err == nil {
-		err = r.podsWithVolumes(ctx, pods)
+		err = r.podsWithoutRecords(ctx, pods)
 	}
 	if err != nil {
 		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
@@ -138,10 +139,14 @@ func (r *Reader) containers(ctx context.Context, pods found) error {
 	return nil
 }
 
-// podsWithVolumes adds pods that have volumes, but nothing in the engine yet: one of their volumes could not be prepared.
-func (r *Reader) podsWithVolumes(ctx context.Context, pods found) error {
+// podsWithoutRecords adds pods of which the engine has nothing: one of their volumes could not be prepared, or the records are lost.
+func (r *Reader) podsWithoutRecords(ctx context.Context, pods found) error {
 	uids, err := r.volumes.UIDs(ctx)
-	for _, uid := range uids {
+	left, leftErr := r.left()
+	if leftErr != nil { // the other pods are found
+		r.log.WarnContext(ctx, "cannot find all pods without records", slog.Any("error", leftErr))
+	}
+	for _, uid := range append(uids, left...) {
 		pods.pod(uid)
 	}
 	return err

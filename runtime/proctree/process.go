@@ -26,21 +26,25 @@ type Process struct {
 	Mark         string // the value of [MarkVariable]; "" if it is not set
 	bare         bool   // the environment is empty; so it is for a moment while the process executes another program
 	parent       int
+	state        string // as in proc_pid_stat(5)
 	started      string // in clock ticks; identifies the process together with the PID
 }
 
 // String returns the PID.
 func (p Process) String() string { return strconv.Itoa(p.PID) }
 
-// kill sends SIGKILL to the process, unless its PID has been reused.
-func (p Process) kill() {
+// Kill sends SIGKILL to the process, unless its PID has been reused.
+func (p Process) Kill() { p.signal(unix.SIGKILL) }
+
+// signal sends a signal to the process, unless its PID has been reused.
+func (p Process) signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
 		return // it has exited
 	}
 	defer unix.Close(fd)
-	if now, running := read(p.PID); running && now.started == p.started {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may have exited by itself
+	if now, running := readStat(p.PID); running && now.started == p.started {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may have exited by itself
 	}
 }
 
@@ -55,7 +59,7 @@ func List(cgroup string) ([]Process, error) {
 			return err
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if isRemoved(err) {
+		if isRemoved(err) || errors.Is(err, unix.EOPNOTSUPP) { // a threaded cgroup: its processes are in its parent
 			return nil
 		}
 		if err != nil {
@@ -85,8 +89,16 @@ func isRemoved(err error) bool {
 
 // read reads a process from /proc. It reports false for one that has exited.
 func read(pid int) (p Process, running bool) {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	p, running = readStat(pid)
+	if running {
+		p.Mark, p.bare = readMark(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	}
+	return p, running
+}
+
+// readStat is read without the mark.
+func readStat(pid int) (p Process, running bool) {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return p, false
 	}
@@ -95,11 +107,10 @@ func read(pid int) (p Process, running bool) {
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return p, false
 	}
-	p.PID = pid
+	p.PID, p.state = pid, fields[0]
 	p.parent, _ = strconv.Atoi(fields[1]) // always digits, see proc(5)
 	p.Session, _ = strconv.Atoi(fields[3])
 	p.started = fields[19]
-	p.Mark, p.bare = readMark(filepath.Join(dir, "environ"))
 	return p, true
 }
 

@@ -28,7 +28,7 @@ type Tree struct {
 func (t Tree) Kill(ctx context.Context) error {
 	return t.await(ctx, func(processes []Process) bool {
 		for _, p := range processes {
-			p.kill()
+			p.Kill()
 		}
 		return true
 	})

@@ -112,7 +112,7 @@ func TestKillReusedPID(t *testing.T) {
 	other := startSleep(t, "x")
 	p, _ := read(other.Process.Pid)
 	p.started = "1"
-	p.kill()
+	p.Kill()
 	if _, running := read(other.Process.Pid); !running {
 		t.Error("a process was killed that reuses the PID")
 	}

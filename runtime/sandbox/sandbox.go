@@ -51,6 +51,8 @@ type Config struct {
 	Evictions *eviction.Monitor
 	// Index contains the pods with a sandbox.
 	Index *podindex.Index
+	// Cleared receives what was killed and removed in the cgroup of a pod.
+	Cleared func(uid string, cleared podcgroup.Cleared)
 	// Locks has a lock for each pod, by UID. It is held while a sandbox is started or removed.
 	Locks *keyedmutex.Mutex
 }
@@ -86,6 +88,9 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	if err := s.config.Volumes.PreparePod(ctx, uid, pod); err != nil { // needs no undo
 		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
 	}
+	if err := s.clear(ctx, uid, sandbox); err != nil {
+		return nil, err
+	}
 	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
 	ips, err := s.create(ctx, uid, pod, sandbox)
@@ -99,6 +104,29 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		err = fmt.Errorf("%w (and the sandbox could not be removed: %w)", err, undo)
 	}
 	return nil, err
+}
+
+// clear kills and removes what is in the cgroup of a pod, unless the pod has the sandbox already: it would run beside the pod.
+func (s *Service) clear(ctx context.Context, uid string, sandbox int) error {
+	_, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
+	if !errdefs.IsNotFound(err) {
+		return nil // it exists, or the start fails and is repeated
+	}
+	cleared, err := s.config.Cgroups.Clear(ctx, uid)
+	if err == nil { // else it is repeated
+		s.config.Cleared(uid, cleared)
+	}
+	return err
+}
+
+// RemoveCgroup removes the cgroup of a pod with all that is in it, and that of a shim whose record is lost.
+func (s *Service) RemoveCgroup(ctx context.Context, uid string) error {
+	cleared, err := s.config.Cgroups.Remove(ctx, uid)
+	if err != nil {
+		return err // the removal is repeated
+	}
+	s.config.Cleared(uid, cleared)
+	return s.config.Cgroups.RemoveShim(uid)
 }
 
 // create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox. Containers need the network, the shim does
@@ -245,7 +273,7 @@ func (s *Service) RemoveLocked(ctx context.Context, uid string, sandbox int) err
 	if err != nil || !last {
 		return err
 	}
-	return s.config.Cgroups.Remove(ctx, uid)
+	return s.RemoveCgroup(ctx, uid)
 }
 
 // TerminateAll kills containers concurrently and waits for their exit. A shim that has died cannot be removed while the engine has records

@@ -8,11 +8,15 @@ import (
 	"path/filepath"
 
 	"github.com/podstead/podstead/runtime/volume/mountpoint"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
 // openMode is the mode of new directories, which all users of all containers can write to.
 const openMode fs.FileMode = 0o777
+
+// minInodes is the number of files that an emptyDir in memory can have, however small it is. 0 would mean no limit.
+const minInodes = 16
 
 func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
 	dir := s.path(p.UID, v)
@@ -23,7 +27,8 @@ func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
 		_, err := createDir(dir, p.fsGroup())
 		return err
 	}
-	data := fmt.Sprintf("size=%d", s.memorySize(p.Spec, v.EmptyDir))
+	size := s.memorySize(p.Spec, v.EmptyDir)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, max(size/tree.FileBytes, minInodes))
 	if gid := p.fsGroup(); gid == nil {
 		data += ",mode=0777"
 	} else {

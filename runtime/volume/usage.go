@@ -18,10 +18,12 @@ const MaxUsage = math.MaxInt64 >> 10
 // Usage is the disk usage of an emptyDir.
 type Usage struct {
 	Volume string
-	Bytes  int64         // allocated on disk, hard links counted once; [MaxUsage] if Deep
+	Bytes  int64         // as a limit counts them, see [tree.Usage]; [MaxUsage] if Deep
 	Limit  spec.Quantity // zero for no limit
 	// Deep means that the directory tree is too deep to be measured.
 	Deep bool
+
+	allocated, files int64
 }
 
 // Exceeded reports whether the volume exceeds its limit, with the kubelet's message for the reason Evicted. A directory
@@ -34,6 +36,9 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 		return fmt.Sprintf("Usage of EmptyDir volume %q with the limit %q cannot be measured: %v. ", u.Volume, u.Limit.String(), tree.ErrTooDeep), true
 	case u.Limit.CmpInt64(u.Bytes) >= 0:
 		return "", false
+	case u.files > 0 && u.Limit.CmpInt64(u.allocated) >= 0:
+		return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q: each of its %d files counts as at least %d bytes. ",
+			u.Volume, u.Limit.String(), u.files, tree.FileBytes), true
 	}
 	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", u.Volume, u.Limit.String()), true
 }
@@ -51,7 +56,7 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil && podLimit.Sign() <= 0 {
 				continue
 			}
-			bytes, err := tree.DiskUsage(ctx, s.path(p.UID, v))
+			used, err := tree.DiskUsage(ctx, s.path(p.UID, v))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // not created yet
 			}
@@ -59,7 +64,7 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 			if err != nil && !deep {
 				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
 			}
-			u := Usage{Volume: v.Name, Bytes: bytes, Deep: deep}
+			u := Usage{Volume: v.Name, Bytes: used.Counted, Deep: deep, allocated: used.Bytes, files: used.Files}
 			if deep {
 				u.Bytes = MaxUsage
 			}
@@ -82,19 +87,19 @@ func measure[T any](ctx context.Context, s *Set, uid string, f func(context.Cont
 	return exclusive(ctx, &s.locks, "usage/"+uid, f)
 }
 
-// DiskUsage returns the total disk usage of directories of a pod, or [MaxUsage]. Missing directories are ignored.
+// DiskUsage returns the total disk usage of directories of a pod as a limit counts it, or [MaxUsage]. Missing directories are ignored.
 func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error) {
 	return measure(ctx, s, uid, func(ctx context.Context) (int64, error) {
 		var total int64
 		for _, dir := range dirs {
-			bytes, err := tree.DiskUsage(ctx, dir)
+			used, err := tree.DiskUsage(ctx, dir)
 			switch {
 			case errors.Is(err, tree.ErrTooDeep):
 				return MaxUsage, nil
 			case err != nil && !errors.Is(err, fs.ErrNotExist):
 				return 0, err
 			}
-			total += bytes
+			total += used.Counted
 		}
 		return total, nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,18 @@ func TestUsage(t *testing.T) {
 	}
 	if message, _ := exceeded(); message != "" {
 		t.Errorf("after deleting a file: %q", message)
+	}
+	many := filepath.Join(dir, "many")
+	for i := range 256 {
+		filetest.Write(t, filepath.Join(many, strconv.Itoa(i)), "")
+	}
+	message, bytes := exceeded()
+	want := `Usage of EmptyDir volume "limited" exceeds the limit "1Mi": each of its 262 files counts as at least 4096 bytes. `
+	if message != want {
+		t.Errorf("%d bytes\ngot  %q\nwant %q", bytes, message, want)
+	}
+	if err := os.RemoveAll(many); err != nil {
+		t.Fatal(err)
 	}
 	filetest.DeepTree(t, filepath.Join(dir, "abyss"), tree.MaxDepth+1) // too deep to be measured
 	message, _ = exceeded()

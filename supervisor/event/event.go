@@ -65,6 +65,7 @@ const (
 	StateUnsupported         Kind = "StateUnsupported"
 	OrphanFound              Kind = "OrphanFound"
 	EngineDamaged            Kind = "EngineDamaged"
+	CgroupCleared            Kind = "CgroupCleared"
 	HostRebooted             Kind = "HostRebooted"
 	PodWaiting               Kind = "PodWaiting"
 	ConditionMet             Kind = "ConditionMet"
@@ -171,6 +172,10 @@ func lives() []Entry {
 		{PodQuarantined, "Quarantined", Warning, "Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}", []string{"count", "error"}, nil, true},
 		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, they are stopped unless a pod file defines their pod", nil, nil, true},
 		{EngineDamaged, "EngineDamaged", Warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
+		{
+			CgroupCleared, "CgroupCleared", Warning,
+			"Removed what was in the cgroup of the pod and belonged to none of its containers: {what}", []string{"what"}, nil, true,
+		},
 		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
 		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},
 		{ConditionMet, "ConditionMet", Normal, "{condition} was met after {duration}", []string{"condition", "duration"}, nil, true},

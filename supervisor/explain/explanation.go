@@ -231,6 +231,8 @@ type Explanation struct {
 	Escalation string `json:"escalation,omitempty"`
 	// NotDurable is why the newest state of the pod is not saved; empty: it is.
 	NotDurable string `json:"notDurable,omitempty"`
+	// NotRemoved is why the sandbox of the pod, or what a deleted pod has left, could not be removed yet; empty: nothing failed.
+	NotRemoved string `json:"notRemoved,omitempty"`
 }
 
 // Notable reports whether a container is worth showing to a person: it is not as intended, or it was restarted or stopped.

@@ -11,18 +11,24 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestNotDurable: an explanation says that the state of the pod cannot be saved, whatever else the state of the pod is.
-func TestNotDurable(t *testing.T) {
-	e := explain.ForPod(&supervisor.Snapshot{
-		Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
-		Status: lifecycle.Status{Phase: lifecycle.PhaseSucceeded, Conditions: []lifecycle.Condition{
-			{Type: supervisor.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "write /var/lib/podstead/pods/web.json: no space left on device"},
-		}},
-	}, nil, lifecycle.Instant{})
-	e.Render(time.Time{})
-	want := " Its state could not be saved, after a restart of the daemon an older state would be used: write /var/lib/podstead/pods/web.json: no space left on device."
-	if !strings.HasSuffix(e.Text, want) || e.Healthy {
-		t.Errorf("%s, healthy %v, want the end %s", e.Text, e.Healthy, want)
+// TestProblems: an explanation says that the state of the pod cannot be saved, and what cannot be removed, whatever else the state of the
+// pod is.
+func TestProblems(t *testing.T) {
+	for problem, want := range map[lifecycle.ConditionType]string{
+		supervisor.StateNotDurable: " Its state could not be saved, after a restart of the daemon an older state would be used: ",
+		supervisor.RemovalFailed:   " What it has left is not removed yet, the daemon tries again: ",
+	} {
+		const message = "write /var/lib/podstead/pods/web.json: no space left on device"
+		e := explain.ForPod(&supervisor.Snapshot{
+			Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
+			Status: lifecycle.Status{Phase: lifecycle.PhaseSucceeded, Conditions: []lifecycle.Condition{
+				{Type: problem, Status: "True", Message: message},
+			}},
+		}, nil, lifecycle.Instant{})
+		e.Render(time.Time{})
+		if want += message + "."; !strings.HasSuffix(e.Text, want) || e.Healthy {
+			t.Errorf("%s, healthy %v, want the end %s", e.Text, e.Healthy, want)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant)
 		}
 	}
 	b.setPodState(&e)
-	b.setNotDurable(&e)
+	b.setProblems(&e)
 	b.setEscalation(&e)
 	if e.Cause == nil {
 		return e
@@ -218,11 +218,14 @@ func (b *builder) shimCause() *Cause {
 	return nil
 }
 
-// setNotDurable sets why the newest state is not saved. Such a pod is not healthy: the disk needs attention.
-func (b *builder) setNotDurable(e *Explanation) {
+// setProblems sets why the newest state is not saved, and what could not be removed. Such a pod is not healthy: a person must look.
+func (b *builder) setProblems(e *Explanation) {
 	for _, c := range b.snapshot.Status.Conditions {
-		if c.Type == supervisor.StateNotDurable {
+		switch c.Type {
+		case supervisor.StateNotDurable:
 			e.NotDurable, e.Healthy = c.Message, false
+		case supervisor.RemovalFailed:
+			e.NotRemoved, e.Healthy = c.Message, false
 		}
 	}
 }

@@ -99,6 +99,7 @@ var onPod = map[event.Kind]bool{
 	event.ShimUnresponsive:    true,
 	event.ShimResponding:      true,
 	event.EngineDamaged:       true,
+	event.CgroupCleared:       true,
 	event.InternalError:       true,
 }
 

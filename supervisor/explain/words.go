@@ -208,6 +208,14 @@ func (w *writer) notDurable() string {
 	return " Its state could not be saved, after a restart of the daemon an older state would be used: " + sentence(w.e.NotDurable)
 }
 
+// notRemoved is what keeps the sandbox or the pod from being removed, as a further sentence.
+func (w *writer) notRemoved() string {
+	if w.e.NotRemoved == "" {
+		return ""
+	}
+	return " What it has left is not removed yet, the daemon tries again: " + sentence(w.e.NotRemoved)
+}
+
 // escalation is what was done because the pod stays unready, as further sentences.
 func (w *writer) escalation() string {
 	if w.e.Escalation == "" {

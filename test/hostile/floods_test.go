@@ -44,20 +44,23 @@ func TestInodesExhausted(t *testing.T) {
 	f.compare("next", "c", []try{{"inodes /tmp/few 10", "done"}})
 }
 
-// TestVolumeSizeLimit: a pod is evicted if an emptyDir exceeds its sizeLimit, however deep its files are. One in memory cannot exceed
-// it.
+// TestVolumeSizeLimit: a pod is evicted if an emptyDir exceeds its sizeLimit, however deep its files are, and if it has too many empty
+// files. One in memory cannot exceed it.
 func TestVolumeSizeLimit(t *testing.T) {
 	f := newFixture(t, options{})
 	const limited = "volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { sizeLimit = \"8Mi\" }\n"
 	f.create("plain", play("c", "stay", "fill /data/big 20")+limited)
 	f.create("deep", play("c", "stay", "nest /data 1500", "fill /data/d/big 20")+limited)
-	for _, name := range []string{"plain", "deep"} {
+	f.create("many", play("c", "stay", "inodes /data/many 3000")+limited)
+	for _, name := range []string{"plain", "deep", "many"} {
 		p := f.Until(name, "evicted", ended)
 		if p.Status.Phase != "Failed" || p.Status.Reason != "Evicted" {
 			f.Errorf("pod %s is %s (%s)", name, p.Status.Phase, p.Status.Reason)
 		}
 	}
 	f.intrude("memory", "volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"8Mi\" }\n", []try{
+		{"inodes /data/many 3000", "ENOSPC"},
+		{"remove /data/many/1", "done"}, // directories need an inode too
 		{"fill /data/big 20", "ENOSPC"},
 		{"fill /dev/shm/big 100", "ENOSPC"},
 	})

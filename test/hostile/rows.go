@@ -55,9 +55,19 @@ func Rows() []Row {
 			"can; other containers keep running, the daemon responds, and deleting the pod frees the space", unlimited, "can, until pods are evicted", "TestDiskExhausted",
 		},
 		{"use all inodes of the disk", "can; as for the disk", unlimited, "can, until pods are evicted", "TestInodesExhausted"},
-		{"fill an `emptyDir` with `sizeLimit`, also in deeply nested directories; fill `/dev/shm`", "the pod is evicted within 10 s; in memory it cannot exceed the limit; `/dev/shm` has 64 MiB", "has none; same `/dev/shm`", "the same", "TestVolumeSizeLimit"},
+		{
+			"fill an `emptyDir` with `sizeLimit`, also in deeply nested directories or with empty files; fill `/dev/shm`",
+			"the pod is evicted within 10 s; in memory it cannot exceed the limit; `/dev/shm` has 64 MiB",
+			"has none; same `/dev/shm`", "the same", "TestVolumeSizeLimit",
+		},
 		{"fill its log", "cannot: 5 files of 10 MiB", unlimited, "", "TestLogSizeLimit"},
 		{"fork without end", "limited by `pods.pidsLimit` (default 2048); the pod can be deleted", unlimited, "limited by `podPidsLimit` (default none)", "TestForkBomb"},
+		{
+			"stop the OCI runtime when it enters the PID namespace, by `kill(-1, SIGSTOP)` without end",
+			"the probe fails at `timeoutSeconds`, a command of `exec` fails after 10 s or ends with its client; " +
+				"the runtime is killed from outside",
+			"`exec` and health checks hang", "the probe hangs for two minutes", "TestStoppedRuntime",
+		},
 		{"allocate memory without end", "no limit unless `resources` sets one; only the container that exceeds it is killed", unlimited, "", "TestMemoryLimit"},
 		{"swap directories of a shared volume with symbolic links while other pods use them as `subPath` or mount point", "cannot reach the directory of the host, nor create anything in it (CVE-2024-45310)", "no `subPath`", "`subPath`: cannot; mount points: depends on the OCI runtime", "TestSymlinkRace"},
 		{"leave deep trees and symbolic links in its volumes, and swap them until it is killed", "they are removed, their targets are not", "", "", "TestVolumeCleanup"},

@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -314,4 +315,54 @@ func TestTerminationLog(t *testing.T) {
 	f.create("after", play("c", "stay", "wait 1ms")) // another pod: the hosts files of all pods are rewritten
 	f.Until("after", "ready", func(p *api.Pod) bool { return isReady(p) })
 	f.MustRun("delete", "last", "after")
+}
+
+// TestStoppedRuntime: a container that stops every process that enters its PID namespace stops the OCI runtime. Probes fail at their
+// timeout nevertheless, a command of exec fails, and when its client is killed, nothing of it is left.
+func TestStoppedRuntime(t *testing.T) {
+	f := newFixture(t, options{})
+	f.create("stopper", play("c", "stay", "stop-all 300")+`
+  [containers.readinessProbe]
+  exec = { command = ["true"] }
+  timeoutSeconds = 1
+  failureThreshold = 1
+`)
+	f.outcomes("stopper", "c")
+	f.Await(func() error {
+		if events := f.MustRun("events", "stopper"); strings.Count(events, "Readiness probe failed: command timed out") < 2 {
+			return fmt.Errorf("events:\n%s", events)
+		}
+		return nil
+	})
+	_, err := f.Podstead(f.Ctx(), "exec", "stopper", "--", "true")
+	if err == nil || !strings.Contains(err.Error(), "stops the OCI runtime") {
+		f.Errorf("exec: %v", err)
+	}
+	session := func() (pids []int) { // of the OCI runtime
+		all, err := f.Processes()
+		f.Check(err)
+		for _, p := range all {
+			if strings.Contains(p.Command, "-session.pid") {
+				pids = append(pids, p.PID)
+			}
+		}
+		return pids
+	}
+	client := f.Command(f.Ctx(), "exec", "stopper", "--", "true")
+	f.Check(client.Start())
+	f.Await(func() error {
+		if len(session()) == 0 {
+			return errors.New("the OCI runtime does not run")
+		}
+		return nil
+	})
+	f.Check(client.Process.Kill())
+	_ = client.Wait() // killed
+	f.Await(func() error {
+		if left := session(); len(left) > 0 {
+			return fmt.Errorf("the OCI runtime runs without its client: %v", left)
+		}
+		return nil
+	})
+	f.MustRun("delete", "stopper")
 }

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/proctree"
 )
 
 // Driver is what creates the cgroups of containers.
@@ -97,6 +96,14 @@ func (g Groups) Shim(uid string) string {
 	return path.Join(g.root, uid+"-shim")
 }
 
+// RemoveShim removes the cgroup of a pod's shim, if the shim was started in it and has exited.
+func (g Groups) RemoveShim(uid string) error {
+	if g.systemd { // it removes an empty scope
+		return nil
+	}
+	return cgroup.Remove(g.Shim(uid))
+}
+
 // PlaceShim moves a new shim to its cgroup, unless it was started there.
 func (g Groups) PlaceShim(ctx context.Context, uid string, sandbox, pid int) error {
 	if g.systemd {
@@ -134,19 +141,24 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 	return swap, oomGroup, errors.Join(err1, err2)
 }
 
-// Remove removes the cgroup of a pod. If it has processes or children, the error is EBUSY.
-func (g Groups) Remove(ctx context.Context, uid string) error {
-	if !g.systemd {
-		return cgroup.Remove(g.Pod(uid))
+// Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear].
+func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
+	if g.systemd {
+		if err := stopSlice(ctx, uid); err != nil {
+			return Cleared{}, err
+		}
+	} else if cgroup.Remove(g.Pod(uid)) == nil {
+		return Cleared{}, nil
 	}
-	if err := stopSlice(ctx, uid); err != nil || g.unified {
-		return err
+	cleared, err := g.Clear(ctx, uid)
+	if err != nil {
+		return cleared, err
 	}
-	dirs, err := cgroup.Dirs(g.Pod(uid)) // those that the OCI runtime made in hierarchies of cgroup v1 that systemd does not use, such as freezer
+	dirs, err := cgroup.Dirs(g.Pod(uid)) // with systemd, those of hierarchies that it does not use, such as freezer
 	for _, dir := range dirs {
 		err = errors.Join(err, cgroup.RemoveTree(dir))
 	}
-	return err
+	return cleared, err
 }
 
 // Close removes the root if no pod is left.
@@ -165,9 +177,10 @@ func (g Groups) Close() error {
 // cgroup of the pod could not be removed. An OCI runtime that was killed may have created the cgroup in some hierarchies only.
 func (g Groups) Kill(ctx context.Context, uid, id string) error {
 	dirs, err := cgroup.Dirs(g.Container(uid, id))
+	if err == nil && len(dirs) > 0 {
+		err = killAll(ctx, dirs)
+	}
 	for _, dir := range dirs {
-		all := proctree.Tree{Cgroup: dir, Belongs: func(string) bool { return true }}
-		err = errors.Join(err, all.Kill(ctx))
 		if err == nil && !g.systemd { // systemd removes an empty scope
 			err = cgroup.RemoveTree(dir)
 		}

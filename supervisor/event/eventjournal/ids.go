@@ -5,6 +5,7 @@ package eventjournal
 var messageIDs = map[string]string{
 	"Accepted":                        "91135c00165d4d0285ac6c6eb782261b",
 	"BackOff":                         "fc78590ebc62430e8f7b662154db2e80",
+	"CgroupCleared":                   "a1d4888045b94929899711ff339d1ccd",
 	"Collected":                       "2e73196922904e7c8cd6bd64f298c8ac",
 	"ConditionChanged":                "718398c720d34500a7a6e7ad73818b44",
 	"ConditionMet":                    "66b9afa366534f16b7d8dcc21f953759",

@@ -20,6 +20,8 @@ var floods = map[string]attempt{
 	"inodes":    words(2, inodes),
 	"allocate":  words(1, allocate),
 	"fork":      words(2, fork),
+	"stop-all":  words(1, stopAll),
+	"stopper":   words(1, stopper),
 	"write-log": words(2, writeLog),
 	"wait":      words(1, wait),
 	"await":     words(1, await),
@@ -96,6 +98,20 @@ func fork(w []string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// stopAll starts a process that stops all others that it can see, for at most so many seconds.
+func stopAll(w []string) (string, error) {
+	return "", exec.Command(os.Args[0], "try", "stopper "+w[0]).Start()
+}
+
+// stopper sends SIGSTOP to all other processes for at most so many seconds. PID 1 is not affected.
+func stopper(w []string) (string, error) {
+	seconds, err := strconv.Atoi(w[0])
+	for end := time.Now().Add(time.Duration(seconds) * time.Second); err == nil && time.Now().Before(end); {
+		_ = unix.Kill(-1, unix.SIGSTOP) // there may be no other process
+	}
+	return "", err
 }
 
 // writeLog writes so many MiB to standard output, in lines of so many bytes.

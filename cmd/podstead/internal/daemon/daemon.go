@@ -145,6 +145,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
 	reportLosses(rt, s)
+	reportCleared(rt, s)
 	o.restoreBundle(ctx) // before the pods directory and its values are read
 	defer o.keepReboots(ctx)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{

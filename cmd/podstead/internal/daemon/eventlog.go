@@ -10,6 +10,7 @@ import (
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/logbound"
 	"github.com/podstead/podstead/spec"
@@ -49,6 +50,27 @@ func reportLosses(rt Runtime, s *supervisor.Supervisor) {
 			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit), "bytes": strconv.FormatInt(l.Bytes, 10),
 		})
 		e.UID, e.Container = l.UID, l.Container
+		s.Events().Add(e)
+	})
+}
+
+// reportCleared emits an event when something was killed or removed in the cgroup of a pod, if the runtime has cgroups.
+func reportCleared(rt Runtime, s *supervisor.Supervisor) {
+	r, ok := rt.(interface {
+		OnCleared(report func(uid string, cleared podcgroup.Cleared))
+	})
+	if !ok {
+		return
+	}
+	r.OnCleared(func(uid string, cleared podcgroup.Cleared) {
+		pod := uid
+		for _, p := range s.Pods() {
+			if p.Facts.UID == uid {
+				pod = p.Pod.Name
+			}
+		}
+		e := event.New(event.CgroupCleared, s.Now().Wall, pod, event.Fields{"what": cleared.String()})
+		e.UID = uid
 		s.Events().Add(e)
 	})
 }

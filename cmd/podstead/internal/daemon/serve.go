@@ -92,6 +92,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 		o.Ready()
 	}
 	o.work(ctx, of, r, &background)
+	go o.watchDirs(ctx, stop) // not awaited: the disk may hang
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, r.idleTimeout) {
@@ -103,6 +104,9 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	case err = <-served:
 		stop(err)
 	case <-ctx.Done():
+		if cause := context.Cause(ctx); errors.Is(cause, errLost) {
+			err = cause
+		}
 	}
 	o.notify(ctx, sd.SdNotifyStopping)
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping daemon", slog.Any("cause", context.Cause(ctx)))

@@ -1,0 +1,130 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/runtime/proctree"
+)
+
+const (
+	// stoppedTimeout is how long a process of the OCI runtime may be stopped if the command has no timeout.
+	stoppedTimeout = 10 * time.Second
+	// startDelay is how much longer than the timeout of a command its start may take, if the OCI runtime is only slow.
+	// It is longer than it takes to detect that a shim does not respond.
+	startDelay = 30 * time.Second
+	// startInterval is how often a late start is checked.
+	startInterval = 250 * time.Millisecond
+)
+
+// errStopped is the cause of a start that a container has prevented.
+var errStopped = errors.New("a process in the container stops the OCI runtime (SIGSTOP) when it enters the container")
+
+// starting watches the start of a command. The OCI runtime enters the PID namespace of the container, where a process with the same user
+// can send it signals: SIGSTOP makes it hang. A start that hangs is ended by killing the OCI runtime, which then fails.
+type starting struct {
+	ctx  context.Context
+	done chan struct{} // closed when the start has succeeded or failed
+	over sync.WaitGroup
+	why  error // why the OCI runtime was killed; nil: it was not
+}
+
+// watchStart watches a start until [starting.end]. The timeout is that of the command; 0 means none.
+func (r *Runner) watchStart(ctx context.Context, m mark, timeout time.Duration) *starting {
+	s := &starting{ctx: ctx, done: make(chan struct{})}
+	s.over.Go(func() {
+		if s.why = s.watch(r.closing, m, timeout); s.why != nil {
+			s.kill(m)
+		}
+	})
+	return s
+}
+
+// end returns the error of a start that has ended with err.
+func (s *starting) end(err error) error {
+	close(s.done)
+	s.over.Wait()
+	if err == nil || s.why == nil {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", s.why, err)
+}
+
+// watch returns why the OCI runtime must be killed; nil: the command is started.
+func (s *starting) watch(closing <-chan struct{}, m mark, timeout time.Duration) error {
+	limit, cause := stoppedTimeout, errStopped
+	if timeout > 0 {
+		limit, cause = timeout, fmt.Errorf("%w: %w", context.DeadlineExceeded, errStopped)
+	}
+	begun := time.Now()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for {
+		select {
+		case <-s.done:
+			return nil
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		case <-closing:
+			return fmt.Errorf("the runtime is closed: %w", errdefs.ErrUnavailable)
+		case <-late.C:
+		}
+		switch {
+		case m.runtime().Stopped():
+			return cause
+		case timeout > 0 && time.Since(begun) >= timeout+startDelay:
+			return fmt.Errorf("not started within %v: %w", timeout+startDelay, context.DeadlineExceeded)
+		}
+		late.Reset(startInterval)
+	}
+}
+
+// kill kills the OCI runtime until the start has ended.
+func (s *starting) kill(m mark) {
+	tick := time.NewTicker(startInterval)
+	defer tick.Stop()
+	for {
+		m.runtime().Kill()
+		select {
+		case <-s.done:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// runtime finds the OCI runtime that starts the command, by the name of its PID file.
+func (m mark) runtime() proctree.Family {
+	name := "/" + m.String() + ".pid"
+	return proctree.Family{Leads: func(args []string) bool {
+		for i, arg := range args {
+			if i > 0 && args[i-1] == "--pid-file" && strings.HasSuffix(arg, name) {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+// killStarts kills the OCI runtimes that start commands for an earlier daemon, such as those that a container has stopped.
+func (r *Runner) killStarts() {
+	proctree.Family{Leads: func(args []string) bool {
+		for i, arg := range args {
+			if i == 0 || args[i-1] != "--pid-file" || !strings.HasPrefix(arg, r.config.Bundles+"/") {
+				continue
+			}
+			name, _ := strings.CutSuffix(filepath.Base(arg), ".pid")
+			if m, ok := parseMark(name); ok && m.instance != r.marks.instance {
+				return true
+			}
+		}
+		return false
+	}}.Kill()
+}

@@ -1,0 +1,83 @@
+package proctree
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Family is processes of the host and all that they have started, whatever their namespaces and cgroups are.
+type Family struct {
+	Leads func(args []string) bool // whether a process with these arguments leads a family
+}
+
+// Stopped reports whether a process of the family is stopped by a signal.
+func (f Family) Stopped() bool {
+	for _, p := range f.processes() {
+		if p.state == "T" {
+			return true
+		}
+	}
+	return false
+}
+
+// Kill sends SIGKILL to each process of the family. The leaders are stopped first, so that they start no other process. It does not wait
+// for their exit.
+func (f Family) Kill() {
+	for _, p := range f.leaders() {
+		p.signal(unix.SIGSTOP)
+	}
+	for _, p := range f.processes() {
+		p.Kill()
+	}
+}
+
+// leaders returns the leaders of the family.
+func (f Family) leaders() map[int]Process { return f.leadersOf(all()) }
+
+func (f Family) leadersOf(list map[int]Process) map[int]Process {
+	found := maps.Clone(list)
+	maps.DeleteFunc(found, func(pid int, _ Process) bool {
+		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		return err != nil || !f.Leads(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"))
+	})
+	return found
+}
+
+// processes returns the leaders and their descendants.
+func (f Family) processes() map[int]Process {
+	rest := all()
+	found := f.leadersOf(rest)
+	for grown := true; grown; {
+		grown = false
+		for pid, p := range rest {
+			if _, in := found[pid]; in {
+				continue
+			}
+			if _, in := found[p.parent]; in {
+				found[pid], grown = p, true
+			}
+		}
+	}
+	return found
+}
+
+// all returns the processes of the host by PID, without what needs their environment.
+func all() map[int]Process {
+	found := map[int]Process{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		if p, running := readStat(pid); running {
+			found[pid] = p
+		}
+	}
+	return found
+}
