@@ -11,6 +11,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -112,6 +113,53 @@ func TestStartNeedsPorts(t *testing.T) {
 		m.startAgain("p")
 		m.until("p", "running", allRunning)
 	})
+}
+
+// TestRedefineRestartsPod checks that a change of what belongs to the sandbox restarts the pod with its UID, also if the daemon is killed
+// meanwhile, and starts no pod that was stopped.
+func TestRedefineRestartsPod(t *testing.T) {
+	const slow = "trap '' TERM; sleep 100000"
+	for name, interrupt := range map[string]bool{"undisturbed": false, "daemon killed": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, fakeruntime.Options{})
+				m.start()
+				m.CompareWith(change.Between)
+				before := m.add(pod("p", spec.RestartNever, slow, graceful))
+				m.until("p", "running", allRunning)
+				to := pod("p", spec.RestartNever, slow, graceful)
+				to.Hostname = "other"
+				if changes := m.redefine(to); len(changes) != 1 || changes[0].Effect != change.RestartPod {
+					t.Fatalf("%v", changes)
+				}
+				if interrupt {
+					time.Sleep(2 * time.Second)
+					m.crash()
+					m.start()
+					m.CompareWith(change.Between)
+				}
+				s := m.until("p", "running in a new sandbox", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.N == 2 && allRunning(s) })
+				if s.Facts.UID != before.Facts.UID || s.Pod.Hostname != "other" {
+					t.Errorf("%+v", s.Facts)
+				}
+				for _, c := range s.Status.ContainerStatuses {
+					if why := s.Facts.Containers[c.Name].Previous.StopReason; why != lifecycle.ReasonDefinitionChanged || c.RestartCount != 1 {
+						t.Errorf("%s: %d restarts, stopped because of %s", c.Name, c.RestartCount, why)
+					}
+				}
+				m.stop("p")
+				m.until("p", "stopped", func(s supervisor.Snapshot) bool { return s.AtRest })
+				again := pod("p", spec.RestartNever, slow, graceful)
+				m.redefine(again)
+				time.Sleep(time.Hour)
+				if s, _ := m.Pod("p"); !s.AtRest || s.Pod.Hostname != "" {
+					t.Errorf("a pod that was stopped: %+v", s.Status)
+				}
+				m.startAgain("p")
+				m.until("p", "running", allRunning)
+			})
+		})
+	}
 }
 
 func TestRedefine(t *testing.T) {

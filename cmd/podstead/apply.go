@@ -238,8 +238,13 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 			g.SpecHash = r.SpecHash
 		}
 		for _, c := range r.Changes {
-			if c.Effect == api.EffectRestartContainer {
+			switch {
+			case c.Effect == api.EffectRestartContainer:
 				g.Restarted = append(g.Restarted, c.Container)
+			case c.Effect == api.EffectRestartPod && g.Before != nil:
+				for i := range g.Before.Spec.Containers {
+					g.Restarted = append(g.Restarted, g.Before.Spec.Containers[i].Name)
+				}
 			}
 		}
 		goals = append(goals, g)

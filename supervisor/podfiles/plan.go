@@ -186,9 +186,9 @@ func (w *world) converge(c *content, f *File, r *result) {
 			f.Refused = &pending{text: "the pod is not supervised: " + p.held}
 			return
 		}
-		largest, before := change.Largest(s.changes), w.attempts[p.name]
+		before := w.attempts[p.name]
 		s.kind = redefine
-		if largest == change.ReplacePod || p.completed && !p.stopped && largest > change.InPlace || before.replace && before.key == s.key() {
+		if change.Largest(s.changes) == change.ReplacePod || before.replace && before.key == s.key() {
 			s.kind = replace
 		}
 		if s.kind == replace && p.stopped {
