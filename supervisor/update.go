@@ -26,7 +26,8 @@ func (e *ReplaceError) Error() string { return fmt.Sprintf("pod %q must be repla
 // had this definition already. The error is a [*ReplaceError] if the pod must be replaced, a [*NotPossibleError] if the pod is being
 // deleted or an image that the change needs was not staged, and a [*RefusedError] if other pods do not leave enough. A pod that was stopped
 // stays stopped. A pod that has completed or failed runs again as a whole, unless everything changed in place and its containers stay
-// completed. An empty uid matches any pod of the name.
+// completed. A container whose staged image is another one than it uses has a change too, as a change of its definition. An empty uid
+// matches any pod of the name.
 func (s *Supervisor) Redefine(ctx context.Context, uid string, pod *spec.Pod, staged Staged, owner state.Owner) ([]change.Change, error) {
 	release, err := s.reserveChange(ctx, pod, false)
 	if err != nil {
@@ -50,7 +51,8 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 		return nil, l.notPossible("change", "", "it is being deleted")
 	}
 	from, to := l.pod, withEphemerals(pod, nil)
-	changes := l.shared.between(from, to)
+	changes := append(l.shared.between(from, to), imageChanges(from, to, l.facts, staged.Images)...)
+	change.Sort(changes)
 	if len(changes) == 0 {
 		if to.Hash != from.Hash || owner.File != l.owner.File {
 			l.setDefinition(to, owner, nil)

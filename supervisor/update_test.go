@@ -229,7 +229,7 @@ func TestRedefineErrors(t *testing.T) {
 			t.Errorf("without a staged image: %v", err)
 		}
 		to.Labels = map[string]string{"broken": "yes"}
-		if _, err := m.Stage(t.Context(), to, func(string, lifecycle.Progress) {}); err == nil {
+		if _, err := m.Stage(t.Context(), to, nil, func(string, lifecycle.Progress) {}); err == nil {
 			t.Error("a definition with a missing config map was staged")
 		}
 		if _, err := m.Redefine(t.Context(), "other", to, supervisor.Staged{}, state.Owner{}); !errors.Is(err, supervisor.ErrNotFound) {

@@ -1,6 +1,7 @@
 package podfiles
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -31,6 +32,9 @@ type fakePods struct {
 	staged  []supervisor.Staged          // of all changes
 	cut     func(before bool) error      // called before and after each change; an error ends the change
 	kept    map[string][]lifecycle.Image // by pod
+
+	newest     string // ID of the image that names refer to; empty: the one that runs
+	unreadable error  // of an image archive
 }
 
 // KeepImages implements [Images].
@@ -59,13 +63,17 @@ func (f *fakePods) cutOff(before bool) error {
 	return f.cut(before)
 }
 
-// runs sets the status of a pod that runs a definition since now. f.mu must be held.
-func (f *fakePods) runs(s *supervisor.Snapshot) {
+// runs sets the status of a pod that runs a definition since now, with the images that were staged. f.mu must be held.
+func (f *fakePods) runs(s *supervisor.Snapshot, staged supervisor.Staged) {
 	now := lifecycle.Instant{Boot: "b", Mono: time.Since(f.booted), Wall: time.Now()}
 	image := s.Pod.Containers[0].Image
 	a := lifecycle.Attempt{Ref: lifecycle.Ref{Container: "app", Attempt: 1}, Requested: now, Started: now}
 	s.Status, s.AtRest = lifecycle.Status{Phase: lifecycle.PhaseRunning}, false
-	switch f.becomes[image] {
+	used, ok := staged.Images[s.Pod.Containers[0].Name]
+	if !ok {
+		used = lifecycle.Image{ID: "id-" + image}
+	}
+	switch cmp.Or(f.becomes[used.ID], f.becomes[image]) {
 	case "ready":
 		s.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
 	case "crash":
@@ -78,7 +86,7 @@ func (f *fakePods) runs(s *supervisor.Snapshot) {
 	if s.Facts.Accepted.IsZero() {
 		s.Facts.Accepted = now
 	}
-	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: lifecycle.Image{ID: "id-" + image}}}
+	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: used}}
 }
 
 func newFakePods() *fakePods {
@@ -117,8 +125,22 @@ func (f *fakePods) record(format string, args ...any) {
 	f.changed = make(chan struct{})
 }
 
+func (f *fakePods) NewerImages(_ context.Context, pod *spec.Pod) (map[string]lifecycle.Image, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	newer := map[string]lifecycle.Image{}
+	if s := f.pods[pod.Name]; s != nil && f.newest != "" {
+		for name, c := range s.Facts.Containers {
+			if c.Image.ID != f.newest {
+				newer[name] = lifecycle.Image{ID: f.newest, Archive: true}
+			}
+		}
+	}
+	return newer, f.unreadable
+}
+
 func (f *fakePods) Stage(
-	ctx context.Context, pod *spec.Pod, progress func(string, lifecycle.Progress),
+	ctx context.Context, pod *spec.Pod, newer map[string]lifecycle.Image, progress func(string, lifecycle.Progress),
 ) (supervisor.Staged, error) {
 	progress(pod.Containers[0].Name, lifecycle.Progress{Done: 1, Total: 2})
 	f.mu.Lock()
@@ -127,7 +149,7 @@ func (f *fakePods) Stage(
 	if stage != nil {
 		return supervisor.Staged{}, stage(ctx)
 	}
-	return supervisor.Staged{}, nil
+	return supervisor.Staged{Images: newer}, nil
 }
 
 func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error) {
@@ -147,7 +169,7 @@ func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor
 	}
 	f.n++
 	s := &supervisor.Snapshot{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: fmt.Sprintf("uid-%d", f.n)}}
-	f.runs(s)
+	f.runs(s, staged)
 	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = s
 	f.record("add %s %s", pod.Name, pod.Containers[0].Image)
@@ -172,7 +194,7 @@ func (f *fakePods) Redefine(
 	}
 	next := *s
 	next.Pod, next.Owner = pod, owner
-	f.runs(&next)
+	f.runs(&next, staged)
 	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = &next
 	f.record("redefine %s %s", pod.Name, pod.Containers[0].Image)
