@@ -168,8 +168,8 @@ func (s *Server) restart(r *http.Request) (any, error) {
 // newestTimeout bounds the search for newer images after a restart. A large archive that has changed may have to be read.
 const newestTimeout = 10 * time.Second
 
-// started returns which containers of a pod, or whether one of them, could have a newer image. What cannot be read is left out: the pod does
-// not need it.
+// started returns which containers of a pod, or whether one of them, could have a newer image. What cannot be read is left out: the pod
+// does not need it.
 func (s *Server) started(ctx context.Context, p *supervisor.Snapshot, container string) Started {
 	ctx, cancel := context.WithTimeout(ctx, newestTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 func (s *Supervisor) NewerImages(ctx context.Context, pod *spec.Pod) (map[string]lifecycle.Image, error) {
 	running, exists := s.Pod(pod.Name)
 	if !exists {
-		return nil, nil //nolint:nilnil // there are none
+		return map[string]lifecycle.Image{}, nil
 	}
 	return s.newerImages(ctx, &running, pod)
 }

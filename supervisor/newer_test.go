@@ -88,14 +88,15 @@ func TestNewerImages(t *testing.T) {
 		changes, restarted := change(definition("/a.tar"), false)
 		want("an image that nobody requested", "[]", "", changes, restarted)
 		changes, restarted = change(definition("/a.tar"), true)
-		want("the requested image", `[containers[1].image: "other" (sha256:other) -> "other" (sha256:other-1) (restarts container c1)]`, "c1", changes, restarted)
+		want("the requested image", `[containers[1].image: "other" (sha256:other) -> "other" (sha256:other-1) (restarts container c1)]`, "c1",
+			changes, restarted)
 		changes, restarted = change(definition("/a.tar"), true)
 		want("once more", "[]", "", changes, restarted)
 		m.engine.Retag("image")
 		changes, restarted = change(definition("/b.tar"), false)
 		slices.Sort(changes)
-		want("another archive with another image", `[containers[0].image: "image" (sha256:image) -> "image" (sha256:image-1) (restarts container c0) `+
-			`imageArchives: ["/a.tar"] -> ["/b.tar"] (in place)]`, "c0", changes, restarted)
+		want("another archive with another image", `[containers[0].image: "image" (sha256:image) -> "image" (sha256:image-1) `+
+			`(restarts container c0) imageArchives: ["/a.tar"] -> ["/b.tar"] (in place)]`, "c0", changes, restarted)
 	})
 }
 

@@ -86,7 +86,8 @@ func checkPair(t *testing.T, a, b *spec.Pod) {
 		t.Error("the pod has another definition")
 	}
 	got := changetest.Effects{
-		Containers: map[string]string{}, Replaced: before.Facts.UID != after.Facts.UID, Restarted: before.Facts.Sandbox.N != after.Facts.Sandbox.N,
+		Containers: map[string]string{}, Replaced: before.Facts.UID != after.Facts.UID,
+		Restarted: before.Facts.Sandbox.N != after.Facts.Sandbox.N,
 	}
 	was, is := newestRuns(&before), newestRuns(&after)
 	if got.Restarted { // with all containers

@@ -22,12 +22,12 @@ type ReplaceError struct {
 func (e *ReplaceError) Error() string { return fmt.Sprintf("pod %q must be replaced", e.Pod) }
 
 // Redefine changes the definition of a pod to one that was staged: labels, probes and policies in place; containers that were changed,
-// added or removed are restarted, started or stopped alone; what belongs to the sandbox restarts the pod. It returns when the change is saved, with what has changed; nothing: the pod
-// had this definition already. The error is a [*ReplaceError] if the pod must be replaced, a [*NotPossibleError] if the pod is being
-// deleted or an image that the change needs was not staged, and a [*RefusedError] if other pods do not leave enough. A pod that was stopped
-// stays stopped. A pod that has completed or failed runs again as a whole, unless everything changed in place and its containers stay
-// completed. A container whose staged image is another one than it uses has a change too, as a change of its definition. An empty uid
-// matches any pod of the name.
+// added or removed are restarted, started or stopped alone; what belongs to the sandbox restarts the pod. It returns when the change is
+// saved, with what has changed; nothing: the pod had this definition already. The error is a [*ReplaceError] if the pod must be replaced, a
+// [*NotPossibleError] if the pod is being deleted or an image that the change needs was not staged, and a [*RefusedError] if other pods do
+// not leave enough. A pod that was stopped stays stopped. A pod that has completed or failed runs again as a whole, unless everything
+// changed in place and its containers stay completed. A container whose staged image is another one than it uses has a change too, as a
+// change of its definition. An empty uid matches any pod of the name.
 func (s *Supervisor) Redefine(ctx context.Context, uid string, pod *spec.Pod, staged Staged, owner state.Owner) ([]change.Change, error) {
 	release, err := s.reserveChange(ctx, pod, false)
 	if err != nil {
@@ -131,7 +131,8 @@ func (l *loop) setDefinition(to *spec.Pod, owner state.Owner, changes []change.C
 // restarts reports whether changes restart a container now. An init container that has completed runs again when the pod starts again.
 func (l *loop) restarts(container string, changes []change.Change) bool {
 	for _, c := range changes {
-		if c.Effect == change.RestartPod || c.Container == container && (c.Effect == change.RestartContainer || c.Effect == change.NextRound) {
+		ofContainer := c.Container == container && (c.Effect == change.RestartContainer || c.Effect == change.NextRound)
+		if c.Effect == change.RestartPod || ofContainer {
 			return !lifecycle.InitPassed(l.pod, l.facts, container)
 		}
 	}

@@ -138,12 +138,15 @@ func TestRedefineRestartsPod(t *testing.T) {
 					m.start()
 					m.CompareWith(change.Between)
 				}
-				s := m.until("p", "running in a new sandbox", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.N == 2 && allRunning(s) })
+				s := m.until("p", "running in a new sandbox", func(s supervisor.Snapshot) bool {
+					return s.Facts.Sandbox.N == 2 && allRunning(s)
+				})
 				if s.Facts.UID != before.Facts.UID || s.Pod.Hostname != "other" {
 					t.Errorf("%+v", s.Facts)
 				}
 				for _, c := range s.Status.ContainerStatuses {
-					if why := s.Facts.Containers[c.Name].Previous.StopReason; why != lifecycle.ReasonDefinitionChanged || c.RestartCount != 1 {
+					why := s.Facts.Containers[c.Name].Previous.StopReason
+					if why != lifecycle.ReasonDefinitionChanged || c.RestartCount != 1 {
 						t.Errorf("%s: %d restarts, stopped because of %s", c.Name, c.RestartCount, why)
 					}
 				}

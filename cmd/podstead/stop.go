@@ -135,7 +135,8 @@ func (a *app) restartCommand() *cobra.Command {
 		Short: "Restart pods or a container",
 		Long: `Stop the containers of pods with their hooks and grace periods, then start the pods again. All containers run again, init
 containers too. A pod keeps its UID and its volumes. With --container, only this container restarts, whatever its restart
-policy. A pod that was stopped is started.`,
+policy. A pod that was stopped is started. Containers keep their images, unless their pull policy is Always. If an image
+archive was replaced or an image imported, restart prints how to use the newer one.`,
 		Example: `  # Restart a pod
   podstead restart web
 
@@ -165,7 +166,8 @@ func (a *app) restart(cmd *cobra.Command, args []string, f *startFlags) error {
 
 // startPods requests the start or restart of pods. The word reports it.
 func (a *app) startPods(
-	cmd *cobra.Command, args []string, f *startFlags, word string, request func(context.Context, *api.Client, *api.Pod) (api.Started, error),
+	cmd *cobra.Command, args []string, f *startFlags, word string,
+	request func(context.Context, *api.Client, *api.Pod) (api.Started, error),
 ) error {
 	if err := errors.Join(f.require(cmd, args, f.all), f.check(cmd)); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"strings"
 
@@ -20,10 +19,10 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Newest returns the image that a first run of ref would use now, if that is known without a registry: the image of an archive in the scope,
-// of an image directory, or one that was imported by hand. An archive in the scope that has changed since its import is read, and nothing is
-// changed. ok is false for a name that refers to a pulled image or to nothing, and for a name with a digest. An archive that was imported
-// and does not exist any more counts as unchanged. The error is an *Error or the error of ctx.
+// Newest returns the image that a first run of ref would use now, if that is known without a registry: the image of an archive in the
+// scope, of an image directory, or one that was imported by hand. An archive in the scope that has changed since its import is read, and
+// nothing is changed. ok is false for a name that refers to a pulled image or to nothing, and for a name with a digest. An archive that was
+// imported and does not exist any more counts as unchanged. The error is an *Error or the error of ctx.
 func (s Scope) Newest(ctx context.Context, ref string) (img Previous, ok bool, err error) {
 	name, _, err := parse(ref)
 	if err != nil {
@@ -99,13 +98,20 @@ func (s *Store) newestIn(ctx context.Context, path, name string) (config string,
 // peek reads the documents of an archive. It returns the digest of the configuration of an image by its full name; empty: the archive does
 // not contain it.
 func (s *Store) peek(ctx context.Context, f *os.File, name string) (config string, err error) {
+	b, err := s.newBudget(nil)
+	if err != nil {
+		return "", err
+	}
+	if fi, err := f.Stat(); err == nil {
+		b.compressed = fi.Size()
+	}
 	plain, err := decompress(cancelled(ctx, f))
 	if err != nil {
 		return "", unreadable(err)
 	}
 	defer plain.Close()
-	l := layout{budget: &budget{limit: math.MaxInt64}, peeked: &peeked{documents: map[digest.Digest][]byte{}}}
-	if err := l.read(ctx, plain); err != nil {
+	l := layout{budget: b, peeked: &peeked{documents: map[digest.Digest][]byte{}}}
+	if err := l.read(ctx, b.reader(plain)); err != nil {
 		return "", unreadable(err)
 	}
 	index, err := l.images(ctx)

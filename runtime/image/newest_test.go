@@ -77,7 +77,8 @@ func TestNewest(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := w.store.In(path).Newest(ctx, ref); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), name) {
+		_, _, err := w.store.In(path).Newest(ctx, ref)
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

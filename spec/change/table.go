@@ -49,7 +49,8 @@ var rows = []Row{
 	{
 		Field: "containers", Effect: RestartContainer, Why: "A container that was added starts, and one that was removed stops. " +
 			"Their order is used when the pod starts again.",
-		Larger: RestartPod, If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the QoS class of the pod.",
+		Larger: RestartPod, If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the " +
+			"QoS class of the pod.",
 	},
 	{Field: "volumes", Effect: RestartPod, Why: "Set up with the pod sandbox."},
 	{Field: "volumes[].image.pullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
@@ -106,7 +107,7 @@ var rows = []Row{
 		Field: "containers[].ports", Effect: InPlace, Why: "Ports without a host port are informational, and names are resolved at every use.",
 		Larger: RestartPod, If: "The port has a host port, which is set up with the pod sandbox.",
 	},
-	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits of the pod's cgroup and the QoS class of the pod follow from it."},
+	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits and the QoS class of the pod's cgroup follow from it."},
 	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].livenessProbe", Effect: InPlace, Why: "The probe restarts."},
 	{Field: "containers[].readinessProbe", Effect: InPlace, Why: "The probe restarts."},

@@ -8,8 +8,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// TestNewerImages: a file that has not changed is applied again if an image archive was replaced. The images are those of a generation, which
-// is rolled back if it fails, and tried again with other images only.
+// TestNewerImages: a file that has not changed is applied again if an image archive was replaced. The images are those of a generation,
+// which is rolled back if it fails, and tried again with other images only.
 func TestNewerImages(t *testing.T) {
 	t.Parallel()
 	b := newRollback(t)

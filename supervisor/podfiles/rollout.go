@@ -105,8 +105,10 @@ func (s *Set) beginRollout(ctx context.Context, step *step, images map[string]li
 	return keep(context.WithoutCancel(ctx))
 }
 
-// recordStep records that a step is about to carry out a file. The function that it returns keeps images.
-func (s *Set) recordStep(ctx context.Context, step *step, images map[string]lifecycle.Image, by string) (keep func(context.Context) error, err error) {
+// recordStep records that a step is about to carry out a file, with these images. The function that it returns keeps images.
+func (s *Set) recordStep(
+	ctx context.Context, step *step, images map[string]lifecycle.Image, by string,
+) (keep func(context.Context) error, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	c := s.world.defining(step.pod)

@@ -43,7 +43,8 @@ func (s *Set) carryOut(ctx context.Context, r *result) {
 		if w.step.target == nil {
 			continue
 		}
-		if want := r.targets[name]; want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest || s.world.outdates(&w.step) {
+		want := r.targets[name]
+		if want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest || s.world.outdates(&w.step) {
 			w.cancel()
 		}
 	}
