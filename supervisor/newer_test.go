@@ -88,8 +88,8 @@ func TestNewerImages(t *testing.T) {
 		changes, restarted := change(definition("/a.tar"), false)
 		want("an image that nobody requested", "[]", "", changes, restarted)
 		changes, restarted = change(definition("/a.tar"), true)
-		want("the requested image", `[containers[1].image: "other" (sha256:other) -> "other" (sha256:other-1) (restarts container c1)]`, "c1",
-			changes, restarted)
+		want("the requested image", `[containers[1].image: "other" (sha256:other) -> "other" (sha256:other-1) (restarts container c1)]`,
+			"c1", changes, restarted)
 		changes, restarted = change(definition("/a.tar"), true)
 		want("once more", "[]", "", changes, restarted)
 		m.engine.Retag("image")

@@ -100,8 +100,8 @@ func changesSection(refused map[string]bool) string {
 		"  container has this effect on an init container, unless it is a sidecar.\n" +
 		"- *Restarts the container*: the container stops with its preStop hook and grace period, and starts again, whatever its restart policy. The\n" +
 		"  other containers keep running.\n" +
-		"- *Restarts the pod*: all containers stop with their preStop hooks and grace periods, and the pod starts again in a new sandbox.\n" +
-		"  It keeps its UID and the data of its `emptyDir` volumes. That of a removed volume is kept until the pod is deleted.\n" +
+		"- *Restarts the pod*: all containers stop with their preStop hooks and grace periods, and the pod starts again in a new\n" +
+		"  sandbox. It keeps its UID and the data of its `emptyDir` volumes. That of a removed volume is kept until the pod is deleted.\n" +
 		"- *Replaces the pod*: all containers stop, then a pod with another UID starts. The data of `emptyDir` volumes is deleted.\n\n" +
 		"A pod that has completed or failed runs again as a whole after a change that restarts a container. One that was stopped stays\n" +
 		"stopped.\n\n" +

@@ -129,9 +129,10 @@ func TestSavedEventsAndLogs(t *testing.T) {
 		"web":  `[{"name":"inline","data":["key"]}]`,
 		"cred": `[{"name":"key","credential":"planted-key"}]`,
 	} {
-		writeFile(t, `{"pod":{"name":"`+name+`","containers":[{"name":"app"}],"secrets":`+secrets+`},"secrets":{"inline":{"key":"planted-inline"}},`+
-			`"facts":{"uid":"uid-`+name+`"}}`, o.Config.StateDir, "pods", name+".json")
-		writeFile(t, "2026-03-04T05:06:07.000000000Z stdout F first\n2026-03-04T05:06:08.000000000Z stderr F has planted-value planted-inline\n",
+		writeFile(t, `{"pod":{"name":"`+name+`","containers":[{"name":"app"}],"secrets":`+secrets+`},`+
+			`"secrets":{"inline":{"key":"planted-inline"}},"facts":{"uid":"uid-`+name+`"}}`, o.Config.StateDir, "pods", name+".json")
+		writeFile(t, "2026-03-04T05:06:07.000000000Z stdout F first\n"+
+			"2026-03-04T05:06:08.000000000Z stderr F has planted-value planted-inline\n",
 			o.Config.LogDir, name+"_uid-"+name, "app", "0.log")
 	}
 	writeFile(t, "2026-03-04T05:06:09.000000000Z stdout F second\n", o.Config.LogDir, "web_uid-web", "app", "1.log")
@@ -154,8 +155,8 @@ func TestSavedEventsAndLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := unpack(t, archive)
-	if got, want := files["pods/web/logs/app.log"], "1 2026-03-04T05:06:07Z stdout first\n1 2026-03-04T05:06:08Z stderr has [redacted] [redacted]\n"+
-		"2 2026-03-04T05:06:09Z stdout second\n"; got != want {
+	if got, want := files["pods/web/logs/app.log"], "1 2026-03-04T05:06:07Z stdout first\n"+
+		"1 2026-03-04T05:06:08Z stderr has [redacted] [redacted]\n2 2026-03-04T05:06:09Z stdout second\n"; got != want {
 		t.Errorf("log %q, want %q, notes %q", got, want, manifest.Notes)
 	}
 	for name, text := range files {

@@ -166,7 +166,8 @@ func readLogs(ctx context.Context, dir string, lines int) (t tail, err error) {
 	slices.Sort(runs)
 	for _, run := range runs {
 		continues := map[crilog.Stream]bool{}
-		for e, failed := range crilog.Read(ctx, filepath.Join(dir, strconv.Itoa(run)+".log"), crilog.ReadOptions{Tail: lines, Complete: true}) {
+		log := filepath.Join(dir, strconv.Itoa(run)+".log")
+		for e, failed := range crilog.Read(ctx, log, crilog.ReadOptions{Tail: lines, Complete: true}) {
 			if failed != nil {
 				return t, failed
 			}
