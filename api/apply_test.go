@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -314,14 +315,41 @@ func (r *restarts) add(format string, args ...any) error {
 	return nil
 }
 
+// TestRestartNamesNewerImages checks that a restart, which keeps the images of a pod, says which containers have a newer one.
+func TestRestartNamesNewerImages(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	text := file("web", app("main", "sleep 1000")+app("other", "sleep 1000"))
+	uid := d.create(t, text).Metadata.UID
+	d.await(t, uid, "ready", ready)
+	for _, test := range []struct {
+		retag     bool
+		container string
+		want      []string
+	}{{false, "", nil}, {true, "", []string{"main", "other"}}, {false, "other", []string{"other"}}} {
+		if test.retag {
+			d.fake.Retag("i")
+		}
+		got, err := d.client.Restart(t.Context(), "web", uid, test.container)
+		if err != nil || !slices.Equal(got.NewerImages, test.want) {
+			t.Errorf("%+v: %+v, %v", test, got, err)
+		}
+	}
+}
+
 func TestStartAndRestart(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
-	for _, err := range []error{
-		d.client.Start(t.Context(), "web", uid), d.client.Start(t.Context(), "web", ""),
-		d.client.Restart(t.Context(), "web", uid, ""), d.client.Restart(t.Context(), "web", "", "main"),
-	} {
+	start := func(name, uid string) error {
+		_, err := d.client.Start(t.Context(), name, uid)
+		return err
+	}
+	restart := func(name, uid, container string) error {
+		_, err := d.client.Restart(t.Context(), name, uid, container)
+		return err
+	}
+	for _, err := range []error{start("web", uid), start("web", ""), restart("web", uid, ""), restart("web", "", "main")} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -334,8 +362,7 @@ func TestStartAndRestart(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	for name, err := range map[string]error{
-		"other UID": d.client.Start(t.Context(), "web", "another"), "no pod": d.client.Restart(t.Context(), "none", "", ""),
-		"no container": d.client.Restart(t.Context(), "web", "", "none"),
+		"other UID": start("web", "another"), "no pod": restart("none", "", ""), "no container": restart("web", "", "none"),
 	} {
 		if !isStatus(err, http.StatusNotFound) {
 			t.Errorf("%s: %v, want 404", name, err)

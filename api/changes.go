@@ -14,6 +14,7 @@ const (
 	EffectInPlace          Effect = "InPlace"          // nothing stops
 	EffectNextRound        Effect = "NextRound"        // the change has an effect when the pod starts again
 	EffectRestartContainer Effect = "RestartContainer" // one container is stopped and started, or only one of both
+	EffectRestartPod       Effect = "RestartPod"       // all containers are stopped, and the pod starts again with its UID and volumes
 	EffectReplacePod       Effect = "ReplacePod"       // the pod is stopped, and a pod with another UID takes its place
 )
 

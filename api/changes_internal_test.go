@@ -11,7 +11,7 @@ import (
 func TestChangesOf(t *testing.T) {
 	for effect, name := range map[change.Effect]Effect{
 		change.InPlace: EffectInPlace, change.NextRound: EffectNextRound,
-		change.RestartContainer: EffectRestartContainer, change.ReplacePod: EffectReplacePod,
+		change.RestartContainer: EffectRestartContainer, change.RestartPod: EffectRestartPod, change.ReplacePod: EffectReplacePod,
 	} {
 		from := change.Change{Path: "containers[0].image", Container: "app", Old: `"a"`, New: `"b"`, Effect: effect}
 		got := changesOf([]change.Change{from})[0]

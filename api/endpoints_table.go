@@ -79,7 +79,7 @@ func podEndpoints() []Endpoint {
 		{
 			Method: "POST", Path: "/v1/pods/{name}/start",
 			Summary: "Start a pod that was stopped or has completed; it keeps its UID and volumes",
-			Query:   []Parameter{uidParameter}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
+			Query:   []Parameter{uidParameter}, Response: Started{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
 			call: (*Server).start,
 		},
 		{
@@ -88,8 +88,8 @@ func podEndpoints() []Endpoint {
 			Query: []Parameter{
 				uidParameter, {Name: "container", Type: Text, Description: "Container to restart. Default: all."},
 			},
-			Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
-			call:    (*Server).restart,
+			Response: Started{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
+			call: (*Server).restart,
 		},
 	}
 }

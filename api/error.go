@@ -33,6 +33,9 @@ type Error struct {
 	// Stopping is the UID of that pod, if it is of the same file, is being stopped and will be deleted. A client can wait
 	// for that, and repeat the request.
 	Stopping string `json:"stopping,omitempty"`
+	// Terminated is the UID of that pod, if it has terminated, and was kept by an earlier run of a file in the same directory. A client can
+	// delete it, and repeat the request.
+	Terminated string `json:"terminated,omitempty"`
 	// Refusals are all reasons for which a pod is rejected. The message contains the reason if there is only one.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Pruned are the pods that were deleted by a request to prune that failed for others.

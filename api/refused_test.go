@@ -51,7 +51,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	for name, call := range map[string]func() error{
 		"stop":  func() error { return d.client.Stop(t.Context(), "bad", api.StopOptions{}) },
-		"start": func() error { return d.client.Start(t.Context(), "bad", "") },
+		"start": func() error { _, err := d.client.Start(t.Context(), "bad", ""); return err },
 	} {
 		if err := call(); !isStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s a pod that does not exist: %v, want 409 with the errors of its file", name, err)

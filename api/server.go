@@ -330,7 +330,7 @@ func asError(err error) *Error {
 		return e
 	case errors.As(err, &taken):
 		e := failure(http.StatusConflict, "%v", err)
-		e.Pod, e.Stopping = taken.Name, taken.Stopping
+		e.Pod, e.Stopping, e.Terminated = taken.Name, taken.Stopping, taken.Terminated
 		if taken.Different {
 			e.Hint = "to run the new file, delete the existing pod with podstead delete " + taken.Name
 		}

@@ -59,15 +59,26 @@ func (c *Client) stop(ctx context.Context, name string, o StopOptions) (d Deleti
 	return d, c.call(ctx, http.MethodDelete, podPath(name), q, nil, &d)
 }
 
+// Started is the response to a request to start or restart a pod.
+type Started struct {
+	// NewerImages are the containers that keep their image although an image archive, an image directory or an import has a newer one.
+	// Applying the pod file again uses it.
+	NewerImages []string `json:"newerImages,omitempty"`
+	// File is the pod's file in the pods directory; empty: it has none.
+	File string `json:"file,omitempty"`
+	// Unit is the systemd unit that starts the pod; empty: none does.
+	Unit string `json:"unit,omitempty"`
+}
+
 // Start starts a pod again that was stopped or has completed. It keeps its UID and volumes. A pod that runs is unchanged. An empty UID
 // matches any pod of the name.
-func (c *Client) Start(ctx context.Context, name, uid string) error {
-	return c.call(ctx, http.MethodPost, podPath(name)+"/start", uidQuery(uid), nil, nil)
+func (c *Client) Start(ctx context.Context, name, uid string) (s Started, err error) {
+	return s, c.call(ctx, http.MethodPost, podPath(name)+"/start", uidQuery(uid), nil, &s)
 }
 
 // Restart stops the containers of a pod with their hooks and grace periods, and starts the pod again. It keeps its UID and volumes. With a
 // container it restarts only that one. It returns when the request is saved. An empty UID matches any pod of the name.
-func (c *Client) Restart(ctx context.Context, name, uid, container string) error {
+func (c *Client) Restart(ctx context.Context, name, uid, container string) (s Started, err error) {
 	q := uidQuery(uid)
 	if container != "" {
 		if q == nil {
@@ -75,7 +86,7 @@ func (c *Client) Restart(ctx context.Context, name, uid, container string) error
 		}
 		q.Set("container", container)
 	}
-	return c.call(ctx, http.MethodPost, podPath(name)+"/restart", q, nil, nil)
+	return s, c.call(ctx, http.MethodPost, podPath(name)+"/restart", q, nil, &s)
 }
 
 // stop stops or deletes a pod. The file of a deleted pod is removed first: otherwise the pod would be created again. A file that is refused
@@ -136,7 +147,10 @@ func (s *Server) start(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct{}{}, s.o.Restarter.Start(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, requester(r))
+	if err := s.o.Restarter.Start(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, requester(r)); err != nil {
+		return nil, err
+	}
+	return s.started(r.Context(), &snapshot, ""), nil
 }
 
 func (s *Server) restart(r *http.Request) (any, error) {
@@ -145,5 +159,30 @@ func (s *Server) restart(r *http.Request) (any, error) {
 		return nil, err
 	}
 	container := r.URL.Query().Get("container")
-	return struct{}{}, s.o.Restarter.Restart(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, container, requester(r))
+	if err := s.o.Restarter.Restart(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, container, requester(r)); err != nil {
+		return nil, err
+	}
+	return s.started(r.Context(), &snapshot, container), nil
+}
+
+// newestTimeout bounds the search for newer images after a restart. A large archive that has changed may have to be read.
+const newestTimeout = 10 * time.Second
+
+// started returns which containers of a pod, or whether one of them, could have a newer image. What cannot be read is left out: the pod
+// does not need it.
+func (s *Server) started(ctx context.Context, p *supervisor.Snapshot, container string) Started {
+	ctx, cancel := context.WithTimeout(ctx, newestTimeout)
+	defer cancel()
+	newer, err := s.o.Supervisor.NewerImages(ctx, p.Pod)
+	if err != nil || len(newer) == 0 {
+		return Started{}
+	}
+	found := Started{File: p.Owner.File, Unit: p.Owner.Unit}
+	for name := range newer {
+		if container == "" || name == container {
+			found.NewerImages = append(found.NewerImages, name)
+		}
+	}
+	slices.Sort(found.NewerImages)
+	return found
 }

@@ -22,7 +22,11 @@ func (s *Server) reloadUnit(r *http.Request, q *CreateRequest, pod *spec.Pod, fo
 	if !ok || existing.Owner.Unit != q.Unit {
 		return nil, &Error{Status: http.StatusNotFound, Reason: ReasonNotFound, Pod: pod.Name, Message: q.Unit + " has no pod"}
 	}
-	staged, err := s.o.Supervisor.Stage(r.Context(), pod, func(string, lifecycle.Progress) {})
+	newer, err := s.o.Supervisor.NewerImages(r.Context(), pod)
+	if err != nil {
+		return nil, err
+	}
+	staged, err := s.o.Supervisor.Stage(r.Context(), pod, newer, func(string, lifecycle.Progress) {})
 	if err != nil {
 		return nil, err
 	}

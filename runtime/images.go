@@ -147,6 +147,23 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	return found, nil
 }
 
+// NewestImage returns the image that a first run of a container would use now, if it is not pulled. See [image.Scope.Newest].
+func (r *Runtime) NewestImage(ctx context.Context, pod *spec.Pod, name string) (img lifecycle.Image, ok bool, err error) {
+	ctx = enginecall.Context(ctx)
+	c, err := container.Find(pod, name)
+	if err != nil {
+		return lifecycle.Image{}, false, fmt.Errorf("newest image: %w", err)
+	}
+	if c.ImagePullPolicy == spec.PullAlways {
+		return lifecycle.Image{}, false, nil
+	}
+	newest, ok, err := r.images.In(pod.ArchivesOf(c)...).Newest(ctx, c.Image)
+	if err != nil {
+		return lifecycle.Image{}, false, imageFailure(ctx, err)
+	}
+	return lifecycle.Image{ID: newest.ConfigDigest, Archive: newest.FromArchive}, ok, nil
+}
+
 // KeepImages keeps the content and the unpacked layers of images for a pod, whatever their names refer to, until the next call for the pod.
 // Without images it releases them. An image that is not present is skipped. If nothing changes, nothing is written.
 func (r *Runtime) KeepImages(ctx context.Context, pod string, images []lifecycle.Image) error {

@@ -94,7 +94,7 @@ func running(restarts int, names ...string) func(supervisor.Snapshot) bool {
 // redefine changes the pod to the definition of a pod file.
 func (s *supervised) redefine(to *spec.Pod) {
 	s.Helper()
-	staged, err := s.Stage(s.ctx(), to, func(string, lifecycle.Progress) {})
+	staged, err := s.Stage(s.ctx(), to, nil, func(string, lifecycle.Progress) {})
 	if err == nil {
 		_, err = s.Redefine(s.ctx(), "", to, staged, state.Owner{By: "test"})
 	}

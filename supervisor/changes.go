@@ -28,12 +28,12 @@ type reservation struct {
 }
 
 // affected returns the containers of a new definition that run with it sooner or later, although the pod goes on: those that were added,
-// and those with a change that is not in place. Their images must be present.
+// those with a change that is not in place, and all if the pod restarts. Their images must be present.
 func affected(from, to *spec.Pod, changes []change.Change) []string {
 	var names []string
 	for _, c := range slices.Concat(to.InitContainers, to.Containers) {
 		changed := slices.ContainsFunc(changes, func(ch change.Change) bool {
-			return ch.Container == c.Name && ch.Effect != change.InPlace
+			return ch.Effect == change.RestartPod || ch.Container == c.Name && ch.Effect != change.InPlace
 		})
 		if changed || from.Container(c.Name) == nil {
 			names = append(names, c.Name)
@@ -57,11 +57,16 @@ func describe(changes []change.Change) string {
 	return strings.Join(list, ", ")
 }
 
-// byContainer describes the changes that restart each container.
-func byContainer(changes []change.Change) map[string]string {
+// byContainer describes the changes that restart each container of a definition.
+func byContainer(to *spec.Pod, changes []change.Change) map[string]string {
 	all := map[string][]change.Change{}
 	for _, c := range changes {
-		if c.Container != "" && c.Effect != change.InPlace {
+		switch {
+		case c.Effect == change.RestartPod:
+			for _, one := range slices.Concat(to.InitContainers, to.Containers) {
+				all[one.Name] = append(all[one.Name], c)
+			}
+		case c.Container != "" && c.Effect != change.InPlace:
 			all[c.Container] = append(all[c.Container], c)
 		}
 	}

@@ -71,3 +71,16 @@ func stoppingOf(l *loop, pod *spec.Pod) string {
 	}
 	return p.Facts.UID
 }
+
+// terminatedOf returns the UID of the existing pod if it has terminated, and was kept by a session that has ended. The file may have
+// changed since: the next run of it replaces the pod, as a job does that a timer runs every night.
+func terminatedOf(l *loop, pod *spec.Pod) string {
+	if l == nil {
+		return ""
+	}
+	p := l.snapshot.Load()
+	if !p.Owner.Keep || p.Owner.Process.Running() || !p.AtRest || !p.Status.Phase.Terminal() || p.Pod.Dir != pod.Dir {
+		return ""
+	}
+	return p.Facts.UID
+}

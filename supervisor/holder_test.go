@@ -5,12 +5,56 @@ import (
 	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/state"
 )
+
+// TestNameTakenByKeptPod expects that the next run of a file may replace the pod of an earlier one that was kept, after it has terminated.
+func TestNameTakenByKeptPod(t *testing.T) {
+	running, exited := state.ProcessOf(os.Getpid()), state.Process{PID: os.Getpid(), Started: "1"}
+	for name, test := range map[string]struct {
+		owner     state.Owner
+		seconds   string
+		dir, hash string
+		replaced  bool
+	}{
+		"terminated":          {state.Owner{Session: "s", Process: exited, Keep: true}, "1", "/jobs", "", true},
+		"with a changed file": {state.Owner{Session: "s", Process: exited, Keep: true}, "1", "/jobs", "v1:other", true},
+		"of another file":     {state.Owner{Session: "s", Process: exited, Keep: true}, "1", "/other", "", false},
+		"client running":      {state.Owner{Session: "s", Process: running, Keep: true}, "1", "/jobs", "", false},
+		"running":             {state.Owner{Session: "s", Process: exited, Keep: true}, "100000", "/jobs", "", false},
+		"of a pod file":       {state.Owner{File: "/pods.d/p.toml"}, "1", "/jobs", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, fakeruntime.Options{})
+				m.start()
+				p := sleeper(test.seconds)
+				p.Dir = "/jobs"
+				before, err := m.Add(p, test.owner)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.untilPhase("p", "Running")
+				time.Sleep(5 * time.Second)
+				file := *p
+				file.Dir, file.Hash = test.dir, test.hash
+				_, err = m.Add(&file, state.Owner{})
+				want := ""
+				if test.replaced {
+					want = before.Facts.UID
+				}
+				if taken, is := errors.AsType[*supervisor.NameTakenError](err); !is || taken.Terminated != want || taken.Stopping != "" {
+					t.Errorf("%+v, want Terminated %q", err, want)
+				}
+			})
+		})
+	}
+}
 
 // TestNameTakenByStoppingPod expects that a client waits only if the name will become free.
 func TestNameTakenByStoppingPod(t *testing.T) {

@@ -85,8 +85,15 @@ func checkPair(t *testing.T, a, b *spec.Pod) {
 	} else if after.Pod.Hash != b.Hash {
 		t.Error("the pod has another definition")
 	}
-	got := changetest.Effects{Containers: map[string]string{}, Replaced: before.Facts.UID != after.Facts.UID}
+	got := changetest.Effects{
+		Containers: map[string]string{}, Replaced: before.Facts.UID != after.Facts.UID,
+		Restarted: before.Facts.Sandbox.N != after.Facts.Sandbox.N,
+	}
 	was, is := newestRuns(&before), newestRuns(&after)
+	if got.Restarted { // with all containers
+		was, is = nil, nil
+		got.Containers = nil
+	}
 	for name, id := range is {
 		switch old, existed := was[name]; {
 		case id != "" && !existed:

@@ -46,6 +46,10 @@ type Images interface {
 	// FindImage returns the image of a container if the container can start without a pull, and a [lifecycle.FailureNotFound] if it cannot.
 	// It does not contact a registry.
 	FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error)
+	// NewestImage returns the image that a first run of a container would use now, if that is known without a registry: one of the image
+	// archives of the pod, which are read if they have changed, of the image directories, or one that was imported. ok is false for an
+	// image that is pulled, and for one with a digest. It changes nothing.
+	NewestImage(ctx context.Context, pod *spec.Pod, container string) (img lifecycle.Image, ok bool, err error)
 }
 
 // Sandboxes creates, watches and removes pod sandboxes.

@@ -99,7 +99,7 @@ func changedLife(t *testing.T, k killPoint) (calls []string) {
 			return s.Pod.Container("new") != nil && len(s.Facts.Outgoing) == 0 && len(s.Facts.Containers) == 2 && allRunning(s)
 		}
 		m.insist(changed, func(ctx context.Context) error {
-			staged, err := m.Stage(ctx, to, func(string, lifecycle.Progress) {})
+			staged, err := m.Stage(ctx, to, nil, func(string, lifecycle.Progress) {})
 			if err == nil {
 				_, err = m.Redefine(ctx, uid, to, staged, state.Owner{})
 			}

@@ -81,7 +81,7 @@ func (m *machine) restart(name, container string) {
 // stage prepares a new definition.
 func (m *machine) stage(to *spec.Pod) supervisor.Staged {
 	m.t.Helper()
-	staged, err := m.Stage(m.t.Context(), to, func(string, lifecycle.Progress) {})
+	staged, err := m.Stage(m.t.Context(), to, nil, func(string, lifecycle.Progress) {})
 	if err != nil {
 		m.t.Fatal(err)
 	}

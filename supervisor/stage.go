@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -20,8 +21,11 @@ const maxStaged = 4
 // Stage provides what a new definition of a pod needs, while the pod runs on: admission (of the definition in the place of the old one),
 // images pulled and unpacked, config maps and secrets readable, volumes present. It returns when everything is there, or with the first
 // error: a [*RefusedError], a [lifecycle.Failure] of a pull, a [*NotSupervisedError]. Images of containers that [change.Between] the
-// running pod and the new one does not restart are not pulled. Calls of progress, which is not nil, do not overlap.
-func (s *Supervisor) Stage(ctx context.Context, pod *spec.Pod, progress func(container string, p lifecycle.Progress)) (Staged, error) {
+// running pod and the new one does not restart are not pulled, unless they are in newer, see [Supervisor.NewerImages], or other image
+// archives contain another image. Calls of progress, which is not nil, do not overlap.
+func (s *Supervisor) Stage(
+	ctx context.Context, pod *spec.Pod, newer map[string]lifecycle.Image, progress func(container string, p lifecycle.Progress),
+) (Staged, error) {
 	s.mu.Lock()
 	held := s.blocked[pod.Name]
 	s.mu.Unlock()
@@ -31,7 +35,7 @@ func (s *Supervisor) Stage(ctx context.Context, pod *spec.Pod, progress func(con
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer s.onLeave(cancel)()
-	g := staging{supervisor: s, pod: pod, report: progress, staged: Staged{
+	g := staging{supervisor: s, pod: pod, newer: newer, report: progress, staged: Staged{
 		Images: map[string]lifecycle.Image{}, Shadows: map[string][]lifecycle.Shadow{},
 	}}
 	if running, exists := s.Pod(pod.Name); exists {
@@ -66,6 +70,7 @@ type staging struct {
 	supervisor *Supervisor
 	pod        *spec.Pod
 	running    *Snapshot // the pod of the name; nil: there is none
+	newer      map[string]lifecycle.Image
 
 	mu     sync.Mutex // held while report is called
 	report func(container string, p lifecycle.Progress)
@@ -121,11 +126,20 @@ func (g *staging) needed() []string {
 	if change.Largest(changes) == change.ReplacePod {
 		return affected(none, g.pod, nil)
 	}
-	return affected(from, g.pod, changes)
+	names := affected(from, g.pod, changes)
+	for name := range g.newer {
+		if g.pod.Container(name) != nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // pull pulls the images that are needed. The first error cancels the other pulls.
 func (g *staging) pull(ctx context.Context) error {
+	if err := g.findNewer(ctx); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxStaged)
 	for _, name := range g.needed() {
@@ -134,12 +148,24 @@ func (g *staging) pull(ctx context.Context) error {
 	return group.Wait()
 }
 
+// findNewer finds the images that other archives of the definition contain. They are imported with those that are pulled.
+func (g *staging) findNewer(ctx context.Context) error {
+	if g.running == nil || slices.Equal(g.running.Pod.ImageArchives, g.pod.ImageArchives) {
+		return nil
+	}
+	found, err := g.supervisor.newerImages(ctx, g.running, g.pod)
+	if err == nil {
+		maps.Copy(found, g.newer)
+		g.newer = found
+	}
+	return err
+}
+
 func (g *staging) pullOne(ctx context.Context, container string) error {
 	a := lifecycle.PullImage{Container: container, For: 1}
-	if g.running != nil {
+	if _, newer := g.newer[container]; g.running != nil && !newer {
 		now, c := g.running.Pod.Container(container), g.pod.Container(container)
-		same := slices.Equal(g.running.Pod.ImageArchives, g.pod.ImageArchives)
-		if now != nil && now.Image == c.Image && same { // it keeps its image unless the policy requires a pull
+		if now != nil && now.Image == c.Image { // it keeps its image unless the policy requires a pull
 			a.Image, a.Imported = g.running.Facts.Containers[container].Image, true
 		}
 	}

@@ -166,6 +166,9 @@ type NameTakenError struct {
 	// Stopping is the UID of the existing pod if it is of the same file, is being stopped and will be deleted. The new pod can be added
 	// afterwards.
 	Stopping string
+	// Terminated is the UID of the existing pod if it has terminated, and was kept by a session of a file in the same directory that has
+	// ended: the next run of the file replaces it.
+	Terminated string
 	// Different reports that the existing pod is of a different file.
 	Different bool
 }

@@ -22,11 +22,12 @@ type ReplaceError struct {
 func (e *ReplaceError) Error() string { return fmt.Sprintf("pod %q must be replaced", e.Pod) }
 
 // Redefine changes the definition of a pod to one that was staged: labels, probes and policies in place; containers that were changed,
-// added or removed are restarted, started or stopped alone. It returns when the change is saved, with what has changed; nothing: the pod
-// had this definition already. The error is a [*ReplaceError] if the pod must be replaced, a [*NotPossibleError] if the pod is being
-// deleted or an image that the change needs was not staged, and a [*RefusedError] if other pods do not leave enough. A pod that was stopped
-// stays stopped. A pod that has completed or failed runs again as a whole, unless everything changed in place and its containers stay
-// completed. An empty uid matches any pod of the name.
+// added or removed are restarted, started or stopped alone; what belongs to the sandbox restarts the pod. It returns when the change is
+// saved, with what has changed; nothing: the pod had this definition already. The error is a [*ReplaceError] if the pod must be replaced, a
+// [*NotPossibleError] if the pod is being deleted or an image that the change needs was not staged, and a [*RefusedError] if other pods do
+// not leave enough. A pod that was stopped stays stopped. A pod that has completed or failed runs again as a whole, unless everything
+// changed in place and its containers stay completed. A container whose staged image is another one than it uses has a change too, as a
+// change of its definition. An empty uid matches any pod of the name.
 func (s *Supervisor) Redefine(ctx context.Context, uid string, pod *spec.Pod, staged Staged, owner state.Owner) ([]change.Change, error) {
 	release, err := s.reserveChange(ctx, pod, false)
 	if err != nil {
@@ -50,7 +51,8 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 		return nil, l.notPossible("change", "", "it is being deleted")
 	}
 	from, to := l.pod, withEphemerals(pod, nil)
-	changes := l.shared.between(from, to)
+	changes := append(l.shared.between(from, to), imageChanges(from, to, l.facts, staged.Images)...)
+	change.Sort(changes)
 	if len(changes) == 0 {
 		if to.Hash != from.Hash || owner.File != l.owner.File {
 			l.setDefinition(to, owner, nil)
@@ -77,13 +79,16 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 	for name := range e.Images {
 		l.effects.cancelPull(name)
 	}
-	again := startsAgain(l.facts, e)
+	again, terminating := startsAgain(l.facts, e), lifecycle.Terminating(from, l.facts)
 	l.fold(e, now)
 	l.setDefinition(to, owner, changes)
 	l.effects.cancelRemovedHooks(to)
 	l.emit(now, event.DefinitionChanged, "", event.Fields{"changes": describe(changes), "by": owner.By})
-	if again {
+	switch {
+	case again:
 		l.fold(lifecycle.RestartRequested{By: owner.By, At: now}, now)
+	case change.Largest(changes) == change.RestartPod && !terminating:
+		l.fold(lifecycle.RestartRequested{By: owner.By, Redefined: true, At: now}, now)
 	}
 	l.fold(lifecycle.TrialBegun{Trial: l.shared.trial(to, staged.RollsBack, now)}, now)
 	l.shadowed(staged, e.Images, now)
@@ -120,14 +125,15 @@ func (l *loop) checkChange(to *spec.Pod, changes []change.Change) error {
 func (l *loop) setDefinition(to *spec.Pod, owner state.Owner, changes []change.Change) {
 	l.pod, l.owner = to, owner
 	l.updateFullPod()
-	l.events.Redefine(to, byContainer(changes))
+	l.events.Redefine(to, byContainer(to, changes))
 	l.dirty, l.redefined = true, true
 }
 
 // restarts reports whether changes restart a container now. An init container that has completed runs again when the pod starts again.
 func (l *loop) restarts(container string, changes []change.Change) bool {
 	for _, c := range changes {
-		if c.Container == container && (c.Effect == change.RestartContainer || c.Effect == change.NextRound) {
+		ofContainer := c.Container == container && (c.Effect == change.RestartContainer || c.Effect == change.NextRound)
+		if c.Effect == change.RestartPod || ofContainer {
 			return !lifecycle.InitPassed(l.pod, l.facts, container)
 		}
 	}

@@ -143,7 +143,8 @@ func TestRedefineWithConflict(t *testing.T) {
 			t.Errorf("the stopped pod is %+v", s)
 		}
 		var refused *supervisor.RefusedError
-		if _, err := m.Stage(t.Context(), of("done", "sleep 2", label), func(string, lifecycle.Progress) {}); !errors.As(err, &refused) {
+		_, err := m.Stage(t.Context(), of("done", "sleep 2", label), nil, func(string, lifecycle.Progress) {})
+		if !errors.As(err, &refused) {
 			t.Errorf("change that starts the completed pod again: %v", err)
 		}
 		for _, name := range []string{"done", "stopped"} {

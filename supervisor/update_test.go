@@ -11,6 +11,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -114,6 +115,56 @@ func TestStartNeedsPorts(t *testing.T) {
 	})
 }
 
+// TestRedefineRestartsPod checks that a change of what belongs to the sandbox restarts the pod with its UID, also if the daemon is killed
+// meanwhile, and starts no pod that was stopped.
+func TestRedefineRestartsPod(t *testing.T) {
+	const slow = "trap '' TERM; sleep 100000"
+	for name, interrupt := range map[string]bool{"undisturbed": false, "daemon killed": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, fakeruntime.Options{})
+				m.start()
+				m.CompareWith(change.Between)
+				before := m.add(pod("p", spec.RestartNever, slow, graceful))
+				m.until("p", "running", allRunning)
+				to := pod("p", spec.RestartNever, slow, graceful)
+				to.Hostname = "other"
+				if changes := m.redefine(to); len(changes) != 1 || changes[0].Effect != change.RestartPod {
+					t.Fatalf("%v", changes)
+				}
+				if interrupt {
+					time.Sleep(2 * time.Second)
+					m.crash()
+					m.start()
+					m.CompareWith(change.Between)
+				}
+				s := m.until("p", "running in a new sandbox", func(s supervisor.Snapshot) bool {
+					return s.Facts.Sandbox.N == 2 && allRunning(s)
+				})
+				if s.Facts.UID != before.Facts.UID || s.Pod.Hostname != "other" {
+					t.Errorf("%+v", s.Facts)
+				}
+				for _, c := range s.Status.ContainerStatuses {
+					why := s.Facts.Containers[c.Name].Previous.StopReason
+					if why != lifecycle.ReasonDefinitionChanged || c.RestartCount != 1 {
+						t.Errorf("%s: %d restarts, stopped because of %s", c.Name, c.RestartCount, why)
+					}
+				}
+				m.stop("p")
+				m.until("p", "stopped", func(s supervisor.Snapshot) bool { return s.AtRest })
+				again := pod("p", spec.RestartNever, slow, graceful)
+				m.redefine(again)
+				time.Sleep(time.Hour)
+				if s, _ := m.Pod("p"); !s.AtRest || s.Pod.Hostname != "" {
+					t.Errorf("a pod that was stopped: %+v", s.Status)
+				}
+				m.startAgain("p")
+				m.until("p", "running", allRunning)
+			})
+		})
+	}
+}
+
 func TestRedefine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pulls atomic.Int32 // since the registry is dead
@@ -181,7 +232,7 @@ func TestRedefineErrors(t *testing.T) {
 			t.Errorf("without a staged image: %v", err)
 		}
 		to.Labels = map[string]string{"broken": "yes"}
-		if _, err := m.Stage(t.Context(), to, func(string, lifecycle.Progress) {}); err == nil {
+		if _, err := m.Stage(t.Context(), to, nil, func(string, lifecycle.Progress) {}); err == nil {
 			t.Error("a definition with a missing config map was staged")
 		}
 		if _, err := m.Redefine(t.Context(), "other", to, supervisor.Staged{}, state.Owner{}); !errors.Is(err, supervisor.ErrNotFound) {

@@ -42,8 +42,10 @@ func (a *app) applyCommand() *cobra.Command {
 or the host, and follows changes of its files. Relative paths become absolute. All files are checked first: if one is
 invalid, nothing is written. The file - is standard input, in TOML, YAML or JSON.
 
-A changed file has the smallest effect that is possible: a change in place, a restart of one container, or a new pod.
-podstead plan shows it in advance. What the new definition needs is pulled before anything stops.
+A changed file has the smallest effect that is possible: a change in place, a restart of one container, or a restart of
+the pod, which keeps its UID and volumes. So has an image archive that was replaced under the same name: the containers
+that use it restart with the new image. podstead plan shows both in advance. What the new definition needs is pulled
+before anything stops.
 
 With --prune, pods of the directory that none of the files defines are deleted. Without files, --prune deletes the pods
 whose files were lost: after the directory was lost or emptied, the daemon stops no pod until this command or a file

@@ -29,8 +29,9 @@ func (a *app) planCommand() *cobra.Command {
 		Use:   "plan FILE|DIR|-...",
 		Short: "Show what apply would change",
 		Long: `Show what podstead apply would do with the same files, field by field, with the effect of each change on the running
-pod: in place, at the next start, restart of a container, or replacement of the pod. Nothing is changed. Values of
-secrets are not shown. Without files, --prune shows the pods whose files were lost.
+pod: in place, at the next start, restart of a container, restart or replacement of the pod. An image archive that was
+replaced is a change of the containers that use it. Nothing is changed. Values of secrets are not shown. Without files,
+--prune shows the pods whose files were lost.
 
 Exit codes: 0 done, 2 a file is invalid, 6 apply would change something (only with --exit-code).`,
 		Example: `  # Show what apply would change

@@ -50,6 +50,7 @@ Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kill
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
 starts it. If this command is killed, the daemon stops its pods after 30 seconds. Until then, the same command with the
 same files takes the pods over. While they are stopping, it waits until they are deleted, and creates them again.
+With --rm=false, terminated pods are kept with their logs, until the next run of the same file replaces them.
 
 Exit codes: 0 all pods succeeded, 1 a pod failed or could not be deleted, 2 a pod file is invalid, 4 the daemon is
 unavailable, 5 timeout. With --stdin, that of the container if it has exited.`
@@ -79,7 +80,7 @@ func (a *app) runCommand() *cobra.Command {
   # Pass a file to a container of a new pod, and store its output
   podstead run -i db.toml -c import <data.sql >report
 
-  # Keep the pod after it has terminated
+  # Keep the pod with its logs until the next run, such as for a job that a timer runs
   podstead run job.toml --rm=false
 
   # Run a pod in the background, also after a reboot
@@ -94,7 +95,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container for --stdin (default the only one)")
 	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", terminal.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
-	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
+	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why until the next run")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")

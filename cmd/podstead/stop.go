@@ -13,6 +13,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 // stopFlags are the flags of stop.
@@ -115,7 +116,7 @@ and its volumes. A pod that runs is unchanged.`,
   podstead start --all --wait`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.startPods(cmd, args, &f, "started", func(ctx context.Context, client *api.Client, p *api.Pod) error {
+			return a.startPods(cmd, args, &f, "started", func(ctx context.Context, client *api.Client, p *api.Pod) (api.Started, error) {
 				return client.Start(ctx, p.Metadata.Name, p.Metadata.UID)
 			})
 		},
@@ -134,7 +135,8 @@ func (a *app) restartCommand() *cobra.Command {
 		Short: "Restart pods or a container",
 		Long: `Stop the containers of pods with their hooks and grace periods, then start the pods again. All containers run again, init
 containers too. A pod keeps its UID and its volumes. With --container, only this container restarts, whatever its restart
-policy. A pod that was stopped is started.`,
+policy. A pod that was stopped is started. Containers keep their images, unless their pull policy is Always. If an image
+archive was replaced or an image imported, restart prints how to use the newer one.`,
 		Example: `  # Restart a pod
   podstead restart web
 
@@ -157,14 +159,15 @@ policy. A pod that was stopped is started.`,
 
 // restart restarts pods, or one container of them.
 func (a *app) restart(cmd *cobra.Command, args []string, f *startFlags) error {
-	return a.startPods(cmd, args, f, "restarted", func(ctx context.Context, client *api.Client, p *api.Pod) error {
+	return a.startPods(cmd, args, f, "restarted", func(ctx context.Context, client *api.Client, p *api.Pod) (api.Started, error) {
 		return client.Restart(ctx, p.Metadata.Name, p.Metadata.UID, f.container)
 	})
 }
 
 // startPods requests the start or restart of pods. The word reports it.
 func (a *app) startPods(
-	cmd *cobra.Command, args []string, f *startFlags, word string, request func(context.Context, *api.Client, *api.Pod) error,
+	cmd *cobra.Command, args []string, f *startFlags, word string,
+	request func(context.Context, *api.Client, *api.Pod) (api.Started, error),
 ) error {
 	if err := errors.Join(f.require(cmd, args, f.all), f.check(cmd)); err != nil {
 		return err
@@ -173,7 +176,11 @@ func (a *app) startPods(
 	if err != nil {
 		return err
 	}
-	errs := inParallel(pods, func(_ int, p *api.Pod) error { return request(cmd.Context(), w.Client, p) })
+	found := make([]api.Started, len(pods))
+	errs := inParallel(pods, func(i int, p *api.Pod) (err error) {
+		found[i], err = request(cmd.Context(), w.Client, p)
+		return err
+	})
 	var goals []settle.Goal
 	for i, err := range errs {
 		name := pods[i].Metadata.Name
@@ -186,12 +193,29 @@ func (a *app) startPods(
 			line += " (container " + f.container + ")"
 		}
 		fmt.Fprintln(a.out, line)
+		a.noteNewer(name, &found[i])
 		goals = append(goals, settle.Goal{Pod: name, Before: &pods[i], SpecHash: pods[i].Spec.Hash})
 	}
 	if f.wait {
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
 	}
 	return errors.Join(append(errs, missing)...)
+}
+
+// noteNewer prints which containers of a pod keep their image although a newer one is present, and how to use it.
+func (a *app) noteNewer(pod string, s *api.Started) {
+	if len(s.NewerImages) == 0 {
+		return
+	}
+	a.note("pod/%s keeps its images, newer ones are present (containers: %s)", pod, strings.Join(s.NewerImages, ", "))
+	hint := "to use it, delete the pod and run it again"
+	switch {
+	case s.Unit != "":
+		hint = "to use it, run systemctl reload " + s.Unit
+	case s.File != "":
+		hint = "to use it, run podstead apply " + s.File
+	}
+	fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
 }
 
 // failed returns the error of a request for a pod with its operation, which some errors of the daemon name.

@@ -36,8 +36,8 @@ environment variables and config maps in the definitions of pods, but not where 
 earlier, and values shorter than four characters, cannot be recognized. Names, arguments, annotations, addresses and logs are
 in the archive: check it before you send it.
 
-No daemon is started. Without a daemon, the archive has only what can be read from files. Run the command as root: for
-other users the logs are left out.`,
+No daemon is started. Without a daemon, the archive has what can be read from files: also events and logs of containers,
+but no status and no explanations. Run the command as root: for other users the logs are left out.`,
 		Example: `  # Write an archive to the current directory
   podstead support-bundle
 

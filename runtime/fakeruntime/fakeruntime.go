@@ -210,6 +210,18 @@ func (r *Runtime) PullImage(
 	return result, err
 }
 
+// NewestImage returns the image that the name of a container refers to, if the pod has archives.
+func (r *Runtime) NewestImage(ctx context.Context, pod *spec.Pod, container string) (img lifecycle.Image, ok bool, err error) {
+	err = r.do(ctx, Call{Method: "NewestImage", Container: container}, func() error {
+		c := pod.Container(container)
+		if ok = len(pod.ImageArchives) > 0 && c.ImagePullPolicy != spec.PullAlways; ok {
+			img = lifecycle.Image{ID: r.imageID(c.Image), Archive: true}
+		}
+		return nil
+	})
+	return img, ok, err
+}
+
 // Retag makes the name of an image refer to another image.
 func (r *Runtime) Retag(image string) {
 	r.mu.Lock()

@@ -92,6 +92,17 @@ func (b *budget) stream(n int64) error {
 	return b.checkSize()
 }
 
+// reader returns a reader whose bytes count.
+func (b *budget) reader(r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		if n > 0 {
+			err = errors.Join(b.stream(int64(n)), err)
+		}
+		return n, err
+	})
+}
+
 // checkSize checks the unpacked bytes. The caller holds the mutex.
 func (b *budget) checkSize() error {
 	switch {

@@ -213,14 +213,7 @@ func (s *Store) readArchive(
 	}
 	defer plain.Close()
 	l := layout{store: s.client.ContentStore(), budget: b, ref: "import-" + rand.Text() + "-"}
-	counted := readerFunc(func(p []byte) (int, error) {
-		n, err := plain.Read(p)
-		if n > 0 {
-			err = errors.Join(b.stream(int64(n)), err)
-		}
-		return n, err
-	})
-	if err := l.read(ctx, counted); err != nil {
+	if err := l.read(ctx, b.reader(plain)); err != nil {
 		return nil, nil, unreadable(err)
 	}
 	index, err := l.images(ctx)

@@ -25,6 +25,8 @@ type layout struct {
 	store  content.Store
 	budget *budget
 	ref    string // prefix of unfinished content, unique
+	// peeked replaces the store if only the documents of the archive are read; nil: everything is stored.
+	peeked *peeked
 
 	entries int
 	blobs   map[string]entry  // by path
@@ -90,6 +92,10 @@ func (l *layout) file(ctx context.Context, name string, h *tar.Header, r io.Read
 		return err
 	case "manifest.json":
 		l.docker, err = readDocument(name, r)
+		return err
+	}
+	if l.peeked != nil {
+		l.blobs[name], err = l.peeked.add(name, h.Size, r)
 		return err
 	}
 	return l.blob(ctx, name, h.Size, r)
@@ -194,6 +200,10 @@ func (l *layout) manifest(ctx context.Context, img dockerImage) (ocispec.Descrip
 		return ocispec.Descriptor{}, err
 	}
 	desc := ocispec.Descriptor{MediaType: m.MediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	if l.peeked != nil {
+		_, err := l.peeked.put(data)
+		return desc, err
+	}
 	return desc, content.WriteBlob(ctx, l.store, l.ref+desc.Digest.String(), bytes.NewReader(data), desc)
 }
 

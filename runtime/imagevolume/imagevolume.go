@@ -29,6 +29,9 @@ import (
 // engine's metadata.
 const labelUID = "containerd.io/snapshot/" + record.LabelUID
 
+// labelReference is the label of a view with the hash of the reference of its volume.
+const labelReference = "podstead.io/image-volume-reference"
+
 // Mounter mounts and unmounts image volumes. It is safe for concurrent use.
 type Mounter struct {
 	snapshotter snapshots.Snapshotter
@@ -61,7 +64,7 @@ func Of(pod *spec.Pod, c *spec.Container) []*spec.Volume {
 }
 
 // Mount mounts the image volumes that a container mounts, and returns their directories by volume. The image of a volume does not change
-// until the pod is removed.
+// until the pod is removed, or the volume has another reference. Then no container may use it.
 func (m *Mounter) Mount(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, n oci.Namespaces) (map[string]string, error) {
 	dirs := map[string]string{}
 	for _, v := range Of(pod, c) {
@@ -105,6 +108,17 @@ func (m *Mounter) mount(ctx context.Context, uid, dir, key string, scope image.S
 	if err != nil {
 		return err
 	}
+	if changed, err := m.isOutdated(ctx, key, reference); err != nil {
+		return err
+	} else if changed {
+		if err := unmount(dir); err != nil {
+			return err
+		}
+		if err := m.snapshotter.Remove(ctx, key); err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+		mounted = false
+	}
 	mounts, err := m.snapshotter.Mounts(ctx, key)
 	if mounted && err == nil {
 		return nil
@@ -120,7 +134,7 @@ func (m *Mounter) mount(ctx context.Context, uid, dir, key string, scope image.S
 			return imageErr
 		}
 		opts := append(userns.SnapshotOpts(n.IDs), snapshots.WithLabels(map[string]string{
-			labelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
+			labelUID: uid, labelReference: record.Hash(reference), "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
 		}))
 		mounts, err = m.snapshotter.View(ctx, key, img.Snapshot, opts...)
 	}
@@ -131,6 +145,16 @@ func (m *Mounter) mount(ctx context.Context, uid, dir, key string, scope image.S
 		return err
 	}
 	return mountView(mounts, dir, n)
+}
+
+// isOutdated reports whether a view is of an earlier reference of its volume.
+func (m *Mounter) isOutdated(ctx context.Context, key, reference string) (bool, error) {
+	info, err := m.snapshotter.Stat(ctx, key)
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	of, known := info.Labels[labelReference]
+	return known && of != record.Hash(reference), err
 }
 
 // mountView mounts the view of a snapshot. The view of an image with a single layer is a bind mount. For a read-only bind mount, containerd

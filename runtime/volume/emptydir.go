@@ -1,11 +1,15 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/runtime/volume/tree"
@@ -18,14 +22,17 @@ const openMode fs.FileMode = 0o777
 // minInodes is the number of files that an emptyDir in memory can have, however small it is. 0 would mean no limit.
 const minInodes = 16
 
-func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
+// prepareEmptyDir creates an emptyDir, or makes an existing one follow the definition of the pod. Its files stay.
+func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error {
 	dir := s.path(p.UID, v)
 	if v.EmptyDir.Medium == "" {
 		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 			return err
 		}
-		_, err := createDir(dir, p.fsGroup())
-		return err
+		if _, err := createDir(dir, p.fsGroup()); err != nil {
+			return err
+		}
+		return followGroup(ctx, dir, p)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, max(size/tree.FileBytes, minInodes))
@@ -34,7 +41,44 @@ func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
 	} else {
 		data += fmt.Sprintf(",mode=2777,gid=%d", *gid)
 	}
-	return mountpoint.EnsureTmpfs(dir, 0, data)
+	if err := mountpoint.EnsureTmpfs(dir, 0, data); err != nil {
+		return err
+	}
+	if err := mountpoint.ResizeTmpfs(dir, size); err != nil {
+		return err
+	}
+	return followGroup(ctx, dir, p)
+}
+
+// followGroup changes the group of an emptyDir if the fsGroup of the pod has changed since the last call. Otherwise changes by containers
+// stay. It ignores the end of ctx, since it would have to start over.
+func followGroup(ctx context.Context, dir string, p Pod) error {
+	gid, note := p.fsGroup(), filepath.Join(filepath.Dir(dir), ".group-"+filepath.Base(dir))
+	known, err := os.ReadFile(note)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	noted := err == nil
+	if gid == nil {
+		if noted {
+			return os.Remove(note)
+		}
+		return nil
+	}
+	group := strconv.FormatInt(*gid, 10)
+	if string(known) == group {
+		return nil
+	}
+	var root unix.Stat_t
+	if err := unix.Stat(dir, &root); err != nil {
+		return fmt.Errorf("stat %s: %w", dir, err)
+	}
+	if noted || int64(root.Gid) != *gid { // otherwise it is new
+		if err := tree.SetOwnership(context.WithoutCancel(ctx), dir, uint32(*gid), false); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(note, []byte(group), 0o600)
 }
 
 // createDir creates the directory of a volume and sets its group to the fsGroup. Containers may change its mode

@@ -51,20 +51,21 @@ func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
 	return nil
 }
 
-// setClaimOwnership changes the group of a claim unless that was done for the pod. It ignores the end of ctx, since it
-// would have to start over.
+// setClaimOwnership changes the group of a claim unless that was done for the pod, with this fsGroup. It ignores the end of ctx, since
+// it would have to start over.
 func (s *Set) setClaimOwnership(ctx context.Context, p Pod, volume, dir string, gid uint32) error {
 	if err := s.mountFiles(p.UID); err != nil {
 		return err
 	}
 	done := filepath.Join(s.filesDir(p.UID), ".granted-"+volume)
-	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
+	grant := fmt.Sprintf("%s %d", filepath.Base(dir), gid)
+	if granted, err := os.ReadFile(done); err != nil && !errors.Is(err, fs.ErrNotExist) || string(granted) == grant {
 		return err
 	}
 	if err := tree.SetOwnership(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
 		return err
 	}
-	return os.WriteFile(done, nil, 0o600)
+	return os.WriteFile(done, []byte(grant), 0o600)
 }
 
 // checkClaim reports an invalid name of a claim. It must be a DNS subdomain, so that it cannot lead out of the directory

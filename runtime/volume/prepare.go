@@ -39,7 +39,7 @@ func (s *Set) prepare(ctx context.Context, p Pod, v *spec.Volume) error {
 	}
 	switch {
 	case v.EmptyDir != nil:
-		return s.prepareEmptyDir(p, v)
+		return s.prepareEmptyDir(ctx, p, v)
 	case v.HostPath != nil:
 		return s.prepareHostPath(v.HostPath)
 	case v.PersistentVolumeClaim != nil:

@@ -60,6 +60,46 @@ func TestMemoryEmptyDir(t *testing.T) {
 }
 
 // An option that the kernel does not support is left out.
+// TestEmptyDirFollows checks that an emptyDir follows a changed definition of its pod, and that its files stay.
+func TestEmptyDirFollows(t *testing.T) {
+	s := newSet(t, nil)
+	memory := spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: quantity("1Mi")}}
+	disk := spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}
+	clean(t, s, podOf().UID)
+	prepare(t, s, withGroup(podOf(memory, disk)))
+	files := map[string]string{}
+	for _, v := range []*spec.Volume{&memory, &disk} {
+		files[v.Name] = filepath.Join(s.path(podOf().UID, v), "file")
+		filetest.Write(t, files[v.Name], "kept")
+		if err := os.Chown(files[v.Name], 0, 0); err != nil { // by a container
+			t.Fatal(err)
+		}
+	}
+	prepare(t, s, withGroup(podOf(memory, disk)))
+	for name, file := range files {
+		if got := filetest.Stat(t, file); got.Gid != 0 {
+			t.Errorf("%s: group %d with the same fsGroup", name, got.Gid)
+		}
+	}
+	memory.EmptyDir.SizeLimit = quantity("2Mi")
+	pod := withGroup(podOf(memory, disk))
+	pod.Spec.SecurityContext.FSGroup = new(int64(group + 1))
+	prepare(t, s, pod)
+	for name, file := range files {
+		if got := filetest.Stat(t, file); got.Gid != group+1 || filetest.Read(t, file) != "kept" {
+			t.Errorf("%s: group %d with another fsGroup", name, got.Gid)
+		}
+	}
+	large := filepath.Join(filepath.Dir(files["cache"]), "large")
+	if err := os.WriteFile(large, make([]byte, 3<<19), 0o600); err != nil {
+		t.Errorf("write of 1.5 MiB to a volume of 2 MiB: %v", err)
+	}
+	memory.EmptyDir.SizeLimit = quantity("1Mi")
+	if err := s.Prepare(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "the size is 1048576") {
+		t.Errorf("a size below that of the files: %v", err)
+	}
+}
+
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })

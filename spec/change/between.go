@@ -2,8 +2,10 @@ package change
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -19,10 +21,36 @@ func Between(from, to *spec.Pod) []Change {
 	}
 	d := &differ{from: from, to: to}
 	d.pod()
-	slices.SortStableFunc(d.changes, func(a, b Change) int {
+	Sort(d.changes)
+	return d.changes
+}
+
+// Sort sorts changes by path.
+func Sort(changes []Change) {
+	slices.SortStableFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Container, b.Container))
 	})
-	return d.changes
+}
+
+// OfImage returns the change of a container whose image is replaced by another one of the same name, by their digests. No definition shows
+// it, so [Between] does not return it.
+func OfImage(path string, c *spec.Container, isInit bool, old, new string) Change {
+	effect := RestartContainer
+	if isInit && !c.IsSidecar() {
+		effect = NextRound
+	}
+	return Change{Path: path, Container: c.Name, Old: imageValue(c.Image, old), New: imageValue(c.Image, new), Effect: effect}
+}
+
+// shortDigest is how many characters of the digest of an image are shown.
+const shortDigest = 12
+
+func imageValue(reference, digest string) string {
+	algorithm, encoded, ok := strings.Cut(digest, ":")
+	if !ok {
+		algorithm, encoded = "", digest
+	}
+	return fmt.Sprintf("%q (%s:%s)", reference, algorithm, encoded[:min(len(encoded), shortDigest)])
 }
 
 // pod compares the pods.

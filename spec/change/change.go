@@ -24,11 +24,14 @@ const (
 	// RestartContainer means that one container is stopped with its preStop hook and grace period, and started again. A container that only
 	// one definition has is started or stopped.
 	RestartContainer
+	// RestartPod means that all containers are stopped with their hooks and grace periods, and the pod starts again in a new sandbox. It
+	// keeps its UID and its emptyDir volumes.
+	RestartPod
 	// ReplacePod means that the pod is stopped, and a pod with the new definition and another UID takes its place.
 	ReplacePod
 )
 
-var effectNames = [...]string{"InPlace", "NextRound", "RestartContainer", "ReplacePod"}
+var effectNames = [...]string{"InPlace", "NextRound", "RestartContainer", "RestartPod", "ReplacePod"}
 
 // String returns the name of the effect.
 func (e Effect) String() string { return effectNames[e] }
@@ -89,6 +92,8 @@ func (c Change) Consequence() string {
 		return "in place"
 	case NextRound:
 		return "at the next start of the pod"
+	case RestartPod:
+		return "restarts the pod"
 	case ReplacePod:
 		return "replaces the pod"
 	case RestartContainer:

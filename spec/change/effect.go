@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/spec"
@@ -31,7 +32,7 @@ func (d *differ) add(field, path, old, new string) {
 		d.addToContainer(row, c)
 		return
 	}
-	users := d.users()
+	users := d.users(field, path)
 	for _, u := range users {
 		c.Container, c.Effect = u.name, row.Larger
 		if u.isInit {
@@ -52,7 +53,7 @@ func (d *differ) addToContainer(row Row, c Change) {
 	if c.Effect == RestartContainer && d.isInit && !d.new.IsSidecar() {
 		c.Effect = NextRound
 	}
-	if c.Effect != ReplacePod {
+	if c.Effect < RestartPod {
 		c.Container = d.new.Name
 	}
 	d.changes = append(d.changes, c)
@@ -80,9 +81,18 @@ func masked(value string) string {
 
 // users returns the containers that depend on the value that is compared and cannot follow it: those that have it in their environment or
 // mount it with a subPath.
-func (d *differ) users() []user {
+func (d *differ) users(field, path string) []user {
+	uses := func(c *spec.Container) bool { return d.source.usedBy(d.to, c) }
 	if d.source == nil {
-		return nil
+		volume, ok := d.content(field, path)
+		if !ok {
+			return nil
+		}
+		uses = func(c *spec.Container) bool {
+			return slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool {
+				return m.Name == volume && (m.SubPath != "" || m.SubPathExpr != "")
+			})
+		}
 	}
 	var found []user
 	for _, list := range []struct {
@@ -91,12 +101,26 @@ func (d *differ) users() []user {
 	}{{d.from.InitContainers, d.to.InitContainers, true}, {d.from.Containers, d.to.Containers, false}} {
 		for i := range list.to {
 			c := &list.to[i]
-			if find(list.from, c.Name) != nil && d.source.usedBy(d.to, c) {
+			if find(list.from, c.Name) != nil && uses(c) {
 				found = append(found, user{name: c.Name, isInit: list.isInit && !c.IsSidecar()})
 			}
 		}
 	}
 	return found
+}
+
+// content returns the name of the volume that a field belongs to, if the files of the volume are written by the daemon.
+func (d *differ) content(field, path string) (volume string, ok bool) {
+	row, _ := RowOf(field)
+	if row.If != withSubPath {
+		return "", false
+	}
+	index, _, _ := strings.Cut(strings.TrimPrefix(path, "volumes["), "]")
+	i, err := strconv.Atoi(index)
+	if err != nil || i >= len(d.to.Volumes) {
+		return "", false
+	}
+	return d.to.Volumes[i].Name, true
 }
 
 // hostPorts returns the host ports of a container, sorted.

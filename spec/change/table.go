@@ -20,6 +20,12 @@ const atContainer = "Set when the container is created."
 // atSandbox is the reason for most fields of the pod.
 const atSandbox = "Set when the pod sandbox is created."
 
+// atContent is the reason for volumes whose files are written by the daemon.
+const atContent = "The files of the volume follow."
+
+// withSubPath is when a container does not see that the files of a volume follow.
+const withSubPath = "A container mounts the volume with a `subPath`."
+
 // rows is the table. A row overrides those of the tables that contain its field.
 var rows = []Row{
 	{Field: "name", Effect: ReplacePod, Why: "A pod of another name is another pod."},
@@ -38,16 +44,24 @@ var rows = []Row{
 	{
 		Field: "initContainers", Effect: NextRound, Why: "An init container that was added, removed or moved runs when the pod starts again. " +
 			"Sidecars start and stop as the containers of `containers`.",
-		Larger: ReplacePod, If: "As for `containers`.",
+		Larger: RestartPod, If: "As for `containers`.",
 	},
 	{
 		Field: "containers", Effect: RestartContainer, Why: "A container that was added starts, and one that was removed stops. " +
 			"Their order is used when the pod starts again.",
-		Larger: ReplacePod, If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the QoS class of the pod.",
+		Larger: RestartPod, If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the " +
+			"QoS class of the pod.",
 	},
-	{Field: "volumes", Effect: ReplacePod, Why: "Set up with the pod sandbox."},
+	{Field: "volumes", Effect: RestartPod, Why: "Set up with the pod sandbox."},
 	{Field: "volumes[].image.pullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
-	{Field: "imageArchives", Effect: ReplacePod, Why: "The names of images depend on the archives of the pod."},
+	{Field: "volumes[].configMap", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
+	{Field: "volumes[].secret", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
+	{Field: "volumes[].projected", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
+	{Field: "volumes[].downwardAPI", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
+	{
+		Field: "imageArchives", Effect: InPlace,
+		Why: "Where an image comes from is not part of what runs. A container whose image is another one restarts, see `containers[].image`.",
+	},
 	{Field: "waitFor", Effect: NextRound, Why: "Used when the pod starts."},
 	{Field: "systemd", Effect: InPlace, Why: "Used at boot, and after systemctl daemon-reload."},
 	{Field: "update", Effect: InPlace, Why: "Used when the pod file changes."},
@@ -61,24 +75,28 @@ var rows = []Row{
 		Field: "secrets", Effect: InPlace, Why: "Volumes follow.",
 		Larger: RestartContainer, If: "A container has the key in its environment, or mounts it with a `subPath`.",
 	},
-	{Field: "hostNetwork", Effect: ReplacePod, Why: atSandbox},
-	{Field: "hostPID", Effect: ReplacePod, Why: "All containers join the namespaces of the pod."},
-	{Field: "hostIPC", Effect: ReplacePod, Why: atSandbox},
-	{Field: "shareProcessNamespace", Effect: ReplacePod, Why: atSandbox},
-	{Field: "hostUsers", Effect: ReplacePod, Why: atSandbox},
-	{Field: "hostname", Effect: ReplacePod, Why: atSandbox},
-	{Field: "subdomain", Effect: ReplacePod, Why: atSandbox},
+	{Field: "hostNetwork", Effect: RestartPod, Why: atSandbox},
+	{Field: "hostPID", Effect: RestartPod, Why: "All containers join the namespaces of the pod."},
+	{Field: "hostIPC", Effect: RestartPod, Why: atSandbox},
+	{Field: "shareProcessNamespace", Effect: RestartPod, Why: atSandbox},
+	{Field: "hostUsers", Effect: RestartPod, Why: atSandbox},
+	{Field: "hostname", Effect: RestartPod, Why: atSandbox},
+	{Field: "subdomain", Effect: RestartPod, Why: atSandbox},
 	{Field: "hostAliases", Effect: InPlace, Why: "/etc/hosts follows."},
-	{Field: "dnsPolicy", Effect: ReplacePod, Why: atSandbox},
-	{Field: "dnsConfig", Effect: ReplacePod, Why: atSandbox},
-	{Field: "securityContext", Effect: ReplacePod, Why: "Applies to the volumes, the namespaces and all containers of the pod."},
+	{Field: "dnsPolicy", Effect: RestartPod, Why: atSandbox},
+	{Field: "dnsConfig", Effect: RestartPod, Why: atSandbox},
+	{Field: "securityContext", Effect: RestartPod, Why: "Applies to the volumes, the namespaces and all containers of the pod."},
+	{Field: "securityContext.fsGroupChangePolicy", Effect: NextRound, Why: "Used when the pod starts."},
 	{Field: "readinessGates", Effect: InPlace, Why: "Used when the readiness of the pod is determined."},
 	{Field: "imagePullSecrets", Effect: InPlace, Why: "Used when an image is pulled."},
-	{Field: "runtimeClassName", Effect: ReplacePod, Why: atSandbox},
-	{Field: "resources", Effect: ReplacePod, Why: "The limits of the pod's cgroup are set when the pod sandbox is created."},
+	{Field: "runtimeClassName", Effect: RestartPod, Why: atSandbox},
+	{Field: "resources", Effect: RestartPod, Why: "The limits of the pod's cgroup are set when the pod sandbox is created."},
 
 	{Field: "containers[].name", Effect: RestartContainer, Why: "The container of the old name stops, and one of the new name starts."},
-	{Field: "containers[].image", Effect: RestartContainer, Why: atContainer},
+	{
+		Field: "containers[].image", Effect: RestartContainer, Why: atContainer + " The image counts too: see " +
+			"[Take a newer image](../howto/images-without-a-registry.md#take-a-newer-image).",
+	},
 	{Field: "containers[].imagePullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
 	{Field: "containers[].command", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].args", Effect: RestartContainer, Why: atContainer},
@@ -87,9 +105,9 @@ var rows = []Row{
 	{Field: "containers[].envFrom", Effect: RestartContainer, Why: atContainer},
 	{
 		Field: "containers[].ports", Effect: InPlace, Why: "Ports without a host port are informational, and names are resolved at every use.",
-		Larger: ReplacePod, If: "The port has a host port, which is set up with the pod sandbox.",
+		Larger: RestartPod, If: "The port has a host port, which is set up with the pod sandbox.",
 	},
-	{Field: "containers[].resources", Effect: ReplacePod, Why: "The limits of the pod's cgroup and the QoS class of the pod follow from it."},
+	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits and the QoS class of the pod's cgroup follow from it."},
 	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].livenessProbe", Effect: InPlace, Why: "The probe restarts."},
 	{Field: "containers[].readinessProbe", Effect: InPlace, Why: "The probe restarts."},
@@ -100,7 +118,7 @@ var rows = []Row{
 	},
 	{
 		Field: "containers[].restartPolicy", Effect: InPlace, Why: "Used when the container exits.",
-		Larger: ReplacePod, If: "An init container becomes a sidecar, or a sidecar an init container.",
+		Larger: RestartPod, If: "An init container becomes a sidecar, or a sidecar an init container.",
 	},
 	{Field: "containers[].restartPolicyRules", Effect: InPlace, Why: "Used when the container exits."},
 	{Field: "containers[].restartBackoff", Effect: InPlace, Why: "Used when the container exits."},

@@ -63,7 +63,7 @@ func TestText(t *testing.T) {
 			`initContainers[0]: "init" added (at the next start of the pod)`,
 		}},
 		{"volume", `name = "data"`, "name = \"data\"\nhostPath.path = \"/data\"", []string{
-			`volumes[0].emptyDir: {} removed (replaces the pod)`, `volumes[0].hostPath: { path = "/data" } added (replaces the pod)`,
+			`volumes[0].emptyDir: {} removed (restarts the pod)`, `volumes[0].hostPath: { path = "/data" } added (restarts the pod)`,
 		}},
 		{"probe", "env.A", "readinessProbe = { httpGet = { port = \"http\" } }\nports = [{ name = \"http\", containerPort = 80 }]\nenv.A", []string{
 			`containers[0].ports[0]: { name = "http", containerPort = 80, protocol = "TCP" } added (in place)`,
@@ -71,7 +71,7 @@ func TestText(t *testing.T) {
 				`successThreshold = 1, failureThreshold = 3 } added (in place)`,
 		}},
 		{"limit", "env.A", "resources.limits.memory = \"64Mi\"\nenv.A", []string{
-			`containers[0].resources.limits.memory: "64Mi" added (replaces the pod)`,
+			`containers[0].resources.limits.memory: "64Mi" added (restarts the pod)`,
 		}},
 		{"secret", "hunter2", "hunter3", []string{`secrets[0].data.password: (changed) (in place)`}},
 		{"key of a secret", "data.password", "data.user", []string{`secrets[0].data.password: removed (in place)`, `secrets[0].data.user: added (in place)`}},
@@ -139,7 +139,7 @@ func TestHash(t *testing.T) {
 	if found := change.Between(relative, absolute); len(found) > 0 {
 		t.Errorf("a path that became absolute: %v", found)
 	}
-	if found := change.Between(accept(t, "/srv/a", fmt.Sprintf(mount, "data")), accept(t, "/srv/b", fmt.Sprintf(mount, "data"))); change.Largest(found) != change.ReplacePod {
+	if found := change.Between(accept(t, "/srv/a", fmt.Sprintf(mount, "data")), accept(t, "/srv/b", fmt.Sprintf(mount, "data"))); change.Largest(found) != change.RestartPod {
 		t.Errorf("the same relative path in another directory: %v", found)
 	}
 }

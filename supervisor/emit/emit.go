@@ -287,9 +287,10 @@ func (e Emission) stopRequested(before lifecycle.Facts, r lifecycle.StopRequeste
 	e.Emit(event.PodStopping, "", event.Fields{"grace": grace.Round(time.Millisecond).String(), "by": r.By})
 }
 
-// restartRequested emits that the pod is started again, or is restarted, unless the request changed nothing.
+// restartRequested emits that the pod is started again, or is restarted, unless the request changed nothing. A change of the definition has
+// an event of its own.
 func (e Emission) restartRequested(before lifecycle.Facts, r lifecycle.RestartRequested) {
-	if before.Restart == e.facts.Restart {
+	if before.Restart == e.facts.Restart || r.Redefined {
 		return
 	}
 	kind := event.PodRestartRequested

@@ -4,6 +4,8 @@ package lifecycle
 type Restart struct {
 	Requested Instant `json:"requested,omitzero"`
 	By        string  `json:"by,omitempty"` // who requested it, as shown in the event
+	// Redefined is set if the definition of the pod changed in a way that only a new sandbox can carry out.
+	Redefined bool `json:"redefined,omitempty"`
 }
 
 // pending reports whether a restart was requested and the containers are still being stopped.
@@ -12,8 +14,9 @@ func (r *Restart) pending() bool { return !r.Requested.IsZero() }
 // RestartRequested requests to start the pod again in a new round, after everything that still runs has stopped. It replaces a
 // request to stop the pod. It changes nothing if the pod is being deleted or if a restart is pending.
 type RestartRequested struct {
-	By string
-	At Instant
+	By        string
+	Redefined bool // see [Restart]
+	At        Instant
 }
 
 func (e RestartRequested) apply(f *Facts) {
@@ -21,7 +24,7 @@ func (e RestartRequested) apply(f *Facts) {
 		return
 	}
 	f.Stop, f.Escalation = Stop{}, Escalation{}
-	f.Restart = Restart{Requested: e.At, By: e.By}
+	f.Restart = Restart{Requested: e.At, By: e.By, Redefined: e.Redefined}
 }
 
 // StartAgain opens a round after everything of the pod has stopped for a [RestartRequested]. Every container runs again, init
@@ -50,12 +53,16 @@ func (c *Container) resetDelays() {
 }
 
 // restartPod stops everything for a requested restart of the pod and opens a new round. It reports whether one is pending. The
-// sandbox is replaced: its shim and its network start again with the pod.
+// sandbox is replaced: its shim and its network start again with the pod, with the definition that the pod has then.
 func (p *plan) restartPod() bool {
 	if !p.facts.Restart.pending() {
 		return false
 	}
-	if p.cancelPulls()+p.stopAll(ReasonRestartRequested) > 0 {
+	why := ReasonRestartRequested
+	if p.facts.Restart.Redefined {
+		why = ReasonDefinitionChanged
+	}
+	if p.cancelPulls()+p.stopAll(why) > 0 {
 		return true
 	}
 	switch s := &p.facts.Sandbox; {

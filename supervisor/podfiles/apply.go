@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 )
 
@@ -40,7 +41,13 @@ func conflictf(format string, args ...any) *ConflictError {
 // synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a
 // [*supervisor.NameTakenError] if a client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a
 // symbolic link. It does not name the operation.
+//
+// An image archive of the pod that was replaced, and an image that was imported, are a change of the containers that use an earlier one.
 func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
+	images, err := s.pods.NewerImages(ctx, pod) // it may have to read archives, for which no other pod waits
+	if err != nil {
+		return Plan{}, err
+	}
 	if err := s.begin(ctx); err != nil {
 		return Plan{}, err
 	}
@@ -62,15 +69,19 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		return Plan{}, fmt.Errorf("the file defines pod %q", next.pod.Name)
 	}
 	plan := Plan{Pod: pod.Name, File: path, Outcome: Created, Replaced: replaced}
+	newest := false // newer images are requested
 	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
 		changesUnit := p.unit && next.pod.Systemd != nil && s.world.contents[path] != nil // systemctl reload carries it out
 		if p.file == "" && !p.unowned && !changesUnit {
 			return Plan{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}
 		}
-		plan.Outcome, plan.Changes = Unchanged, s.between(&p, next)
+		byImages := supervisor.ImageChanges(p.snapshot, next.pod, images)
+		plan.Outcome, plan.Changes = Unchanged, slices.Concat(s.between(&p, next), byImages)
+		change.Sort(plan.Changes)
 		if len(plan.Changes) > 0 {
 			plan.Outcome = Configured
 		}
+		newest = len(byImages) > 0
 	}
 	if err := s.checkCreate(pod.Name, o); err != nil {
 		return Plan{}, err
@@ -80,7 +91,8 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	}
 	instead := s.rollouts.Instead(pod.Name)
 	again := instead != nil && instead.Digest == next.hex()
-	if again && instead.By == "" { // until the file is changed
+	if again && instead.By == "" && (!newest || s.rollouts.FailedWith(pod.Name, images)) { // until the file or an image is changed
+		newest = false
 		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, (&insteadError{instead}).Error()
 	}
 	if o.DryRun {
@@ -94,7 +106,11 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		return Plan{}, err
 	}
 	s.written(next, replaced)
-	if again && plan.Instead == "" { // a person had it undone
+	delete(s.world.newer, pod.Name)
+	if newest {
+		s.world.newer[pod.Name] = newer{next.digest, images}
+	}
+	if again && plan.Instead == "" { // a person had it undone, or its images are others
 		s.rollouts.Retry(ctx, pod.Name)
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))

@@ -1,6 +1,7 @@
 package podfiles
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -31,6 +32,9 @@ type fakePods struct {
 	staged  []supervisor.Staged          // of all changes
 	cut     func(before bool) error      // called before and after each change; an error ends the change
 	kept    map[string][]lifecycle.Image // by pod
+
+	newest     string // ID of the image that names refer to; empty: the one that runs
+	unreadable error  // of an image archive
 }
 
 // KeepImages implements [Images].
@@ -59,20 +63,25 @@ func (f *fakePods) cutOff(before bool) error {
 	return f.cut(before)
 }
 
-// runs sets the status of a pod that runs a definition since now, and what becomes of it. f.mu must be held.
-func (f *fakePods) runs(s *supervisor.Snapshot, rollsBack bool) {
+// runs sets the status of a pod that runs a definition since now, with the images that were staged, and what becomes of it. f.mu must be
+// held.
+func (f *fakePods) runs(s *supervisor.Snapshot, staged supervisor.Staged) {
 	now := lifecycle.Instant{Boot: "b", Mono: time.Since(f.booted), Wall: time.Now()}
 	image := s.Pod.Containers[0].Image
 	a := lifecycle.Attempt{Ref: lifecycle.Ref{Container: "app", Attempt: 1}, Requested: now, Started: now}
 	s.Status, s.AtRest = lifecycle.Status{Phase: lifecycle.PhaseRunning}, false
 	within, minReady, _ := s.Pod.UpdateRule()
-	trial := lifecycle.NewTrial(within, minReady, rollsBack, now)
+	trial := lifecycle.NewTrial(within, minReady, staged.RollsBack, now)
 	s.Outcome = lifecycle.Outcome{State: lifecycle.OutcomeProgressing}
 	failed := func(why string) lifecycle.Outcome {
 		trial.Failed, trial.Message = now, why
 		return lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: why}
 	}
-	switch f.becomes[image] {
+	used, ok := staged.Images[s.Pod.Containers[0].Name]
+	if !ok {
+		used = lifecycle.Image{ID: "id-" + image}
+	}
+	switch cmp.Or(f.becomes[used.ID], f.becomes[image]) {
 	case "ready":
 		s.Outcome.State = lifecycle.OutcomeReady
 		if minReady == 0 {
@@ -92,7 +101,7 @@ func (f *fakePods) runs(s *supervisor.Snapshot, rollsBack bool) {
 	if s.Facts.Accepted.IsZero() {
 		s.Facts.Accepted = now
 	}
-	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: lifecycle.Image{ID: "id-" + image}}}
+	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: used}}
 }
 
 // later changes what became of a pod after a time, unless it has another definition or outcome by then. f.mu must be held.
@@ -163,8 +172,22 @@ func (f *fakePods) record(format string, args ...any) {
 	f.changed = make(chan struct{})
 }
 
+func (f *fakePods) NewerImages(_ context.Context, pod *spec.Pod) (map[string]lifecycle.Image, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	newer := map[string]lifecycle.Image{}
+	if s := f.pods[pod.Name]; s != nil && f.newest != "" {
+		for name, c := range s.Facts.Containers {
+			if c.Image.ID != f.newest {
+				newer[name] = lifecycle.Image{ID: f.newest, Archive: true}
+			}
+		}
+	}
+	return newer, f.unreadable
+}
+
 func (f *fakePods) Stage(
-	ctx context.Context, pod *spec.Pod, progress func(string, lifecycle.Progress),
+	ctx context.Context, pod *spec.Pod, newer map[string]lifecycle.Image, progress func(string, lifecycle.Progress),
 ) (supervisor.Staged, error) {
 	progress(pod.Containers[0].Name, lifecycle.Progress{Done: 1, Total: 2})
 	f.mu.Lock()
@@ -173,7 +196,7 @@ func (f *fakePods) Stage(
 	if stage != nil {
 		return supervisor.Staged{}, stage(ctx)
 	}
-	return supervisor.Staged{}, nil
+	return supervisor.Staged{Images: newer}, nil
 }
 
 func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error) {
@@ -193,7 +216,7 @@ func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor
 	}
 	f.n++
 	s := &supervisor.Snapshot{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: fmt.Sprintf("uid-%d", f.n)}}
-	f.runs(s, staged.RollsBack)
+	f.runs(s, staged)
 	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = s
 	f.record("add %s %s", pod.Name, pod.Containers[0].Image)
@@ -218,7 +241,7 @@ func (f *fakePods) Redefine(
 	}
 	next := *s
 	next.Pod, next.Owner = pod, owner
-	f.runs(&next, staged.RollsBack)
+	f.runs(&next, staged)
 	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = &next
 	f.record("redefine %s %s", pod.Name, pod.Containers[0].Image)

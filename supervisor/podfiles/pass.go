@@ -95,6 +95,7 @@ func (s *Set) forget() {
 	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !w.present[path] })
 	maps.DeleteFunc(s.appliedBy, func(path string, _ applied) bool { return !w.present[path] })
 	maps.DeleteFunc(w.targets, func(name string, _ *content) bool { return !names[name] })
+	maps.DeleteFunc(w.newer, func(name string, _ newer) bool { return !names[name] })
 }
 
 // forgetRollouts removes the generations of pods that do not exist any more. s.turn must be held.

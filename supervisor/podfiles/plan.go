@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // world is what a plan depends on.
@@ -35,6 +36,44 @@ type world struct {
 	between   func(p *pod, c *content) []change.Change
 	instead   func(pod string) *generation.Instead // what runs in place of the file of a pod; nil: the file is carried out
 	targets   map[string]*content                  // the same as contents
+	newer     map[string]newer                     // requested by clients, by name of the pod
+}
+
+// newer is a request that a pod uses newer images of the same names. It is dropped when the pod uses them, and with the daemon: the client
+// requests it again.
+type newer struct {
+	digest [32]byte // of the text of the file
+	images map[string]lifecycle.Image
+}
+
+// newerFor returns the images that a client has requested for a pod with a content.
+func (w *world) newerFor(p *pod, c *content) map[string]lifecycle.Image {
+	if n, requested := w.newer[p.name]; requested && n.digest == c.digest {
+		return n.images
+	}
+	return nil
+}
+
+// outdates reports whether a client has requested other images than a step is about to use.
+func (w *world) outdates(s *step) bool {
+	n, requested := w.newer[s.pod]
+	return requested && n.digest == s.target.digest && !maps.Equal(n.images, s.newer)
+}
+
+// changes returns what has to change so that a pod runs a content: its definition and, if they are requested or those of an earlier
+// generation, its images.
+func (w *world) changes(p *pod, c *content) []change.Change {
+	images := w.newerFor(p, c)
+	if c.instead != nil && !c.instead.Completed {
+		images = c.instead.Definition.Images
+	}
+	definition := w.between(p, c)
+	if len(images) == 0 || p.snapshot == nil {
+		return definition
+	}
+	list := slices.Concat(definition, supervisor.ImageChanges(p.snapshot, c.pod, images))
+	change.Sort(list)
+	return list
 }
 
 // pod is a pod that exists.
@@ -70,6 +109,7 @@ type step struct {
 	uid     string   // of the pod that exists
 	file    string   // that the pod follows
 	target  *content // nil for remove
+	newer   map[string]lifecycle.Image
 	changes []change.Change
 }
 
@@ -78,7 +118,11 @@ func (s *step) key() string {
 	if s.target == nil {
 		return "remove " + s.uid
 	}
-	return fmt.Sprintf("%s %s %x", s.uid, s.target.path, s.target.digest)
+	key := fmt.Sprintf("%s %s %x", s.uid, s.target.path, s.target.digest)
+	for _, container := range slices.Sorted(maps.Keys(s.newer)) {
+		key += " " + container + " " + s.newer[container].ID
+	}
+	return key
 }
 
 // attempt is the newest completed step for a pod.
@@ -178,17 +222,18 @@ func (w *world) converge(c *content, f *File, r *result) {
 		if p.deleting {
 			return // added after the deletion
 		}
-		s.uid, s.changes = p.uid, w.between(&p, t)
+		s.uid, s.changes, s.newer = p.uid, w.changes(&p, t), w.newerFor(&p, t)
 		if len(s.changes) == 0 && p.file == c.path {
+			delete(w.newer, p.name)
 			return
 		}
 		if p.held != "" {
 			f.Refused = &pending{text: "the pod is not supervised: " + p.held}
 			return
 		}
-		largest, before := change.Largest(s.changes), w.attempts[p.name]
+		before := w.attempts[p.name]
 		s.kind = redefine
-		if largest == change.ReplacePod || p.completed && !p.stopped && largest > change.InPlace || before.replace && before.key == s.key() {
+		if change.Largest(s.changes) == change.ReplacePod || before.replace && before.key == s.key() {
 			s.kind = replace
 		}
 		if s.kind == replace && p.stopped {

@@ -88,7 +88,7 @@ func TestPlan(t *testing.T) {
 		{name: "changed file", files: map[string]string{"web.toml": b}, pods: []pod{running("web", "web.toml", "a")}, effect: change.RestartContainer, steps: "redefine web"},
 		{name: "changed file of a pod that must be replaced", files: map[string]string{"web.toml": b}, pods: []pod{running("web", "web.toml", "a")}, effect: change.ReplacePod, steps: "replace web"},
 		{
-			name: "changed file of a completed pod", files: map[string]string{"web.toml": b}, effect: change.RestartContainer, steps: "replace web",
+			name: "changed file of a completed pod", files: map[string]string{"web.toml": b}, effect: change.RestartContainer, steps: "redefine web",
 			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.completed = true })},
 		},
 		{

@@ -76,7 +76,10 @@ type Pods interface {
 	Now() lifecycle.Instant
 	Pods() []supervisor.Snapshot
 	Changed() <-chan struct{}
-	Stage(ctx context.Context, pod *spec.Pod, progress func(container string, p lifecycle.Progress)) (supervisor.Staged, error)
+	NewerImages(ctx context.Context, pod *spec.Pod) (map[string]lifecycle.Image, error)
+	Stage(
+		ctx context.Context, pod *spec.Pod, newer map[string]lifecycle.Image, progress func(container string, p lifecycle.Progress),
+	) (supervisor.Staged, error)
 	AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error)
 	Redefine(ctx context.Context, uid string, pod *spec.Pod, staged supervisor.Staged, owner state.Owner) ([]change.Change, error)
 	Stop(ctx context.Context, name string, o supervisor.StopOptions) error
@@ -189,6 +192,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	s.world = world{
 		path: s.dir, removal: s.times.removal, contents: map[string]*content{}, present: map[string]bool{}, missing: map[string]absence{},
 		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between, instead: s.rollouts.Instead, targets: map[string]*content{},
+		newer: map[string]newer{},
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -499,7 +500,7 @@ func TestCrashAfterReady(t *testing.T) {
 	b.fakePods.set(func(f *fakePods) {
 		f.becomes["b"] = "crash"
 		next := *f.pods["web"]
-		f.runs(&next, true)
+		f.runs(&next, supervisor.Staged{RollsBack: true})
 		f.pods["web"] = &next
 	})
 	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -70,7 +72,7 @@ func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
 		if t == nil || p.file != t.path || p.deleting || p.held != "" {
 			continue
 		}
-		if s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
+		if s.workers[name] != nil || len(s.world.changes(&p, t)) > 0 {
 			s.rollouts.ObserveOutdated(p.rollout())
 			continue
 		}
@@ -118,16 +120,18 @@ func (s *Set) keepHeld(ctx context.Context, r *result) {
 
 // beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. It reports whether it
 // returns if the definition fails. The error is errOutdated if another definition is to run by now.
-func (s *Set) beginRollout(ctx context.Context, step *step, by string) (rollsBack bool, err error) {
-	rollsBack, keep, err := s.recordStep(ctx, step, by)
+func (s *Set) beginRollout(ctx context.Context, step *step, images map[string]lifecycle.Image, by string) (rollsBack bool, err error) {
+	rollsBack, keep, err := s.recordStep(ctx, step, images, by)
 	if err != nil {
 		return false, err
 	}
 	return rollsBack, keep(context.WithoutCancel(ctx))
 }
 
-// recordStep records that a step is about to carry out a file. The function that it returns keeps images.
-func (s *Set) recordStep(ctx context.Context, step *step, by string) (rollsBack bool, keep func(context.Context) error, err error) {
+// recordStep records that a step is about to carry out a file, with these images. The function that it returns keeps images.
+func (s *Set) recordStep(
+	ctx context.Context, step *step, images map[string]lifecycle.Image, by string,
+) (rollsBack bool, keep func(context.Context) error, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	c := s.world.defining(step.pod)
@@ -140,7 +144,11 @@ func (s *Set) recordStep(ctx context.Context, step *step, by string) (rollsBack 
 	if step.target.instead != nil {
 		return false, s.rollouts.Keep(step.pod), nil
 	}
-	s.rollouts.Begin(ctx, step.target.pod, step.target.hex(), s.requester(step.target, by))
+	b := rollout.Beginning{Definition: step.target.pod, Digest: step.target.hex(), By: s.requester(step.target, by), Images: images}
+	if p, exists := s.world.pods[step.pod]; exists && p.uid == step.uid && len(step.newer) > 0 {
+		b.ImageChanges = supervisor.ImageChanges(p.snapshot, step.target.pod, images)
+	}
+	s.rollouts.Begin(ctx, b)
 	return s.rollouts.RollsBack(step.pod), s.rollouts.Keep(step.pod), nil
 }
 
@@ -234,7 +242,7 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 		return Rollout{}, conflictf("pod %q is being deleted", pod)
 	}
 	t, _ := s.world.target(c)
-	waits := t.instead == nil && len(s.between(&p, c)) > 0
+	waits := t.instead == nil && len(s.world.changes(&p, c)) > 0
 	if err := s.rollouts.Undo(ctx, p.rollout(), c.hex(), waits, to, by); err != nil {
 		if refused, ok := errors.AsType[*rollout.NotPossibleError](err); ok {
 			return Rollout{}, conflictf("%s", refused.Message)
@@ -242,6 +250,10 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 		return Rollout{}, err
 	}
 	delete(s.world.attempts, pod)
+	delete(s.world.newer, pod)
+	if g := s.rollouts.History(pod).Running(); s.rollouts.Instead(pod) == nil && g.Definition != nil && len(g.Definition.Images) > 0 {
+		s.world.newer[pod] = newer{c.digest, g.Definition.Images} // the same text may have run with other images
+	}
 	s.wake()
 	return s.rollout(ctx, pod)
 }

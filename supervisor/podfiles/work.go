@@ -43,7 +43,8 @@ func (s *Set) carryOut(ctx context.Context, r *result) {
 		if w.step.target == nil {
 			continue
 		}
-		if want := r.targets[name]; want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest {
+		want := r.targets[name]
+		if want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest || s.world.outdates(&w.step) {
 			w.cancel()
 		}
 	}
@@ -86,6 +87,9 @@ func (s *Set) finish(ctx context.Context, w *worker, err error) {
 		a.next, a.changed = now.Add(delay), now.Add(delay/10)
 		s.log.LogAttrs(ctx, slog.LevelWarn, "pod file not carried out", slog.String("pod", w.step.pod), slog.String("file", w.step.file), slog.Any("error", err))
 	}
+	if err == nil && w.step.target != nil && !s.world.outdates(&w.step) {
+		delete(s.world.newer, w.step.pod)
+	}
 	s.world.attempts[w.step.pod] = a
 	if isRefused := a.err != nil && w.step.kind != redefine && w.step.target != nil && w.step.target.instead == nil; isRefused {
 		if refused, ok := errors.AsType[*supervisor.RefusedError](a.err); ok {
@@ -125,7 +129,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if p, ok := s.pod(step.pod); step.kind == replace && (!ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "") {
 		return errOutdated
 	}
-	if staged.RollsBack, err = s.beginRollout(ctx, step, owner.By); err != nil {
+	if staged.RollsBack, err = s.beginRollout(ctx, step, staged.Images, owner.By); err != nil {
 		return err
 	}
 	switch step.kind {
@@ -143,7 +147,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if err := s.untilDeleted(ctx, step); err != nil {
 		return err
 	}
-	if staged.RollsBack, err = s.beginRollout(ctx, step, owner.By); err != nil { // again: stopping the old pod took time
+	if staged.RollsBack, err = s.beginRollout(ctx, step, staged.Images, owner.By); err != nil { // again: stopping the old pod took time
 		return err
 	}
 	_, err = s.pods.AddStaged(step.target.pod, owner, staged)
@@ -158,7 +162,7 @@ func (s *Set) stage(ctx context.Context, w *worker) (supervisor.Staged, error) {
 	case w.step.kind == add:
 		return supervisor.Staged{}, nil
 	default:
-		return s.pods.Stage(ctx, target.pod, func(container string, _ lifecycle.Progress) {
+		return s.pods.Stage(ctx, target.pod, w.step.newer, func(container string, _ lifecycle.Progress) {
 			if before := w.pulling.Swap(&container); before == nil || *before != container {
 				s.wake()
 			}

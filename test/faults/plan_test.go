@@ -209,8 +209,10 @@ func (p *planned) happened() (e changetest.Effects, fields string) {
 	e.Containers = map[string]string{}
 	for i := range p.events {
 		switch x := &p.events[i]; {
-		case slices.Contains([]api.EventKind{api.EventPodRemoved, api.EventSandboxChanged, api.EventSandboxReady}, x.Kind):
+		case x.Kind == api.EventPodRemoved:
 			e.Replaced = true
+		case slices.Contains([]api.EventKind{api.EventSandboxChanged, api.EventSandboxReady}, x.Kind):
+			e.Restarted = true
 		case x.Kind == api.EventDefinitionChanged:
 			fields = x.Fields["changes"]
 		case x.Kind == api.EventContainerDropped:
@@ -222,6 +224,9 @@ func (p *planned) happened() (e changetest.Effects, fields string) {
 		}
 	}
 	if e.Replaced {
+		e.Restarted = false
+	}
+	if e.Replaced || e.Restarted {
 		e.Containers = nil
 	}
 	return e, fields
@@ -234,6 +239,15 @@ func (p *planned) found() changetest.Effects {
 	}
 	e := changetest.Effects{Containers: map[string]string{}}
 	before, now := ids(&p.was), ids(&p.is)
+	if slices.ContainsFunc(p.events, func(e api.Event) bool { return e.Kind == api.EventSandboxReady }) {
+		e = changetest.Effects{Restarted: true}
+		for name, id := range now {
+			if before[name] == id {
+				return changetest.Effects{} // it did not restart
+			}
+		}
+		return e
+	}
 	for name, id := range now {
 		switch old, existed := before[name]; {
 		case !existed && id != "":

@@ -25,7 +25,7 @@ type storm struct {
 	*podsDir
 	r      *rand.Rand
 	number int // of the last definition
-	// hostnames are parts of the definitions, by pod. A change replaces the pod.
+	// hostnames are parts of the definitions, by pod. A change restarts the pod in a new sandbox.
 	hostnames map[string]int
 }
 
@@ -34,7 +34,7 @@ func (s *storm) good(name string) (text, marker string) {
 	s.number++
 	marker = fmt.Sprintf("%s-%d-", name, s.number)
 	if s.r.IntN(3) == 0 {
-		s.hostnames[name] = s.number // replaces the pod
+		s.hostnames[name] = s.number // a new sandbox
 	}
 	const late = 300 // s; a busy host takes long to start 30 pods at once
 	return s.stormText(name, late, fmt.Sprintf(": marker=%s; trap 'exit 0' TERM; while :; do sleep 0.5; done", marker), busybox, ""), marker

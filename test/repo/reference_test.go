@@ -85,6 +85,7 @@ var effects = map[change.Effect]string{
 	change.InPlace:          "in place",
 	change.NextRound:        "at the next start of the pod",
 	change.RestartContainer: "restarts the container",
+	change.RestartPod:       "restarts the pod",
 	change.ReplacePod:       "replaces the pod",
 }
 
@@ -99,7 +100,11 @@ func changesSection(refused map[string]bool) string {
 		"  container has this effect on an init container, unless it is a sidecar.\n" +
 		"- *Restarts the container*: the container stops with its preStop hook and grace period, and starts again, whatever its restart policy. The\n" +
 		"  other containers keep running.\n" +
-		"- *Replaces the pod*: all containers stop, then a pod with another UID starts.\n\n" +
+		"- *Restarts the pod*: all containers stop with their preStop hooks and grace periods, and the pod starts again in a new\n" +
+		"  sandbox. It keeps its UID and the data of its `emptyDir` volumes. That of a removed volume is kept until the pod is deleted.\n" +
+		"- *Replaces the pod*: all containers stop, then a pod with another UID starts. The data of `emptyDir` volumes is deleted.\n\n" +
+		"A pod that has completed or failed runs again as a whole after a change that restarts a container. One that was stopped stays\n" +
+		"stopped.\n\n" +
 		"| Field | Effect of a change | Reason |\n| --- | --- | --- |\n")
 	for _, r := range change.Rows() {
 		if refused["Pod."+r.Field] || refused["Container."+strings.TrimPrefix(r.Field, "containers[].")] {

@@ -42,6 +42,31 @@ func MountTmpfs(dir string, flags uintptr, data, optional string) error {
 	return nil
 }
 
+// ResizeTmpfs changes the size of a mounted tmpfs, in bytes. The error is that its files do not fit, or that of the kernel.
+func ResizeTmpfs(dir string, size int64) error {
+	var now unix.Statfs_t
+	if err := unix.Statfs(dir, &now); err != nil {
+		return fmt.Errorf("size of %s: %w", dir, err)
+	}
+	page := now.Bsize
+	pages := (size + page - 1) / page
+	if int64(now.Blocks) == pages {
+		return nil
+	}
+	if used := int64(now.Blocks-now.Bfree) * page; used > pages*page {
+		return fmt.Errorf("its files have %d bytes, the size is %d", used, size)
+	}
+	data := fmt.Sprintf("size=%d", size)
+	err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, data+",noswap") // as it was mounted
+	if errors.Is(err, unix.EINVAL) {
+		err = unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, data)
+	}
+	if err != nil {
+		return fmt.Errorf("resize tmpfs on %s: %w", dir, err)
+	}
+	return nil
+}
+
 // unmountRounds bounds how often the mounts are listed, since new mounts may appear while others are unmounted.
 const unmountRounds = 5
 

@@ -32,15 +32,15 @@ func containerTemplates() []template {
 		{field: c + "workingDir", app: "workingDir = %s", before: `"/"`, after: `"/tmp"`, effect: restart},
 		{field: c + "ports[].name", app: "ports = [{ name = %s, containerPort = 80 }]", before: `"a"`, after: `"b"`, effect: inPlace},
 		{field: c + "ports[].containerPort", app: "ports = [{ containerPort = %s }]", before: "80", after: "81", effect: inPlace},
-		{field: c + "ports[].containerPort", app: "ports = [{ containerPort = %s, hostPort = 31820 }]", before: "80", after: "81", effect: replace},
-		{field: c + "ports[].hostPort", app: "ports = [{ containerPort = 80, hostPort = %s }]", before: "31820", after: "31821", effect: replace},
+		{field: c + "ports[].containerPort", app: "ports = [{ containerPort = %s, hostPort = 31820 }]", before: "80", after: "81", effect: again},
+		{field: c + "ports[].hostPort", app: "ports = [{ containerPort = 80, hostPort = %s }]", before: "31820", after: "31821", effect: again},
 		{
 			field: c + "ports[].hostIP", app: "ports = [{ containerPort = 80, hostPort = 31820, hostIP = %s }]",
-			before: `"127.0.0.1"`, after: `"127.0.0.2"`, effect: replace,
+			before: `"127.0.0.1"`, after: `"127.0.0.2"`, effect: again,
 		},
 		{field: c + "ports[].protocol", app: "ports = [{ containerPort = 80, protocol = %s }]", before: `"TCP"`, after: `"UDP"`, effect: inPlace},
-		{field: c + "resources.requests", app: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: replace},
-		{field: c + "resources.limits", app: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: replace},
+		{field: c + "resources.requests", app: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
+		{field: c + "resources.limits", app: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
 		{field: c + "volumeMounts[].name", app: "volumeMounts = [{ name = %s, mountPath = \"/v\" }]", tables: twoVolumes, before: `"a"`, after: `"b"`, effect: restart},
 		{field: c + "volumeMounts[].mountPath", app: "volumeMounts.a = %s", tables: twoVolumes, before: `"/v"`, after: `"/w"`, effect: restart},
 		{field: c + "restartPolicy", app: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
@@ -126,7 +126,7 @@ func securityTemplates() []template {
 		pod, name := t, t.field
 		t.field, t.effect = "containers[].securityContext."+name, restart
 		list = append(list, t)
-		pod.field, pod.effect, pod.pod, pod.app = "securityContext."+name, replace, pod.app, ""
+		pod.field, pod.effect, pod.pod, pod.app = "securityContext."+name, again, pod.app, ""
 		list = append(list, pod)
 	}
 	both(template{field: "runAsUser", app: "securityContext.runAsUser = %s", before: "1000", after: "1001"})
@@ -154,7 +154,6 @@ func securityTemplates() []template {
 		{field: "supplementalGroups", pod: "securityContext.supplementalGroups = [%s]", before: "1000", after: "1001"},
 		{field: "supplementalGroupsPolicy", pod: "securityContext.supplementalGroupsPolicy = %s", before: `"Merge"`, after: `"Strict"`},
 		{field: "fsGroup", pod: "securityContext.fsGroup = %s", before: "1000", after: "1001"},
-		{field: "fsGroupChangePolicy", pod: "securityContext = { fsGroup = 1000, fsGroupChangePolicy = %s }", before: `"Always"`, after: `"OnRootMismatch"`},
 		{
 			field: "sysctls[].name", pod: `securityContext.sysctls = [{ name = %s, value = "1" }]`,
 			before: `"net.ipv4.ip_unprivileged_port_start"`, after: `"net.ipv4.tcp_syncookies"`,
@@ -164,8 +163,11 @@ func securityTemplates() []template {
 			before: `"1"`, after: `"2"`,
 		},
 	} {
-		t.field, t.effect = "securityContext."+t.field, replace
+		t.field, t.effect = "securityContext."+t.field, again
 		list = append(list, t)
 	}
-	return list
+	return append(list, template{
+		field: "securityContext.fsGroupChangePolicy", pod: "securityContext = { fsGroup = 1000, fsGroupChangePolicy = %s }",
+		before: `"Always"`, after: `"OnRootMismatch"`, effect: nextRound,
+	})
 }

@@ -8,15 +8,19 @@ import (
 
 // Effects are what a change of a definition does to a running pod.
 type Effects struct {
-	Replaced bool // the pod, with all containers
+	Replaced  bool // the pod, with all containers
+	Restarted bool // the pod, with all containers
 	// Containers are the containers that are restarted, started or stopped, with that word.
 	Containers map[string]string
 }
 
 // EffectsOf returns what changes do, by their own words.
 func EffectsOf(changes []change.Change) Effects {
-	if change.Largest(changes) == change.ReplacePod {
+	switch change.Largest(changes) { //nolint:exhaustive // the others are effects on containers
+	case change.ReplacePod:
 		return Effects{Replaced: true}
+	case change.RestartPod:
+		return Effects{Restarted: true}
 	}
 	e := Effects{Containers: map[string]string{}}
 	past := map[string]string{"restarts": "restarted", "starts": "started", "stops": "stopped"}

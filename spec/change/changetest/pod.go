@@ -11,6 +11,7 @@ const (
 	inPlace   = change.InPlace
 	nextRound = change.NextRound
 	restart   = change.RestartContainer
+	again     = change.RestartPod
 	replace   = change.ReplacePod
 )
 
@@ -45,32 +46,32 @@ func podTemplates() []template {
 		{field: "restartPolicy", pod: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
 		{field: "terminationGracePeriodSeconds", pod: "terminationGracePeriodSeconds = %s", before: "1", after: "2", effect: inPlace},
 		{field: "activeDeadlineSeconds", pod: "activeDeadlineSeconds = %s", before: "3600", after: "7200", effect: inPlace},
-		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: replace, fails: true},
+		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: inPlace, fails: true},
 		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
 		{field: "onUnhealthy", pod: "onUnhealthy = %s", before: `"restart"`, after: `"replace"`, effect: inPlace},
 		{field: "unhealthyAfterSeconds", pod: "onUnhealthy = \"restart\"\nunhealthyAfterSeconds = %s", before: "60", after: "120", effect: inPlace},
 		{field: "update.readyWithinSeconds", pod: "update.readyWithinSeconds = %s", before: "120", after: "60", effect: inPlace},
 		{field: "update.minReadySeconds", pod: "update.minReadySeconds = %s", before: "10", after: "1", effect: inPlace},
 		{field: "update.onFailure", pod: "update.onFailure = %s", before: `"rollback"`, after: `"keep"`, effect: inPlace},
-		{field: "hostNetwork", pod: "hostNetwork = %s", before: "false", after: "true", effect: replace},
-		{field: "hostPID", pod: "hostPID = %s", before: "false", after: "true", effect: replace},
-		{field: "hostIPC", pod: "hostIPC = %s", before: "false", after: "true", effect: replace},
-		{field: "shareProcessNamespace", pod: "shareProcessNamespace = %s", before: "false", after: "true", effect: replace},
-		{field: "hostUsers", pod: "hostUsers = %s", before: "true", after: "false", effect: replace, fails: true},
-		{field: "hostname", pod: "hostname = %s", before: `"a"`, after: `"b"`, effect: replace},
-		{field: "subdomain", pod: "subdomain = %s", before: `"a"`, after: `"b"`, effect: replace},
+		{field: "hostNetwork", pod: "hostNetwork = %s", before: "false", after: "true", effect: again},
+		{field: "hostPID", pod: "hostPID = %s", before: "false", after: "true", effect: again},
+		{field: "hostIPC", pod: "hostIPC = %s", before: "false", after: "true", effect: again},
+		{field: "shareProcessNamespace", pod: "shareProcessNamespace = %s", before: "false", after: "true", effect: again},
+		{field: "hostUsers", pod: "hostUsers = %s", before: "true", after: "false", effect: again, fails: true},
+		{field: "hostname", pod: "hostname = %s", before: `"a"`, after: `"b"`, effect: again},
+		{field: "subdomain", pod: "subdomain = %s", before: `"a"`, after: `"b"`, effect: again},
 		{field: "hostAliases[].ip", pod: `hostAliases = [{ ip = %s, hostnames = ["a"] }]`, before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: inPlace},
 		{field: "hostAliases[].hostnames", pod: `hostAliases = [{ ip = "192.0.2.1", hostnames = [%s] }]`, before: `"a"`, after: `"b"`, effect: inPlace},
-		{field: "dnsPolicy", pod: "dnsPolicy = %s\ndnsConfig.nameservers = [\"192.0.2.1\"]", before: `"Default"`, after: `"None"`, effect: replace},
-		{field: "dnsConfig.nameservers", pod: "dnsConfig.nameservers = [%s]", before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: replace},
-		{field: "dnsConfig.searches", pod: "dnsConfig.searches = [%s]", before: `"a.example"`, after: `"b.example"`, effect: replace},
-		{field: "dnsConfig.options[].name", pod: "dnsConfig.options = [{ name = %s }]", before: `"rotate"`, after: `"edns0"`, effect: replace},
-		{field: "dnsConfig.options[].value", pod: "dnsConfig.options = [{ name = \"ndots\", value = %s }]", before: `"1"`, after: `"2"`, effect: replace},
+		{field: "dnsPolicy", pod: "dnsPolicy = %s\ndnsConfig.nameservers = [\"192.0.2.1\"]", before: `"Default"`, after: `"None"`, effect: again},
+		{field: "dnsConfig.nameservers", pod: "dnsConfig.nameservers = [%s]", before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: again},
+		{field: "dnsConfig.searches", pod: "dnsConfig.searches = [%s]", before: `"a.example"`, after: `"b.example"`, effect: again},
+		{field: "dnsConfig.options[].name", pod: "dnsConfig.options = [{ name = %s }]", before: `"rotate"`, after: `"edns0"`, effect: again},
+		{field: "dnsConfig.options[].value", pod: "dnsConfig.options = [{ name = \"ndots\", value = %s }]", before: `"1"`, after: `"2"`, effect: again},
 		{field: "readinessGates[].conditionType", pod: "readinessGates = [{ conditionType = %s }]", before: `"example.com/a"`, after: `"example.com/b"`, effect: inPlace},
 		{field: "imagePullSecrets[].name", pod: "imagePullSecrets = [{ name = %s }]", before: `"a"`, after: `"b"`, effect: inPlace},
-		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: replace, fails: true},
-		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: replace},
-		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: replace},
+		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: again, fails: true},
+		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
+		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
 	}
 	for _, name := range []string{"after", "before", "wants", "requires", "bindsTo", "partOf", "wantedBy", "requiredBy"} {
 		list = append(list, template{field: "systemd." + name, pod: "systemd." + name + " = [%s]", before: `"a.service"`, after: `"b.service"`, effect: inPlace, fails: true}) // its unit starts the pod
@@ -87,8 +88,8 @@ func listTemplates() []template {
 	return []template{
 		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps), effect: restart},
 		{field: "containers", tables: "%s", before: extra("containers", "more", sleeps), effect: restart},
-		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nports = [{ containerPort = 80, hostPort = 31820 }]"), effect: replace},
-		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nresources.limits.memory = \"64Mi\""), effect: replace},
+		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nports = [{ containerPort = 80, hostPort = 31820 }]"), effect: again},
+		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nresources.limits.memory = \"64Mi\""), effect: again},
 		{
 			field: "containers", tables: "%s", effect: nextRound,
 			before: extra("containers", "a", sleeps) + extra("containers", "b", sleeps),
@@ -102,11 +103,11 @@ func listTemplates() []template {
 		{field: "initContainers", tables: extra("initContainers", "side", sidecar+"\nenv.A = %s"), before: `"1"`, after: `"2"`, effect: restart},
 		{
 			field: "initContainers", tables: "%s", before: extra("initContainers", "side", sidecar),
-			after: extra("containers", "side", sidecar), effect: replace,
+			after: extra("containers", "side", sidecar), effect: again,
 		},
 		{
 			field: "containers[].restartPolicy", tables: extra("initContainers", "init", "command = [\"true\"]\n%s"),
-			after: `restartPolicy = "Always"`, effect: replace, fails: true, // the sidecar would restart
+			after: `restartPolicy = "Always"`, effect: again, fails: true, // the sidecar would restart
 		},
 	}
 }

@@ -1,6 +1,9 @@
 package changetest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // keys are the fields of items of config maps and secrets, by the lines of an item.
 var keys = []handler{
@@ -28,16 +31,31 @@ var files = []handler{
 	},
 }
 
+// written are the kinds of volumes whose files are written by the daemon.
+var written = []string{"configMap", "secret", "projected", "downwardAPI"}
+
 func volumeTemplates() []template {
 	var list []template
 	add := func(field, lines, before, after string) *template {
+		effect := again
+		if kind, _, _ := strings.Cut(field, "."); slices.Contains(written, strings.TrimSuffix(kind, "[]")) {
+			effect = inPlace
+		}
 		list = append(list, template{
-			field: "volumes[]." + field, tables: "[[volumes]]\nname = \"v\"\n" + lines + "\n\n" + inlineObjects, before: before, after: after, effect: replace,
+			field: "volumes[]." + field, tables: "[[volumes]]\nname = \"v\"\n" + lines + "\n\n" + inlineObjects, before: before, after: after, effect: effect,
 		})
 		return &list[len(list)-1]
 	}
-	add("name", "", "", "").tables = "[[volumes]]\nname = %s\n"
-	list[0].before, list[0].after = `"a"`, `"b"`
+	for _, v := range [][2]string{
+		{"configMap.defaultMode", `configMap = { name = "a", defaultMode = %s }`},
+		{"secret.defaultMode", `secret = { secretName = "a", defaultMode = %s }`},
+		{"projected.defaultMode", `projected = { defaultMode = %s, sources = [{ configMap.name = "a" }] }`},
+		{"downwardAPI.defaultMode", `downwardAPI = { defaultMode = %s, items = [{ path = "k", fieldRef.fieldPath = "metadata.name" }] }`},
+	} {
+		t := add(v[0], v[1], "0o600", "0o400")
+		t.app, t.effect = `volumeMounts.v = { mountPath = "/v", subPath = "k" }`, restart
+	}
+	add("name", "", `"a"`, `"b"`).tables = "[[volumes]]\nname = %s\n"
 	add("emptyDir.medium", "emptyDir.medium = %s", `""`, `"Memory"`)
 	add("emptyDir.sizeLimit", "emptyDir.sizeLimit = %s", `"1Mi"`, `"2Mi"`)
 	add("hostPath.path", "hostPath.path = %s", `"/etc"`, `"/usr"`)
@@ -65,7 +83,7 @@ func volumeTemplates() []template {
 		add("downwardAPI."+f.field, "downwardAPI = { "+f.table+" }", f.before, f.after)
 		add("projected.sources[].downwardAPI."+f.field, "projected.sources = [{ downwardAPI = { "+f.table+" } }]", f.before, f.after)
 	}
-	return append(list, template{field: "volumes", tables: "%s", after: twoVolumes, effect: replace})
+	return append(list, template{field: "volumes", tables: "%s", after: twoVolumes, effect: again})
 }
 
 // configTemplates are changes of inline config maps and secrets.

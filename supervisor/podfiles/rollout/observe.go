@@ -3,9 +3,12 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -36,7 +39,7 @@ func (t *Tracker) ObserveOutdated(p *Pod) {
 	}
 	h = h.Clone()
 	g := h.Newest()
-	if g == nil || g.Outcome == generation.Ready || !g.ReadyAt.IsZero() || g.Definition == nil || len(t.o.Compare(g.Definition.Pod, p.Definition)) > 0 {
+	if g == nil || g.Outcome == generation.Ready || !g.ReadyAt.IsZero() || g.Definition == nil || !t.isOf(p, g.Definition) {
 		return
 	}
 	complete := p.Snapshot.Outcome.State == lifecycle.OutcomeComplete
@@ -48,6 +51,11 @@ func (t *Tracker) ObserveOutdated(p *Pod) {
 		t.completed(h, g, p)
 	}
 	t.put(h)
+}
+
+// isOf reports whether a pod has a definition, and uses its images as far as they are known.
+func (t *Tracker) isOf(p *Pod, d *generation.Definition) bool {
+	return len(t.o.Compare(d.Pod, p.Definition)) == 0 && len(supervisor.ImageChanges(p.Snapshot, d.Pod, d.Images)) == 0
 }
 
 // ObserveInstead records what has become of a pod that runs [Tracker.Instead].
@@ -65,22 +73,33 @@ func (t *Tracker) ObserveInstead(p *Pod) {
 	t.emit(event.RollbackCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(i.Number)})
 }
 
-// Begin records that a pod is about to be added with, or changed to, the definition of a file whose text has a digest. What fails from now
-// on is a failure of that definition, also if the daemon is killed before it can observe the pod. By is who requested it.
-func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by string) {
-	h := t.histories[definition.Name]
+// Beginning is what a pod is about to run.
+type Beginning struct {
+	Definition *spec.Pod
+	Digest     string                     // of the text of the file
+	By         string                     // who requested it
+	Images     map[string]lifecycle.Image // that its containers are about to use, as far as that is known
+	// ImageChanges are those of the changes that only the images show.
+	ImageChanges []change.Change
+}
+
+// Begin records that a pod is about to be added with, or changed to, the definition of a file. What fails from now on is a failure of that
+// definition, also if the daemon is killed before it can observe the pod. The same text with other images is a generation of its own.
+func (t *Tracker) Begin(ctx context.Context, b Beginning) {
+	h := t.histories[b.Definition.Name]
 	if h == nil {
-		h = &generation.History{Pod: definition.Name}
+		h = &generation.History{Pod: b.Definition.Name}
 	}
 	h = h.Clone()
-	switch last := h.Newest(); {
-	case h.Instead != nil || last == nil || last.Digest != digest:
-		t.begin(ctx, h, definition, digest, by)
-	case last.Outcome == generation.Progressing:
-		last.Since = t.o.Now() // an attempt that was interrupted
-		last.Definition = &generation.Definition{Pod: definition, Config: t.config(ctx, definition)}
-	case last.Outcome != generation.Ready:
-		t.begin(ctx, h, definition, digest, by)
+	last := h.Newest()
+	interrupted := last != nil && last.Outcome == generation.Progressing && last.Digest == b.Digest && h.Instead == nil && !usesOthers(last, &b)
+	known := last != nil && last.Outcome == generation.Ready && last.Digest == b.Digest && h.Instead == nil && !usesOthers(last, &b)
+	switch {
+	case interrupted:
+		last.Since = t.o.Now()
+		last.Definition = &generation.Definition{Pod: b.Definition, Images: b.Images, Config: t.config(ctx, b.Definition)}
+	case !known:
+		t.begin(ctx, h, &b)
 	}
 	t.put(h)
 	t.Save(ctx)
@@ -98,6 +117,32 @@ func (t *Tracker) RollsBack(pod string) bool {
 	}
 	_, _, rollback := g.Definition.Pod.UpdateRule()
 	return rollback && h.Target(g.Number) != nil
+}
+
+// usesOthers reports whether newer images are requested for a generation than it has.
+func usesOthers(g *generation.Generation, b *Beginning) bool {
+	for i := range b.ImageChanges {
+		name := b.ImageChanges[i].Container
+		if g.Definition == nil || g.Definition.Images[name].ID != b.Images[name].ID {
+			return true
+		}
+	}
+	return false
+}
+
+// FailedWith reports whether the generation of a file that was rolled back had these images.
+func (t *Tracker) FailedWith(pod string, images map[string]lifecycle.Image) bool {
+	h := t.histories[pod]
+	if h == nil || h.Instead == nil {
+		return false
+	}
+	failed := h.Find(h.Instead.Failed)
+	for name, image := range images {
+		if failed == nil || failed.Definition == nil || failed.Definition.Images[name].ID != image.ID {
+			return false
+		}
+	}
+	return true
 }
 
 // Keep returns a function that keeps the images of the generations of a pod, before the runs end that use them. It can be called
@@ -134,10 +179,12 @@ func (t *Tracker) Refused(ctx context.Context, definition *spec.Pod, digest stri
 }
 
 // begin adds a generation with the config that its containers are about to read.
-func (t *Tracker) begin(ctx context.Context, h *generation.History, definition *spec.Pod, digest, by string) {
-	g := generation.Generation{Digest: digest, Since: t.o.Now(), By: by, Definition: &generation.Definition{Pod: definition, Config: t.config(ctx, definition)}}
+func (t *Tracker) begin(ctx context.Context, h *generation.History, b *Beginning) {
+	d := &generation.Definition{Pod: b.Definition, Images: b.Images, Config: t.config(ctx, b.Definition)}
+	g := generation.Generation{Digest: b.Digest, Since: t.o.Now(), By: b.By, Definition: d}
 	if from := definitionOf(h); from != nil {
-		g.Changes = t.o.Compare(from, definition)
+		g.Changes = slices.Concat(t.o.Compare(from, b.Definition), b.ImageChanges)
+		change.Sort(g.Changes)
 	}
 	h.Begin(g)
 }
@@ -156,7 +203,7 @@ func (t *Tracker) record(ctx context.Context, h *generation.History, p *Pod, dig
 			return true
 		}
 	}
-	t.begin(ctx, h, p.Definition, digest, by)
+	t.begin(ctx, h, &Beginning{Definition: p.Definition, Digest: digest, By: by})
 	return true
 }
 

@@ -27,7 +27,7 @@ var (
 	BrokenStart = Broken{"broken-start", func(pod string, number int, within time.Duration) string {
 		return release(pod, number, within, "", "exit 3", "true")
 	}, false}
-	// BrokenReplacement replaces the pod.
+	// BrokenReplacement restarts the pod in a new sandbox.
 	BrokenReplacement = Broken{"broken-replacement", func(pod string, number int, within time.Duration) string {
 		return release(pod, number, within, fmt.Sprintf("hostname = \"host-%d\"", number), "exit 3", "true")
 	}, false}

@@ -32,7 +32,7 @@ type stormPod struct {
 	file     int // number of the definition in its file; 0: it has none
 	runs     int // number of the definition that it runs, or runs when it is started; 0: the pod does not exist
 	previous int // number of the definition that rollout undo returns to; 0: none, or not known
-	hostname int // a change replaces the pod
+	hostname int // a change restarts the pod in a new sandbox
 	broken   bool
 	stopped  bool
 	edited   bool // the file was changed while the pod is stopped

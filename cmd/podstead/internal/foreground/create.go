@@ -1,6 +1,7 @@
 package foreground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
 	return nil
 }
 
-// createPod creates a pod. If a pod of the same file is being stopped, it waits until that pod is deleted.
+// createPod creates a pod. If a pod of the same file is being stopped, it waits until that pod is deleted. It deletes a pod of an earlier
+// run that was kept after it had terminated.
 func (r *run) createPod(ctx context.Context, q api.CreateRequest) error {
 	for {
 		var created api.Created
@@ -28,7 +30,7 @@ func (r *run) createPod(ctx context.Context, q api.CreateRequest) error {
 			created, err = r.Daemon.Create(ctx, q)
 			return err
 		})
-		if e, ok := errors.AsType[*api.Error](err); ok && e.Stopping != "" {
+		if e, ok := errors.AsType[*api.Error](err); ok && (e.Stopping != "" || e.Terminated != "") {
 			if err := r.replace(ctx, e); err != nil {
 				return err
 			}
@@ -48,7 +50,11 @@ func (r *run) createPod(ctx context.Context, q api.CreateRequest) error {
 // replace waits until the pod that has the name is deleted, until the timeout, or until a stop is requested, which counts as the first of
 // [run.handleStops]. The pod may have lost its client, therefore replace requests the deletion.
 func (r *run) replace(ctx context.Context, e *api.Error) error {
-	r.Printer.Notice(fmt.Sprintf("pod %q of the same file is stopping, waiting until it is deleted", e.Pod))
+	if e.Stopping != "" {
+		r.Printer.Notice(fmt.Sprintf("pod %q of the same file is stopping, waiting until it is deleted", e.Pod))
+	} else {
+		r.Printer.Notice(fmt.Sprintf("replacing pod %q of an earlier run, which has terminated", e.Pod))
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -64,7 +70,7 @@ func (r *run) replace(ctx context.Context, e *api.Error) error {
 		case <-ctx.Done():
 		}
 	})
-	m := api.Metadata{Name: e.Pod, UID: e.Stopping}
+	m := api.Metadata{Name: e.Pod, UID: cmp.Or(e.Stopping, e.Terminated)}
 	err := r.retry(ctx, func() error {
 		return r.Daemon.Stop(ctx, m.Name, api.StopOptions{UID: m.UID, Delete: true})
 	})

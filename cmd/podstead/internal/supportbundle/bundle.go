@@ -69,6 +69,7 @@ type collector struct {
 	Options
 	redactor *redactor
 	running  bool // the daemon responds
+	stopped  bool // there is no daemon
 	dir      string
 	archive  *tar.Writer
 	size     int
@@ -97,8 +98,11 @@ func Collect(ctx context.Context, o Options) ([]byte, Manifest, error) {
 	} {
 		c.part(limited, p.name, p.do)
 	}
-	if c.running {
+	switch {
+	case c.running:
 		c.daemonParts(limited)
+	case c.stopped:
+		c.fileParts(limited)
 	}
 	if ctx.Err() != nil {
 		return nil, c.manifest, ctx.Err()

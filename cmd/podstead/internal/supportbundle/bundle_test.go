@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 func writeFile(t *testing.T, text string, path ...string) {
@@ -117,6 +118,62 @@ func TestWithoutDaemon(t *testing.T) {
 	cancel()
 	if _, _, err := Collect(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestSavedEventsAndLogs: without a daemon, events and logs come from files. What a pod prints whose secrets are not known is left out.
+func TestSavedEventsAndLogs(t *testing.T) {
+	o := newOptions(t)
+	writeFile(t, planted, o.Config.ConfigDir, "secrets", "db", "password")
+	for name, secrets := range map[string]string{
+		"web":  `[{"name":"inline","data":["key"]}]`,
+		"cred": `[{"name":"key","credential":"planted-key"}]`,
+	} {
+		writeFile(t, `{"pod":{"name":"`+name+`","containers":[{"name":"app"}],"secrets":`+secrets+`},`+
+			`"secrets":{"inline":{"key":"planted-inline"}},"facts":{"uid":"uid-`+name+`"}}`, o.Config.StateDir, "pods", name+".json")
+		writeFile(t, "2026-03-04T05:06:07.000000000Z stdout F first\n"+
+			"2026-03-04T05:06:08.000000000Z stderr F has planted-value planted-inline\n",
+			o.Config.LogDir, name+"_uid-"+name, "app", "0.log")
+	}
+	writeFile(t, "2026-03-04T05:06:09.000000000Z stdout F second\n", o.Config.LogDir, "web_uid-web", "app", "1.log")
+	journal, err := event.NewDirJournal(filepath.Join(o.Config.StateDir, "events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := event.NewRing(10)
+	for _, pod := range []string{"web", "cred", "gone"} {
+		e := event.New(event.FileInvalid, o.Now, pod, event.Fields{"then": "x", "error": "planted-value", "file": "f"})
+		e.UID = "uid-" + pod
+		ring.Add(e)
+	}
+	added, _ := ring.Since(0)
+	if err := journal.Append(added); err != nil {
+		t.Fatal(err)
+	}
+	archive, manifest, err := Collect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := unpack(t, archive)
+	if got, want := files["pods/web/logs/app.log"], "1 2026-03-04T05:06:07Z stdout first\n"+
+		"1 2026-03-04T05:06:08Z stderr has [redacted] [redacted]\n2 2026-03-04T05:06:09Z stdout second\n"; got != want {
+		t.Errorf("log %q, want %q, notes %q", got, want, manifest.Notes)
+	}
+	for name, text := range files {
+		if strings.Contains(text, "planted-value") || strings.Contains(text, "planted-inline") || strings.HasPrefix(name, "pods/cred") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+	events := strings.Split(strings.TrimSpace(files["events.jsonl"]), "\n")
+	if len(events) != 3 || !strings.Contains(events[0], "[redacted]") || strings.Count(files["events.jsonl"], `"message":"(event)"`) != 2 {
+		t.Errorf("events:\n%s", files["events.jsonl"])
+	}
+	if notes := strings.Join(manifest.Notes, "\n"); !strings.Contains(notes, "pod cred: its logs and messages are withheld") {
+		t.Errorf("notes:\n%s", notes)
+	}
+	o.NoLogs = true
+	if archive, _, err = Collect(t.Context(), o); err != nil || unpack(t, archive)["pods/web/logs/app.log"] != "" {
+		t.Errorf("logs with --no-logs, %v", err)
 	}
 }
 

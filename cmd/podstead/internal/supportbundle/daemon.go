@@ -113,9 +113,14 @@ func (c *collector) events(ctx context.Context) error {
 		events = events[older:]
 		c.note("events: only the newest %d", maxEvents)
 	}
-	redacted, failed := c.redactor.value(ctx, events)
-	if failed != nil {
-		return errors.Join(err, failed)
+	return errors.Join(err, c.addLines(ctx, "events.jsonl", events))
+}
+
+// addLines redacts the strings of the elements of a list, and adds it with one element in each line.
+func (c *collector) addLines(ctx context.Context, name string, elements any) error {
+	redacted, err := c.redactor.value(ctx, elements)
+	if err != nil {
+		return err
 	}
 	list, _ := redacted.([]any)
 	var b strings.Builder
@@ -125,7 +130,7 @@ func (c *collector) events(ctx context.Context) error {
 		b.Write(line)
 		b.WriteByte('\n')
 	}
-	return errors.Join(err, c.add("events.jsonl", []byte(b.String())))
+	return errors.Join(err, c.add(name, []byte(b.String())))
 }
 
 // explanations adds why each pod is in its state.

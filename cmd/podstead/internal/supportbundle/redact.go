@@ -45,7 +45,8 @@ func (c *collector) findSecrets(ctx context.Context) error {
 	_, err := c.Client.Version(ctx)
 	switch {
 	case errors.Is(err, api.ErrUnavailable):
-		c.note("the daemon is not running: there is no status, and there are no events, explanations and logs of containers")
+		c.stopped = true
+		c.note("the daemon is not running: there is no status, and there are no explanations; events and logs are those in files")
 		c.redactor.complete = localErr == nil
 		return localErr
 	case err != nil:
