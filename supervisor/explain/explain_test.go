@@ -22,9 +22,14 @@ var update = flag.Bool("update", false, "write the golden files")
 func (w *world) reboot() {
 	w.add()
 	time.Sleep(time.Hour)
+	w.boots("2")
+}
+
+// boots boots the host, which was not shut down.
+func (w *world) boots(boot string) {
 	w.leave()
 	w.engine.Reboot()
-	w.boot = "2"
+	w.boot = boot
 	w.start()
 	time.Sleep(time.Minute)
 }

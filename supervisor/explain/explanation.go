@@ -185,6 +185,8 @@ type Run struct {
 	Exit      *Exit   `json:"exit,omitempty"` // nil: it has not exited, or never started
 	Restarted bool    `json:"restarted"`      // the container was started after this
 	Timeline  []Entry `json:"timeline"`
+
+	restarts []RestartCause // that followed in the run, oldest first
 }
 
 // Container is the explanation of one container.
@@ -205,6 +207,8 @@ type Container struct {
 	LastExit    *Exit            `json:"lastExit,omitempty"`
 	Evidence    *Evidence        `json:"evidence,omitempty"` // of the last exit, if that was a failure
 	Runs        []Run            `json:"runs,omitempty"`     // the newest, oldest first
+	// RestartCauses are why the container was restarted, as far as the events are stored: the newest restart first, then the worst causes.
+	RestartCauses []RestartCause `json:"restartCauses,omitempty"`
 }
 
 // Explanation is why a pod is in its state.

@@ -175,8 +175,13 @@ type period struct {
 	eventful bool      // one of the rows is a cause
 }
 
-// runs are the newest runs of a container, each with its cause and what followed, up to the next start. Failures to start a
-// container that has not run yet make a run too. Nothing that happens to a pod ends a run of a container that never had one.
+// setRuns sets the newest runs of a container, and the causes of its restarts.
+func (c *Container) setRuns(all []Run) {
+	c.Runs, c.RestartCauses = all[max(0, len(all)-maxRuns):], restartCauses(all, c.Restarts)
+}
+
+// runs are the runs of a container as far as the events are stored, each with its cause and what followed, up to the next start. Failures
+// to start a container that has not run yet make a run too. Nothing that happens to a pod ends a run of a container that never had one.
 func (b *builder) runs(name string, neverRestarted bool) []Run {
 	var all []Run
 	var p period
@@ -209,7 +214,7 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 		}
 	}
 	finish()
-	return all[max(0, len(all)-maxRuns):]
+	return all
 }
 
 // run computes the cause and the exit of a period. The cause is its first event that can be one. A container that had completed
@@ -242,6 +247,7 @@ func (b *builder) run(name string, p *period) Run {
 			r.Cause = b.causeOf(e, name, p.started)
 		}
 	}
+	b.addRestarts(&r, name, p)
 	return r
 }
 
