@@ -15,7 +15,7 @@ type Explanation struct {
 	Text  string   `json:"text"`
 	State PodState `json:"state"`
 	// Healthy reports that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
-	// restarted within the last hour, except by request.
+	// restarted within the last hour, except by request or by a reboot.
 	Healthy    bool                 `json:"healthy"`
 	Restarts   int                  `json:"restarts"`             // of all containers
 	Cause      *Cause               `json:"cause,omitempty"`      // the root cause

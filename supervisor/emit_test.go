@@ -117,6 +117,12 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			w.boot = "boot-2"
 			w.start()
 		}, emitted{event.HostRebooted}},
+		{"host loses power", with(nothing), nil, func(w *troubled) {
+			w.crash()
+			w.engine.Reboot()
+			w.boot, w.unclean = "boot-2", "boot-1"
+			w.start()
+		}, emitted{event.UncleanShutdown, event.HostRebooted}},
 		{"file of the engine damaged", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.damaged = []lifecycle.Damage{{File: "meta.db", Error: "bad page"}, {UID: "another pod", File: "state.json"}}
@@ -266,7 +272,9 @@ func (c *scenario) run(t *testing.T) map[event.Kind]bool {
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
 	seen, earlier := map[event.Kind]bool{}, map[uint64]bool{0: true}
-	first := []event.Kind{event.PodAccepted, event.StateLost, event.StateUnsupported, event.JournalNotDurable, event.PodRejected}
+	first := []event.Kind{
+		event.PodAccepted, event.StateLost, event.StateUnsupported, event.JournalNotDurable, event.PodRejected, event.UncleanShutdown,
+	}
 	later := map[event.Kind]bool{event.PodRecovered: true, event.OrphanFound: true} // also the first event of a pod whose state was lost
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {

@@ -47,7 +47,7 @@ type Kind string
 type Entry struct {
 	Kind     Kind
 	Reason   string
-	Level    Level
+	Level    Level  // of a container that was stopped on request, the exit is Normal
 	Sentence string // with {field} for each of Fields
 	Fields   []string
 	// More has fields that are not in the sentence. They may be empty.
@@ -66,6 +66,7 @@ const (
 	OrphanFound              Kind = "OrphanFound"
 	EngineDamaged            Kind = "EngineDamaged"
 	HostRebooted             Kind = "HostRebooted"
+	UncleanShutdown          Kind = "UncleanShutdown"
 	PodWaiting               Kind = "PodWaiting"
 	ConditionMet             Kind = "ConditionMet"
 	SandboxReady             Kind = "SandboxReady"
@@ -120,6 +121,7 @@ const (
 	ContainerDropped         Kind = "ContainerDropped"
 	PodSucceeded             Kind = "PodSucceeded"
 	PodFailed                Kind = "PodFailed"
+	PodStopped               Kind = "PodStopped"
 	PodCollected             Kind = "PodCollected"
 	PodRemoved               Kind = "PodRemoved"
 	StateNotDurable          Kind = "StateNotDurable"
@@ -171,7 +173,7 @@ func lives() []Entry {
 		{PodQuarantined, "Quarantined", Warning, "Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}", []string{"count", "error"}, nil, true},
 		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, they are stopped unless a pod file defines their pod", nil, nil, true},
 		{EngineDamaged, "EngineDamaged", Warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
-		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
+		{HostRebooted, "Rebooted", Normal, "Host has been rebooted{how}", []string{"how"}, nil, true},
 		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},
 		{ConditionMet, "ConditionMet", Normal, "{condition} was met after {duration}", []string{"condition", "duration"}, nil, true},
 		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} started", []string{"sandbox"}, nil, true},
@@ -218,6 +220,7 @@ func lives() []Entry {
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
+		{PodStopped, "Stopped", Normal, "Pod stopped", nil, nil, true}, // by request or for the shutdown of the host
 		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
 	}
 }
@@ -244,6 +247,10 @@ func requests() []Entry {
 // troubles are the entries of what the supervision of pods depends on.
 func troubles() []Entry {
 	return []Entry{
+		{
+			UncleanShutdown, "UncleanShutdown", Warning, "The host stopped without a shutdown: power loss, reset or kernel panic",
+			nil, nil, true,
+		},
 		{PullSecretsMissing, "FailedToRetrieveImagePullSecret", Warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
 		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
 		{StateDurable, "StateDurable", Normal, "Pod state can be saved again", nil, nil, false},

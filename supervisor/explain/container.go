@@ -36,7 +36,7 @@ func (b *builder) container(s *lifecycle.ContainerStatus) Container {
 	if in, known := lifecycle.NextTry(b.snapshot.Pod, b.snapshot.Facts, s.Name, b.now); known {
 		c.Next = b.now.Wall.Add(in).UTC()
 	}
-	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != HostRebooted) {
+	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != HostRebooted && c.Cause.Kind != UncleanShutdown) {
 		c.Evidence = b.evidence(last)
 	}
 	return c

@@ -88,6 +88,7 @@ const (
 	CreateFailed        CauseKind = "CreateFailed"        // Reason, Message
 	StartFailed         CauseKind = "StartFailed"         // Message
 	HostRebooted        CauseKind = "HostRebooted"        //
+	UncleanShutdown     CauseKind = "UncleanShutdown"     // the host stopped without a shutdown, and was booted
 	ExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
 	RestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
 	StopRequested       CauseKind = "StopRequested"       // By, Grace
@@ -219,7 +220,7 @@ type Explanation struct {
 	Text  string   `json:"text"`
 	State PodState `json:"state"`
 	// Healthy says that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
-	// restarted within the last hour, except by request.
+	// restarted within the last hour, except by request or by a reboot.
 	Healthy    bool        `json:"healthy"`
 	Restarts   int         `json:"restarts"`             // of all containers
 	Cause      *Cause      `json:"cause,omitempty"`      // the root cause

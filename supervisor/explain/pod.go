@@ -315,5 +315,5 @@ func (b *builder) rootCause(e *Explanation) *Cause {
 	return nil
 }
 
-// requested are the kinds of causes by which a container restarts on request.
-var requested = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true}
+// expected are the kinds of causes by which a container restarts on request, or because the host was shut down and booted.
+var expected = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true, HostRebooted: true}

@@ -37,7 +37,7 @@ func (c *Cause) same(other *Cause) bool {
 var severities = map[CauseKind]int{
 	OOMKilled: 2,
 	Exited:    1, ExecFormat: 1, ExitUnknown: 1, Killed: 1, LivenessFailed: 1, StartupFailed: 1, PostStartFailed: 1, StartFailed: 1,
-	CreateFailed: 1, ImageFailed: 1, SandboxChanged: 1, RestartAll: 1,
+	CreateFailed: 1, ImageFailed: 1, SandboxChanged: 1, RestartAll: 1, UncleanShutdown: 1,
 }
 
 func (c *Cause) severity() int {
@@ -97,8 +97,8 @@ func restartCauses(runs []Run, restarts int) []RestartCause {
 	return list
 }
 
-// lastRestart is the cause of the newest restart of any container, and whether no container was restarted recently except by request. A
-// container that was has precedence. Both are known only as far as the events are stored.
+// lastRestart is the cause of the newest restart of any container, and whether none was restarted recently, except as expected. A container
+// that was has precedence. Both are known only as far as the events are stored.
 func (b *builder) lastRestart(e *Explanation) (cause *Cause, healthy bool) {
 	var newest *Container
 	healthy = true
@@ -108,7 +108,7 @@ func (b *builder) lastRestart(e *Explanation) (cause *Cause, healthy bool) {
 			continue
 		}
 		failing := slices.ContainsFunc(c.RestartCauses, func(r RestartCause) bool {
-			return !requested[r.Cause.Kind] && b.now.Wall.Sub(r.Last) <= recent
+			return !expected[r.Cause.Kind] && b.now.Wall.Sub(r.Last) <= recent
 		})
 		if newest == nil || failing && healthy || failing != healthy && c.restartedAt().After(newest.restartedAt()) {
 			newest = c
@@ -133,7 +133,7 @@ func (c *Container) restartedAt() time.Time {
 }
 
 // maxRestartCauses is how many causes of restarts a sentence has.
-const maxRestartCauses = 4
+const maxRestartCauses = 5
 
 // restarted says how often the container of a cause was restarted, and why. A pending cause is that of a restart that is still to come.
 func (w *writer) restarted(c *Cause, pending bool) string {

@@ -84,15 +84,17 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"reboots, restart, crash and changes", pod(server), func(w *world) {
+				w.ShutDown(w.t.Context(), time.Minute)
 				w.boots("2")
-				w.boots("3")
+				w.losePower("3")
 				w.restart("app")
 				w.exits("app", crash)
 				w.redefine("1")
 				w.redefine("2")
 			},
 			"web restarted 6 times: twice because its definition changed, once because it exited with code 1 after 1m0s, " +
-				"once because a restart was requested by uid 0 and twice because the host was rebooted. It is ready now.", false,
+				"once because the host stopped without a shutdown (power loss, reset or kernel panic), " +
+				"once because a restart was requested by uid 0 and once because the host was rebooted. It is ready now.", false,
 		},
 		{
 			"OOM kills, crashes and a start", pod(server), func(w *world) {

@@ -320,6 +320,8 @@ func clauseOfPod(c *Cause) string {
 		return "a volume cannot be mounted" + because(c.Message)
 	case HostRebooted:
 		return "the host was rebooted"
+	case UncleanShutdown:
+		return "the host stopped without a shutdown (power loss, reset or kernel panic)"
 	case StopRequested:
 		return "the pod was stopped" + requestedBy(c.By)
 	case PodFinished:

@@ -89,6 +89,7 @@ var onPod = map[event.Kind]bool{
 	event.PodDeadlineExceeded: true,
 	event.PodSucceeded:        true,
 	event.PodFailed:           true,
+	event.PodStopped:          true,
 	event.PodCollected:        true,
 	event.PodRemoved:          true,
 	event.RemovalFailed:       true,
@@ -222,6 +223,7 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 func (b *builder) run(name string, p *period) Run {
 	r := Run{Timeline: p.rows.entries(), Restarted: p.restarted()}
 	completed := uint64(0)
+	var rebooted *Cause
 	for i := range p.rows {
 		e := p.rows[i].event
 		follows, all := onContainer[e.Kind], restartsAll[e.Kind]
@@ -231,6 +233,9 @@ func (b *builder) run(name string, p *period) Run {
 		if exited[e.Kind] {
 			r.Exit = exitOf(e, p.started)
 		}
+		if e.Kind == event.HostRebooted {
+			rebooted = b.causeOf(e, name, p.started)
+		}
 		switch {
 		case r.Cause == nil && !follows:
 			r.Cause = b.causeOf(e, name, p.started)
@@ -239,6 +244,8 @@ func (b *builder) run(name string, p *period) Run {
 			}
 		case e.Kind == event.SandboxChanged && r.Cause != nil && killedWith(r.Cause, e.Time):
 			r.Cause = b.causeOf(e, name, p.started)
+		case e.Kind == event.PodStartRequested && r.Restarted && rebooted != nil && e.Fields["by"] == lifecycle.ByStart:
+			r.Cause = rebooted // the shutdown has stopped the pod
 		case e.Kind == event.PodStartRequested && r.Restarted:
 			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
