@@ -132,7 +132,10 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 			return err
 		}
 	}
-	return nil
+	if first && q.Pod != "" && cmd.Context().Err() == nil {
+		_, err = client.Why(cmd.Context(), q.Pod, 0) // it fails if there never was such a pod, as far as events are stored
+	}
+	return err
 }
 
 // text returns an event in the output format.
