@@ -113,6 +113,7 @@ const (
 	EventInternalError            EventKind = "InternalError"
 	EventPodQuarantined           EventKind = "PodQuarantined"
 	EventContainerAdded           EventKind = "ContainerAdded"
+	EventContainerGivenUp         EventKind = "ContainerGivenUp"
 	EventConditionChanged         EventKind = "ConditionChanged"
 	EventJournalNotDurable        EventKind = "JournalNotDurable"
 	EventImageNeverPull           EventKind = "ImageNeverPull"

@@ -173,6 +173,13 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				t.Error(err)
 			}
 		}, emitted{event.ContainerAdded}},
+		{"image of an ephemeral container cannot be pulled", with(nothing), nil, func(w *troubled) {
+			w.fail("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"})
+			c := &spec.Container{Name: "d", Image: "none", ImagePullPolicy: spec.PullAlways, Command: []string{"true"}}
+			if err := w.AddEphemeral(w.t.Context(), "p", "", c, "test"); err != nil {
+				t.Error(err)
+			}
+		}, emitted{event.ImagePullFailed, event.ContainerGivenUp}},
 		{"pod stopped and started", with(nothing), nil, func(w *troubled) {
 			w.stop("p")
 			w.startAgain("p")

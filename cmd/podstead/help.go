@@ -1,10 +1,6 @@
 package main
 
-import (
-	"slices"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 // helpCommand replaces the help command of cobra, which succeeds for a command that does not exist.
 func helpCommand() *cobra.Command {
@@ -39,8 +35,10 @@ func helpCommand() *cobra.Command {
 				return runRoot(of, rest)
 			case of.DisableFlagParsing && of.Hidden: // it has a hint
 				return of.RunE(of, rest)
-			case of.HasSubCommands() && len(rest) > 0 && !slices.ContainsFunc(of.Commands(), func(c *cobra.Command) bool { return c.Name() == rest[0] }):
-				return &failure{status: statusUsage, err: unknownCommand(of, rest[0]), hints: []string{"run " + of.CommandPath() + " --help for usage"}}
+			case of.HasSubCommands() && len(rest) > 0:
+				return &failure{
+					status: statusUsage, err: unknownCommand(of, rest[0]), hints: []string{"run " + of.CommandPath() + " --help for usage"},
+				}
 			}
 			of.InitDefaultHelpFlag()
 			return of.Help()

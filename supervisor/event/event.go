@@ -131,6 +131,7 @@ const (
 	InternalError            Kind = "InternalError"
 	PodQuarantined           Kind = "PodQuarantined"
 	ContainerAdded           Kind = "ContainerAdded"
+	ContainerGivenUp         Kind = "ContainerGivenUp"
 	ConditionChanged         Kind = "ConditionChanged"
 	JournalNotDurable        Kind = "JournalNotDurable"
 	ImageNeverPull           Kind = "ImageNeverPull"
@@ -192,6 +193,10 @@ func lives() []Entry {
 		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
 		{ImageError, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second event for an image that it cannot get
 		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, requested by {by}", []string{"container", "by"}, nil, true},
+		{
+			ContainerGivenUp, "EphemeralContainerRemoved", Normal, "Ephemeral container {container} removed, its image cannot be pulled",
+			[]string{"container"}, nil, true,
+		},
 		{ContainerCreateFailed, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
 		{ContainerStartFailed, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
 		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},

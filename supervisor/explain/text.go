@@ -124,6 +124,8 @@ func (w *writer) notReady() string {
 	}
 	who, container := subject(c), w.e.container(c.Container)
 	switch {
+	case c.Kind == PodFinished:
+		return " is stopping because its containers have completed." + w.stage()
 	case c.Kind == ConditionUnmet:
 		return " is " + sentence(w.clause(c, who))
 	case container == nil && !failures[c.Kind], c.Kind == ContainersCompleted:

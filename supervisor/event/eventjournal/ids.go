@@ -18,6 +18,7 @@ var messageIDs = map[string]string{
 	"EngineDamaged":                   "7d8099cec0404737993edc46c82206e6",
 	"EngineUnavailable":               "698fde7597474738bed936f9122444fa",
 	"EphemeralContainerAdded":         "fe5b9290c6044f78a8c803bbd593802a",
+	"EphemeralContainerRemoved":       "a2c92533069f4393b3044602789ffaa8",
 	"ErrImageNeverPull":               "b195bf889b91428384f435e33b696548",
 	"Evicted":                         "6a3b53385ca34aaf829784ccd31d8e3e",
 	"Exited":                          "ffa353f8eabc451bb5e1f24ea8d23546",
