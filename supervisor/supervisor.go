@@ -168,6 +168,8 @@ type NameTakenError struct {
 	Stopping string
 	// Different reports that the existing pod is of a different file.
 	Different bool
+	// File is the file in the pods directory that the existing pod follows; empty: it follows none.
+	File string
 }
 
 func (e *NameTakenError) Error() string {
