@@ -116,7 +116,9 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 		return &NameTakenError{Name: pod.Name, Holder: "it is not supervised: " + p.why}
 	}
 	if l, taken := s.pods[pod.Name]; taken {
-		return &NameTakenError{Name: pod.Name, Holder: holder(l, pod), Stopping: stoppingOf(l, pod), Different: different(l, pod), File: fileOf(l)}
+		return &NameTakenError{
+			Name: pod.Name, Holder: holder(l, pod), Stopping: stoppingOf(l, pod), Different: different(l, pod), File: fileOf(l),
+		}
 	}
 	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {

@@ -25,7 +25,7 @@ var commandHints = []commandHint{
 	{[]string{"healthcheck"}, "show the probes of a pod with podstead describe POD, and why it is not ready with podstead why POD"},
 	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
 	{[]string{"ui", "tui", "gui", "dashboard"}, "watch pods with podstead get --watch, and what they use with podstead top pods --watch"},
-	{[]string{"init", "new"}, "write a pod file, and check it with podstead validate FILE; docs/reference/pod-file.md describes its fields"},
+	{[]string{"init", "new"}, "write a pod file, and check it with podstead validate FILE"},
 	{[]string{"auto-update", "autoupdate"}, "pull the newest image with podstead pull IMAGE, and run it with podstead rollout restart POD"},
 	{[]string{"import"}, "import image archives with podstead image import FILE"},
 	{[]string{"save", "export"}, "write images to an archive with podstead image export IMAGE -o FILE"},

@@ -93,7 +93,8 @@ func follow(line string) string {
 // TestFollow checks that a wrong command line of a hint is found.
 func TestFollow(t *testing.T) {
 	for _, line := range []string{
-		"podstead frob", "podstead get --frob", "podstead exec -Z POD", "podstead volume frob VOLUME", "podstead image pulll IMAGE", "podstead ls",
+		"podstead frob", "podstead ls", "podstead get --frob", "podstead exec -Z POD",
+		"podstead volume frob VOLUME", "podstead image pulll IMAGE",
 	} {
 		if follow(line) == "" {
 			t.Errorf("%s is accepted", line)
