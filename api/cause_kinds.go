@@ -26,6 +26,7 @@ const (
 	CauseCreateFailed        CauseKind = "CreateFailed"        // Reason, Message
 	CauseStartFailed         CauseKind = "StartFailed"         // Message
 	CauseHostRebooted        CauseKind = "HostRebooted"        //
+	CauseUncleanShutdown     CauseKind = "UncleanShutdown"     // the host stopped without a shutdown, and was booted
 	CauseExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
 	CauseRestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
 	CauseStopRequested       CauseKind = "StopRequested"       // By, Grace

@@ -19,11 +19,16 @@ func explainedContainer(c *explain.Container) ExplainedContainer {
 		Name: c.Name, Role: ContainerRole(c.Role), Text: c.Text, State: ExplainedContainerState(c.State), Reason: Reason(c.Reason), Ready: c.Ready,
 		Cause: causeOf(c.Cause), Stage: StopStage(c.Stage), StageSince: c.StageSince, Restarts: c.Restarts, WillRestart: c.WillRestart,
 		Next: c.Next, LastExit: exitOf(c.LastExit), Evidence: evidenceOf(c.Evidence), Runs: convert(c.Runs, explainedRun),
+		RestartCauses: convert(c.RestartCauses, restartCause),
 	}
 }
 
 func explainedRun(r *explain.Run) ExplainedRun {
 	return ExplainedRun{Cause: causeOf(r.Cause), Exit: exitOf(r.Exit), Restarted: r.Restarted, Timeline: convert(r.Timeline, timelineEntry)}
+}
+
+func restartCause(r *explain.RestartCause) RestartCause {
+	return RestartCause{Cause: causeOf(r.Cause), Count: r.Count, Last: r.Last}
 }
 
 func timelineEntry(e *explain.Entry) TimelineEntry {

@@ -100,7 +100,7 @@ func TestFollowedEventsOfLabels(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-		case started && e.Kind == "ContainerKilled" || e.Kind == "PodFailed" || e.Kind == "PodSucceeded":
+		case started && e.Kind == "ContainerKilled" || e.Kind == "PodStopped" || e.Kind == "PodSucceeded":
 			return
 		}
 	}

@@ -15,7 +15,7 @@ type Explanation struct {
 	Text  string   `json:"text"`
 	State PodState `json:"state"`
 	// Healthy reports that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
-	// restarted within the last hour, except by request.
+	// restarted within the last hour, except by request or by a reboot.
 	Healthy    bool                 `json:"healthy"`
 	Restarts   int                  `json:"restarts"`             // of all containers
 	Cause      *Cause               `json:"cause,omitempty"`      // the root cause
@@ -71,8 +71,17 @@ type ExplainedContainer struct {
 	LastExit    *ContainerExit `json:"lastExit,omitempty"`
 	Evidence    *Evidence      `json:"evidence,omitempty"` // of the last exit, if that was a failure
 	Runs        []ExplainedRun `json:"runs,omitempty"`     // the newest, oldest first
+	// RestartCauses are why the container was restarted, as far as the events are stored: the newest restart first, then the worst causes.
+	RestartCauses []RestartCause `json:"restartCauses,omitempty"`
 	// Probes are the newest answers of the probes that run and have answered.
 	Probes []ProbeAnswer `json:"probes,omitempty"`
+}
+
+// RestartCause is how often a container was restarted because of one cause.
+type RestartCause struct {
+	Cause *Cause    `json:"cause"` // of the newest of these restarts
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"` // the newest of these restarts
 }
 
 // ProbeAnswer is the newest answer of a probe. The output of one that failed is in the event.

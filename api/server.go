@@ -331,7 +331,10 @@ func asError(err error) *Error {
 	case errors.As(err, &taken):
 		e := failure(http.StatusConflict, "%v", err)
 		e.Pod, e.Stopping, e.Terminated = taken.Name, taken.Stopping, taken.Terminated
-		if taken.Different {
+		switch {
+		case taken.File != "": // podstead delete would delete the file
+			e.Hint = "change the pod with podstead apply FILE, or with podstead edit " + taken.Name
+		case taken.Different:
 			e.Hint = "to run the new file, delete the existing pod with podstead delete " + taken.Name
 		}
 		return e

@@ -118,7 +118,7 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 	}
 	if l, taken := s.pods[pod.Name]; taken {
 		return &NameTakenError{
-			Name: pod.Name, Holder: holder(l, pod),
+			Name: pod.Name, Holder: holder(l, pod), File: fileOf(l),
 			Stopping: stoppingOf(l, pod), Terminated: terminatedOf(l, pod), Different: different(l, pod),
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +110,54 @@ func TestEphemeralOfCompletingPod(t *testing.T) {
 		if _, refused := errors.AsType[*supervisor.RefusedError](err); !refused {
 			t.Errorf("ephemeral container in a completing pod: %v, want a rejection", err)
 		}
+	})
+}
+
+// TestEphemeralIsGivenUp expects that an ephemeral container whose image cannot be pulled is removed from the pod, also from its state, and
+// that its name can be used again.
+func TestEphemeralIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method == "PullImage" && broken.Load() {
+				return lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}
+			}
+			return nil
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+		m.untilPhase("p", lifecycle.PhaseRunning)
+		broken.Store(true)
+		add := func() {
+			c := &spec.Container{Name: "d", Image: "none", ImagePullPolicy: spec.PullAlways, Command: []string{"sleep", "100000"}}
+			if err := m.AddEphemeral(t.Context(), "p", "", c, "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		has := func(n int) func(supervisor.Snapshot) bool {
+			return func(s supervisor.Snapshot) bool {
+				return len(s.Status.EphemeralContainerStatuses) == n && len(s.Facts.Ephemeral) == n
+			}
+		}
+		add()
+		m.until("p", "one ephemeral container", has(1))
+		m.until("p", "none", has(0))
+		m.engine.ForgetCalls()
+		time.Sleep(time.Hour)
+		for _, c := range m.engine.Calls() {
+			if c.Method == "PullImage" {
+				t.Error("the image is pulled again")
+			}
+		}
+		m.leave()
+		m.start()
+		m.until("p", "none after a restart", has(0))
+		broken.Store(false)
+		add()
+		m.until("p", "it runs", func(s supervisor.Snapshot) bool {
+			list := s.Status.EphemeralContainerStatuses
+			return len(list) == 1 && list[0].State.Running != nil
+		})
 	})
 }
 

@@ -118,6 +118,12 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			w.boot = "boot-2"
 			w.start()
 		}, emitted{event.HostRebooted}},
+		{"host loses power", with(nothing), nil, func(w *troubled) {
+			w.crash()
+			w.engine.Reboot()
+			w.boot, w.unclean = "boot-2", "boot-1"
+			w.start()
+		}, emitted{event.UncleanShutdown, event.HostRebooted}},
 		{"file of the engine damaged", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.damaged = []lifecycle.Damage{{File: "meta.db", Error: "bad page"}, {UID: "another pod", File: "state.json"}}
@@ -168,6 +174,13 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				t.Error(err)
 			}
 		}, emitted{event.ContainerAdded}},
+		{"image of an ephemeral container cannot be pulled", with(nothing), nil, func(w *troubled) {
+			w.fail("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"})
+			c := &spec.Container{Name: "d", Image: "none", ImagePullPolicy: spec.PullAlways, Command: []string{"true"}}
+			if err := w.AddEphemeral(w.t.Context(), "p", "", c, "test"); err != nil {
+				t.Error(err)
+			}
+		}, emitted{event.ImagePullFailed, event.ContainerGivenUp}},
 		{"pod stopped and started", with(nothing), nil, func(w *troubled) {
 			w.stop("p")
 			w.startAgain("p")
@@ -267,7 +280,9 @@ func (c *scenario) run(t *testing.T) map[event.Kind]bool {
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
 	seen, earlier := map[event.Kind]bool{}, map[uint64]bool{0: true}
-	first := []event.Kind{event.PodAccepted, event.StateLost, event.StateUnsupported, event.JournalNotDurable, event.PodRejected}
+	first := []event.Kind{
+		event.PodAccepted, event.StateLost, event.StateUnsupported, event.JournalNotDurable, event.PodRejected, event.UncleanShutdown,
+	}
 	later := map[event.Kind]bool{event.PodRecovered: true, event.OrphanFound: true} // also the first event of a pod whose state was lost
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {

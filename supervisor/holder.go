@@ -58,6 +58,14 @@ func different(l *loop, pod *spec.Pod) bool {
 	return p.Pod.Hash != pod.Hash || p.Pod.Dir != pod.Dir
 }
 
+// fileOf returns the file in the pods directory that the existing pod follows; empty: it follows none.
+func fileOf(l *loop) string {
+	if l == nil {
+		return ""
+	}
+	return l.snapshot.Load().Owner.File
+}
+
 // stoppingOf returns the UID of the existing pod if it is of the same file, is being stopped and will be deleted: because this was
 // requested, or because it has lost its client. A pod that its client keeps is not deleted.
 func stoppingOf(l *loop, pod *spec.Pod) string {

@@ -102,7 +102,8 @@ func TestNameTakenByStoppingPod(t *testing.T) {
 				if test.stopping {
 					want = before.Facts.UID
 				}
-				if taken.Stopping != want || taken.Different != (test.hash != "") || taken.Holder != test.holder {
+				if taken.Stopping != want || taken.Different != (test.hash != "") || taken.Holder != test.holder ||
+					taken.File != test.owner.File {
 					t.Errorf("%+v, want stopping %q, holder %q", taken, want, test.holder)
 				}
 			})

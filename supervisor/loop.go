@@ -313,6 +313,9 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	before := l.facts
 	l.facts = l.facts.Apply(e)
 	l.events.At(l.facts, now).Folded(before, e)
+	if len(l.facts.Ephemeral) < len(before.Ephemeral) {
+		l.updateFullPod()
+	}
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk

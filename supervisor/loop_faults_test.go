@@ -317,7 +317,7 @@ func TestCompletionIsEmittedBeforeSnapshot(t *testing.T) {
 			}
 			ended = true
 			events, _ := sh.ring.Since(0)
-			if n := len(events); n == 0 || events[n-1].Kind != event.PodFailed {
+			if n := len(events); n == 0 || events[n-1].Kind != event.PodStopped {
 				t.Errorf("the phase is visible, the events are %+v", events)
 			}
 		})

@@ -44,6 +44,7 @@ type machine struct {
 	bug         atomic.Bool  // the next reading of the clock panics
 	dial        httpget.Dial // of probes and hooks
 	boot        string
+	unclean     string // the boot that ended without a shutdown; empty: none is known
 	quarantined string // directory of the quarantine; empty: there is none
 	cause       string // of the crash of the last supervisor
 	started     time.Time
@@ -80,7 +81,7 @@ func (m *machine) start() {
 		}
 	}
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
-		Quarantine: q, Crash: m.cause,
+		Quarantine: q, Crash: m.cause, UncleanBoot: m.unclean,
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
 		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
 		Damaged: m.damaged, Conditions: m.host, Finished: m.finished, Rebooter: m.rebooter,

@@ -31,6 +31,9 @@ import (
 //     that another pod has are stopped with their grace period and deleted at once, because no file can mean them.
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
+	if s.shared.uncleanBoot != "" {
+		s.shared.ring.Add(event.New(event.UncleanShutdown, s.shared.now().Wall, "", nil))
+	}
 	accused := s.judge() // first: what the crash has left must be saved even if the recovery fails
 	pods, unusable, err := s.shared.store.Load()
 	if err != nil {
@@ -233,7 +236,8 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			l.tryAgain(now)
 		}
 		if p.SavedAt.Boot != now.Boot {
-			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
+			shutDown := p.Facts.Stop.Reason == lifecycle.ReasonTerminated // by an earlier daemon, which may have been killed then
+			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now, Unclean: p.SavedAt.Boot == s.shared.uncleanBoot && !shutDown}, now)
 		}
 		l.fold(lifecycle.ShutdownEnded{Restart: lifecycle.Restarts(p.Pod), At: now}, now)
 		if c.At.Boot == now.Boot {

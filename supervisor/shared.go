@@ -39,6 +39,7 @@ type shared struct {
 	space       *diskreserve.Reserve
 	quarantine  *quarantine.Dir // nil: none is kept
 	crash       string          // of the last daemon; empty: it did not
+	uncleanBoot string          // that ended without a shutdown of the host; empty: none is known
 	now         Clock
 	policy      atomic.Pointer[admission.Policy]
 	damaged     []lifecycle.Damage // files of the engine

@@ -29,8 +29,55 @@ func podsOf(m *machine, kind event.Kind) []string {
 	return pods
 }
 
+// expectNoWarnings expects that the supervisor has emitted no warning.
+func expectNoWarnings(m *machine) {
+	m.t.Helper()
+	events, _ := m.Events().Since(0)
+	for _, e := range events {
+		if e.Level == event.Warning {
+			m.t.Errorf("warning of pod %s: %s", e.Pod, e.Message)
+		}
+	}
+}
+
+// TestPowerLoss expects one warning of the host after a boot that ended without a shutdown, and none after that. Each pod that ran has an
+// event that says so.
+func TestPowerLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		for _, name := range []string{"a", "b"} {
+			m.add(pod(name, spec.RestartAlways, polite))
+			m.untilPhase(name, lifecycle.PhaseRunning)
+		}
+		m.crash()
+		m.engine.Reboot()
+		m.unclean, m.boot, m.started = m.boot, "boot-2", time.Now()
+		m.start()
+		for _, name := range []string{"a", "b"} {
+			m.untilPhase(name, lifecycle.PhaseRunning)
+		}
+		var got []string
+		events, _ := m.Events().Since(0)
+		for _, e := range events {
+			if e.Kind == event.UncleanShutdown || e.Kind == event.HostRebooted {
+				got = append(got, fmt.Sprintf("%s %q %s", e.Level, e.Pod, e.Message))
+			}
+		}
+		slices.Sort(got) // the loops of pods are independent
+		want := []string{
+			`Normal "a" Host has been rebooted after it stopped without a shutdown`,
+			`Normal "b" Host has been rebooted after it stopped without a shutdown`,
+			`Warning "" The host stopped without a shutdown: power loss, reset or kernel panic`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+	})
+}
+
 // TestShutDown expects that pods stop in reverse order of their start, each after the later ones, and start again after a boot, except for
-// those that do not restart.
+// those that do not restart. None of that is a warning.
 func TestShutDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
@@ -40,7 +87,7 @@ func TestShutDown(t *testing.T) {
 			m.untilPhase(p.Name, lifecycle.PhaseRunning)
 			time.Sleep(time.Second)
 		}
-		add(pod("b", spec.RestartOnFailure, polite))
+		add(pod("b", spec.RestartOnFailure, "trap 'exit 143' TERM; sleep 100000 & wait"))
 		add(pod("c", spec.RestartNever, polite))
 		add(pod("a", spec.RestartAlways, polite))
 		m.add(pod("done", spec.RestartNever, "exit 0"))
@@ -58,8 +105,8 @@ func TestShutDown(t *testing.T) {
 		if got, want := podsOf(m, event.NodeShutdown), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
 			t.Errorf("pods stopped in the order %v, want %v", got, want)
 		}
-		if got, want := podsOf(m, event.PodFailed), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
-			t.Errorf("pods failed in the order %v, want %v", got, want)
+		if got, want := podsOf(m, event.PodStopped), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
+			t.Errorf("pods ended in the order %v, want %v", got, want)
 		}
 		for _, name := range []string{"a", "b", "c"} {
 			s, _ := m.Pod(name)
@@ -68,10 +115,12 @@ func TestShutDown(t *testing.T) {
 				t.Errorf("pod %s: reason %s, message %q, conditions %v", name, s.Status.Reason, s.Status.Message, s.Status.Conditions)
 			}
 		}
+		expectNoWarnings(m)
 		m.leave()
 		m.engine.Reboot()
 		m.boot, m.started = "boot-2", time.Now()
 		m.start()
+		expectNoWarnings(m)
 		for _, name := range []string{"a", "b"} {
 			s := m.untilPhase(name, lifecycle.PhaseRunning)
 			if s.Status.Reason != "" {
@@ -108,7 +157,7 @@ func TestShutDownIsBounded(t *testing.T) {
 		took := time.Since(start)
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == event.PodFailed && e.Pod == "good" {
+			if e.Kind == event.PodStopped && e.Pod == "good" {
 				stopped = e.Time.Sub(start)
 			}
 		}
@@ -155,7 +204,7 @@ func TestShutDownWithoutDisk(t *testing.T) {
 				last = e.Time.Sub(start)
 			}
 		}
-		if n := len(podsOf(m, event.PodFailed)); n != 9 {
+		if n := len(podsOf(m, event.PodStopped)); n != 9 {
 			t.Errorf("%d pods stopped, want all except for the one whose loop is blocked", n)
 		}
 		if first != 3*time.Second || last > 4*time.Second {

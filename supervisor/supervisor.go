@@ -39,6 +39,8 @@ type Options struct {
 	Quarantine *quarantine.Dir
 	// Crash is why the last daemon crashed; empty: it did not.
 	Crash string
+	// UncleanBoot is the ID of an earlier boot that ended without a shutdown of the host; empty: none is known.
+	UncleanBoot string
 	// Rebooter reboots the host for pods that stay unready; nil: it is not rebooted.
 	Rebooter Rebooter
 	Clock    Clock
@@ -129,7 +131,8 @@ func New(ctx context.Context, o Options) *Supervisor {
 	s := &Supervisor{
 		shared: &shared{
 			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: reservedStore{o.Store, o.Space}, space: o.Space, checkpoints: o.Checkpoints, journal: o.Journal,
-			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, minReady: o.MinReady, decide: lifecycle.Decide, between: change.Between,
+			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, uncleanBoot: o.UncleanBoot,
+			minReady: o.MinReady, decide: lifecycle.Decide, between: change.Between,
 			restored: map[string]emit.Causes{},
 			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
@@ -171,6 +174,8 @@ type NameTakenError struct {
 	Terminated string
 	// Different reports that the existing pod is of a different file.
 	Different bool
+	// File is the file in the pods directory that the existing pod follows; empty: it follows none.
+	File string
 }
 
 func (e *NameTakenError) Error() string {

@@ -194,7 +194,7 @@ func TestStopOfWaitingPod(t *testing.T) {
 		}
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Level == event.Warning && e.Kind != event.PodFailed {
+			if e.Level == event.Warning {
 				t.Errorf("event %s", e.Message)
 			}
 		}

@@ -101,6 +101,7 @@ func (a *app) root() *cobra.Command {
 	const host = "Commands for the host:"
 	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.metricsCommand(), a.notifyCommand(), a.supportBundleCommand(), a.imageCommand(), a.bundleCommand(),
 		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.systemCommand(), a.versionCommand())
+	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
 	addGroup(root, "Commands of kubectl:", a.createCommand(), a.diffCommand())

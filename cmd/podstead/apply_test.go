@@ -35,6 +35,20 @@ func TestApply(t *testing.T) {
 	h.want(t, "get in -o name", "pod/in\n")
 }
 
+// TestRunOfAppliedPod follows the hint of a run whose pod is of the pods directory: the file stays, and the pod is changed.
+func TestRunOfAppliedPod(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "web.toml", script("", runs))
+	h.want(t, "apply $DIR/web.toml --wait", "pod/web created\n")
+	h.write(t, "web.toml", script("[labels]\na = \"b\"", runs))
+	got := h.fails(t, "run $DIR/web.toml", statusFailed, `pod "web" already exists: `)
+	if want := "hint: change the pod with podstead apply FILE, or with podstead edit web\n"; !strings.Contains(got.stderr, want) ||
+		strings.Contains(got.stderr, "podstead delete") {
+		t.Errorf("stderr:\n%swant %s", got.stderr, want)
+	}
+	h.want(t, "apply $DIR/web.toml --wait", "pod/web configured\n")
+}
+
 // TestApplyNothing checks that nothing is applied if one file is invalid, and that all problems are printed.
 func TestApplyNothing(t *testing.T) {
 	h := newTestHost(t, api.Version{})

@@ -43,9 +43,61 @@ func TestCommandHints(t *testing.T) {
 			}
 		}
 	}
+	for _, hint := range hints {
+		for _, line := range hintLines.FindAllString(hint, -1) {
+			if problem := follow(line); problem != "" {
+				t.Errorf("hint %q: %s: %s", hint, line, problem)
+			}
+		}
+	}
 	for _, h := range commandHints {
 		if i := slices.IndexFunc(h.names, exists); i >= 0 {
 			t.Errorf("%s is a command and has a hint", h.names[i])
+		}
+	}
+}
+
+// hintLines matches the command lines in hints: words of commands, arguments in capitals, flags and their values.
+var hintLines = regexp.MustCompile(`podstead( ([a-z-]+|[A-Z]+|-[a-z]+|--[a-z-]+|pods\b|--( [a-z]+)?))+`)
+
+// follow parses a command line of a hint as the program would, and returns what is wrong with it. Text may follow the command line.
+func follow(line string) string {
+	words := strings.Fields(line)[1:]
+	cmd, rest, err := (&app{}).root().Find(words)
+	switch {
+	case err != nil:
+		return err.Error()
+	case cmd.Hidden || !cmd.HasParent():
+		return "no such command"
+	case cmd.HasSubCommands() && cmd.Name() != "create" && len(rest) > 0 && !strings.HasPrefix(rest[0], "-"):
+		return "no such subcommand " + rest[0]
+	}
+	for _, word := range rest {
+		name, long := strings.CutPrefix(word, "--")
+		switch {
+		case word == "--":
+			return ""
+		case long && cmd.Flag(name) == nil:
+			return "no such flag " + word
+		case !long && strings.HasPrefix(word, "-"):
+			for _, letter := range word[1:] {
+				if cmd.Flags().ShorthandLookup(string(letter)) == nil {
+					return "no such flag -" + string(letter)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestFollow checks that a wrong command line of a hint is found.
+func TestFollow(t *testing.T) {
+	for _, line := range []string{
+		"podstead frob", "podstead ls", "podstead get --frob", "podstead exec -Z POD",
+		"podstead volume frob VOLUME", "podstead image pulll IMAGE",
+	} {
+		if follow(line) == "" {
+			t.Errorf("%s is accepted", line)
 		}
 	}
 }
@@ -67,6 +119,10 @@ func TestHintsForCommandLines(t *testing.T) {
 		"run -d -p 80:80 nginx":                      imageHint,
 		"run nginx":                                  imageHint,
 		"explain pod.spec":                           "docs/reference/pod-file.md",
+		"ui":                                         "podstead get --watch",
+		"tui":                                        "podstead top pods --watch",
+		"init web":                                   "podstead validate FILE",
+		"auto-update":                                "podstead rollout restart POD",
 		"proxy --port=8080":                          "podstead port-forward POD PORT",
 		"container ls -a":                            "podstead ps",
 		"network ls":                                 "podstead get",

@@ -33,8 +33,9 @@ an archive with --image-archive and its image with --image. Without --image, it 
 directory (put busybox.tar into /var/lib/podstead/images), otherwise one that is present, otherwise
 ` + debug.DefaultImage + `, which is pulled.
 
-The container is never restarted, and its log and its state remain until the pod is deleted. It keeps running when this
-command is detached, interrupted or killed; podstead attach attaches to it again.
+A container whose image cannot be pulled three times is removed from the pod. One that runs is never restarted, and its log
+and its state remain until the pod is deleted. It keeps running when this command is detached, interrupted or killed;
+podstead attach attaches to it again.
 
 Exit codes: that of the container, 0 if this command was detached. If the container did not run: 1 it could not start,
 2 the command line is invalid, 3 no such pod, 4 the daemon is unavailable.`,

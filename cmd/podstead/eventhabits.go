@@ -33,17 +33,14 @@ func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
 	if len(args) > 1 {
 		return usage(cmd, "get events accepts no names, got %q: select the events of a pod with --field-selector involvedObject.name=%s", args[1], args[1])
 	}
-	if f.format != "" && f.format != "wide" && f.format != "json" {
-		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json", f.format)
+	if f.format != "" && f.format != "wide" && f.format != "json" && f.format != "yaml" {
+		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json, yaml", f.format)
 	}
 	if path := strings.TrimPrefix(strings.Trim(f.sortBy, "{}"), "."); f.sortBy != "" && !slices.Contains(eventTimes, path) {
 		return usage(cmd, "get events --sort-by %q: events are sorted by time: must be one of .%s", f.sortBy, strings.Join(eventTimes, ", ."))
 	}
 	e := eventsFlags{follow: f.watch, format: f.format}
 	e.labels = f.labels
-	if f.format == "wide" { // a line has all columns
-		e.format = ""
-	}
 	if f.fields.text != "" {
 		selector, err := fields.ParseSelector(f.fields.text)
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -20,6 +21,7 @@ type eventsFlags struct {
 	since         time.Duration
 	sinceTime     string
 	format        string
+	ages, stamps  bool
 	object        string // of --for
 	types         []string
 	fieldSelector fields.Selector // of get events --field-selector; nil: every event
@@ -30,13 +32,17 @@ func (a *app) eventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [POD]",
 		Short: "List events of pods",
-		Long: `List the events of all pods, or of one pod, oldest first. With -o json, every event has a sequence number and the
-number of the event that caused it. With --selector, the events of pods that were deleted before are omitted.`,
+		Long: `List the events of all pods, or of one pod, oldest first. Times are local, with the date unless that is today. With
+-o json, every event is a line with a sequence number and the number of the event that caused it; with -o yaml, every event is
+a document. With --selector, the events of pods that were deleted before are omitted.`,
 		Example: `  # List the events of all pods
   podstead events
 
   # List the events of a pod in the last 10 minutes
   podstead events web --since 10m
+
+  # List the events of the last days with type and reason, and how old they are
+  podstead events --since 72h --ages -o wide
 
   # List the events since a time of the pods with a label
   podstead events -l app=shop --since-time 2026-01-02T15:04:05Z
@@ -56,9 +62,11 @@ number of the event that caused it. With --selector, the events of pods that wer
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for new events and show them")
 	cmd.Flags().DurationVar(&f.since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
 	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show events since this `time` in RFC 3339, such as 2026-01-02T15:04:05Z (default all)")
+	cmd.Flags().BoolVar(&f.ages, "ages", false, "show how long ago events happened")
+	cmd.Flags().BoolVar(&f.stamps, "timestamps", false, "show times in RFC 3339")
 	f.flags(cmd)
 	f.habitFlags(cmd)
-	formats(cmd, &f.format, "json")
+	formats(cmd, &f.format, "wide", "json", "yaml")
 	return cmd
 }
 
@@ -84,6 +92,8 @@ func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*
 		q.Pod = f.names[0]
 	}
 	switch {
+	case f.ages && f.stamps:
+		return nil, usage(cmd, "--ages and --timestamps cannot be combined")
 	case f.since != 0 && f.sinceTime != "":
 		return nil, usage(cmd, "--since and --since-time cannot be combined")
 	case f.since < 0:
@@ -105,6 +115,7 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 	if err != nil {
 		return err
 	}
+	first := true
 	for e, err := range client.Events(cmd.Context(), q) {
 		if err != nil {
 			return err
@@ -112,17 +123,44 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 		if !f.has(&e) {
 			continue
 		}
-		line := view.Event(&e)
-		if f.format == "json" {
-			text, err := json.Marshal(e)
-			if err != nil {
-				return err
-			}
-			line = string(plain.JSON(text))
+		text, err := f.text(&e, first, time.Now())
+		if err != nil {
+			return err
 		}
-		if _, err := fmt.Fprintln(a.out, line); err != nil {
+		first = false
+		if _, err := fmt.Fprintln(a.out, text); err != nil {
 			return err
 		}
 	}
-	return nil
+	if first && q.Pod != "" && cmd.Context().Err() == nil {
+		_, err = client.Why(cmd.Context(), q.Pod, 0) // it fails if there never was such a pod, as far as events are stored
+	}
+	return err
+}
+
+// text returns an event in the output format.
+func (f *eventsFlags) text(e *api.Event, first bool, now time.Time) (string, error) {
+	form := view.EventClock
+	switch {
+	case f.ages:
+		form = view.EventAge
+	case f.stamps:
+		form = view.EventStamp
+	}
+	switch f.format {
+	case "json", "yaml":
+		text, err := json.Marshal(e)
+		if err == nil && f.format == "yaml" {
+			text, err = plain.YAML(text)
+			text = append([]byte("---\n"), bytes.TrimSuffix(text, []byte("\n"))...)
+		}
+		return string(plain.JSON(text)), err
+	case "wide":
+		text := view.WideEvent(e, form, now)
+		if first {
+			text = view.WideEventHeader + "\n" + text
+		}
+		return text, nil
+	}
+	return view.Event(e, form, now), nil
 }

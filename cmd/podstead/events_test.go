@@ -29,6 +29,8 @@ func TestEvents(t *testing.T) {
 	for line, want := range map[string]string{
 		"events":                                              "db job web ",
 		"events -o json":                                      "db job web ",
+		"events -o wide --timestamps":                         "db job web ",
+		"events --ages":                                       "db job web ",
 		"events job":                                          "job ",
 		"events -l app=shop":                                  "db web ",
 		"events --selector app=shop,tier=front":               "web ",
@@ -66,8 +68,21 @@ func TestEventsUsage(t *testing.T) {
 		"events --since-time 2026-01-02": `podstead: --since-time "2026-01-02": must be a time in RFC 3339, such as 2026-01-02T15:04:05Z`,
 		"events -l a=b=c":                `podstead: --selector "a=b=c": `,
 		"events web db":                  `podstead: events accepts at most one pod, got "web", "db"`,
-		"events -o yaml":                 `output format "yaml" is not supported: must be one of json`,
+		"events -o name":                 `output format "name" is not supported: must be one of wide, json, yaml`,
+		"events --ages --timestamps":     "podstead: --ages and --timestamps cannot be combined",
 	} {
 		h.fails(t, line, statusUsage, want)
+	}
+}
+
+// TestEventsAsYAML expects one document for each event.
+func TestEventsAsYAML(t *testing.T) {
+	h := newListed(t)
+	got := h.run(t, "events job -o yaml")
+	documents := strings.Split(strings.TrimPrefix(got.stdout, "---\n"), "---\n")
+	for _, d := range documents {
+		if got.code != 0 || !strings.Contains(d, "pod: job\n") || !strings.Contains(d, "reason: ") {
+			t.Errorf("exit code %d, document:\n%s", got.code, d)
+		}
 	}
 }

@@ -255,6 +255,9 @@ pods that use them.`,
 				}
 				list = append(list, d)
 			}
+			if len(list) == 0 {
+				return errors.Join(errs...)
+			}
 			return errors.Join(append([]error{a.encode("json", list)}, errs...)...)
 		},
 	}

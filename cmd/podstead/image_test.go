@@ -84,6 +84,9 @@ func TestImageInspect(t *testing.T) {
 	if !strings.HasPrefix(got.stdout, "[\n") || !strings.Contains(got.stdout, `"size": 1048576`) {
 		t.Errorf("stdout %s", got.stdout)
 	}
+	if got := h.fails(t, "image inspect none", statusNotFound, `no such image "none"`); got.stdout != "" {
+		t.Errorf("stdout %s", got.stdout)
+	}
 	h.want(t, "image history docker.io/library/nginx:1",
 		"CREATED BY     AGE         SIZE   COMMENT\nCMD sh         <unknown>   0B     buildkit\nADD rootfs /   <unknown>   1Mi    \n")
 	h.fails(t, "image history a b", statusUsage, "requires one image, got 2")

@@ -106,7 +106,7 @@ func TestGetEvents(t *testing.T) {
 	h := newListed(t)
 	all := h.run(t, "events").stdout
 	for _, line := range []string{
-		"get events", "get ev --all-namespaces", "get events -n default -o wide", "get events --sort-by=.metadata.creationTimestamp",
+		"get events", "get ev --all-namespaces", "get events -n default", "get events --sort-by=.metadata.creationTimestamp",
 		"get events --sort-by {.lastTimestamp}", "events -A", "events --types Normal,Warning",
 		"get events --field-selector involvedObject.kind=Pod,involvedObject.namespace=default",
 	} {
@@ -138,7 +138,7 @@ func TestGetEvents(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"get events web":                   `get events accepts no names, got "web": select the events of a pod with --field-selector involvedObject.name=web`,
-		"get events -o yaml":               `get events: output format "yaml" is not supported: must be one of wide, json`,
+		"get events -o name":               `get events: output format "name" is not supported: must be one of wide, json, yaml`,
 		"get events --sort-by .reason":     `get events --sort-by ".reason": events are sorted by time: must be one of .metadata.creationTimestamp, `,
 		"get events --field-selector a=b":  `field "a" of events is not supported: must be type, reason or involvedObject.name`,
 		"get events --field-selector type": `--field-selector "type": invalid selector`,

@@ -24,7 +24,7 @@ termination message, and the last log lines. The timeline survives restarts of t
 the pod. Values of secrets are redacted.
 
 Without a pod, print one line for each pod that is not healthy. A pod that is ready counts as unhealthy for one hour after a
-restart.
+restart, unless a client requested it or the host was rebooted.
 
 With -o json, the state, the cause, the exit code and the time of the next restart are separate fields.`,
 		Example: `  # List the pods that are not healthy, with the root cause

@@ -52,9 +52,13 @@ func (e Emission) Emit(kind event.Kind, container string, f event.Fields) {
 
 // emitBecause emits an event with the given cause, and records it as the cause of what follows.
 func (e Emission) emitBecause(cause uint64, kind event.Kind, container string, f event.Fields) {
-	ev := event.New(kind, e.now.Wall, e.pod.Name, f)
+	e.add(event.New(kind, e.now.Wall, e.pod.Name, f), cause, container)
+}
+
+// add emits an event of a container or, without one, of the pod.
+func (e Emission) add(ev event.Event, cause uint64, container string) {
 	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.newest(container).Attempt
-	e.causes.Record(container, e.ring.Add(ev), kind)
+	e.causes.Record(container, e.ring.Add(ev), ev.Kind)
 }
 
 // newest returns the newest attempt of a container.
@@ -81,7 +85,11 @@ func (e Emission) Phase(p lifecycle.Phase) {
 	case lifecycle.PhaseSucceeded:
 		e.emitBecause(e.causes.latest(), event.PodSucceeded, "", nil)
 	case lifecycle.PhaseFailed:
-		e.emitBecause(e.causes.latest(), event.PodFailed, "", nil)
+		kind := event.PodFailed
+		if stop := e.facts.Stop; !stop.Requested.IsZero() && (stop.Reason == "" || stop.Reason == lifecycle.ReasonTerminated) {
+			kind = event.PodStopped // by request or for the shutdown of the host
+		}
+		e.emitBecause(e.causes.latest(), kind, "", nil)
 	case lifecycle.PhasePending, lifecycle.PhaseRunning, lifecycle.PhaseUnknown:
 	}
 }
@@ -236,7 +244,11 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.PodRemoved:
 		e.Emit(event.PodRemoved, "", nil)
 	case lifecycle.Booted:
-		e.Emit(event.HostRebooted, "", nil)
+		how := ""
+		if ev.Unclean {
+			how = " after it stopped without a shutdown"
+		}
+		e.Emit(event.HostRebooted, "", event.Fields{"how": how})
 	case lifecycle.ActionFailed:
 		e.failed(before, ev)
 	case lifecycle.ProbeFailed:
@@ -312,11 +324,21 @@ func (e Emission) exited(container string, exit lifecycle.Exit) {
 	if exit.Code == 0 && exit.Reason != lifecycle.ReasonOOMKilled {
 		at.Emit(event.ContainerSucceeded, container, event.Fields{"message": shorten(exit.Message)})
 	} else {
-		at.Emit(event.ContainerFailed, container, event.Fields{
+		ev := event.New(event.ContainerFailed, at.now.Wall, e.pod.Name, event.Fields{
 			"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason), "message": shorten(exit.Message),
 		})
+		if onRequest[e.newest(container).StopReason] && exit.Reason != lifecycle.ReasonOOMKilled {
+			ev.Level = event.Normal // many programs exit with another code than 0 when they are stopped
+		}
+		at.add(ev, at.causes.of(container), container)
 	}
 	e.backOff(container)
+}
+
+// onRequest are the reasons for which a container is stopped that has not failed.
+var onRequest = map[lifecycle.Reason]bool{
+	lifecycle.ReasonStopped: true, lifecycle.ReasonRestartRequested: true, lifecycle.ReasonDefinitionChanged: true,
+	lifecycle.ReasonContainerRemoved: true, lifecycle.ReasonPodFinished: true, lifecycle.ReasonRestartingAllContainers: true,
 }
 
 // backOff emits the delay before the next attempt of a container, if there is one.

@@ -18,6 +18,10 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 	case lifecycle.StartSandbox:
 		e.sandboxFailed(before, ev.Failure, why)
 	case lifecycle.PullImage:
+		if len(e.facts.Ephemeral) < len(before.Ephemeral) {
+			e.Emit(event.ContainerGivenUp, a.Container, event.Fields{"container": a.Container})
+			return
+		}
 		if now := e.facts.Containers[a.Container].Pull; now.Cancelled.IsZero() && now != before.Containers[a.Container].Pull {
 			e.pullFailed(a.Container, why)
 		}

@@ -47,7 +47,7 @@ type Kind string
 type Entry struct {
 	Kind     Kind
 	Reason   string
-	Level    Level
+	Level    Level  // of a container that was stopped on request, the exit is Normal
 	Sentence string // with {field} for each of Fields
 	Fields   []string
 	// More has fields that are not in the sentence. They may be empty.
@@ -67,6 +67,7 @@ const (
 	EngineDamaged            Kind = "EngineDamaged"
 	CgroupCleared            Kind = "CgroupCleared"
 	HostRebooted             Kind = "HostRebooted"
+	UncleanShutdown          Kind = "UncleanShutdown"
 	PodWaiting               Kind = "PodWaiting"
 	ConditionMet             Kind = "ConditionMet"
 	SandboxReady             Kind = "SandboxReady"
@@ -121,6 +122,7 @@ const (
 	ContainerDropped         Kind = "ContainerDropped"
 	PodSucceeded             Kind = "PodSucceeded"
 	PodFailed                Kind = "PodFailed"
+	PodStopped               Kind = "PodStopped"
 	PodCollected             Kind = "PodCollected"
 	PodRemoved               Kind = "PodRemoved"
 	StateNotDurable          Kind = "StateNotDurable"
@@ -130,6 +132,7 @@ const (
 	InternalError            Kind = "InternalError"
 	PodQuarantined           Kind = "PodQuarantined"
 	ContainerAdded           Kind = "ContainerAdded"
+	ContainerGivenUp         Kind = "ContainerGivenUp"
 	ConditionChanged         Kind = "ConditionChanged"
 	JournalNotDurable        Kind = "JournalNotDurable"
 	ImageNeverPull           Kind = "ImageNeverPull"
@@ -176,7 +179,7 @@ func lives() []Entry {
 			CgroupCleared, "CgroupCleared", Warning,
 			"Removed what was in the cgroup of the pod and belonged to none of its containers: {what}", []string{"what"}, nil, true,
 		},
-		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
+		{HostRebooted, "Rebooted", Normal, "Host has been rebooted{how}", []string{"how"}, nil, true},
 		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},
 		{ConditionMet, "ConditionMet", Normal, "{condition} was met after {duration}", []string{"condition", "duration"}, nil, true},
 		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} started", []string{"sandbox"}, nil, true},
@@ -195,6 +198,10 @@ func lives() []Entry {
 		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
 		{ImageError, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second event for an image that it cannot get
 		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, requested by {by}", []string{"container", "by"}, nil, true},
+		{
+			ContainerGivenUp, "EphemeralContainerRemoved", Normal, "Ephemeral container {container} removed, its image cannot be pulled",
+			[]string{"container"}, nil, true,
+		},
 		{ContainerCreateFailed, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
 		{ContainerStartFailed, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
 		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},
@@ -223,6 +230,7 @@ func lives() []Entry {
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
+		{PodStopped, "Stopped", Normal, "Pod stopped", nil, nil, true}, // by request or for the shutdown of the host
 		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
 	}
 }
@@ -249,6 +257,10 @@ func requests() []Entry {
 // troubles are the entries of what the supervision of pods depends on.
 func troubles() []Entry {
 	return []Entry{
+		{
+			UncleanShutdown, "UncleanShutdown", Warning, "The host stopped without a shutdown: power loss, reset or kernel panic",
+			nil, nil, true,
+		},
 		{PullSecretsMissing, "FailedToRetrieveImagePullSecret", Warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
 		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
 		{StateDurable, "StateDurable", Normal, "Pod state can be saved again", nil, nil, false},

@@ -47,7 +47,11 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 		c.Message = e.Fields["changes"]
 	case event.PodDeadlineExceeded:
 		c.Reason, c.Message = lifecycle.ReasonDeadlineExceeded, e.Message
-	case event.ContainerPostStartFailed, event.HostRebooted: // the event has no more
+	case event.HostRebooted:
+		if e.Fields["how"] != "" {
+			c.Kind = UncleanShutdown
+		}
+	case event.ContainerPostStartFailed: // the event has no more
 	default:
 		c.Reason, c.Message, c.Image = lifecycle.Reason(e.Fields["reason"]), e.Fields["error"], e.Fields["image"]
 	}

@@ -15,9 +15,10 @@ import (
 // container explains one container.
 func (b *builder) container(s *lifecycle.ContainerStatus) Container {
 	c := Container{
-		Name: s.Name, Role: b.role(s.Name), Ready: s.Ready, Restarts: s.RestartCount, Runs: b.runs(s.Name, s.RestartCount == 0),
+		Name: s.Name, Role: b.role(s.Name), Ready: s.Ready, Restarts: s.RestartCount,
 		WillRestart: lifecycle.RunsAgain(b.snapshot.Pod, b.snapshot.Facts, s.Name),
 	}
+	c.setRuns(b.runs(s.Name, s.RestartCount == 0))
 	record := b.snapshot.Facts.Containers[s.Name]
 	last := &record.Newest // the last attempt that exited
 	if last.Exited.IsZero() {
@@ -35,7 +36,7 @@ func (b *builder) container(s *lifecycle.ContainerStatus) Container {
 	if in, known := lifecycle.NextTry(b.snapshot.Pod, b.snapshot.Facts, s.Name, b.now); known {
 		c.Next = b.now.Wall.Add(in).UTC()
 	}
-	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != HostRebooted) {
+	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != HostRebooted && c.Cause.Kind != UncleanShutdown) {
 		c.Evidence = b.evidence(last)
 	}
 	return c

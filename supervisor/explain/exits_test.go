@@ -117,5 +117,10 @@ func TestExits(t *testing.T) {
 		{"restart-all-containers", all, func(w *world) { w.add(); w.sleep(9 * time.Second) }},
 		{"host-reboot", pod(forever), (*world).reboot},
 		{"host-reboot-init-container", initialized, (*world).reboot},
+		{"power-loss", pod(forever), func(w *world) {
+			w.add()
+			w.sleep(time.Hour)
+			w.losePower("2")
+		}},
 	})
 }

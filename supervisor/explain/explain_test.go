@@ -22,9 +22,22 @@ var update = flag.Bool("update", false, "write the golden files")
 func (w *world) reboot() {
 	w.add()
 	time.Sleep(time.Hour)
+	w.ShutDown(w.t.Context(), time.Minute)
+	w.boots("2")
+}
+
+// losePower boots the host, which was not shut down.
+func (w *world) losePower(boot string) {
+	w.unclean = w.boot
+	w.boots(boot)
+	w.unclean = ""
+}
+
+// boots boots the host.
+func (w *world) boots(boot string) {
 	w.leave()
 	w.engine.Reboot()
-	w.boot = "2"
+	w.boot = boot
 	w.start()
 	time.Sleep(time.Minute)
 }

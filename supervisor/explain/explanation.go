@@ -88,6 +88,7 @@ const (
 	CreateFailed        CauseKind = "CreateFailed"        // Reason, Message
 	StartFailed         CauseKind = "StartFailed"         // Message
 	HostRebooted        CauseKind = "HostRebooted"        //
+	UncleanShutdown     CauseKind = "UncleanShutdown"     // the host stopped without a shutdown, and was booted
 	ExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
 	RestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
 	StopRequested       CauseKind = "StopRequested"       // By, Grace
@@ -185,6 +186,8 @@ type Run struct {
 	Exit      *Exit   `json:"exit,omitempty"` // nil: it has not exited, or never started
 	Restarted bool    `json:"restarted"`      // the container was started after this
 	Timeline  []Entry `json:"timeline"`
+
+	restarts []RestartCause // that followed in the run, oldest first
 }
 
 // Container is the explanation of one container.
@@ -205,6 +208,8 @@ type Container struct {
 	LastExit    *Exit            `json:"lastExit,omitempty"`
 	Evidence    *Evidence        `json:"evidence,omitempty"` // of the last exit, if that was a failure
 	Runs        []Run            `json:"runs,omitempty"`     // the newest, oldest first
+	// RestartCauses are why the container was restarted, as far as the events are stored: the newest restart first, then the worst causes.
+	RestartCauses []RestartCause `json:"restartCauses,omitempty"`
 }
 
 // Explanation is why a pod is in its state.
@@ -215,7 +220,7 @@ type Explanation struct {
 	Text  string   `json:"text"`
 	State PodState `json:"state"`
 	// Healthy says that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
-	// restarted within the last hour, except by request.
+	// restarted within the last hour, except by request or by a reboot.
 	Healthy    bool        `json:"healthy"`
 	Restarts   int         `json:"restarts"`             // of all containers
 	Cause      *Cause      `json:"cause,omitempty"`      // the root cause

@@ -67,9 +67,11 @@ func ForDeletedPod(events []event.Event) (Explanation, bool) {
 		if name == "" || slices.ContainsFunc(e.Containers, func(c Container) bool { return c.Name == name }) {
 			continue
 		}
-		c := Container{Name: name, State: Deleted, Restarts: max(0, b.starts(name)-1), Runs: b.runs(name, false)}
-		for r := range c.Runs {
-			c.Runs[r].Cause.dropOutput()
+		c := Container{Name: name, State: Deleted, Restarts: max(0, b.starts(name)-1)}
+		all := b.runs(name, false)
+		c.setRuns(all)
+		for r := range all {
+			all[r].Cause.dropOutput()
 		}
 		if n := len(c.Runs); n > 0 {
 			c.Cause, c.LastExit = c.Runs[n-1].Cause, c.Runs[n-1].Exit
@@ -316,39 +318,5 @@ func (b *builder) rootCause(e *Explanation) *Cause {
 	return nil
 }
 
-// requested are the kinds of causes by which a container restarts on request.
-var requested = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true}
-
-// lastRestart is the cause of the newest restart of any container, and whether it was long ago or requested. Both are known only as far as
-// the events are stored.
-func (b *builder) lastRestart(e *Explanation) (cause *Cause, longAgo bool) {
-	var newest *Container
-	var at time.Time
-	for i := range e.Containers {
-		if c := &e.Containers[i]; c.Restarts > 0 && (newest == nil || c.restartedAt().After(at)) {
-			newest, at = c, c.restartedAt()
-		}
-	}
-	if newest == nil {
-		return nil, true
-	}
-	for i := range newest.Runs {
-		if newest.Runs[i].Restarted {
-			cause = newest.Runs[i].Cause
-		}
-	}
-	if cause == nil { // the events are lost
-		cause = &Cause{Kind: Restarted, Container: newest.Name, Role: newest.Role}
-	}
-	return cause, requested[cause.Kind] || b.now.Wall.Sub(at) > recent
-}
-
-// restartedAt is when a container was last restarted; zero if that is not known.
-func (c *Container) restartedAt() (at time.Time) {
-	for i := range c.Runs {
-		if r := &c.Runs[i]; r.Restarted {
-			at = r.Timeline[len(r.Timeline)-1].Time
-		}
-	}
-	return at
-}
+// expected are the kinds of causes by which a container restarts on request, or because the host was shut down and booted.
+var expected = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true, HostRebooted: true}

@@ -63,6 +63,9 @@ func (e *Explanation) visit(f func(s *string, by author)) {
 			cause(c.Runs[r].Cause)
 			entries(c.Runs[r].Timeline)
 		}
+		for r := range c.RestartCauses {
+			cause(c.RestartCauses[r].Cause)
+		}
 		if c.Evidence == nil {
 			continue
 		}

@@ -14,22 +14,16 @@ import (
 func TestRequests(t *testing.T) {
 	two := pod(server)
 	two.Containers = append(two.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
-	restart := func(w *world, container string) {
-		if err := w.Restart(w.t.Context(), "web", "", container, "uid 0"); err != nil {
-			w.t.Fatal(err)
-		}
-		w.sleep(time.Minute)
-	}
 	explains(t, []scenario{
 		{"restart-pod", pod(server), func(w *world) {
 			w.add()
 			w.sleep(time.Minute)
-			restart(w, "")
+			w.restart("")
 		}},
 		{"restart-container", two, func(w *world) {
 			w.add()
 			w.sleep(time.Minute)
-			restart(w, "other")
+			w.restart("other")
 		}},
 		{"start", pod(server), func(w *world) {
 			w.add()

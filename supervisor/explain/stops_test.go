@@ -27,7 +27,14 @@ func TestStops(t *testing.T) {
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
 	missingInit := pod(server)
 	missingInit.InitContainers = []spec.Container{{Name: "wait", Image: "i:2", Command: []string{"sh", "-c", server}, ImagePullPolicy: spec.PullNever}}
+	ending := pod("sleep 2")
+	ending.RestartPolicy = spec.RestartNever
+	ending.InitContainers = []spec.Container{
+		{Name: "slow", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", forever}},
+		{Name: "fast", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", server}},
+	}
 	explains(t, []scenario{
+		{"sidecars-stopping", ending, func(w *world) { w.add(); w.sleep(4 * time.Second) }},
 		{"evicted", pod(server), func(w *world) {
 			w.add()
 			w.sleep(time.Minute)

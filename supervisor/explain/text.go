@@ -19,6 +19,9 @@ func (e *Explanation) Render(now time.Time) {
 			c.Runs[r].Exit.render()
 			w.render(c.Runs[r].Cause)
 		}
+		for r := range c.RestartCauses {
+			w.render(c.RestartCauses[r].Cause)
+		}
 	}
 	w.render(e.Cause)
 	e.Text = e.Pod + w.pod() + w.file() + w.escalation() + w.notDurable() + w.notRemoved()
@@ -88,7 +91,7 @@ func (w *writer) ready() string {
 	if len(w.e.Containers) == 1 {
 		now = "It is ready now."
 	}
-	return w.affected(c) + w.restarted(c) + " " + now
+	return w.affected(c) + w.restarted(c, false) + " " + now
 }
 
 // affected names the container of a cause after the pod, unless the pod has no other: it is the subject of what follows.
@@ -97,19 +100,6 @@ func (w *writer) affected(c *Cause) string {
 		return " "
 	}
 	return ": " + subject(c) + " "
-}
-
-// restarted says how often the container of a cause was restarted, and why the last time.
-func (w *writer) restarted(c *Cause) string {
-	container := w.e.container(c.Container)
-	text := "is restarting"
-	if container != nil && container.Restarts > 0 {
-		text = "restarted " + often(container.Restarts)
-	}
-	if clause := w.clause(c, "it"); clause != "" {
-		text += " because " + clause
-	}
-	return sentence(text)
 }
 
 // container finds a container by its name; nil if there is none.
@@ -134,6 +124,8 @@ func (w *writer) notReady() string {
 	}
 	who, container := subject(c), w.e.container(c.Container)
 	switch {
+	case c.Kind == PodFinished:
+		return " is stopping because its containers have completed." + w.stage()
 	case c.Kind == ConditionUnmet:
 		return " is " + sentence(w.clause(c, who))
 	case container == nil && !failures[c.Kind], c.Kind == ContainersCompleted:
@@ -141,7 +133,7 @@ func (w *writer) notReady() string {
 	case exits[c.Kind] && container.State == Failed:
 		return " is not ready: " + sentence(w.clause(c, who)+" and is not restarted")
 	case exits[c.Kind]:
-		return w.affected(c) + w.restarted(c) + w.next(container)
+		return w.affected(c) + w.restarted(c, true) + w.next(container)
 	case failures[c.Kind]:
 		return " is waiting: " + sentence(w.clause(c, who)) + w.next(container)
 	case c.Kind == StartupPending, c.Kind == ReadinessPending, c.Kind == ReadinessFailed:
@@ -151,7 +143,7 @@ func (w *writer) notReady() string {
 		}
 		return text
 	case container.State == Waiting || container.State == Stopping || container.State == Restarting:
-		return w.affected(c) + w.restarted(c) + w.next(container)
+		return w.affected(c) + w.restarted(c, true) + w.next(container)
 	}
 	return " is starting: " + sentence(w.clause(c, who))
 }
@@ -330,6 +322,8 @@ func clauseOfPod(c *Cause) string {
 		return "a volume cannot be mounted" + because(c.Message)
 	case HostRebooted:
 		return "the host was rebooted"
+	case UncleanShutdown:
+		return "the host stopped without a shutdown (power loss, reset or kernel panic)"
 	case StopRequested:
 		return "the pod was stopped" + requestedBy(c.By)
 	case PodFinished:

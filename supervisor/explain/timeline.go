@@ -89,6 +89,7 @@ var onPod = map[event.Kind]bool{
 	event.PodDeadlineExceeded: true,
 	event.PodSucceeded:        true,
 	event.PodFailed:           true,
+	event.PodStopped:          true,
 	event.PodCollected:        true,
 	event.PodRemoved:          true,
 	event.RemovalFailed:       true,
@@ -176,8 +177,13 @@ type period struct {
 	eventful bool      // one of the rows is a cause
 }
 
-// runs are the newest runs of a container, each with its cause and what followed, up to the next start. Failures to start a
-// container that has not run yet make a run too. Nothing that happens to a pod ends a run of a container that never had one.
+// setRuns sets the newest runs of a container, and the causes of its restarts.
+func (c *Container) setRuns(all []Run) {
+	c.Runs, c.RestartCauses = all[max(0, len(all)-maxRuns):], restartCauses(all, c.Restarts)
+}
+
+// runs are the runs of a container as far as the events are stored, each with its cause and what followed, up to the next start. Failures
+// to start a container that has not run yet make a run too. Nothing that happens to a pod ends a run of a container that never had one.
 func (b *builder) runs(name string, neverRestarted bool) []Run {
 	var all []Run
 	var p period
@@ -210,7 +216,7 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 		}
 	}
 	finish()
-	return all[max(0, len(all)-maxRuns):]
+	return all
 }
 
 // run computes the cause and the exit of a period. The cause is its first event that can be one. A container that had completed
@@ -218,6 +224,7 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 func (b *builder) run(name string, p *period) Run {
 	r := Run{Timeline: p.rows.entries(), Restarted: p.restarted()}
 	completed := uint64(0)
+	var rebooted *Cause
 	for i := range p.rows {
 		e := p.rows[i].event
 		follows, all := onContainer[e.Kind], restartsAll[e.Kind]
@@ -227,6 +234,9 @@ func (b *builder) run(name string, p *period) Run {
 		if exited[e.Kind] {
 			r.Exit = exitOf(e, p.started)
 		}
+		if e.Kind == event.HostRebooted {
+			rebooted = b.causeOf(e, name, p.started)
+		}
 		switch {
 		case r.Cause == nil && !follows:
 			r.Cause = b.causeOf(e, name, p.started)
@@ -235,6 +245,8 @@ func (b *builder) run(name string, p *period) Run {
 			}
 		case e.Kind == event.SandboxChanged && r.Cause != nil && killedWith(r.Cause, e.Time):
 			r.Cause = b.causeOf(e, name, p.started)
+		case e.Kind == event.PodStartRequested && r.Restarted && rebooted != nil && e.Fields["by"] == lifecycle.ByStart:
+			r.Cause = rebooted // the shutdown has stopped the pod
 		case e.Kind == event.PodStartRequested && r.Restarted:
 			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
@@ -243,6 +255,7 @@ func (b *builder) run(name string, p *period) Run {
 			r.Cause = b.causeOf(e, name, p.started)
 		}
 	}
+	b.addRestarts(&r, name, p)
 	return r
 }
 

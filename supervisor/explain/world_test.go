@@ -30,12 +30,14 @@ type world struct {
 	dir    string
 	pod    *spec.Pod
 	boot   string
-	begun  time.Time
-	fails  atomic.Pointer[failure] // returned by the calls of a method; nil: none fails
-	probe  atomic.Pointer[string]  // the script of every probe and hook
-	slow   atomic.Bool             // a start of a container takes 10 s
-	fetch  *lifecycle.Progress     // the progress of every pull or import, which never end; nil: they take no time
-	log    []string                // the last lines of the log of each failed run
+	// unclean is the boot that ended without a shutdown; empty: none is known.
+	unclean string
+	begun   time.Time
+	fails   atomic.Pointer[failure] // returned by the calls of a method; nil: none fails
+	probe   atomic.Pointer[string]  // the script of every probe and hook
+	slow    atomic.Bool             // a start of a container takes 10 s
+	fetch   *lifecycle.Progress     // the progress of every pull or import, which never end; nil: they take no time
+	log     []string                // the last lines of the log of each failed run
 
 	architecture string // of the image of app; empty: not known
 	*supervisor.Supervisor
@@ -100,7 +102,7 @@ func (w *world) start() {
 	}
 	w.Supervisor = supervisor.New(context.WithoutCancel(w.t.Context()), supervisor.Options{
 		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: hooks.New(w.engine, nil),
-		Store: store, Journal: journal, Clock: w.now, Events: 24, // so few that the journal is needed
+		UncleanBoot: w.unclean, Store: store, Journal: journal, Clock: w.now, Events: 24, // so few that the journal is needed
 	})
 	if err := w.Recover(w.t.Context()); err != nil {
 		w.t.Fatal(err)

@@ -133,6 +133,9 @@ func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 		}
 		p.Failed, p.Level, p.Reason, p.Message = at, p.Next, cmp.Or(why.Reason, ReasonErrImagePull), why.Message
 	})
+	if c := f.Containers[a.Container]; !c.Newest.ran() && c.Pull.Failed == at && c.Pull.Level >= maxEphemeralPulls {
+		f.removeEphemeral(a.Container)
+	}
 }
 
 // FindImage checks whether the image of a container has become available locally while the next pull is backing off. It does not

@@ -10,6 +10,16 @@ import "maps"
 type Booted struct {
 	Saved Instant
 	At    Instant
+	// Unclean is set if the earlier boot ended without a shutdown of the host.
+	Unclean bool
+}
+
+// message is the message of what the reboot ended.
+func (e Booted) message() string {
+	if e.Unclean {
+		return "the host stopped without a shutdown"
+	}
+	return "the host was rebooted"
 }
 
 func (e Booted) apply(f *Facts) {
@@ -22,7 +32,7 @@ func (e Booted) apply(f *Facts) {
 	for name, c := range f.Containers {
 		if c.Newest.live() {
 			c.Backoff = Backoff{}
-			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the host was rebooted"}
+			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: e.message()}
 		}
 		if c.Pull.inFlight() {
 			c.Pull.Requested = Instant{}
@@ -34,7 +44,7 @@ func (e Booted) apply(f *Facts) {
 	f.Trial.booted(e.At)
 	if f.Sandbox.mayExist() {
 		set(&f.Sandbox.Lost, e.At)
-		f.Sandbox.Message = "the host was rebooted"
+		f.Sandbox.Message = e.message()
 	}
 }
 

@@ -137,10 +137,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer end()
 	dirs := o.imageDirs(ctx, rt) // before the pods: they wait for archives that are known
 	recorder := metrics.NewRecorder()
-	s, err := o.supervise(ctx, rt, recorder, crash)
+	boot, unclean := readBoot(ctx, o.Config.StateDir, o.Log)
+	if rebooted(o.Config.StateDir, unclean) {
+		unclean = ""
+	}
+	s, err := o.supervise(ctx, rt, recorder, crash, unclean)
 	if err != nil {
 		return err
 	}
+	defer boot.set(ctx)()
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
 	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
@@ -158,7 +163,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
 	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
-	o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
+	o.shutDown(ctx, s, boot, r.config.Load().Pods.ShutdownGracePeriod.Duration())
 	if s.Count() == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -242,8 +247,10 @@ func (o *Options) stopOther(ctx context.Context, err error) (stopping, service b
 	return v.OnDemand && other.StopDaemon(ctx) == nil, !v.OnDemand
 }
 
-// supervise starts the supervisor and recovers its pods, after a crash of the last daemon.
-func (o *Options) supervise(ctx context.Context, rt Runtime, recorder *metrics.Recorder, crash string) (*supervisor.Supervisor, error) {
+// supervise starts the supervisor and recovers its pods, after a crash of the last daemon, or after a boot that ended without a shutdown.
+func (o *Options) supervise(
+	ctx context.Context, rt Runtime, recorder *metrics.Recorder, crash, unclean string,
+) (*supervisor.Supervisor, error) {
 	store, err := state.NewDir(filepath.Join(o.Config.StateDir, "pods"))
 	if err != nil {
 		return nil, err
@@ -275,8 +282,8 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, recorder *metrics.R
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
-		Rebooter: o.rebooter,
-		Store:    store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Rebooter: o.rebooter, UncleanBoot: unclean,
+		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
 		LogEvents: o.eventLog(),
 	})

@@ -35,7 +35,7 @@ func HostStopping(ctx context.Context) (bool, error) {
 
 // shutDown stops all pods if the daemon was stopped because the host shuts down. Otherwise containers keep running: the daemon was stopped
 // by a client, by its service, or for an upgrade.
-func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, period time.Duration) {
+func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, boot *bootMark, period time.Duration) {
 	signalled := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
 	if !signalled || period <= 0 || o.HostStopping == nil {
@@ -48,6 +48,7 @@ func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, period
 	if !stopping {
 		return
 	}
+	boot.clear(ctx) // before the pods stop: the time of the shutdown may be too short for them
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "the host is shutting down, stopping pods", slog.Int("pods", s.Count()), slog.Duration("period", period))
 	o.notify(ctx, sd.SdNotifyStopping+"\nSTATUS=The host is shutting down, stopping pods\n"+extension)
 	extending, stop := context.WithCancel(ctx)

@@ -140,7 +140,7 @@ func (r *run) printEvents(ctx context.Context, at *podEvents) error {
 		switch e.Kind { //nolint:exhaustive // other events are not a result
 		case api.EventPodSucceeded:
 			at.phase = api.PhaseSucceeded
-		case api.EventPodFailed:
+		case api.EventPodFailed, api.EventPodStopped:
 			at.phase = api.PhaseFailed
 		}
 		r.Printer.Event(e)

@@ -64,6 +64,7 @@ func persistent() []File {
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &quarantine.Format, "the pod is supervised again"},
 		{"STATE/reboots.json", "reboots for pods that stayed unready", &reboot.Format, "the reboots do not count for `reboot.maxPerDay`"},
+		{"STATE/booted", "boot ID of the host, while a daemon runs", nil, "a power loss is not reported"},
 		{"STATE/notify/*.json", "notifier: events to be sent, and the results", &notify.Format, "the events are not sent"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &lease.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},

@@ -8,25 +8,72 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
 )
 
-// Event returns an event as a line of text.
-func Event(e *api.Event) string {
-	object := e.Pod
-	if e.Container != "" {
-		object += "/" + e.Container
+// EventTime is how the time of an event is printed.
+type EventTime int
+
+// The forms of times.
+const (
+	// EventClock is the local time of day, with the date unless that is today, and with the year unless that is this year.
+	EventClock EventTime = iota
+	EventAge             // before now
+	EventStamp           // RFC 3339, as in logs
+)
+
+// text returns a time as of now.
+func (f EventTime) text(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	switch {
+	case f == EventAge:
+		return Age(now.Sub(t))
+	case f == EventStamp:
+		return t.Format(time.RFC3339)
+	case t.Year() != now.Year():
+		return t.Format(time.DateTime)
+	case t.YearDay() != now.YearDay():
+		return t.Format(time.Stamp)
 	}
-	line := e.Time.Local().Format("15:04:05")
-	if object != "" {
+	return t.Format(time.TimeOnly)
+}
+
+// Event returns an event as a line of text, as of now.
+func Event(e *api.Event, form EventTime, now time.Time) string {
+	line := form.text(e.Time, now)
+	if object := eventObject(e); object != "" {
 		line += " " + object
 	}
 	if e.Level == api.EventWarning {
 		line += " warning:"
 	}
 	return plain.Text(line + " " + e.Message)
+}
+
+// eventObject is the pod of an event, or the pod and the container.
+func eventObject(e *api.Event) string {
+	if e.Container != "" {
+		return e.Pod + "/" + e.Container
+	}
+	return e.Pod
+}
+
+// wideEvent is the format of a row with all columns of an event. The widths are fixed, because further events may follow.
+const wideEvent = "%-20s  %-7s  %-24s  %-24s  %s"
+
+// WideEventHeader is the header of rows of [WideEvent].
+var WideEventHeader = fmt.Sprintf(wideEvent, "TIME", "TYPE", "REASON", "OBJECT", "MESSAGE")
+
+// WideEvent returns an event as a row with all columns, as of now.
+func WideEvent(e *api.Event, form EventTime, now time.Time) string {
+	object := eventObject(e)
+	if object == "" {
+		object = "<host>"
+	}
+	return plain.Text(fmt.Sprintf(wideEvent, form.text(e.Time, now), e.Level, e.Reason, object, e.Message))
 }
 
 // palette contains the ANSI colours of containers. Red is reserved for errors.
@@ -114,7 +161,7 @@ func (t *Text) Line(pod string, l api.Line) {
 // Event prints an event, except ContainerCreated and ImageError, which repeat what the next or the previous event reports.
 func (t *Text) Event(e api.Event) {
 	if e.Kind != api.EventContainerCreated && e.Kind != api.EventImageError {
-		t.printErr(Event(&e))
+		t.printErr(Event(&e, EventClock, time.Now()))
 	}
 }
 

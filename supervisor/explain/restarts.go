@@ -1,0 +1,193 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+// RestartCause is how often a container was restarted because of one cause.
+type RestartCause struct {
+	Cause *Cause    `json:"cause"` // of the newest of these restarts
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"` // the newest of these restarts
+}
+
+// same reports whether two causes count as one. Exits with different codes are different causes, and so are requests by different clients.
+func (c *Cause) same(other *Cause) bool {
+	kind := func(c *Cause) CauseKind {
+		if c.Kind == ExecFormat { // an exit whose log was read
+			return Exited
+		}
+		return c.Kind
+	}
+	code := func(c *Cause) int {
+		if c.Exit == nil {
+			return 0
+		}
+		return c.Exit.Code
+	}
+	return kind(c) == kind(other) && code(c) == code(other) && c.By == other.By && c.ByContainer == other.ByContainer
+}
+
+// severities are the ranks of kinds of causes that are worse than an exit with code 0 or a request.
+var severities = map[CauseKind]int{
+	OOMKilled: 2,
+	Exited:    1, ExecFormat: 1, ExitUnknown: 1, Killed: 1, LivenessFailed: 1, StartupFailed: 1, PostStartFailed: 1, StartFailed: 1,
+	CreateFailed: 1, ImageFailed: 1, SandboxChanged: 1, RestartAll: 1, UncleanShutdown: 1,
+}
+
+func (c *Cause) severity() int {
+	if c.Kind == Exited && c.Exit != nil && c.Exit.Code == 0 {
+		return 0
+	}
+	return severities[c.Kind]
+}
+
+// addRestarts adds the restarts of a period to its run: one after the cause of the run, and one after each further failure to start. If the
+// container was not started at the end of the period, the last of them is still to come.
+func (b *builder) addRestarts(r *Run, name string, p *period) {
+	if r.Cause != nil && r.Cause.Kind != StartFailed {
+		r.restarts = append(r.restarts, RestartCause{Cause: r.Cause, Count: 1})
+	}
+	for i := range p.rows {
+		if e := p.rows[i].event; e.Kind == event.ContainerStartFailed {
+			r.restarts = append(r.restarts, RestartCause{Cause: b.causeOf(e, name, p.started), Count: p.rows[i].Count})
+		}
+	}
+	n := len(r.restarts)
+	if n == 0 {
+		return
+	}
+	for i := range r.restarts {
+		r.restarts[i].Last = r.restarts[i].Cause.Time
+	}
+	if r.Restarted {
+		r.restarts[n-1].Last = p.rows[len(p.rows)-1].Time
+	} else if r.restarts[n-1].Count--; r.restarts[n-1].Count == 0 {
+		r.restarts = r.restarts[:n-1]
+	}
+}
+
+// restartCauses counts the restarts of a container by cause, as far as their events are stored. The cause of the newest restart is the
+// first, the others follow by their severity and age. What came before the first start of the container has led to no restart.
+func restartCauses(runs []Run, restarts int) []RestartCause {
+	var list []RestartCause
+	for r := len(runs) - 1; r >= 0; r-- {
+		for i := len(runs[r].restarts) - 1; i >= 0; i-- {
+			next := runs[r].restarts[i]
+			next.Count = min(next.Count, restarts)
+			restarts -= next.Count
+			at := slices.IndexFunc(list, func(known RestartCause) bool { return known.Cause.same(next.Cause) })
+			switch {
+			case next.Count == 0:
+			case at < 0:
+				list = append(list, next)
+			default:
+				list[at].Count += next.Count
+			}
+		}
+	}
+	if len(list) > 2 {
+		slices.SortStableFunc(list[1:], func(a, b RestartCause) int { return b.Cause.severity() - a.Cause.severity() })
+	}
+	return list
+}
+
+// lastRestart is the cause of the newest restart of any container, and whether none was restarted recently, except as expected. A container
+// that was has precedence. Both are known only as far as the events are stored.
+func (b *builder) lastRestart(e *Explanation) (cause *Cause, healthy bool) {
+	var newest *Container
+	healthy = true
+	for i := range e.Containers {
+		c := &e.Containers[i]
+		if c.Restarts == 0 {
+			continue
+		}
+		failing := slices.ContainsFunc(c.RestartCauses, func(r RestartCause) bool {
+			return !expected[r.Cause.Kind] && b.now.Wall.Sub(r.Last) <= recent
+		})
+		if newest == nil || failing && healthy || failing != healthy && c.restartedAt().After(newest.restartedAt()) {
+			newest = c
+		}
+		healthy = healthy && !failing
+	}
+	switch {
+	case newest == nil:
+		return nil, true
+	case len(newest.RestartCauses) == 0: // the events are lost
+		return &Cause{Kind: Restarted, Container: newest.Name, Role: newest.Role}, healthy
+	}
+	return newest.RestartCauses[0].Cause, healthy
+}
+
+// restartedAt is when a container was last restarted; zero if that is not known.
+func (c *Container) restartedAt() time.Time {
+	if len(c.RestartCauses) == 0 {
+		return time.Time{}
+	}
+	return c.RestartCauses[0].Last
+}
+
+// maxRestartCauses is how many causes of restarts a sentence has.
+const maxRestartCauses = 5
+
+// restarted says how often the container of a cause was restarted, and why. A pending cause is that of a restart that is still to come.
+func (w *writer) restarted(c *Cause, pending bool) string {
+	because := ""
+	if clause := w.clause(c, "it"); clause != "" {
+		because = " because " + clause
+	}
+	container := w.e.container(c.Container)
+	if container == nil || container.Restarts == 0 {
+		return sentence("is restarting" + because)
+	}
+	known, same := 0, true
+	for _, r := range container.RestartCauses {
+		known += r.Count
+		same = same && r.Cause.same(c)
+	}
+	times, all := often(container.Restarts), w.restarts(container, container.Restarts-known)
+	switch {
+	case known == 0 || same && known == container.Restarts:
+		return sentence("restarted " + times + because)
+	case same && known == 1:
+		return sentence("restarted " + times + ", the last time" + because)
+	case same:
+		return sentence(fmt.Sprintf("restarted %s, the last %d times%s", times, known, because))
+	case pending:
+		return sentence("is restarting"+because) + " " + sentence("It was restarted "+times+" before: "+all)
+	}
+	return sentence("restarted " + times + ": " + all)
+}
+
+// restarts are the causes of the restarts of a container, each with its number; those of some restarts are not stored.
+func (w *writer) restarts(c *Container, lost int) string {
+	var parts []string
+	others := 0
+	for i := range c.RestartCauses {
+		r := &c.RestartCauses[i]
+		if i >= maxRestartCauses {
+			others += r.Count
+			continue
+		}
+		cause := *r.Cause
+		if cause.Kind == DefinitionChanged && r.Count > 1 {
+			cause.Message = "" // each change has its own
+		}
+		parts = append(parts, often(r.Count)+" because "+w.clause(&cause, "it"))
+	}
+	if others > 0 {
+		parts = append(parts, often(others)+" for other causes")
+	}
+	if lost > 0 {
+		parts = append(parts, often(lost)+" for causes that are not stored any more")
+	}
+	if n := len(parts); n > 1 {
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+	return strings.Join(parts, "")
+}

@@ -1,0 +1,193 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/explain"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// exits lets a container exit, and waits until it runs again and its back-off is over.
+func (w *world) exits(container string, exit lifecycle.Exit) {
+	s, _ := w.Pod("web")
+	if !w.engine.Crash(s.Facts.UID, container, exit) {
+		w.t.Fatalf("container %s does not run", container)
+	}
+	w.sleep(20 * time.Minute)
+}
+
+// redefine changes an environment variable of the first container.
+func (w *world) redefine(value string) {
+	next := *w.pod
+	next.Containers = append([]spec.Container(nil), w.pod.Containers...)
+	next.Containers[0].Env = []spec.EnvVar{{Name: "A", Value: value}}
+	s, _ := w.Pod("web")
+	staged, err := w.Stage(w.t.Context(), &next, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.Redefine(w.t.Context(), s.Facts.UID, &next, staged, state.Owner{By: "test"}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.pod = &next
+	w.sleep(time.Minute)
+}
+
+func (w *world) restart(container string) {
+	if err := w.Restart(w.t.Context(), "web", "", container, "uid 0"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.sleep(time.Minute)
+}
+
+func (w *world) startAgain() {
+	if err := w.Start(w.t.Context(), "web", "", "uid 0"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.sleep(time.Minute)
+}
+
+var (
+	oom   = lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonOOMKilled}
+	crash = lifecycle.Exit{Code: 1, Reason: lifecycle.ReasonError}
+)
+
+// TestHeadline expects that the first line counts each cause of restarts by itself: the newest first, then the worst.
+func TestHeadline(t *testing.T) {
+	two := pod(server)
+	two.Containers = append(two.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
+	for _, test := range []struct {
+		name    string
+		pod     *spec.Pod
+		happens func(w *world)
+		want    string
+		healthy bool
+	}{
+		{
+			"start, restart and change", pod(server), func(w *world) {
+				w.stop(supervisor.StopOptions{})
+				w.sleep(time.Minute)
+				w.startAgain()
+				w.restart("")
+				w.redefine("1")
+			},
+			"web restarted 3 times: once because its definition changed: containers[0].env[0], " +
+				"once because a restart was requested by uid 0 and once because " +
+				"the pod was started again (requested by uid 0). It is ready now.", true,
+		},
+		{
+			"reboots, restart, crash and changes", pod(server), func(w *world) {
+				w.ShutDown(w.t.Context(), time.Minute)
+				w.boots("2")
+				w.losePower("3")
+				w.restart("app")
+				w.exits("app", crash)
+				w.redefine("1")
+				w.redefine("2")
+			},
+			"web restarted 6 times: twice because its definition changed, once because it exited with code 1 after 1m0s, " +
+				"once because the host stopped without a shutdown (power loss, reset or kernel panic), " +
+				"once because a restart was requested by uid 0 and once because the host was rebooted. It is ready now.", false,
+		},
+		{
+			"OOM kills, crashes and a start", pod(server), func(w *world) {
+				for range 5 {
+					w.exits("app", crash)
+				}
+				w.exits("app", oom)
+				w.exits("app", oom)
+				w.sleep(2 * time.Hour)
+				w.stop(supervisor.StopOptions{})
+				w.sleep(time.Minute)
+				w.startAgain()
+			},
+			"web restarted 8 times: once because the pod was started again (requested by uid 0), " +
+				"twice because it was OOM-killed after 20m0s and 5 times because it exited with code 1 after 20m0s. It is ready now.", true,
+		},
+		{
+			"a restart is still to come", pod(server), func(w *world) {
+				w.restart("")
+				w.exits("app", crash)
+				s, _ := w.Pod("web")
+				w.engine.Crash(s.Facts.UID, "app", oom)
+				w.sleep(time.Second)
+				w.engine.Crash(s.Facts.UID, "app", oom)
+			},
+			"web is restarting because it was OOM-killed after 1s. It was restarted 3 times before: " +
+				"once because it was OOM-killed after 20m0s, once because it exited with code 1 after 1m0s " +
+				"and once because a restart was requested by uid 0. Next restart in 10s.", false,
+		},
+		{
+			"a crash of one container, then a restart of the other", two, func(w *world) {
+				w.exits("app", crash)
+				w.restart("other")
+			},
+			`web: container "app" restarted once because it exited with code 1 after 1m0s. The pod is ready now.`, false,
+		},
+		{
+			"a crash long ago, then a restart of the other", two, func(w *world) {
+				w.exits("app", crash)
+				w.sleep(time.Hour)
+				w.restart("other")
+			},
+			`web: container "other" restarted once because a restart was requested by uid 0. The pod is ready now.`, true,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.pod = test.pod
+				w.add()
+				w.sleep(time.Minute)
+				test.happens(w)
+				e := w.explanation()
+				e.Render(w.now().Wall)
+				if e.Text != test.want || e.Healthy != test.healthy {
+					t.Errorf("healthy: %v, %s\nwant: %v, %s", e.Healthy, e.Text, test.healthy, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestHeadlineOfLostEvents expects that restarts whose events are not stored any more are counted without a cause.
+func TestHeadlineOfLostEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pod = pod(server)
+		w.add()
+		w.sleep(time.Minute)
+		w.restart("")
+		for range 3 {
+			w.exits("app", crash)
+		}
+		s, _ := w.Pod("web")
+		events, err := w.History(t.Context(), "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts := 0
+		for i := len(events) - 1; i >= 0; i-- {
+			if events[i].Kind != event.ContainerStarted {
+				continue
+			}
+			starts++
+			e := explain.ForPod(&s, events[i:], w.now())
+			e.Render(w.now().Wall)
+			want := map[int]string{
+				1: "web restarted 4 times.", 2: "web restarted 4 times, the last time because it exited with code 1 after 20m0s.",
+				3: "web restarted 4 times, the last 2 times because it exited with code 1 after 20m0s.",
+			}[starts]
+			if !strings.HasPrefix(e.Text, want) {
+				t.Errorf("with %d starts: %s, want %s", starts, e.Text, want)
+			}
+		}
+	})
+}
