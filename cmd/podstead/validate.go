@@ -28,6 +28,9 @@ func (a *app) validateCommand() *cobra.Command {
 started, and no daemon is needed. Env files and image archives that a file lists must exist. The file - is standard
 input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without those in subdirectories.
 
+Config maps, secrets and host paths that the pod would wait for on this host, because they are missing or cannot be
+used, are printed. They do not make the file invalid.
+
 Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. A file that violates
 the level of --policy, or podSecurity of the host's configuration, is invalid.
 
@@ -60,10 +63,12 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			}
 			var errs []error
 			for _, path := range files {
-				if _, _, err := a.readFile(path, spec.Options{Archives: true}, strict); err != nil {
+				pod, _, err := a.readFile(path, spec.Options{Archives: true}, strict)
+				if err != nil {
 					errs = append(errs, err)
 					continue
 				}
+				a.warnUnusable(cmd.Context(), c, path, pod)
 				fmt.Fprintf(a.out, "%s: ok\n", plain.Text(path))
 			}
 			if len(errs) > 0 {

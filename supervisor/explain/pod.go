@@ -34,6 +34,7 @@ func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant)
 		}
 	}
 	b.setPodState(&e)
+	b.setNotUpdated(&e)
 	b.setNotDurable(&e)
 	b.setEscalation(&e)
 	if e.Cause == nil {
@@ -216,6 +217,15 @@ func (b *builder) shimCause() *Cause {
 		}
 	}
 	return nil
+}
+
+// setNotUpdated sets why volumes are not updated. Such a pod is not healthy: a certificate that is not renewed expires.
+func (b *builder) setNotUpdated(e *Explanation) {
+	for _, c := range b.snapshot.Status.Conditions {
+		if c.Type == supervisor.VolumesNotUpdated {
+			e.NotUpdated, e.Healthy = c.Message, false
+		}
+	}
 }
 
 // setNotDurable sets why the newest state is not saved. Such a pod is not healthy: the disk needs attention.

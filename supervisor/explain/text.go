@@ -21,7 +21,7 @@ func (e *Explanation) Render(now time.Time) {
 		}
 	}
 	w.render(e.Cause)
-	e.Text = e.Pod + w.pod() + w.file() + w.escalation() + w.notDurable()
+	e.Text = e.Pod + w.pod() + w.file() + w.escalation() + w.notUpdated() + w.notDurable()
 }
 
 func (w *writer) render(c *Cause) {

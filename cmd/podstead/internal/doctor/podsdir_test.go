@@ -139,6 +139,19 @@ func TestUnsavedPods(t *testing.T) {
 	}
 }
 
+// TestStaleVolumes: a pod whose volumes are not updated is reported.
+func TestStaleVolumes(t *testing.T) {
+	full := api.Condition{Type: api.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "no space left on device"}
+	if r := staleVolumes(t.Context(), daemonWith(t, podOf("web", "u", "", full))); r.grade != OK {
+		t.Errorf("%+v", r)
+	}
+	stale := api.Condition{Type: api.VolumesNotUpdated, Status: "True", Message: `volume "tls": secret "web" not found`}
+	r := staleVolumes(t.Context(), daemonWith(t, podOf("web", "u", ""), podOf("db", "v", "", stale)))
+	if r.grade != Warn || r.detail != `db: volume "tls": secret "web" not found` || r.hint == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()
