@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/internal/plain"
@@ -55,5 +58,31 @@ func (a *app) warnUnusable(ctx context.Context, c *config.Config, path string, p
 	for _, err := range unusable(ctx, c, pod) {
 		text := strings.ReplaceAll(err.Error(), "\n", "; ")
 		fmt.Fprintf(a.err, "%s: the pod would wait on this host: %s\n", plain.Text(path), plain.Text(text))
+	}
+}
+
+// warnHidden prints by which names other pods of this host cannot reach the pods. The files have warnings of names that are hidden on all
+// hosts.
+func (a *app) warnHidden(cmd *cobra.Command, list []readPod) {
+	host, err := os.Hostname()
+	if err != nil {
+		return
+	}
+	var pods []*spec.Pod
+	files := map[string]string{}
+	for _, r := range list {
+		pods, files[r.pod.Name] = append(pods, r.pod), r.path
+	}
+	if slices.ContainsFunc(pods, func(p *spec.Pod) bool { return p.Hostname != "" }) {
+		for _, p := range a.present(cmd) {
+			if files[p.Name] == "" {
+				pods = append(pods, p)
+			}
+		}
+	}
+	for _, h := range spec.HiddenNames(pods, host) {
+		if path := files[h.Pod]; path != "" && spec.Unpublished(h.Name, "") == "" {
+			fmt.Fprintf(a.err, "%s: on this host %s\n", plain.Text(path), plain.Text(h.String()))
+		}
 	}
 }

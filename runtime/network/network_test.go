@@ -249,6 +249,40 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestUnpublishedPeers: no pod takes a name from other pods that has a meaning elsewhere, whatever its lease says.
+func TestUnpublishedPeers(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := netip.MustParseAddr("10.77.64.2")
+	lone := func(pod string, names ...string) *Network {
+		return &Network{subnets: prefixes("10.77.64.0/22"), leases: map[string]*attachment{
+			"1": {Lease: lease.Lease{Pod: pod, Names: names, IPs: []netip.Addr{address}, Link: "ps1"}},
+		}}
+	}
+	short, _, _ := strings.Cut(host, ".")
+	for _, test := range []struct {
+		pod   string
+		names []string
+		want  string
+	}{
+		{"mirror.example.org", []string{"mirror.example.org"}, ""},
+		{"host.docker.internal", nil, ""},
+		{"kubernetes", []string{"kubernetes"}, ""},
+		{"web", []string{"metadata"}, "10.77.64.2\tweb\n"},
+		{"web", []string{short, strings.ToUpper(short)}, "10.77.64.2\tweb\n"},
+		{short, nil, ""},
+		{"web", []string{"edge.com"}, "10.77.64.2\tweb\n"}, // of a lease of an earlier version: hostname edge, subdomain com
+		{"web", []string{"edge.shop.default.svc.cluster.local", "edge"}, "10.77.64.2\tweb\tedge.shop.default.svc.cluster.local\tedge\n"},
+		{"kubernetes.default.svc.cluster.local", []string{"kubernetes.default.svc.cluster.local"}, ""},
+	} {
+		if got := Hosts(lone(test.pod, test.names...).Peers(), "2"); got != test.want {
+			t.Errorf("pod %s with names %v: %q, want %q", test.pod, test.names, got, test.want)
+		}
+	}
+}
+
 func TestAlias(t *testing.T) {
 	ips := []netip.Addr{netip.MustParseAddr("10.77.64.2"), netip.MustParseAddr("fd00::2")}
 	uid, got, ok := parseAlias(alias("test0", "u-1", ips), "test0")

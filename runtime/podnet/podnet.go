@@ -90,7 +90,7 @@ func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 
 // request returns what a pod needs from the network.
 func request(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
-	r := network.Request{UID: uid, PodName: pod.Name, Names: peerNames(pod), NetnsPath: pins.Network}
+	r := network.Request{UID: uid, PodName: pod.Name, Names: oci.Names(pod), NetnsPath: pins.Network}
 	for _, p := range pod.HostPorts() {
 		ip, err := netip.ParseAddr(p.HostIP)
 		if err != nil {
@@ -101,15 +101,6 @@ func request(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
 		})
 	}
 	return r
-}
-
-// peerNames returns the host names of a pod for other pods.
-func peerNames(pod *spec.Pod) []string {
-	names := oci.Names(pod)
-	if pod.Subdomain != "" {
-		names = append(names, oci.Hostname(pod)+"."+pod.Subdomain)
-	}
-	return names
 }
 
 // PodPeers returns the addresses of a pod, and the lines of its /etc/hosts for the other pods.

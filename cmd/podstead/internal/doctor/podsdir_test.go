@@ -152,6 +152,20 @@ func TestStaleVolumes(t *testing.T) {
 	}
 }
 
+// TestHiddenNames: a pod that others do not reach by its name is reported while it runs.
+func TestHiddenNames(t *testing.T) {
+	hidden, finished := podOf("kubernetes", "u", ""), podOf("metadata", "v", "")
+	finished.Status.Phase = api.PhaseSucceeded
+	if r := hiddenNames(t.Context(), daemonWith(t, podOf("web", "w", ""), finished)); r.grade != OK {
+		t.Errorf("%+v", r)
+	}
+	r := hiddenNames(t.Context(), daemonWith(t, podOf("web", "w", ""), hidden))
+	const want = `kubernetes: other pods cannot reach the pod by the name "kubernetes": it has a meaning in clusters or networks`
+	if r.grade != Warn || r.detail != want || r.hint == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()
