@@ -3,6 +3,7 @@ package network
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -222,6 +223,36 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %v", c.r.Ports, err)
 		} else if ok && (conflict.Holder != c.holder || conflict.PID != c.pid) {
 			t.Errorf("%v: %+v, want holder %q, process %d", c.r.Ports, conflict, c.holder, c.pid)
+		}
+	}
+}
+
+// TestBoundByOthers: a process that listens on the host port of a pod is found, unless the pod is in the host network.
+func TestBoundByOthers(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := Port{HostPort: uint16(l.Addr().(*net.TCPAddr).Port), ContainerPort: 80}
+	for _, test := range []struct {
+		name  string
+		lease lease.Lease
+		want  bool
+	}{
+		{"all addresses", lease.Lease{Pod: "web", Link: "ps1", Ports: []Port{port}}, true},
+		{"host network", lease.Lease{Pod: "web", Ports: []Port{port}}, false},
+		{"leaving", lease.Lease{Pod: "web", Link: "ps1", Leaving: true, Ports: []Port{port}}, false},
+		{"no port", lease.Lease{Pod: "web", Link: "ps1"}, false},
+	} {
+		n := &Network{leases: map[string]*attachment{"u": {Lease: test.lease}}}
+		findings, err := n.boundByOthers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("(process %d) listens on host port %s of pod %q", os.Getpid(), port, "web")
+		if found := len(findings) == 1 && strings.Contains(findings[0].Problem, want); found != test.want {
+			t.Errorf("%s: %+v, want %v", test.name, findings, test.want)
 		}
 	}
 }
