@@ -167,7 +167,8 @@ var ErrNoCredentials = fmt.Errorf("the daemon has no systemd credentials: %w", f
 
 var errIsDir = errors.New("is a directory")
 
-// read reads a file of at most limit bytes. A file with a permission outside of allowed is an error unless its content is public.
+// read reads a file of at most limit bytes. A file with a permission outside of allowed is an error, unless others can only read it
+// and its content is public.
 func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
 	info, err := os.Stat(path) // opening a FIFO would block
 	switch {
@@ -189,7 +190,7 @@ func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
 		return nil, err
 	case len(value) > limit:
 		return nil, fmt.Errorf("%s exceeds the maximum of %d bytes for all keys", path, maxBytes)
-	case info.Mode().Perm()&^allowed != 0 && !isPublic(value):
+	case info.Mode().Perm()&^(allowed|0o055) != 0, info.Mode().Perm()&^allowed != 0 && !isPublic(value):
 		return nil, fmt.Errorf("%s is accessible by other users than its owner (mode %04o): chmod 600", path, info.Mode().Perm())
 	}
 	return value, nil

@@ -107,6 +107,9 @@ func TestUnusableFiles(t *testing.T) {
 		{"readable by others", func(path string) error { return os.Chmod(path, 0o640) }, "(mode 0640): chmod 600"},
 		{"too large", func(path string) error { return os.Truncate(path, maxBytes) }, "exceeds the maximum of 1048576 bytes"},
 		{"FIFO", func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) }, "is not a regular file"},
+		{"certificate that others can replace", func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600), os.Chmod(path, 0o664))
+		}, "(mode 0664): chmod 600"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := source(t, map[string]string{"secrets/db/a": "hunter2", "secrets/db/b": "hunter2"})
