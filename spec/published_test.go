@@ -38,8 +38,8 @@ func TestUnpublishedNames(t *testing.T) {
 		`name = "web"`: "",
 		`name = "mirror.example.org"`: `web.toml:1:8: name: other pods cannot reach the pod by the name "mirror.example.org": ` +
 			`it has a dot, so it may be the name of another host`,
-		`name = "web"` + "\n" + `hostname = "kubernetes"`: `web.toml:2:12: hostname: other pods cannot reach the pod by the name "kubernetes": ` +
-			`it has a meaning in clusters or networks`,
+		`name = "web"` + "\n" + `hostname = "kubernetes"`: `web.toml:2:12: hostname: ` +
+			`other pods cannot reach the pod by the name "kubernetes": it has a meaning in clusters or networks`,
 	} {
 		pod, problems := spec.Parse("web.toml", []byte(text+"\n[[containers]]\nname = \"c\"\nimage = \"i\"\n"))
 		if pod == nil || problems.Error() != want || len(problems.Errors()) > 0 {
@@ -50,7 +50,8 @@ func TestUnpublishedNames(t *testing.T) {
 
 func TestHiddenNames(t *testing.T) {
 	pods := []*spec.Pod{
-		{Name: "web", Hostname: "db"}, {Name: "db"}, {Name: "b", Hostname: "edge-7"}, {Name: "d", Hostname: "shared"}, {Name: "c", Hostname: "shared"},
+		{Name: "web", Hostname: "db"}, {Name: "db"}, {Name: "b", Hostname: "edge-7"},
+		{Name: "d", Hostname: "shared"}, {Name: "c", Hostname: "shared"},
 		{Name: "mirror.example.org", Hostname: "mirror"}, {Name: "same", Hostname: "same"},
 	}
 	want := []spec.HiddenName{

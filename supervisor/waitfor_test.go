@@ -240,7 +240,8 @@ func TestPodWaitsForRejectedPod(t *testing.T) {
 		if _, err := m.Add(waits("db", "pod:web:ready"), state.Owner{}); err == nil {
 			t.Fatal("a pod of a cycle was accepted")
 		}
-		m.expectMessage("web", "WaitingFor waiting for pod db: rejected: WaitForCycle: waitFor[0]: pods wait for each other: db -> web -> db")
+		const cycle = "WaitForCycle: waitFor[0]: pods wait for each other: db -> web -> db"
+		m.expectMessage("web", "WaitingFor waiting for pod db: rejected: "+cycle)
 		m.add(pod("db", spec.RestartAlways, "sleep 31536000"))
 		m.until("web", "ready", isReady)
 		m.delete("db")

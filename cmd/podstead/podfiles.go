@@ -100,7 +100,8 @@ func (a *app) readFiles(cmd *cobra.Command, paths []string, level admission.Leve
 	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
 		suffix := spec.NameSuffix()
 		pod, text, err := a.readFile(path, spec.Options{Suffix: suffix}, level)
-		requests, pods = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix}), append(pods, readPod{path, pod})
+		requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix})
+		pods = append(pods, readPod{path, pod})
 		return pod, err
 	})
 	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
@@ -147,7 +148,8 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 			}
 			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 		}
-		list, pods = append(list, applied{pod.Name, api.ApplyRequest{File: absolute, Text: string(relocated)}}), append(pods, readPod{path, pod})
+		list = append(list, applied{pod.Name, api.ApplyRequest{File: absolute, Text: string(relocated)}})
+		pods = append(pods, readPod{path, pod})
 		return pod, nil
 	})
 	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {

@@ -59,7 +59,7 @@ func (a *app) present(cmd *cobra.Command) (pods []*spec.Pod) {
 	list, err := client.Pods(ctx)
 	for i := range list.Items {
 		p := &list.Items[i]
-		if p.Metadata.UID == "" || p.Metadata.DeletionTimestamp != nil || p.Status.Phase == api.PhaseSucceeded || p.Status.Phase == api.PhaseFailed {
+		if p.Metadata.UID == "" || p.Metadata.DeletionTimestamp != nil || p.Status.Phase.Terminal() {
 			continue
 		}
 		pod := p.Spec.Pod

@@ -85,8 +85,8 @@ func bytesOf[V ~string](data map[string]V) map[string][]byte {
 const maxReplacements = 100
 
 // dir reads a directory with one file for each key. Files with a permission outside of allowed are an error, see
-// [read]. The directory may be a symbolic link, or have its files in a directory that ..data links to, as the volumes of Kubernetes. If such
-// a link is changed meanwhile, the directory is read again. The values of two states are never mixed.
+// [read]. The directory may be a symbolic link, or have its files in a directory that ..data links to, as the volumes of Kubernetes. If
+// such a link is changed meanwhile, the directory is read again. The values of two states are never mixed.
 func (s Source) dir(kind, name string, allowed fs.FileMode) (map[string][]byte, error) {
 	if s.Dir == "" || len(validation.IsDNS1123Subdomain(name)) > 0 { // a path outside of the directory
 		return nil, &NotFoundError{Kind: kind, Name: name}

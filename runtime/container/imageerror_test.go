@@ -31,7 +31,10 @@ func TestImageErrors(t *testing.T) {
 			"long signal", checkStopSignal("shop:1", strings.Repeat("A", 5000)),
 			`image "shop:1": stop signal "` + strings.Repeat("A", 64) + `"... is too long (5000 bytes)`,
 		},
-		{"directory of an image", workingDirError(c, "/proc/9", outside), `working directory "/proc/9" of image "shop:1": ` + outside.Error()},
+		{
+			"directory of an image", workingDirError(c, "/proc/9", outside),
+			`working directory "/proc/9" of image "shop:1": ` + outside.Error(),
+		},
 		{"directory of a pod", workingDirError(own, "/proc/9", outside), `workingDir "/proc/9": ` + outside.Error()},
 		{
 			"directory that cannot be created", workingDirError(c, "/proc/a/b", errors.New("mkdir /proc/a/b: no such file or directory")),

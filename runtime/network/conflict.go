@@ -70,7 +70,7 @@ func (n *Network) listeners(ports []Port) error {
 	})
 }
 
-// boundByOthers finds processes of the host that listen on host ports of pods. They have been started after the pod, and get no connections.
+// boundByOthers finds processes of the host that listen on host ports of pods. They were started after the pod, and get no connections.
 func (n *Network) boundByOthers() (findings []Finding, err error) {
 	type hostPort struct {
 		pod  string
@@ -100,7 +100,7 @@ func (n *Network) boundByOthers() (findings []Finding, err error) {
 				process = fmt.Sprintf("%s (process %d)", conflict.Process, conflict.PID)
 			}
 			findings = append(findings, Finding{
-				Problem: fmt.Sprintf("%s listens on host port %s of pod %q, and gets no connections: they go to the pod", process, p.port, p.pod),
+				Problem: fmt.Sprintf("%s listens on host port %s of pod %q, which gets its connections", process, p.port, p.pod),
 				Hint:    "let the process listen on another port, or change hostPort of the pod",
 			})
 		case err != nil:

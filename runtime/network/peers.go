@@ -58,8 +58,8 @@ func (n *Network) Peers() []Peer {
 	return peers
 }
 
-// isPublished reports whether a name of a pod is published. Of the names with a dot, those of pods with a subdomain are: they are in a domain
-// that only clusters have.
+// isPublished reports whether a name of a pod is published. Of the names with a dot, those of pods with a subdomain are: they are in a
+// domain that only clusters have.
 func isPublished(name, host string) bool {
 	return strings.HasSuffix(name, spec.ClusterDomain) || spec.Unpublished(name, host) == ""
 }
