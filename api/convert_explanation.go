@@ -10,7 +10,7 @@ func explanationOf(e *explain.Explanation) Explanation {
 	return Explanation{
 		Pod: e.Pod, UID: e.UID, Text: e.Text, State: PodState(e.State), Healthy: e.Healthy, Restarts: e.Restarts, Cause: causeOf(e.Cause),
 		StopBy: e.StopBy, Next: e.Next, Containers: convert(e.Containers, explainedContainer), Timeline: convert(e.Timeline, timelineEntry),
-		File: e.File, Escalation: e.Escalation, NotDurable: e.NotDurable, NotRemoved: e.NotRemoved,
+		File: e.File, Escalation: e.Escalation, NotUpdated: e.NotUpdated, NotDurable: e.NotDurable, NotRemoved: e.NotRemoved,
 	}
 }
 

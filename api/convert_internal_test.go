@@ -144,6 +144,7 @@ func TestWords(t *testing.T) {
 		{string(supervisor.StateNotDurable), string(StateNotDurable)},
 		{string(supervisor.RemovalFailed), string(RemovalFailed)},
 		{string(supervisor.ShimUnresponsive), string(ShimUnresponsive)},
+		{string(supervisor.VolumesNotUpdated), string(VolumesNotUpdated)},
 		{string(lifecycle.ReasonWaitingFor), string(ReasonWaitingFor)},
 		{string(lifecycle.ReasonPodInitializing), string(ReasonPodInitializing)},
 		{string(lifecycle.ReasonCompleted), string(ReasonCompleted)},

@@ -111,6 +111,8 @@ const (
 	EventStateDurable             EventKind = "StateDurable"
 	EventShimUnresponsive         EventKind = "ShimUnresponsive"
 	EventShimResponding           EventKind = "ShimResponding"
+	EventVolumesNotUpdated        EventKind = "VolumesNotUpdated"
+	EventVolumesUpdated           EventKind = "VolumesUpdated"
 	EventInternalError            EventKind = "InternalError"
 	EventPodQuarantined           EventKind = "PodQuarantined"
 	EventContainerAdded           EventKind = "ContainerAdded"

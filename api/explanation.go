@@ -29,6 +29,8 @@ type Explanation struct {
 	File string `json:"file,omitempty"`
 	// Escalation is what was done, and what is next, because the pod stays unready; empty: nothing.
 	Escalation string `json:"escalation,omitempty"`
+	// NotUpdated is why volumes are not updated from their config maps and secrets; empty: they are.
+	NotUpdated string `json:"notUpdated,omitempty"`
 	// NotDurable is why the newest state of the pod is not saved; empty: it is.
 	NotDurable string `json:"notDurable,omitempty"`
 	// NotRemoved is why the sandbox of the pod, or what a deleted pod has left, could not be removed yet; empty: nothing failed.

@@ -105,6 +105,8 @@ const (
 	StateNotDurable ConditionType = "StateNotDurable"
 	// RemovalFailed is present, and True, while the containers of a pod that is being deleted cannot be removed.
 	RemovalFailed ConditionType = "RemovalFailed"
+	// VolumesNotUpdated is present, and True, while volumes cannot be updated from their config maps and secrets.
+	VolumesNotUpdated ConditionType = "VolumesNotUpdated"
 	// ShimUnresponsive is present, and True, while the shim of the pod does not respond, and its containers run without supervision.
 	ShimUnresponsive ConditionType = "ShimUnresponsive"
 	// FileAccepted is a condition that is present, and False, while a pod does not have the definition of its file: the file is invalid or

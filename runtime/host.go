@@ -51,7 +51,7 @@ func (r *Runtime) openVolumes() error {
 		Protected: r.opts.protected(), Unbindable: r.unbindable,
 	})
 	if err == nil {
-		r.volumes = podvolume.New(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval, r.log)
+		r.volumes = podvolume.New(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval)
 	}
 	return err
 }

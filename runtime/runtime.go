@@ -350,6 +350,11 @@ func (r *Runtime) Volumes(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
+// WatchVolumes reports why the volumes of a pod are not updated, see [podvolume.Volumes.Watch].
+func (r *Runtime) WatchVolumes(ctx context.Context, uid string, report func(stale string)) error {
+	return r.volumes.Watch(ctx, uid, report)
+}
+
 // RemoveVolume deletes a persistent volume and its data. The caller makes sure that no pod uses it.
 func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	return r.volumes.RemoveClaim(ctx, name)

@@ -176,6 +176,7 @@ func (v *validator) hostAndDNS() {
 	p := v.pod
 	v.name(&p.Hostname, dnsLabel)
 	v.reserved(&p.Hostname)
+	v.unpublished()
 	v.name(&p.Subdomain, dnsLabel)
 	if p.HostPID && p.ShareProcessNamespace {
 		v.bad(&p.ShareProcessNamespace, "Forbidden: shareProcessNamespace and hostPID cannot both be enabled")

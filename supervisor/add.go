@@ -125,6 +125,7 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {
 		emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, by)
+		s.notifyLocked() // for pods that wait for this one
 		return &RefusedError{Pod: pod.Name, Refusals: refusals}
 	}
 	s.pods[pod.Name], s.adding[pod.Name] = nil, pod

@@ -212,6 +212,13 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				synctest.Wait()
 			}
 		}, emitted{event.ShimUnresponsive, event.ShimResponding}},
+		{"volumes are not updated, then are", with(nothing), nil, func(w *troubled) {
+			for _, why := range []string{"tls.key is missing", ""} {
+				p, _ := w.Pod("p")
+				w.engine.HoldVolumes(p.Facts.UID, why)
+				synctest.Wait()
+			}
+		}, emitted{event.VolumesNotUpdated, event.VolumesUpdated}},
 		{"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, emitted{event.JournalNotDurable}},
 		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{event.InternalError}},
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, event.SandboxFailed),

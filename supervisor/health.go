@@ -5,11 +5,13 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// health is the state of what the supervision of a pod depends on: the disk, the container engine and the shim.
+// health is the state of what the supervision of a pod depends on: the disk, the container engine, the shim, and the
+// sources of its volumes.
 type health struct {
-	writeErr     error // of the newest write of the state
-	removalErr   error // of the newest attempt to remove the sandbox or the pod
-	unresponsive bool  // the shim does not respond
+	writeErr     error  // of the newest write of the state
+	removalErr   error  // of the newest attempt to remove the sandbox or the pod
+	unresponsive bool   // the shim does not respond
+	stale        string // why the volumes are not updated; empty: they are
 }
 
 // written remembers the result of the newest write. It reports a change between success and failure.
@@ -48,6 +50,20 @@ func (h *health) shim(m shimChanged) (kind event.Kind, changed bool) {
 	return "", false
 }
 
+// volumes remembers why the volumes are not updated. It reports a change between that and up to date, not one of the reason: one cause may
+// have several messages in turn.
+func (h *health) volumes(stale string) (kind event.Kind, f event.Fields, changed bool) {
+	was := h.stale
+	h.stale = stale
+	switch {
+	case stale != "" && was == "":
+		return event.VolumesNotUpdated, event.Fields{"error": stale}, true
+	case stale == "" && was != "":
+		return event.VolumesUpdated, nil, true
+	}
+	return "", nil, false
+}
+
 // conditions returns the conditions that are present only while they are true.
 func (h *health) conditions() []lifecycle.Condition {
 	var list []lifecycle.Condition
@@ -59,6 +75,9 @@ func (h *health) conditions() []lifecycle.Condition {
 	}
 	if h.unresponsive {
 		list = append(list, unresponsive())
+	}
+	if h.stale != "" {
+		list = append(list, notUpdated(h.stale))
 	}
 	return list
 }

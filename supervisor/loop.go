@@ -185,6 +185,12 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 				l.emit(now, kind, "", nil)
 			}
 		}
+	case volumesChanged:
+		if !m.stale() {
+			if kind, f, changed := l.health.volumes(m.why); changed {
+				l.emit(now, kind, "", f)
+			}
+		}
 	case probeEvents:
 		if !m.stale() {
 			for _, e := range m.events {
@@ -231,7 +237,7 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	l.effects.watchContainers(ctx, l.facts.Live(), watched)
 	switch e := e.(type) {
 	case lifecycle.SandboxRemoved, lifecycle.PodRemoved:
-		l.health.unresponsive = false // there is no shim
+		l.health.unresponsive, l.health.stale = false, "" // there is no shim, and nothing to update
 	case lifecycle.SandboxStarted:
 		l.effects.watchSandbox(ctx, e.Sandbox)
 	}

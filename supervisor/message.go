@@ -19,6 +19,7 @@ import (
 //	containerExited  effects.watchContainer (watch.go)                  that the process of a container exited
 //	sandboxEnded     effects.watchSandbox (watch.go)                    that the pod sandbox is lost, or that the pod must be evicted
 //	shimChanged      effects.watchShim (watch.go)                       that the shim of the pod responds or does not
+//	volumesChanged   effects.watchVolumes (watch.go)                    that the volumes of the pod are not updated, or again
 //	probeEvents      effects.startProbe (probe.go)                      what a probe found
 //	waitReport       effects.startWait (waitfor.go)                     that a condition is met, or why it is not
 //	heartbeat        loop.answers (heartbeat.go)                        nothing: the daemon checks that the loop works
@@ -101,6 +102,12 @@ type shimChanged struct {
 	responds, exited bool
 }
 
+// volumesChanged reports why the volumes of the pod are not updated or, if why is empty, that they are updated again.
+type volumesChanged struct {
+	watched
+	why string
+}
+
 // probeEvents reports what one step of a probe led to.
 type probeEvents struct {
 	watched
@@ -125,6 +132,7 @@ func (pullProgress) isMessage()    {}
 func (containerExited) isMessage() {}
 func (sandboxEnded) isMessage()    {}
 func (shimChanged) isMessage()     {}
+func (volumesChanged) isMessage()  {}
 func (probeEvents) isMessage()     {}
 func (waitReport) isMessage()      {}
 func (stateWritten) isMessage()    {}

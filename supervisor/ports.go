@@ -34,6 +34,10 @@ type Volumes interface {
 	Volumes(ctx context.Context) ([]string, error)
 	// RemoveVolume deletes a volume and its data. The error is [io/fs.ErrNotExist] if it does not exist.
 	RemoveVolume(ctx context.Context, name string) error
+	// WatchVolumes calls report with why files of config maps, secrets and fields in the volumes of a pod are not updated while it runs;
+	// empty: they are. It calls it at once, and when that changes. The containers keep the last content. It returns when ctx ends. report
+	// may block until then.
+	WatchVolumes(ctx context.Context, uid string, report func(stale string)) error
 }
 
 // Images provides images.

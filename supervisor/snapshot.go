@@ -47,6 +47,15 @@ func unresponsive() lifecycle.Condition {
 	}
 }
 
+// VolumesNotUpdated is a condition that is present, and True, while volumes of a pod cannot be updated from their config maps and secrets.
+// Its containers keep the last content.
+const VolumesNotUpdated lifecycle.ConditionType = "VolumesNotUpdated"
+
+// notUpdated returns the condition [VolumesNotUpdated].
+func notUpdated(why string) lifecycle.Condition {
+	return lifecycle.Condition{Type: VolumesNotUpdated, Status: "True", Reason: lifecycle.ReasonFailedMount, Message: why}
+}
+
 // Snapshot is a pod at one moment. It is immutable.
 type Snapshot struct {
 	Pod        *spec.Pod // with ephemeral containers

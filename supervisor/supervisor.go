@@ -246,6 +246,11 @@ func (s *Supervisor) Changed() <-chan struct{} {
 func (s *Supervisor) notify() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.notifyLocked()
+}
+
+// notifyLocked is notify for callers that hold s.mu.
+func (s *Supervisor) notifyLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

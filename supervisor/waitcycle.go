@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/spec"
@@ -45,7 +44,7 @@ func (s *Supervisor) waitCycles(pod *spec.Pod) []lifecycle.Refusal {
 		if c.Kind != spec.WaitPod {
 			continue
 		}
-		if path := pathBetween(waits, c.Object, pod.Name); path != nil {
+		if path := spec.PathOfWaits(waits, c.Object, pod.Name); path != nil {
 			list = append(list, lifecycle.Refusal{
 				Reason: lifecycle.ReasonWaitForCycle, Field: fmt.Sprintf("waitFor[%d]", i),
 				Message: "pods wait for each other: " + strings.Join(append([]string{pod.Name}, path...), " -> "),
@@ -54,27 +53,4 @@ func (s *Supervisor) waitCycles(pod *spec.Pod) []lifecycle.Refusal {
 		}
 	}
 	return list
-}
-
-// pathBetween returns a shortest path from one pod to another by what they wait for, with both; nil: there is none.
-func pathBetween(waits map[string][]string, from, to string) []string {
-	before := map[string]string{from: ""}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		name := queue[0]
-		if name == to {
-			var path []string
-			for ; name != ""; name = before[name] {
-				path = append(path, name)
-			}
-			slices.Reverse(path)
-			return path
-		}
-		for _, next := range waits[name] {
-			if _, seen := before[next]; !seen {
-				before[next] = name
-				queue = append(queue, next)
-			}
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -67,18 +68,19 @@ func (s *shared) waitFor(ctx context.Context, c spec.WaitCondition, since lifecy
 func waitForPod(
 	ctx context.Context, pods peers, ring *event.Ring, c spec.WaitCondition, since lifecycle.Instant, report func(unmet string),
 ) error {
-	seen := uint64(0)
+	events := peerEvents{ring: ring, pod: c.Object, since: since}
 	for {
 		s, changed := pods.peer(c.Object)
 		unmet := unmetBy(s, c.State)
 		if unmet == "" {
 			return nil
 		}
-		if c.State == spec.WaitSucceeded {
-			var succeeded bool
-			if succeeded, seen = hasSucceeded(ring, c.Object, seen, since); succeeded {
-				return nil
-			}
+		events.read()
+		if c.State == spec.WaitSucceeded && events.succeeded {
+			return nil
+		}
+		if s == nil {
+			unmet = cmp.Or(events.refused, unmet)
 		}
 		report(unmet)
 		select {
@@ -89,14 +91,37 @@ func waitForPod(
 	}
 }
 
-// hasSucceeded reports whether a pod has succeeded after the event seen and after an instant of this boot, and returns the newest event.
-func hasSucceeded(ring *event.Ring, pod string, seen uint64, since lifecycle.Instant) (succeeded bool, newest uint64) {
-	events, _ := ring.Since(seen)
+// peerEvents are what the events of a pod say that its snapshot does not.
+type peerEvents struct {
+	ring  *event.Ring
+	pod   string
+	since lifecycle.Instant
+
+	seen      uint64 // the newest event that was read
+	succeeded bool   // after since, an instant of this boot
+	refused   string // why the pod does not exist although it was to be created, if that is known
+}
+
+// read reads the events that are new.
+func (p *peerEvents) read() {
+	events, _ := p.ring.Since(p.seen)
 	for i := range events {
-		seen = events[i].Seq
-		succeeded = succeeded || events[i].Kind == event.PodSucceeded && events[i].Pod == pod && isAfter(&events[i], since)
+		e := &events[i]
+		p.seen = e.Seq
+		if e.Pod != p.pod {
+			continue
+		}
+		switch e.Kind { //nolint:exhaustive // the others do not matter
+		case event.PodSucceeded:
+			p.succeeded = p.succeeded || isAfter(e, p.since)
+		case event.PodRejected, event.FileRejected:
+			p.refused = "rejected: " + e.Fields["error"]
+		case event.FileInvalid:
+			p.refused = "its file is invalid"
+		case event.PodAccepted, event.FileAccepted, event.PodRemoved:
+			p.refused = ""
+		}
 	}
-	return succeeded, seen
 }
 
 // isAfter reports whether an event is later than an instant of this boot. Events of earlier versions have only the time of the wall clock.

@@ -230,6 +230,27 @@ func TestPodWaitsForPods(t *testing.T) {
 	})
 }
 
+// TestPodWaitsForRejectedPod: the pod that is waited for is not said to be missing while it is refused.
+func TestPodWaitsForRejectedPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(waits("web", "pod:db:ready"))
+		m.expectMessage("web", "WaitingFor waiting for pod db: not found")
+		if _, err := m.Add(waits("db", "pod:web:ready"), state.Owner{}); err == nil {
+			t.Fatal("a pod of a cycle was accepted")
+		}
+		const cycle = "WaitForCycle: waitFor[0]: pods wait for each other: db -> web -> db"
+		m.expectMessage("web", "WaitingFor waiting for pod db: rejected: "+cycle)
+		m.add(pod("db", spec.RestartAlways, "sleep 31536000"))
+		m.until("web", "ready", isReady)
+		m.delete("db")
+		m.delete("web")
+		m.add(waits("web", "pod:db:ready"))
+		m.expectMessage("web", "WaitingFor waiting for pod db: not found")
+	})
+}
+
 // TestPodSucceededAndDeleted deletes the pod as soon as it has succeeded.
 func TestPodSucceededAndDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,8 +30,8 @@ func (e *effects) watchContainer(ctx context.Context, ref lifecycle.Ref) {
 	})
 }
 
-// watchSandbox reports the loss of a sandbox, or why its pod must be evicted, as [sandboxEnded], and watches its shim. Removing the
-// sandbox stops the watches. A later call replaces them: the runtime then has the newest definition of the pod.
+// watchSandbox reports the loss of a sandbox, or why its pod must be evicted, as [sandboxEnded], and watches its shim and its
+// volumes. Removing the sandbox stops the watches. A later call replaces them: the runtime then has the newest definition of the pod.
 func (e *effects) watchSandbox(ctx context.Context, sandbox int) {
 	if e.cancelSandbox != nil {
 		e.cancelSandbox()
@@ -42,6 +42,7 @@ func (e *effects) watchSandbox(ctx context.Context, sandbox int) {
 		return sandboxEnded{watched{ctx.Done()}, sandbox, eviction}, err
 	})
 	e.watchShim(ctx, sandbox)
+	e.watchVolumes(ctx)
 }
 
 // watchAgain watches the sandbox again after a change of the definition. A sandbox that is being replaced needs no watch: it would report
@@ -59,6 +60,15 @@ func (e *effects) watchShim(ctx context.Context, sandbox int) {
 			e.mailbox.post(ctx, shimChanged{watched: watched{ctx.Done()}, responds: responds})
 		})
 		return shimChanged{watched: watched{ctx.Done()}, exited: true}, err
+	})
+}
+
+// watchVolumes reports why the volumes of the pod are not updated as [volumesChanged].
+func (e *effects) watchVolumes(ctx context.Context) {
+	e.watch(ctx, "watch volumes", func(ctx context.Context) (message, error) {
+		return nil, e.shared.runtime.WatchVolumes(ctx, e.uid, func(stale string) {
+			e.mailbox.post(ctx, volumesChanged{watched{ctx.Done()}, stale})
+		})
 	})
 }
 

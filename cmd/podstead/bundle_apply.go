@@ -133,6 +133,7 @@ func (c *carrying) verify() (err error) {
 	policy := c.config.Policy.Admission()
 	policy.Protected = c.config.OwnPaths()
 	var errs []error
+	var pods []readPod
 	for _, p := range c.bundle.Pods {
 		// The name is that of a file in the pods directory: a bundle has no relative paths.
 		file := filepath.Join(c.config.Pods.Dir, filepath.Base(p.File))
@@ -149,8 +150,9 @@ func (c *carrying) verify() (err error) {
 			errs = append(errs, fmt.Errorf("pod %q rejected: %w", p.Name, r))
 		}
 		c.pods = append(c.pods, applied{p.Name, api.ApplyRequest{File: file, Text: string(c.bundle.Text[p.File])}})
+		pods = append(pods, readPod{file, pod})
 	}
-	if len(errs) > 0 {
+	if len(c.a.waitCycles(c.cmd, pods)) > 0 || len(errs) > 0 {
 		return invalidFiles(errs)
 	}
 	return c.space()

@@ -95,13 +95,18 @@ func readEach(paths []string, read func(path, absolute string) (*spec.Pod, error
 }
 
 // readFiles reads and checks pod files for run. Nothing is started if one of them is invalid.
-func (a *app) readFiles(paths []string, level admission.Level) (requests []api.CreateRequest, err error) {
+func (a *app) readFiles(cmd *cobra.Command, paths []string, level admission.Level) (requests []api.CreateRequest, err error) {
+	var pods []readPod
 	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
 		suffix := spec.NameSuffix()
 		pod, text, err := a.readFile(path, spec.Options{Suffix: suffix}, level)
 		requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix})
+		pods = append(pods, readPod{path, pod})
 		return pod, err
 	})
+	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
+		err = invalidFiles(nil)
+	}
 	return requests, err
 }
 
@@ -121,6 +126,7 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 	if paths, err = expand(paths); err != nil {
 		return nil, err
 	}
+	var pods []readPod
 	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
 		_, text, err := a.readFile(path, spec.Options{Archives: true}, level)
 		if err != nil {
@@ -143,7 +149,11 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 		}
 		list = append(list, applied{pod.Name, api.ApplyRequest{File: absolute, Text: string(relocated)}})
+		pods = append(pods, readPod{path, pod})
 		return pod, nil
 	})
+	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
+		err = invalidFiles(nil)
+	}
 	return list, err
 }

@@ -60,6 +60,9 @@ func (a *app) portForward(cmd *cobra.Command, args, addresses []string) error {
 	if err != nil {
 		return err
 	}
+	if err := portforward.Allowed(cmd.Context(), client, pod.Metadata.Name); err != nil {
+		return err
+	}
 	var ports []portforward.Port
 	for _, arg := range args[1:] {
 		port, err := portforward.Parse(arg, func(name string) (uint16, bool) { return namedPort(&pod, name) })

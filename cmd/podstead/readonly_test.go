@@ -119,7 +119,9 @@ func TestReadOnlyUser(t *testing.T) {
 			t.Errorf("podstead %s: %s", line, out)
 		}
 	}
-	for _, line := range []string{"delete web", "stop web", "apply " + file, "restart web", "daemon stop", "volume rm data"} {
+	for _, line := range []string{
+		"delete web", "stop web", "apply " + file, "restart web", "port-forward web :80", "daemon stop", "volume rm data",
+	} {
 		out := r.run(t, uid, line)
 		if !strings.Contains(out, "is not allowed over the read-only socket") ||
 			!strings.Contains(out, "hint: use the socket $DIR/r/podstead.sock as root or as a member of group podstead") {

@@ -120,7 +120,7 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if f.isInteractive(cmd) {
 		return a.runInteractive(cmd, args, f, level)
 	}
-	requests, err := a.readFiles(args, level)
+	requests, err := a.readFiles(cmd, args, level)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,12 @@ func (a *app) validateCommand() *cobra.Command {
 		Short: "Check pod files",
 		Long: `Check pod files in the same way as podstead run. All problems are printed with file, line and column. No pods are
 started, and no daemon is needed. Env files and image archives that a file lists must exist. The file - is standard
-input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without those in subdirectories.
+input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without those in subdirectories. The files are
+checked together, and with the pods of this host: pods that wait for each other are invalid.
+
+Config maps, secrets and host paths that the pod would wait for on this host, because they are missing or cannot be
+used, are printed, and so are names by which other pods of this host cannot reach the pod. They do not make the file
+invalid.
 
 Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. A file that violates
 the level of --policy, or podSecurity of the host's configuration, is invalid.
@@ -59,12 +64,24 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 				return err
 			}
 			var errs []error
+			var pods []readPod
 			for _, path := range files {
-				if _, _, err := a.readFile(path, spec.Options{Archives: true}, strict); err != nil {
+				pod, _, err := a.readFile(path, spec.Options{Archives: true}, strict)
+				if err != nil {
 					errs = append(errs, err)
 					continue
 				}
-				fmt.Fprintf(a.out, "%s: ok\n", plain.Text(path))
+				pods = append(pods, readPod{path, pod})
+			}
+			a.warnHidden(cmd, pods)
+			cycles := a.waitCycles(cmd, pods)
+			for _, r := range pods {
+				if slices.Contains(cycles, r.pod.Name) {
+					errs = append(errs, errInvalidFile)
+					continue
+				}
+				a.warnUnusable(cmd.Context(), c, r.path, r.pod)
+				fmt.Fprintf(a.out, "%s: ok\n", plain.Text(r.path))
 			}
 			if len(errs) > 0 {
 				return invalidFiles(errs)

@@ -2,6 +2,7 @@
 //
 // A config map or a secret comes from the first of these sources that has it: the inline table of the pod file; the directory
 // <Dir>/configmaps/<name> or <Dir>/secrets/<name> with one file for each key; for a secret with a credential, the systemd credential.
+// Files of secrets must not be accessible by other users, except those with nothing but certificates, which are public.
 // Directories and credentials are read on every call. The package has no cache.
 //
 // Reads have a timeout, see [WithTimeout]. Errors contain names of files and keys, but never a value.
@@ -83,9 +84,9 @@ func bytesOf[V ~string](data map[string]V) map[string][]byte {
 // maxReplacements is how often a directory may be replaced while it is read.
 const maxReplacements = 100
 
-// dir reads a directory with one file for each key. Files with a permission outside of allowed are an error. The directory may be a
-// symbolic link, or have its files in a directory that ..data links to, as the volumes of Kubernetes. If such a link is changed meanwhile,
-// the directory is read again. The values of two states are never mixed.
+// dir reads a directory with one file for each key. Files with a permission outside of allowed are an error, see
+// [read]. The directory may be a symbolic link, or have its files in a directory that ..data links to, as the volumes of Kubernetes. If
+// such a link is changed meanwhile, the directory is read again. The values of two states are never mixed.
 func (s Source) dir(kind, name string, allowed fs.FileMode) (map[string][]byte, error) {
 	if s.Dir == "" || len(validation.IsDNS1123Subdomain(name)) > 0 { // a path outside of the directory
 		return nil, &NotFoundError{Kind: kind, Name: name}
@@ -152,7 +153,7 @@ func readDir(kind, name, dir string, allowed fs.FileMode) (map[string][]byte, er
 // credential reads a systemd credential as a secret with one key, the name of the credential.
 func (s Source) credential(name, credential string) (map[string][]byte, error) {
 	if s.Credentials == "" {
-		return nil, fmt.Errorf("secret %q: credential %s: %w", name, credential, errNoCredentials)
+		return nil, fmt.Errorf("secret %q: credential %s: %w", name, credential, ErrNoCredentials)
 	}
 	value, err := read(filepath.Join(s.Credentials, filepath.Base(credential)), 0o777, maxBytes)
 	if err != nil {
@@ -161,12 +162,13 @@ func (s Source) credential(name, credential string) (map[string][]byte, error) {
 	return map[string][]byte{credential: value}, nil
 }
 
-// errNoCredentials matches [fs.ErrNotExist], so that an optional secret is ignored.
-var errNoCredentials = fmt.Errorf("the daemon has no systemd credentials: %w", fs.ErrNotExist)
+// ErrNoCredentials reports that the process has no systemd credentials. It matches [fs.ErrNotExist], so that an optional secret is ignored.
+var ErrNoCredentials = fmt.Errorf("the daemon has no systemd credentials: %w", fs.ErrNotExist)
 
 var errIsDir = errors.New("is a directory")
 
-// read reads a file of at most limit bytes without permissions outside of allowed.
+// read reads a file of at most limit bytes. A file with a permission outside of allowed is an error, unless others can only read it
+// and its content is public.
 func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
 	info, err := os.Stat(path) // opening a FIFO would block
 	switch {
@@ -176,8 +178,6 @@ func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%s %w", path, errIsDir)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Mode().Perm()&^allowed != 0:
-		return nil, fmt.Errorf("%s is accessible by other users than its owner (mode %04o): chmod 600", path, info.Mode().Perm())
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have been replaced by a FIFO
 	if err != nil {
@@ -185,8 +185,13 @@ func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
 	}
 	defer f.Close()
 	value, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err == nil && len(value) > limit {
-		err = fmt.Errorf("%s exceeds the maximum of %d bytes for all keys", path, maxBytes)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(value) > limit:
+		return nil, fmt.Errorf("%s exceeds the maximum of %d bytes for all keys", path, maxBytes)
+	case info.Mode().Perm()&^(allowed|0o055) != 0, info.Mode().Perm()&^allowed != 0 && !isPublic(value):
+		return nil, fmt.Errorf("%s is accessible by other users than its owner (mode %04o): chmod 600", path, info.Mode().Perm())
 	}
-	return value, err
+	return value, nil
 }

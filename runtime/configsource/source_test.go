@@ -1,9 +1,12 @@
 package configsource
 
 import (
+	"crypto/ed25519"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +107,9 @@ func TestUnusableFiles(t *testing.T) {
 		{"readable by others", func(path string) error { return os.Chmod(path, 0o640) }, "(mode 0640): chmod 600"},
 		{"too large", func(path string) error { return os.Truncate(path, maxBytes) }, "exceeds the maximum of 1048576 bytes"},
 		{"FIFO", func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) }, "is not a regular file"},
+		{"certificate that others can replace", func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600), os.Chmod(path, 0o664))
+		}, "(mode 0664): chmod 600"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := source(t, map[string]string{"secrets/db/a": "hunter2", "secrets/db/b": "hunter2"})
@@ -167,4 +173,58 @@ func TestReplacedDirectory(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestPublicFiles: a certificate may be readable by others beside a private key that is not, and nothing else may.
+func TestPublicFiles(t *testing.T) {
+	block := func(label string) string { return "-----BEGIN " + label + "-----\nAAAA\n-----END " + label + "-----\n" }
+	certificate, key := block("CERTIFICATE"), block("PRIVATE KEY")
+	for _, test := range []struct {
+		name, content string
+		public        bool
+	}{
+		{"certificate", certificate, true},
+		{"chain with names", "# Issuer: CN=Example\n" + certificate + "\n# Root\n" + certificate, true},
+		{"revocation list", block("X509 CRL"), true},
+		{"Diffie-Hellman parameters", block("DH PARAMETERS"), true},
+		{"DER", string(certificateDER(t)), true},
+		{"private key", key, false},
+		{"encrypted private key", block("ENCRYPTED PRIVATE KEY"), false},
+		{"certificate and key", certificate + key, false},
+		{"key that is damaged", certificate + "-----BEGIN RSA PRIVATE KEY", false},
+		{"key of an unknown kind", certificate + block("OPENSSH PRIVATE KEY"), false},
+		{"DER and more", string(certificateDER(t)) + "password", false},
+		{"password", "hunter2", false},
+		{"empty", "", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := source(t, map[string]string{"secrets/tls/tls.crt": test.content, "secrets/tls/tls.key": key})
+			if err := os.Chmod(filepath.Join(s.Dir, "secrets/tls/tls.crt"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.Secret(&spec.Pod{}, "tls")
+			if test.public != (err == nil) || test.public && string(got["tls.crt"]) != test.content {
+				t.Errorf("%q, %v; want public %v", got["tls.crt"], err, test.public)
+			}
+			const want = "tls.crt is accessible by other users than its owner (mode 0644): chmod 600"
+			if !test.public && !strings.Contains(err.Error(), want) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// certificateDER returns a certificate in DER.
+func certificateDER(t *testing.T) []byte {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(nil, template, template, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
 }

@@ -123,6 +123,7 @@ func (s *Service) Start(
 		err = fmt.Errorf("started after the timeout: %w", ctx.Err()) // the caller has given up and would not supervise the container
 	}
 	if err != nil {
+		err = startError(ctx, c, pod.Container(a.Container), err)
 		err = enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
 		return none, s.undo(ctx, c, enginecall.WithArchitectures(err, run.Architecture))
 	}

@@ -103,6 +103,9 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	if err != nil {
 		return nil, err
 	}
+	if err := checkStopSignal(c.Image, config.Config.StopSignal); err != nil {
+		return nil, err
+	}
 	user, err := oci.UserOf(pod, c, uid, config.Config.User)
 	if err != nil {
 		return nil, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
@@ -138,7 +141,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	options := []client.NewContainerOpts{
 		client.WithSnapshotter(s.config.Snapshotter),
 		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
-		client.WithSpec(n.spec, s.withRoot(n), withUser(n.user)),
+		client.WithSpec(n.spec, s.withRoot(n), userIn(n.container.Image, n.user)),
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
 	}

@@ -25,12 +25,13 @@ import (
 func (s *Service) Stop(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error {
 	return s.signal(ctx, uid, ref, func(ctx context.Context, task client.Task, labels map[string]string) error {
 		name := cmp.Or(labels[record.LabelStopSignal], "SIGTERM")
-		if c, err := Find(pod, ref.Container); err == nil && c.Lifecycle != nil {
+		c, err := Find(pod, ref.Container)
+		if err == nil && c.Lifecycle != nil {
 			name = cmp.Or(c.Lifecycle.StopSignal, name)
 		}
 		sig, err := parseSignal(name)
 		if err != nil {
-			return err
+			return stopSignalError(c, err)
 		}
 		return task.Kill(ctx, sig)
 	})

@@ -77,6 +77,7 @@ type Runtime struct {
 	calls   []Call
 	tagged  map[string]int      // by name of an image: how often it was retagged
 	kept    map[string][]string // by pod: the IDs of images
+	stale   map[string]string   // by UID: why volumes are not updated
 }
 
 // podState is the engine's state of one pod.
@@ -97,6 +98,7 @@ func New(o Options) *Runtime {
 		pods:    map[string]*podState{},
 		tagged:  map[string]int{},
 		kept:    map[string][]string{},
+		stale:   map[string]string{},
 	}
 }
 

@@ -88,6 +88,32 @@ func (r *Runtime) WatchShim(ctx context.Context, uid string, sandbox int, report
 	}
 }
 
+// WatchVolumes reports what [Runtime.HoldVolumes] has changed.
+func (r *Runtime) WatchVolumes(ctx context.Context, uid string, report func(stale string)) error {
+	for reported, first := "", true; ; first = false {
+		r.mu.Lock()
+		stale, changed := r.stale[uid], r.changed
+		r.mu.Unlock()
+		if first || stale != reported {
+			reported = stale
+			report(stale)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// HoldVolumes prevents the update of the volumes of a pod for a reason; empty: they are updated again.
+func (r *Runtime) HoldVolumes(uid, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stale[uid] = why
+	r.notify()
+}
+
 // HangShim makes the shim of a pod stop responding, or respond again. Only the watchers of the shim notice.
 func (r *Runtime) HangShim(uid string, hung bool) {
 	r.mu.Lock()

@@ -1,9 +1,12 @@
 package network
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/podstead/podstead/runtime/network/hostport"
 )
@@ -65,6 +68,46 @@ func (n *Network) listeners(ports []Port) error {
 		}
 		return nil
 	})
+}
+
+// boundByOthers finds processes of the host that listen on host ports of pods. They were started after the pod, and get no connections.
+func (n *Network) boundByOthers() (findings []Finding, err error) {
+	type hostPort struct {
+		pod  string
+		port Port
+	}
+	var ports []hostPort
+	n.mu.Lock()
+	for _, l := range n.leases {
+		if l.Link == "" || l.Leaving { // the pod itself may listen in the host network
+			continue
+		}
+		for _, p := range l.Ports {
+			ports = append(ports, hostPort{l.Pod, p})
+		}
+	}
+	n.mu.Unlock()
+	slices.SortFunc(ports, func(a, b hostPort) int {
+		return cmp.Or(strings.Compare(a.pod, b.pod), cmp.Compare(a.port.HostPort, b.port.HostPort))
+	})
+	for _, p := range ports {
+		err := n.listeners([]Port{p.port})
+		conflict, bound := errors.AsType[*ConflictError](err)
+		switch {
+		case bound:
+			process := "a process of the host"
+			if conflict.PID != 0 {
+				process = fmt.Sprintf("%s (process %d)", conflict.Process, conflict.PID)
+			}
+			findings = append(findings, Finding{
+				Problem: fmt.Sprintf("%s listens on host port %s of pod %q, which gets its connections", process, p.port, p.pod),
+				Hint:    "let the process listen on another port, or change hostPort of the pod",
+			})
+		case err != nil:
+			return findings, err
+		}
+	}
+	return findings, nil
 }
 
 // ConflictError means that a host port is in use by a pod or a process.

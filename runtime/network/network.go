@@ -237,5 +237,7 @@ func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
 	n.mu.Lock()
 	t := diagnose.Target{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}
 	n.mu.Unlock()
-	return diagnose.Run(ctx, t)
+	findings, err := diagnose.Run(ctx, t)
+	bound, failed := n.boundByOthers()
+	return append(findings, bound...), errors.Join(err, failed)
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -226,6 +227,36 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestBoundByOthers: a process that listens on the host port of a pod is found, unless the pod is in the host network.
+func TestBoundByOthers(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := Port{HostPort: uint16(l.Addr().(*net.TCPAddr).Port), ContainerPort: 80}
+	for _, test := range []struct {
+		name  string
+		lease lease.Lease
+		want  bool
+	}{
+		{"all addresses", lease.Lease{Pod: "web", Link: "ps1", Ports: []Port{port}}, true},
+		{"host network", lease.Lease{Pod: "web", Ports: []Port{port}}, false},
+		{"leaving", lease.Lease{Pod: "web", Link: "ps1", Leaving: true, Ports: []Port{port}}, false},
+		{"no port", lease.Lease{Pod: "web", Link: "ps1"}, false},
+	} {
+		n := &Network{leases: map[string]*attachment{"u": {Lease: test.lease}}}
+		findings, err := n.boundByOthers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("(process %d) listens on host port %s of pod %q", os.Getpid(), port, "web")
+		if found := len(findings) == 1 && strings.Contains(findings[0].Problem, want); found != test.want {
+			t.Errorf("%s: %+v, want %v", test.name, findings, test.want)
+		}
+	}
+}
+
 func TestPeers(t *testing.T) {
 	one, two := netip.MustParseAddr("10.77.64.2"), netip.MustParseAddr("fd00::2")
 	n := &Network{subnets: prefixes("10.77.64.0/22"), leases: map[string]*attachment{
@@ -246,6 +277,40 @@ func TestPeers(t *testing.T) {
 	lines := "10.77.64.1\thost\n10.77.64.2\tweb\tfront\nfd00::2\tweb\tfront\n"
 	if got := Hosts(n.Peers(), "2"); got != lines {
 		t.Errorf("hosts of db:\n%swant:\n%s", got, lines)
+	}
+}
+
+// TestUnpublishedPeers: no pod takes a name from other pods that has a meaning elsewhere, whatever its lease says.
+func TestUnpublishedPeers(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := netip.MustParseAddr("10.77.64.2")
+	lone := func(pod string, names ...string) *Network {
+		return &Network{subnets: prefixes("10.77.64.0/22"), leases: map[string]*attachment{
+			"1": {Lease: lease.Lease{Pod: pod, Names: names, IPs: []netip.Addr{address}, Link: "ps1"}},
+		}}
+	}
+	short, _, _ := strings.Cut(host, ".")
+	for _, test := range []struct {
+		pod   string
+		names []string
+		want  string
+	}{
+		{"mirror.example.org", []string{"mirror.example.org"}, ""},
+		{"host.docker.internal", nil, ""},
+		{"kubernetes", []string{"kubernetes"}, ""},
+		{"web", []string{"metadata"}, "10.77.64.2\tweb\n"},
+		{"web", []string{short, strings.ToUpper(short)}, "10.77.64.2\tweb\n"},
+		{short, nil, ""},
+		{"web", []string{"edge.com"}, "10.77.64.2\tweb\n"}, // of a lease of an earlier version: hostname edge, subdomain com
+		{"web", []string{"edge.shop.default.svc.cluster.local", "edge"}, "10.77.64.2\tweb\tedge.shop.default.svc.cluster.local\tedge\n"},
+		{"kubernetes.default.svc.cluster.local", []string{"kubernetes.default.svc.cluster.local"}, ""},
+	} {
+		if got := Hosts(lone(test.pod, test.names...).Peers(), "2"); got != test.want {
+			t.Errorf("pod %s with names %v: %q, want %q", test.pod, test.names, got, test.want)
+		}
 	}
 }
 

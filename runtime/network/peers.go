@@ -2,11 +2,14 @@ package network
 
 import (
 	"cmp"
+	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/runtime/network/subnet"
+	"github.com/podstead/podstead/spec"
 )
 
 // Changed returns a channel that is closed at the next change of the peers. Call it before Peers, so that no change in
@@ -18,11 +21,15 @@ func (n *Network) Changed() <-chan struct{} {
 }
 
 // Peers returns all pods with a network, sorted by name. A pod name belongs to that pod: it is left out of the names of
-// other pods, and so is localhost.
+// other pods. Names with a meaning elsewhere are left out, see [spec.Unpublished], also those in leases of earlier versions.
 func (n *Network) Peers() []Peer {
+	host, err := os.Hostname()
+	if err != nil {
+		n.log.Warn("cannot read the name of the host, a pod can have it too", slog.Any("error", err))
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	owners := map[string]bool{"localhost": true}
+	owners := map[string]bool{}
 	for _, l := range n.leases {
 		owners[l.Pod] = true
 	}
@@ -31,12 +38,15 @@ func (n *Network) Peers() []Peer {
 		if l.Leaving || l.hidden {
 			continue
 		}
-		p := Peer{UID: uid, PodName: l.Pod, IPs: slices.Clone(l.IPs), Names: []string{l.Pod}}
+		p := Peer{UID: uid, PodName: l.Pod, IPs: slices.Clone(l.IPs)}
+		if spec.Unpublished(l.Pod, host) == "" {
+			p.Names = append(p.Names, l.Pod)
+		}
 		if l.Link == "" {
 			p.IPs = subnet.Gateways(n.subnets)
 		}
 		for _, name := range l.Names {
-			if name != "" && !owners[name] && !slices.Contains(p.Names, name) {
+			if name != "" && !owners[name] && isPublished(name, host) && !slices.Contains(p.Names, name) {
 				p.Names = append(p.Names, name)
 			}
 		}
@@ -48,11 +58,17 @@ func (n *Network) Peers() []Peer {
 	return peers
 }
 
+// isPublished reports whether a name of a pod is published. Of the names with a dot, those of pods with a subdomain are: they are in a
+// domain that only clusters have.
+func isPublished(name, host string) bool {
+	return strings.HasSuffix(name, spec.ClusterDomain) || spec.Unpublished(name, host) == ""
+}
+
 // Hosts returns the lines of /etc/hosts for the peers, except for the pod with this UID.
 func Hosts(peers []Peer, uid string) string {
 	text := make([]byte, 0, 64*len(peers)) // with many pods this is called often
 	for _, p := range peers {
-		if p.UID == uid {
+		if p.UID == uid || len(p.Names) == 0 {
 			continue
 		}
 		for _, ip := range p.IPs {

@@ -54,7 +54,7 @@ type Peer struct {
 	// IPs are the addresses of the pod, IPv4 first. For a pod in the host network these are the host's addresses on the
 	// bridge, or none while there is no bridge.
 	IPs []netip.Addr
-	// Names are the names of the pod, its pod name first. Pod names of others are never among them.
+	// Names are the published names of the pod, its pod name first. Pod names of others are never among them. They may be empty.
 	Names []string
 }
 

@@ -29,14 +29,11 @@ func Hostname(pod *spec.Pod) string {
 	return name
 }
 
-// domain is the suffix of the names of pods with a subdomain, with Kubernetes' default cluster domain.
-const domain = ".default.svc.cluster.local"
-
 // Names returns the names of a pod in its network, the longest first: the full name of a pod with a subdomain, and its host name.
 func Names(pod *spec.Pod) []string {
 	names := []string{Hostname(pod)}
 	if pod.Subdomain != "" {
-		names = slices.Insert(names, 0, names[0]+"."+pod.Subdomain+domain)
+		names = slices.Insert(names, 0, names[0]+"."+pod.Subdomain+spec.ClusterDomain)
 	}
 	return names
 }

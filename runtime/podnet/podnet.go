@@ -90,7 +90,7 @@ func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 
 // request returns what a pod needs from the network.
 func request(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
-	r := network.Request{UID: uid, PodName: pod.Name, Names: peerNames(pod), NetnsPath: pins.Network}
+	r := network.Request{UID: uid, PodName: pod.Name, Names: oci.Names(pod), NetnsPath: pins.Network}
 	for _, p := range pod.HostPorts() {
 		ip, err := netip.ParseAddr(p.HostIP)
 		if err != nil {
@@ -101,15 +101,6 @@ func request(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
 		})
 	}
 	return r
-}
-
-// peerNames returns the host names of a pod for other pods.
-func peerNames(pod *spec.Pod) []string {
-	names := oci.Names(pod)
-	if pod.Subdomain != "" {
-		names = append(names, oci.Hostname(pod)+"."+pod.Subdomain)
-	}
-	return names
 }
 
 // PodPeers returns the addresses of a pod, and the lines of its /etc/hosts for the other pods.
@@ -193,9 +184,9 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 		case conflict.Holder != "":
 			return nil
 		case conflict.PID != 0:
-			refusal.Hint = fmt.Sprintf("use another host port, or stop process %d (%s)", conflict.PID, conflict.Process)
+			refusal.Hint = fmt.Sprintf("use another host port; process %d (%s) of the host needs this one", conflict.PID, conflict.Process)
 		default:
-			refusal.Hint = "use another host port, or stop the process that listens on it (find it with ss -lnp)"
+			refusal.Hint = "use another host port; ss -lnp shows which process of the host needs this one"
 		}
 	}
 	return refusal

@@ -5,8 +5,9 @@ package podvolume
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"maps"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/podstead/podstead/runtime/capacity"
@@ -50,12 +51,15 @@ type Volumes struct {
 	host     capacity.Host
 	index    *podindex.Index
 	interval time.Duration
-	log      *slog.Logger
+
+	mu      sync.Mutex
+	stale   map[string]string // why the volumes of a pod are not updated, by UID
+	changed chan struct{}     // closed when stale changes
 }
 
 // New returns the volumes in set. Those of the pods in index are updated at this interval.
-func New(set *volume.Set, host capacity.Host, index *podindex.Index, interval time.Duration, log *slog.Logger) *Volumes {
-	return &Volumes{Set: set, host: host, index: index, interval: interval, log: log}
+func New(set *volume.Set, host capacity.Host, index *podindex.Index, interval time.Duration) *Volumes {
+	return &Volumes{Set: set, host: host, index: index, interval: interval, changed: make(chan struct{})}
 }
 
 // PreparePod prepares the volumes of a pod. As in the kubelet, files of the downward API do not contain addresses, therefore they do not
@@ -72,33 +76,66 @@ func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) err
 }
 
 // Run updates the volumes of running pods when their config maps, secrets or definitions change, until ctx ends. If an update fails, the
-// volume keeps its content. The error is logged when it differs from that of the last update.
+// volume keeps its content. An update that fails twice in a row is reported by [Volumes.Watch]: a program that replaces several files one
+// after the other is not a failure.
 func (v *Volumes) Run(ctx context.Context) {
 	tick := time.NewTicker(v.interval)
 	defer tick.Stop()
-	logged := map[string]string{}
+	before := map[string]bool{}
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		failed := map[string]string{}
-		for uid, p := range v.index.All() {
-			if err := v.update(ctx, uid, enginecall.CreateTimeout); err != nil && ctx.Err() == nil {
-				failed[uid] = err.Error()
-				if logged[uid] != err.Error() {
-					v.log.WarnContext(ctx, "cannot update the volumes of a pod", slog.String("pod", p.Pod.Name), slog.Any("error", err))
-				}
+		failed, stale := map[string]bool{}, map[string]string{}
+		for uid := range v.index.All() {
+			err := v.update(ctx, uid, enginecall.CreateTimeout)
+			if ctx.Err() != nil {
+				return
+			}
+			if failed[uid] = err != nil; err != nil && before[uid] {
+				stale[uid] = err.Error()
 			}
 		}
-		logged = failed
+		before = failed
+		v.report(stale)
+	}
+}
+
+// report wakes [Volumes.Watch].
+func (v *Volumes) report(stale map[string]string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !maps.Equal(v.stale, stale) {
+		v.stale = stale
+		close(v.changed)
+		v.changed = make(chan struct{})
+	}
+}
+
+// Watch calls report with why the volumes of a pod are not updated; empty: they are. It calls it at once, and when that changes. It returns
+// when ctx ends.
+func (v *Volumes) Watch(ctx context.Context, uid string, report func(stale string)) error {
+	for reported, first := "", true; ; first = false {
+		v.mu.Lock()
+		stale, changed := v.stale[uid], v.changed
+		v.mu.Unlock()
+		if first || stale != reported {
+			reported = stale
+			report(stale)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
 // Refresh updates the volumes of a pod before a container starts, whose definition is newer than the one that updates have used. A volume
-// that cannot be updated keeps its content, as in [Volumes.Run], which logs the error. A source that does not respond delays the start by
-// refreshTimeout.
+// that cannot be updated keeps its content, as in [Volumes.Run], which reports the error. A source that does not respond delays the start
+// by refreshTimeout.
 func (v *Volumes) Refresh(ctx context.Context, uid string, pod *spec.Pod) error {
 	v.index.Update(uid, pod)
 	if err := v.update(ctx, uid, refreshTimeout); err != nil && ctx.Err() != nil {

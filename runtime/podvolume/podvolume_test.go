@@ -2,7 +2,6 @@ package podvolume
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,7 +22,7 @@ func TestDownward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := New(nil, capacity.Host{StateDir: t.TempDir(), Cgroup: "/podstead"}, nil, 0, nil)
+	v := New(nil, capacity.Host{StateDir: t.TempDir(), Cgroup: "/podstead"}, nil, 0)
 	d, err := v.Downward("u", &spec.Pod{Name: "web"}, []string{"10.0.0.2"})
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +58,17 @@ func TestHasContent(t *testing.T) {
 	}
 }
 
-// sources provides config maps that contain their name. Reading "hung" blocks until the channel is closed, and is reported.
+// sources provides config maps that contain their name. Reading "hung" blocks until the channel is closed, and is reported. "none" does not
+// exist.
 type sources struct{ reading, hung chan struct{} }
 
 func (s sources) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
 	if name == "hung" {
 		s.reading <- struct{}{}
 		<-s.hung
+	}
+	if name == "none" {
+		return nil, os.ErrNotExist
 	}
 	return map[string][]byte{"name": []byte(name)}, nil
 }
@@ -92,7 +95,7 @@ func written(t *testing.T, s sources) (v *Volumes, content func() string) {
 	if _, err := (atomicwriter.Writer{}).Write(files, atomicwriter.Files{"name": {Content: []byte("first"), Mode: 0o644}}); err != nil {
 		t.Fatal(err)
 	}
-	v = New(set, capacity.Host{StateDir: dir, Cgroup: "/podstead"}, podindex.New(), time.Second, slog.New(slog.DiscardHandler))
+	v = New(set, capacity.Host{StateDir: dir, Cgroup: "/podstead"}, podindex.New(), time.Second)
 	return v, func() string {
 		text, err := os.ReadFile(filepath.Join(files, "name"))
 		if err != nil {
@@ -131,6 +134,57 @@ func TestRefreshDuringAnUpdate(t *testing.T) {
 	if err := <-refreshed; err != nil || content() != "new" {
 		t.Errorf("after both: %q, %v", content(), err)
 	}
+}
+
+// TestWatch: an update that fails is reported once it has failed twice, and then each change; a pod that is new to its watcher is reported
+// at once.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, _ := written(t, sources{})
+		v.index.Put("u", configured("first"), 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []string
+		watch := func() {
+			go func() { _ = v.Watch(ctx, "u", func(stale string) { got = append(got, stale) }) }()
+			synctest.Wait()
+		}
+		watch()
+		go v.Run(ctx)
+		pass := func() {
+			time.Sleep(v.interval)
+			synctest.Wait()
+		}
+		pass()
+		const missing = `volume "config": configmap "none" not found`
+		for _, step := range []struct {
+			source string
+			passes int
+			want   []string
+		}{
+			{"first", 1, []string{""}},
+			{"none", 1, []string{""}}, // files that are replaced one after the other
+			{"first", 1, []string{""}},
+			{"none", 5, []string{"", missing}},
+			{"first", 2, []string{"", missing, ""}},
+		} {
+			v.index.Put("u", configured(step.source), 1)
+			for range step.passes {
+				pass()
+			}
+			if diff := cmp.Diff(step.want, got); diff != "" {
+				t.Errorf("%d updates from %s: reports (-want +got):\n%s", step.passes, step.source, diff)
+			}
+		}
+		v.index.Put("u", configured("none"), 1)
+		pass()
+		pass()
+		got = nil
+		watch()
+		if !cmp.Equal(got, []string{missing}) {
+			t.Errorf("a new watcher was told %q", got)
+		}
+	})
 }
 
 // TestRefreshWithHungSource: the volume keeps its content, other operations on the pod do not wait for the source, and content that arrives

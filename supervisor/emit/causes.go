@@ -16,14 +16,16 @@ var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChan
 
 // noCause has the kinds that nothing follows from. The next event has the same cause as they have.
 var noCause = map[event.Kind]bool{
-	event.ContainerCreated: true, // emitted whether or not the container then starts
-	event.ImageError:       true, // the kubelet's second event for an image that it cannot pull
-	event.ImageShadowed:    true, // the container starts with the image anyway
-	event.ConditionChanged: true, // the pod does not react to it
-	event.StateNotDurable:  true, // nor to the disk
-	event.StateDurable:     true,
-	event.ShimUnresponsive: true, // nor to the shim
-	event.ShimResponding:   true,
+	event.ContainerCreated:  true, // emitted whether or not the container then starts
+	event.ImageError:        true, // the kubelet's second event for an image that it cannot pull
+	event.ImageShadowed:     true, // the container starts with the image anyway
+	event.ConditionChanged:  true, // the pod does not react to it
+	event.StateNotDurable:   true, // nor to the disk
+	event.StateDurable:      true,
+	event.ShimUnresponsive:  true, // nor to the shim
+	event.ShimResponding:    true,
+	event.VolumesNotUpdated: true, // nor to its volumes
+	event.VolumesUpdated:    true,
 }
 
 // of returns the cause of the next event of the container; 0: there is none.

@@ -129,6 +129,8 @@ const (
 	StateDurable             Kind = "StateDurable"
 	ShimUnresponsive         Kind = "ShimUnresponsive"
 	ShimResponding           Kind = "ShimResponding"
+	VolumesNotUpdated        Kind = "VolumesNotUpdated"
+	VolumesUpdated           Kind = "VolumesUpdated"
 	InternalError            Kind = "InternalError"
 	PodQuarantined           Kind = "PodQuarantined"
 	ContainerAdded           Kind = "ContainerAdded"
@@ -267,6 +269,11 @@ func troubles() []Entry {
 		{JournalNotDurable, "JournalNotDurable", Warning, "Failed to save events, they would be lost if the daemon restarts: {error}", []string{"error"}, nil, false},
 		{ShimUnresponsive, "ShimUnresponsive", Warning, "The shim of the pod does not respond, containers keep running without supervision", nil, nil, true},
 		{ShimResponding, "ShimResponding", Normal, "The shim of the pod responds again", nil, nil, true},
+		{
+			VolumesNotUpdated, "FailedMount", Warning, "Unable to update volumes, containers keep the last content: {error}",
+			[]string{"error"}, nil, true,
+		},
+		{VolumesUpdated, "VolumesUpdated", Normal, "Volumes are updated again", nil, nil, true},
 		{FileInvalid, "InvalidFile", Warning, "Pod file is invalid, {then}: {error}", []string{"then", "error"}, []string{"file"}, true},
 		{FileRejected, "FileRejected", Warning, "Pod file {file} rejected: {error}", []string{"file", "error"}, nil, true},
 		{FileAccepted, "FileAccepted", Normal, "Pod file {file} accepted", []string{"file"}, nil, true},

@@ -32,6 +32,22 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestNotUpdated: an explanation says that the volumes of a pod that is ready are not updated.
+func TestNotUpdated(t *testing.T) {
+	e := explain.ForPod(&supervisor.Snapshot{
+		Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
+		Status: lifecycle.Status{Phase: lifecycle.PhaseRunning, Conditions: []lifecycle.Condition{
+			{Type: lifecycle.PodReady, Status: "True"},
+			{Type: supervisor.VolumesNotUpdated, Status: "True", Message: `volume "tls": tls.key is accessible by other users`},
+		}},
+	}, nil, lifecycle.Instant{})
+	e.Render(time.Time{})
+	want := ` Its volumes are not updated, containers keep the last content: volume "tls": tls.key is accessible by other users.`
+	if !strings.HasSuffix(e.Text, want) || e.Healthy {
+		t.Errorf("%s, healthy %v, want the end %s", e.Text, e.Healthy, want)
+	}
+}
+
 // TestNewerState: the state of a pod whose state file a later version has written is not unknown because of the engine.
 func TestNewerState(t *testing.T) {
 	e := explain.ForPod(&supervisor.Snapshot{

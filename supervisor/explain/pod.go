@@ -220,12 +220,15 @@ func (b *builder) shimCause() *Cause {
 	return nil
 }
 
-// setProblems sets why the newest state is not saved, and what could not be removed. Such a pod is not healthy: a person must look.
+// setProblems sets why volumes are not updated, why the newest state is not saved, and what could not be removed. Such a pod is not
+// healthy: a person must look.
 func (b *builder) setProblems(e *Explanation) {
 	for _, c := range b.snapshot.Status.Conditions {
 		switch c.Type {
 		case supervisor.StateNotDurable:
 			e.NotDurable, e.Healthy = c.Message, false
+		case supervisor.VolumesNotUpdated:
+			e.NotUpdated, e.Healthy = c.Message, false
 		case supervisor.RemovalFailed:
 			e.NotRemoved, e.Healthy = c.Message, false
 		}

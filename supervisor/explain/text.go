@@ -24,7 +24,7 @@ func (e *Explanation) Render(now time.Time) {
 		}
 	}
 	w.render(e.Cause)
-	e.Text = e.Pod + w.pod() + w.file() + w.escalation() + w.notDurable() + w.notRemoved()
+	e.Text = e.Pod + w.pod() + w.file() + w.escalation() + w.notUpdated() + w.notDurable() + w.notRemoved()
 }
 
 func (w *writer) render(c *Cause) {

@@ -99,6 +99,8 @@ var onPod = map[event.Kind]bool{
 	event.EngineUnavailable:   true,
 	event.ShimUnresponsive:    true,
 	event.ShimResponding:      true,
+	event.VolumesNotUpdated:   true,
+	event.VolumesUpdated:      true,
 	event.EngineDamaged:       true,
 	event.CgroupCleared:       true,
 	event.InternalError:       true,

@@ -200,6 +200,14 @@ func (w *writer) file() string {
 	return " The newest version of its file is not running: " + sentence(w.e.File)
 }
 
+// notUpdated is that volumes of the pod are not updated, as a further sentence.
+func (w *writer) notUpdated() string {
+	if w.e.NotUpdated == "" {
+		return ""
+	}
+	return " Its volumes are not updated, containers keep the last content: " + sentence(w.e.NotUpdated)
+}
+
 // notDurable is that the newest state of the pod is not saved, as a further sentence.
 func (w *writer) notDurable() string {
 	if w.e.NotDurable == "" {

@@ -85,5 +85,6 @@ var messageIDs = map[string]string{
 	"UpdateCompleted":                 "5b856e7b817d4bd3b3dd9e8ce3a89e5a",
 	"UpdateFailed":                    "d39c4b0a03a349a5b51c32c294cc443b",
 	"UpdateWaiting":                   "e2edd0fbc2034a52885faed532088098",
+	"VolumesUpdated":                  "06fb308e5dfa472a85f13ff67e6f7013",
 	"WaitingFor":                      "2d8ee16eac384819b00b3d2dfb7600cc",
 }

@@ -166,6 +166,18 @@ func quarantinedPods(ctx context.Context, client *api.Client) result {
 
 // unsavedPods reports pods whose newest state is not on the disk.
 func unsavedPods(ctx context.Context, client *api.Client) result {
+	return podsWith(ctx, client, api.StateNotDurable, "all states are saved",
+		"free disk space, or check dmesg for disk errors; the states are saved again within a minute")
+}
+
+// staleVolumes reports pods whose volumes are not updated from their config maps and secrets.
+func staleVolumes(ctx context.Context, client *api.Client) result {
+	return podsWith(ctx, client, api.VolumesNotUpdated, "all volumes are up to date",
+		"correct the files; the volumes are updated within seconds, containers need no restart unless they read files only once")
+}
+
+// podsWith reports pods with a condition that is present only while it needs attention.
+func podsWith(ctx context.Context, client *api.Client, condition api.ConditionType, none, hint string) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	list, err := client.Pods(ctx)
@@ -178,18 +190,18 @@ func unsavedPods(ctx context.Context, client *api.Client) result {
 	var details []string
 	for i := range list.Items {
 		for _, c := range list.Items[i].Status.Conditions {
-			if c.Type == api.StateNotDurable {
+			if c.Type == condition {
 				details = append(details, list.Items[i].Metadata.Name+": "+c.Message)
 			}
 		}
 	}
 	if len(details) == 0 {
-		return ok("all states are saved")
+		return ok("%s", none)
 	}
 	if more := len(details) - maxFiles; more > 0 {
 		details = append(details[:maxFiles], fmt.Sprintf("and %d more", more))
 	}
-	return result{Warn, strings.Join(details, "; "), "free disk space, or check dmesg for disk errors; the states are saved again within a minute"}
+	return result{Warn, strings.Join(details, "; "), hint}
 }
 
 // rejectedResult lists the newest rejection of each pod.

@@ -79,6 +79,8 @@ func Run(ctx context.Context, c *config.Config, client *api.Client, version stri
 		{"image archives", func() result { return imageDirectories(ctx, client, c.Images.Dir, c.Images.SystemDir) }},
 		{"rejected pods", func() result { return rejectedPods(ctx, client, time.Now()) }},
 		{"pod state", func() result { return unsavedPods(ctx, client) }},
+		{"volumes", func() result { return staleVolumes(ctx, client) }},
+		{"names", func() result { return hiddenNames(ctx, client) }},
 		{"reboots", func() result { return reboots(ctx, c, client) }},
 		{"quarantined pods", func() result { return quarantinedPods(ctx, client) }},
 	}

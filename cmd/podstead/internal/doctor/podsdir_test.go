@@ -139,6 +139,33 @@ func TestUnsavedPods(t *testing.T) {
 	}
 }
 
+// TestStaleVolumes: a pod whose volumes are not updated is reported.
+func TestStaleVolumes(t *testing.T) {
+	full := api.Condition{Type: api.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "no space left on device"}
+	if r := staleVolumes(t.Context(), daemonWith(t, podOf("web", "u", "", full))); r.grade != OK {
+		t.Errorf("%+v", r)
+	}
+	stale := api.Condition{Type: api.VolumesNotUpdated, Status: "True", Message: `volume "tls": secret "web" not found`}
+	r := staleVolumes(t.Context(), daemonWith(t, podOf("web", "u", ""), podOf("db", "v", "", stale)))
+	if r.grade != Warn || r.detail != `db: volume "tls": secret "web" not found` || r.hint == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestHiddenNames: a pod that others do not reach by its name is reported while it runs.
+func TestHiddenNames(t *testing.T) {
+	hidden, finished := podOf("kubernetes", "u", ""), podOf("metadata", "v", "")
+	finished.Status.Phase = api.PhaseSucceeded
+	if r := hiddenNames(t.Context(), daemonWith(t, podOf("web", "w", ""), finished)); r.grade != OK {
+		t.Errorf("%+v", r)
+	}
+	r := hiddenNames(t.Context(), daemonWith(t, podOf("web", "w", ""), hidden))
+	const want = `kubernetes: other pods cannot reach the pod by the name "kubernetes": it has a meaning in clusters or networks`
+	if r.grade != Warn || r.detail != want || r.hint == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()

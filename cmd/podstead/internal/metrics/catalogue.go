@@ -4,6 +4,7 @@ package metrics
 const (
 	cgroupLabels    = "namespace pod container id image name"
 	containerLabels = "namespace pod uid container"
+	claimLabels     = "namespace persistentvolumeclaim"
 	interfaceLabels = "namespace pod id interface"
 	deviceLabels    = cgroupLabels + " device"
 )
@@ -93,6 +94,12 @@ var (
 	txErrors         = declare(CAdvisor, Counter, "container_network_transmit_errors_total", interfaceLabels, "Errors while sending.")
 	txPackets        = declare(CAdvisor, Counter, "container_network_transmit_packets_total", interfaceLabels, "Packets sent.")
 	txDropped        = declare(CAdvisor, Counter, "container_network_transmit_packets_dropped_total", interfaceLabels, "Packets dropped while sending.")
+	volumeCapacity   = declare(Kubelet, Gauge, "kubelet_volume_stats_capacity_bytes", claimLabels, "Size of the disk of a persistent volume.")
+	volumeAvailable  = declare(Kubelet, Gauge, "kubelet_volume_stats_available_bytes", claimLabels, "Free space of that disk.")
+	volumeUsed       = declare(Kubelet, Gauge, "kubelet_volume_stats_used_bytes", claimLabels, "Used space of that disk.")
+	volumeInodes     = declare(Kubelet, Gauge, "kubelet_volume_stats_inodes", claimLabels, "Inodes of that disk; 0 without a fixed number.")
+	volumeInodesFree = declare(Kubelet, Gauge, "kubelet_volume_stats_inodes_free", claimLabels, "Free inodes of that disk.")
+	volumeInodesUsed = declare(Kubelet, Gauge, "kubelet_volume_stats_inodes_used", claimLabels, "Used inodes of that disk.")
 	logUsage         = declare(Kubelet, Gauge, "kubelet_container_log_filesystem_used_bytes", containerLabels, "Size of the logs of all runs of a container.")
 )
 

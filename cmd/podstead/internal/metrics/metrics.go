@@ -35,15 +35,18 @@ type Options struct {
 	CheckEngine func(ctx context.Context) error
 	// Directories are paths whose file systems are measured, by name.
 	Directories map[string]string
-	Version     string
-	Node        string // host name of the host
-	Log         *slog.Logger
+	// Claims is the directory of the persistent volumes; empty: they are not measured.
+	Claims  string
+	Version string
+	Node    string // host name of the host
+	Log     *slog.Logger
 }
 
 // Metrics serves the metrics of a daemon. It is safe for concurrent use.
 type Metrics struct {
 	o           Options
 	directories []*directory
+	claims      claims
 	engine      *diskcall.Disk       // for CheckEngine
 	address     atomic.Pointer[bool] // whether the address is served; nil: there is none
 	requests    chan struct{}
@@ -60,7 +63,7 @@ type gathered struct {
 // New returns the metrics of a daemon.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		o: o, engine: diskcall.New(o.Log), idle: idleTimeout,
+		o: o, engine: diskcall.New(o.Log), idle: idleTimeout, claims: claims{o.Claims, o.Log, map[string]*directory{}},
 		requests: make(chan struct{}, maxRequests), gathering: make(chan struct{}, 1),
 	}
 	for name, path := range o.Directories {
@@ -138,6 +141,9 @@ func (m *Metrics) gather(ctx context.Context) *sample {
 	for i, d := range m.directories {
 		running.Go(func() { systems[i] = d.usage(ctx) })
 	}
+	names := m.claims.names(list)
+	var volumes []*fileSystem
+	running.Go(func() { volumes = m.claims.measure(ctx, names) })
 	var lag, response time.Duration
 	var silent, engineErr error
 	running.Go(func() { lag, silent = timed(ctx, m.o.Supervisor.Heartbeat) })
@@ -157,6 +163,9 @@ func (m *Metrics) gather(ctx context.Context) *sample {
 	}
 	for i, d := range m.directories {
 		s.directory(d, systems[i])
+	}
+	for i, name := range names {
+		s.volume(name, volumes[i])
 	}
 	s.machine()
 	s.add(loopLag, lag.Seconds())

@@ -24,6 +24,10 @@ const (
 	webPod = `
 terminationGracePeriodSeconds = 0
 restartPolicy = "Always"
+volumes = [
+	{ name = "data", persistentVolumeClaim.claimName = "data" },
+	{ name = "new", persistentVolumeClaim.claimName = "not-created-yet" },
+]
 [[initContainers]]
 name = "init"
 image = "localhost/app:1"
@@ -237,6 +241,38 @@ func TestManyRequests(t *testing.T) {
 		w.newest.Store(nil)
 		if w.ServeHTTP(r, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)); r.Code != http.StatusServiceUnavailable || w.newest.Load() != nil {
 			t.Errorf("a client that disconnects: status %d", r.Code)
+		}
+	})
+}
+
+// TestVolumeFigures: each persistent volume that a pod uses has the figures of its file system once, and one that hangs has none.
+func TestVolumeFigures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.run(t, "web", webPod)
+		w.run(t, "second", webPod)
+		names := func() []string {
+			var list []string
+			for _, m := range w.scrape(t)["kubelet_volume_stats_available_bytes"].GetMetric() {
+				list = append(list, m.GetLabel()[1].GetValue())
+			}
+			return list
+		}
+		if got := names(); !slices.Equal(got, []string{"data"}) {
+			t.Errorf("figures of the volumes %v, want data", got)
+		}
+		free := make(chan struct{})
+		w.claims.directories["data"].statfs = func(string, *unix.Statfs_t) error { <-free; return nil }
+		time.Sleep(reuse)
+		begun := time.Now()
+		if got, took := names(), time.Since(begun); len(got) > 0 || took > 3*time.Second {
+			t.Errorf("figures of the volumes %v after %v, want none", got, took)
+		}
+		close(free)
+		synctest.Wait()
+		time.Sleep(reuse)
+		if got := names(); !slices.Equal(got, []string{"data"}) {
+			t.Errorf("figures of the volumes %v, want data again", got)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -63,9 +65,13 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 		cancel()
 		running.Wait()
 	})
+	claims := t.TempDir()
+	if err := os.Mkdir(filepath.Join(claims, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	o := Options{
 		Supervisor: s, Recorder: recorder, Version: "v1", Node: "edge1", Log: slog.New(slog.DiscardHandler), ReadStats: measure,
-		CheckEngine: func(context.Context) error { return nil }, Directories: map[string]string{"state": t.TempDir()},
+		CheckEngine: func(context.Context) error { return nil }, Directories: map[string]string{"state": t.TempDir()}, Claims: claims,
 	}
 	if change != nil {
 		change(&o)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +19,12 @@ const (
 	firstDelay = time.Second
 	// maxDelay is the maximum of that.
 	maxDelay = 5 * time.Minute
+	// overtakeAfter is the number of failed attempts for an event, in about half a minute, after which later events are sent before it.
+	overtakeAfter = 5
 )
 
-// notifier sends the events that match a filter to one receiver, in their order. One goroutine adds events, another one sends them.
+// notifier sends the events that match a filter to one receiver, in their order except for those that the
+// receiver refuses. One goroutine adds events, another one sends them.
 type notifier struct {
 	o      *Options
 	c      config.Notifier
@@ -99,7 +103,7 @@ func (n *notifier) accept(events []event.Event, missed uint64) {
 // not the back-off.
 func (n *notifier) sendAll(ctx context.Context) {
 	for {
-		next, ok := n.oldest()
+		oldest, ok := n.pending(0)
 		if !ok {
 			select {
 			case <-n.more:
@@ -108,54 +112,102 @@ func (n *notifier) sendAll(ctx context.Context) {
 				return
 			}
 		}
-		m := NewMessage(n.c.Name, next.ID, &next.Event)
-		err := n.o.send(ctx, &n.c, &m)
-		if ctx.Err() != nil && err != nil {
-			return // canceled: no failure of the receiver
-		}
-		delay := n.result(ctx, next.ID, err)
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
+		again, attempted := n.attempt(ctx, &oldest)
+		if !attempted || again > 0 && !n.pause(ctx, again) {
 			return
 		}
 	}
 }
 
-// oldest returns the oldest pending event that is not too old.
-func (n *notifier) oldest() (Pending, bool) {
+// attempt sends an event once, and returns the time until the next attempt; 0: it was sent. It returns false if ctx has ended.
+func (n *notifier) attempt(ctx context.Context, p *Pending) (again time.Duration, attempted bool) {
+	m := NewMessage(n.c.Name, p.ID, &p.Event)
+	err := n.o.send(ctx, &n.c, &m)
+	if ctx.Err() != nil && err != nil {
+		return 0, false // canceled: no failure of the receiver
+	}
+	return n.result(ctx, p.ID, err), true
+}
+
+// pause waits before the next attempt for the oldest event. If that has failed often, the events behind it are sent meanwhile: the receiver
+// may refuse only this one, for example because it is too large. An event behind it that fails too shows that the receiver is down; then
+// all wait, in their order. It returns false when ctx has ended.
+func (n *notifier) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	overtake := n.failures() >= overtakeAfter
+	for {
+		var more <-chan struct{}
+		if overtake {
+			more = n.more
+			if behind, ok := n.pending(1); ok {
+				again, attempted := n.attempt(ctx, &behind)
+				if !attempted {
+					return false
+				}
+				overtake = again == 0
+				continue
+			}
+		}
+		select {
+		case <-more:
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// pending returns the pending event with an index, 0 for the oldest, that is not too old.
+func (n *notifier) pending(index int) (Pending, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.state.drop(n.o.Now()) {
 		n.save()
 	}
-	if len(n.state.Pending) == 0 {
+	if len(n.state.Pending) <= index {
 		return Pending{}, false
 	}
-	return n.state.Pending[0], true
+	return n.state.Pending[index], true
 }
 
-// result records the result of an attempt, and returns the time until the next one.
+// failures returns the number of failed attempts for the oldest event.
+func (n *notifier) failures() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state.Attempts
+}
+
+// result records the result of an attempt, and returns the time until the next one. Only attempts for the oldest event are counted.
 func (n *notifier) result(ctx context.Context, id string, err error) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name, wall := slog.String("notifier", n.c.Name), n.o.Now().Wall
 	defer n.save()
+	index := slices.IndexFunc(n.state.Pending, func(p Pending) bool { return p.ID == id }) // it may have been dropped meanwhile
 	if err != nil {
+		n.state.LastError, n.state.LastFailure = err.Error(), wall
+		if index > 0 {
+			return delay(n.state.Attempts)
+		}
 		if n.state.Attempts++; n.state.Attempts == 1 {
 			n.o.Log.LogAttrs(ctx, slog.LevelWarn, "event could not be sent, retrying", name, slog.Any("error", err))
 		}
-		n.state.LastError, n.state.LastFailure = err.Error(), wall
 		return delay(n.state.Attempts)
+	}
+	n.state.LastSuccess = wall
+	n.state.Sent++
+	if index >= 0 {
+		n.state.Pending = slices.Delete(n.state.Pending, index, index+1)
+	}
+	if index > 0 {
+		return 0
 	}
 	if n.state.Attempts > 0 {
 		n.o.Log.LogAttrs(ctx, slog.LevelInfo, "event was sent", name, slog.Int("failures", n.state.Attempts))
 	}
-	n.state.Attempts, n.state.LastSuccess = 0, wall
-	n.state.Sent++
-	if len(n.state.Pending) > 0 && n.state.Pending[0].ID == id { // it may have been dropped meanwhile
-		n.state.Pending = n.state.Pending[1:]
-	}
+	n.state.Attempts = 0
 	return 0
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -33,6 +34,7 @@ type bench struct {
 
 	mu   sync.Mutex
 	down bool
+	bad  string   // text of an event that the receiver refuses
 	got  []string // texts of events
 	ids  []string
 	at   []time.Duration // of the attempts
@@ -53,7 +55,7 @@ func (b *bench) set(list ...config.Notifier) *Set {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.at = append(b.at, time.Since(b.start))
-			if b.down {
+			if b.down || m.Event.Message == b.bad {
 				return errors.New("down")
 			}
 			b.got, b.ids = append(b.got, m.Event.Message), append(b.ids, m.ID)
@@ -141,8 +143,8 @@ func TestRetries(t *testing.T) {
 		b.emit("web", "b", event.Warning)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if len(b.at) != 5 || b.at[4] != 15*time.Second { // 0, 1, 3, 7, 15
-			t.Errorf("attempts at %v", b.at)
+		if got, want := fmt.Sprint(b.at), "[0s 1s 3s 7s 15s 15s]"; got != want { // at last also for the event behind
+			t.Errorf("attempts at %v, want %v", got, want)
 		}
 		s.Close()
 		if got := b.state(); len(got.Pending) != 2 || got.Attempts != 5 || got.LastError != "down" {
@@ -154,8 +156,8 @@ func TestRetries(t *testing.T) {
 		s = b.set(ops())
 		time.Sleep(33 * time.Second) // the back-off continues with 32s
 		synctest.Wait()
-		if len(b.at) != 2 || b.at[1] != 32*time.Second {
-			t.Errorf("attempts after the reboot at %v", b.at)
+		if got, want := fmt.Sprint(b.at), "[0s 0s 32s 32s]"; got != want {
+			t.Errorf("attempts after the reboot at %v, want %v", got, want)
 		}
 		b.setDown(false)
 		time.Sleep(2 * time.Minute)
@@ -365,4 +367,42 @@ func TestHostileText(t *testing.T) {
 
 func pemOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// TestRefusedEvent: one event that the receiver refuses holds up the others for half a minute, and not for a day. It is tried until it is
+// too old.
+func TestRefusedEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.bad = "bad"
+		defer b.set(ops()).Close()
+		b.emit("web", "bad", event.Warning)
+		b.emit("web", "a", event.Warning)
+		b.emit("web", "b", event.Warning)
+		time.Sleep(10 * time.Second)
+		b.want()
+		time.Sleep(10 * time.Second)
+		b.want("a", "b")
+		b.emit("web", "c", event.Warning) // at once
+		b.want("a", "b", "c")
+		time.Sleep(12 * time.Hour)
+		b.emit("web", "d", event.Warning)
+		b.want("a", "b", "c", "d")
+		if s := b.state(); len(s.Pending) != 1 || s.Pending[0].Event.Message != "bad" || s.Sent != 4 || s.Dropped != 0 {
+			t.Errorf("state %+v", s)
+		}
+		b.setDown(true) // now all wait, in their order
+		b.emit("web", "e", event.Warning)
+		b.emit("web", "f", event.Warning)
+		time.Sleep(time.Hour)
+		b.want("a", "b", "c", "d")
+		b.setDown(false)
+		time.Sleep(maxDelay)
+		b.want("a", "b", "c", "d", "e", "f")
+		time.Sleep(12 * time.Hour)
+		synctest.Wait()
+		if s := b.state(); len(s.Pending) != 0 || s.Dropped != 1 {
+			t.Errorf("state after a day %+v", s)
+		}
+	})
 }

@@ -54,6 +54,19 @@ func number(text string) (uint16, error) {
 	return uint16(n), err
 }
 
+// Allowed returns the error of a client that may not forward ports to a pod, such as one of the read-only socket. It asks for port 0, which
+// the daemon refuses to all others for another reason, so that no connection to the pod is made.
+func Allowed(ctx context.Context, client *api.Client, pod string) error {
+	conn, err := client.DialPort(ctx, pod, "", 0)
+	if err == nil {
+		return conn.Close()
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusForbidden {
+		return err
+	}
+	return nil
+}
+
 // Forwarder forwards connections to a pod.
 type Forwarder struct {
 	Client    *api.Client

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+)
+
+// hiddenNames reports by which names other pods cannot reach pods of this host.
+func hiddenNames(ctx context.Context, client *api.Client) result {
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	list, err := client.Pods(ctx)
+	switch {
+	case errors.Is(err, api.ErrUnavailable):
+		return ok("unknown, the daemon is not running")
+	case err != nil:
+		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return result{Warn, err.Error(), "set the name of the host"}
+	}
+	var pods []*spec.Pod
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Status.Phase != api.PhaseSucceeded && p.Status.Phase != api.PhaseFailed {
+			pods = append(pods, &spec.Pod{Name: p.Metadata.Name, Hostname: p.Spec.Pod.Hostname})
+		}
+	}
+	var details []string
+	for _, h := range spec.HiddenNames(pods, host) {
+		details = append(details, h.Pod+": "+h.String())
+	}
+	if len(details) == 0 {
+		return ok("other pods reach all pods by their names")
+	}
+	if more := len(details) - maxFiles; more > 0 {
+		details = append(details[:maxFiles], fmt.Sprintf("and %d more", more))
+	}
+	return result{Warn, strings.Join(details, "; "), "use another name or hostname, or the address of the pod"}
+}

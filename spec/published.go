@@ -1,0 +1,80 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// ClusterDomain is the suffix of the full names of pods with a subdomain, with the default cluster domain of Kubernetes.
+const ClusterDomain = ".default.svc.cluster.local"
+
+// elsewhere are the names without a dot that programs look up in clusters, clouds and networks. A program that finds a pod instead would
+// send it what is meant for others, such as credentials.
+var elsewhere = []string{
+	"instance-data", "internal", "isatap", "kubernetes", "local", "localdomain", "metadata", "wpad",
+}
+
+// Unpublished returns why a name of a pod is not published in the hosts files of other pods; empty: it is. The host name of the host may be
+// empty if it is not known.
+func Unpublished(name, host string) string {
+	short, _, _ := strings.Cut(host, ".")
+	switch {
+	case isReserved(name):
+		return reservedName
+	case strings.Contains(name, "."):
+		return "it has a dot, so it may be the name of another host"
+	case slices.Contains(elsewhere, name):
+		return "it has a meaning in clusters or networks"
+	case strings.EqualFold(name, short):
+		return "it is the name of this host"
+	}
+	return ""
+}
+
+// HiddenName is a name of a pod by which other pods do not reach it.
+type HiddenName struct{ Pod, Name, Why string }
+
+func (h HiddenName) String() string {
+	return "other pods cannot reach the pod by the name " + quote(h.Name) + ": " + h.Why
+}
+
+// HiddenNames returns the names of pods by which other pods of a host with this name do not reach them.
+func HiddenNames(pods []*Pod, host string) []HiddenName {
+	owners, first := map[string]bool{}, map[string]string{}
+	for _, p := range pods {
+		owners[p.Name] = true
+		if first[p.Hostname] == "" || p.Name < first[p.Hostname] {
+			first[p.Hostname] = p.Name
+		}
+	}
+	var hidden []HiddenName
+	for _, p := range pods {
+		if why := Unpublished(p.Name, host); why != "" {
+			hidden = append(hidden, HiddenName{p.Name, p.Name, why})
+		}
+		if p.Hostname == "" || p.Hostname == p.Name {
+			continue
+		}
+		why := Unpublished(p.Hostname, host)
+		switch {
+		case why != "":
+		case owners[p.Hostname]:
+			why = "another pod is named so"
+		case first[p.Hostname] != p.Name:
+			why = "pod " + quote(first[p.Hostname]) + " has the same hostname"
+		}
+		if why != "" {
+			hidden = append(hidden, HiddenName{p.Name, p.Hostname, why})
+		}
+	}
+	return hidden
+}
+
+// unpublished warns of names that other pods cannot use. A name that the pod has from its file has no place in it.
+func (v *validator) unpublished() {
+	for _, field := range []*string{&v.pod.Name, &v.pod.Hostname} {
+		if why := Unpublished(*field, ""); *field != "" && why != "" && !isReserved(*field) {
+			v.warn(field, "%s", HiddenName{Name: *field, Why: why})
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package supervisor_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func notUpdated(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.VolumesNotUpdated) }
+
+func volumeEvents(m *machine) []event.Kind {
+	var kinds []event.Kind
+	events, _ := m.Events().Since(0)
+	for _, e := range events {
+		if e.Kind == event.VolumesNotUpdated || e.Kind == event.VolumesUpdated {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return kinds
+}
+
+// TestVolumesNotUpdated expects one event and a condition while the volumes of a pod are not updated, whatever the messages are, and one
+// event when they are again.
+func TestVolumesNotUpdated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		m.until("p", "ready", ready)
+		for range 3 {
+			for _, why := range []string{"tls.key is accessible by other users", "tls.crt is missing"} {
+				m.engine.HoldVolumes(uid, why)
+				m.until("p", why, func(s supervisor.Snapshot) bool {
+					return slices.ContainsFunc(s.Status.Conditions, func(c lifecycle.Condition) bool {
+						return c.Type == supervisor.VolumesNotUpdated && c.Message == why
+					})
+				})
+			}
+		}
+		if got := volumeEvents(m); !slices.Equal(got, []event.Kind{event.VolumesNotUpdated}) {
+			t.Errorf("events while the volumes are not updated: %v", got)
+		}
+		m.restartKilled()
+		m.until("p", "not updated under the next supervisor", notUpdated)
+		m.engine.HoldVolumes(uid, "")
+		m.until("p", "updated", func(s supervisor.Snapshot) bool { return !notUpdated(s) })
+		if got := volumeEvents(m); got[len(got)-1] != event.VolumesUpdated {
+			t.Errorf("events when the volumes are updated again: %v", got)
+		}
+	})
+}
+
+// TestVolumesNotUpdatedEnds expects that the condition ends with the sandbox, whose volumes nobody updates.
+func TestVolumesNotUpdatedEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		m.until("p", "ready", ready)
+		m.engine.HoldVolumes(uid, "tls.key is missing")
+		m.until("p", "not updated", notUpdated)
+		m.stop("p")
+		m.until("p", "without the condition", func(s supervisor.Snapshot) bool { return !notUpdated(s) })
+	})
+}
