@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -102,6 +103,7 @@ type Options struct {
 
 	rebooter *reboot.Host
 	prober   *probes.Prober
+	shutdown *atomic.Bool // a client has requested that all pods stop with the daemon
 }
 
 // Run runs the daemon until ctx ends, a client stops it or, if it was started on demand, it is idle. Containers keep running.
@@ -121,6 +123,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
 	o.Listeners = slices.DeleteFunc(slices.Clone(o.Listeners), func(l net.Listener) bool { return l == nil })
+	o.shutdown = &atomic.Bool{}
 	loaded, c := o.Config, *o.Config
 	c.LogDir = config.Resolve(c.LogDir) // its links belong to the administrator; later ones are not followed
 	o.Config = &c
@@ -157,8 +160,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
 	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
-	o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
-	if s.Count() == 0 {
+	left, shutDownErr := o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
+	err = errors.Join(err, shutDownErr)
+	if left == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
 		err = errors.Join(err, rt.RemoveNetwork(removing))
