@@ -36,7 +36,7 @@ func daemonEndpoints() []Endpoint {
 				Name: "shutdown", Type: Boolean,
 				Description: "Stop all pods first, as at a shutdown of the host. The next daemon starts them again.",
 			}},
-			call:    (*Server).stopDaemon,
+			call: (*Server).stopDaemon,
 		},
 	}
 }

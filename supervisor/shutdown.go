@@ -15,7 +15,8 @@ const shutdownMargin = 5 * time.Second
 
 // ShutDown stops all pods for the shutdown of the host (by is [lifecycle.ByShutdown]) or of the daemon ([lifecycle.ByDaemonStop]), with
 // their hooks, in reverse order of their start: each after those that started later have stopped. It returns when all have stopped, or some
-// seconds after the period, in which every container is killed that has not stopped. A pod holds up the next ones for its share of the remaining time at most, also if its loop does not respond or the disk hangs.
+// seconds after the period, in which every container is killed that has not stopped. A pod holds up the next ones for its share of the
+// remaining time at most, also if its loop does not respond or the disk hangs.
 // The next supervisor starts the pods again.
 //
 // The caller must not add or start pods any more. Call [Supervisor.Leave] afterwards.

@@ -64,10 +64,15 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	if onDemand {
 		reporter = ondemand.NewReporter()
 	}
-	c, err := a.config(cmd)
-	if err == nil {
-		err = a.serve(cmd, c, onDemand, reporter)
-	} else {
+	c, err := a.daemonConfig(cmd)
+	invalid, _ := errors.AsType[*config.FileError](err)
+	switch {
+	case invalid != nil && invalid.LastValid:
+		a.warnConfig(invalid)
+		err = a.serve(cmd, c, onDemand, reporter, invalid)
+	case err == nil:
+		err = a.serve(cmd, c, onDemand, reporter, nil)
+	default:
 		c = &config.Config{}
 	}
 	if err != nil {
@@ -81,12 +86,19 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter) error {
+// daemonConfig loads the configuration of a daemon, which can also read the keys that it names.
+func (a *app) daemonConfig(cmd *cobra.Command) (*config.Config, error) {
+	return a.loadConfig(cmd, func(c *config.Config) error {
+		_, err := c.Verification()
+		return err
+	})
+}
+
+// serve runs a daemon. Invalid is why a file is not used, and an earlier one is; nil: there is none.
+func (a *app) serve(
+	cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter, invalid *config.FileError,
+) (err error) {
 	unix.Umask(0o022)
-	_, err := c.Verification()
-	if err != nil { // a key cannot be read
-		return &failure{status: statusUsage, err: err}
-	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	reload := make(chan os.Signal, 1) // one reload covers all requests before it
@@ -109,7 +121,10 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
 		HostStopping: daemon.HostStopping,
-		Log:          log, Reload: reload, Load: func() (*config.Config, error) { return a.config(cmd) },
+		Log:          log, Reload: reload, Load: func() (*config.Config, error) { return a.daemonConfig(cmd) },
+	}
+	if invalid != nil {
+		o.Invalid = invalid
 	}
 	if onDemand {
 		o.Cgroup = daemon.CgroupOnDemand

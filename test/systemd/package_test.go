@@ -44,7 +44,7 @@ func TestSockets(t *testing.T) {
 		"on-demand daemon killed, service enabled":     onDemand + `kill -9 ` + daemonPID + `; systemctl enable --now podstead`,
 		"on-demand daemon, package":                    onDemand + `install`,
 		"read-only socket, command":                    `systemctl start podstead-ro.socket; podstead get || true`,
-		"service, sockets stopped, service restarted":  `systemctl start podstead.service; systemctl stop $sockets; systemctl restart podstead.service`,
+		"service, sockets stopped, service restarted":  `systemctl start podstead; systemctl stop $sockets; systemctl restart podstead`,
 		"service, package upgraded":                    `systemctl start podstead.service; script preremove upgrade; install 1`,
 		"service, package removed, on-demand, package": `systemctl start podstead.service; remove; ` + onDemand + `install 1`,
 	} {
@@ -59,6 +59,8 @@ func TestSockets(t *testing.T) {
 // host. Purge removes everything.
 func TestRemoval(t *testing.T) {
 	h := host(t)
+	h.Sh(`[ "$(stat -f -c %T /sys/fs/cgroup)" != tmpfs ] || mount -o remount,ro /sys/fs/cgroup # as systemd does with cgroup v1
+		podstead doctor > /tmp/doctor || true; grep '^ok *cgroups ' /tmp/doctor || { cat /tmp/doctor; exit 1; }`)
 	const file = `name = "kept"
 imageArchives = ["/var/lib/images/busybox.tar"]
 volumes = [{ name = "disk", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } }]

@@ -91,6 +91,8 @@ type Options struct {
 	Cgroup string
 	// Reload receives a value when the configuration must be loaded again; nil: never.
 	Reload <-chan os.Signal
+	// Invalid is why Config is an earlier configuration than that of the file; nil: it is that of the file.
+	Invalid error
 	// Load loads the configuration again. It is required with Reload.
 	Load func() (*config.Config, error)
 	// Listeners are the sockets that systemd has passed. Those of the configuration are used in place of new ones. The package activation
@@ -159,6 +161,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.closeUnused(ctx)
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
+	if o.Invalid != nil {
+		r.emit(event.ConfigInvalid, event.Fields{"error": o.Invalid.Error()})
+	} else {
+		o.keepValid(ctx, loaded)
+	}
 	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
 	left, shutDownErr := o.shutDown(ctx, s, r.config.Load().Pods.ShutdownGracePeriod.Duration())
 	err = errors.Join(err, shutDownErr)
