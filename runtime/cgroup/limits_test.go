@@ -158,7 +158,9 @@ func TestControllers(t *testing.T) {
 		{"v2", []hierarchy{unified}, Controllers{Unified: true, Names: []string{"cpu", "io", "pids"}, Mounts: []string{dir}}},
 		{
 			"hybrid",
-			[]hierarchy{unified, {mount: "/c/cpu", names: []string{"cpu", "cpuacct"}}, {mount: "/c/systemd", names: []string{"name=systemd"}}},
+			[]hierarchy{
+				unified, {mount: "/c/cpu", names: []string{"cpu", "cpuacct"}}, {mount: "/c/systemd", names: []string{"name=systemd"}},
+			},
 			Controllers{Names: []string{"cpu", "cpuacct", "name=systemd"}, Mounts: []string{dir, "/c/cpu", "/c/systemd"}},
 		},
 	} {
