@@ -172,7 +172,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if left == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
-		err = errors.Join(err, rt.RemoveNetwork(removing))
+		if removeErr := rt.RemoveNetwork(removing); s.Count() == 0 {
+			err = errors.Join(err, removeErr)
+		} else if removeErr != nil { // systemd would start a daemon that fails again
+			o.Log.LogAttrs(removing, slog.LevelWarn, "the pod network stays", slog.Any("error", removeErr))
+		}
 	}
 	return err
 }
