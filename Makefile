@@ -206,8 +206,8 @@ uninstall: ## remove installed programs; pods, images and state are kept
 	rm -rf $(DESTDIR)$(UNITDIR)/podstead-.slice.d
 	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(LIBEXECDIR) 2>/dev/null || true
 
-package: ## build deb and rpm packages for ARCHES (amd64 arm64 armv7) in dist
-	@packaging/build package dist $(ARCHES)
+package: ## build deb and rpm packages for the architecture of the host, or for ARCHES='amd64 arm64 armv7', in dist
+	@packaging/build package dist $(if $(filter file,$(origin ARCHES)),$$($(GO) env GOARCH | sed 's/^arm$$/armv7/'),$(ARCHES))
 
 release: ## build packages, archives, bills of materials and checksums for ARCHES in dist
 	@rm -rf dist

@@ -92,6 +92,12 @@ func (c *Client) StopDaemon(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/v1/daemon/leave", nil, nil, nil)
 }
 
+// ShutDownDaemon requests the stop of the daemon like [Client.StopDaemon], but all pods stop first, as at a shutdown of the host. When the
+// daemon has exited, [Client.Stopped] returns how many pods have not stopped.
+func (c *Client) ShutDownDaemon(ctx context.Context) error {
+	return c.call(ctx, http.MethodPost, "/v1/daemon/leave", url.Values{"shutdown": {"true"}}, nil, nil)
+}
+
 func podPath(name string) string { return "/v1/pods/" + url.PathEscape(name) }
 
 // call sends a request with the body in and decodes the response into out. Both may be nil.

@@ -32,7 +32,11 @@ func daemonEndpoints() []Endpoint {
 			Method: "POST", Path: "/v1/daemon/leave",
 			Summary: "Stop the daemon; containers keep running",
 			Details: "The response is sent before the daemon has stopped.",
-			call:    (*Server).stopDaemon,
+			Query: []Parameter{{
+				Name: "shutdown", Type: Boolean,
+				Description: "Stop all pods first, as at a shutdown of the host. The next daemon starts them again.",
+			}},
+			call: (*Server).stopDaemon,
 		},
 	}
 }

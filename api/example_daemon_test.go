@@ -42,7 +42,7 @@ func startDaemon(script string) *exampleDaemon {
 	check(pods.Recover(context.Background()))
 	d := &exampleDaemon{socket: filepath.Join(dir, "s"), supervisor: pods, options: api.Options{
 		Supervisor: pods, Sessions: fake, Files: fakefiles.New("/etc/podstead/pods.d", pods), LogDir: logs,
-		Version: api.Version{Version: "v0", Instance: "example"}, StopDaemon: func(string) {},
+		Version: api.Version{Version: "v0", Instance: "example"}, StopDaemon: func(string, bool) {},
 	}}
 	d.serve(context.Background())
 	if script != "" {

@@ -41,7 +41,8 @@ func CheckSocket(path string) error {
 }
 
 // Listen listens on the daemon's socket, which is accessible to root and to members of the group podstead. It replaces a stale socket. The
-// caller must hold the daemon's lock, so that no other daemon replaces the socket concurrently. Closing the listener removes the socket.
+// caller must hold the daemon's lock, so that no other daemon replaces the socket concurrently. Closing the listener removes the socket,
+// unless systemd has replaced it. It returns [ErrSocketInUse] if another process listens on the socket.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	return listen(ctx, path, group)
 }
@@ -84,11 +85,15 @@ func listen(ctx context.Context, path, group string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(setPermissions(temporary, group), removeStopRecord(path), os.Rename(temporary, path)); err != nil {
+	made, err := os.Lstat(temporary)
+	if err := errors.Join(err, setPermissions(temporary, group), removeStopRecord(path), os.Rename(temporary, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
 	}
-	return &listener{l, path}, nil
+	return &listener{l, path, made}, nil
 }
+
+// ErrSocketInUse reports that another process listens on a socket.
+var ErrSocketInUse = errors.New("another process is listening on the socket")
 
 // checkReplaceable returns an error if the path is not a socket, or if a process listens on the socket.
 func checkReplaceable(ctx context.Context, path string) error {
@@ -111,7 +116,7 @@ func checkReplaceable(ctx context.Context, path string) error {
 	case err == nil:
 		_ = c.Close()
 	}
-	return errors.New("another process is listening on the socket")
+	return ErrSocketInUse
 }
 
 // setPermissions gives the group access to the socket, if the group exists.
@@ -132,14 +137,39 @@ func setPermissions(path, group string) error {
 type listener struct {
 	net.Listener
 	path string
+	made fs.FileInfo // the socket
 }
 
 func (l *listener) Close() error {
-	err := os.Remove(l.path)
+	err := l.remove()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	return errors.Join(err, l.Listener.Close())
+}
+
+// remove removes the socket that the listener has made. The start of a socket unit replaces it while a daemon that was started on demand
+// still runs, and clients need that one. One that is put there between the look and the removal is put back.
+func (l *listener) remove() error {
+	if !l.isMine(l.path) {
+		return nil
+	}
+	old := l.path + "~old"
+	if err := os.Rename(l.path, old); err != nil {
+		return err
+	}
+	var err error
+	if !l.isMine(old) {
+		if err = os.Link(old, l.path); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, os.Remove(old))
+}
+
+func (l *listener) isMine(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && os.SameFile(st, l.made)
 }
 
 // peer is the process that connected to the socket.

@@ -48,6 +48,29 @@ func TestListen(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	t.Run("socket that systemd has replaced", func(t *testing.T) {
+		path := filepath.Join(dir, "replaced")
+		l, err := api.ListenReadOnly(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		next, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Close()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatalf("the socket of systemd: %v", err)
+		}
+		_ = c.Close()
+	})
 	t.Run("stale socket", func(t *testing.T) {
 		path := filepath.Join(dir, "stale")
 		old, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -257,7 +257,11 @@ func (s *Server) endSession(r *http.Request) (any, error) {
 }
 
 func (s *Server) stopDaemon(r *http.Request) (any, error) {
-	s.o.StopDaemon(requester(r))
+	shutdown, err := flag(r.URL.Query(), "shutdown")
+	if err != nil {
+		return nil, err
+	}
+	s.o.StopDaemon(requester(r), shutdown)
 	return struct{}{}, nil
 }
 

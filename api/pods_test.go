@@ -213,8 +213,14 @@ func TestVersionAndStopDaemon(t *testing.T) {
 	if err := d.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if by := <-d.stops; !strings.HasPrefix(by, "podstead run, pid ") {
+	if by := <-d.stops; !strings.HasPrefix(by, "podstead run, pid ") || !strings.HasSuffix(by, ", shutdown false") {
 		t.Errorf("stop requested by %q", by)
+	}
+	if err := d.client.ShutDownDaemon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if by := <-d.stops; !strings.HasSuffix(by, ", shutdown true") {
+		t.Errorf("stop of all pods requested by %q", by)
 	}
 }
 

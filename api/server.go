@@ -82,8 +82,9 @@ type Options struct {
 	Probes func(uid string) []ContainerProbeAnswer
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []PodIP
-	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
-	StopDaemon func(by string)
+	// StopDaemon is called with the requester when a client stops the daemon, and whether all pods stop first. It must not block, and may
+	// be called more than once.
+	StopDaemon func(by string, shutdown bool)
 	// Images manages the images of the host; nil: the endpoints for images fail with status 501.
 	Images Images
 	// Metrics serves the metrics in the format of Prometheus; nil: its endpoint fails with status 501.

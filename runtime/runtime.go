@@ -267,7 +267,8 @@ func (r *Runtime) Close() error {
 	if r.network != nil {
 		err = errors.Join(err, r.network.Close())
 	}
-	return errors.Join(err, r.engine.Close(), releaseMounts(r.unbindable))
+	// Before the engine releases its lock: the next daemon uses the same directories.
+	return errors.Join(err, releaseMounts(r.unbindable), r.engine.Close())
 }
 
 // Inventory returns every pod that exists on the host, see [inventory.Reader.Take].

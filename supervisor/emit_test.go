@@ -149,7 +149,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			s, _ := w.Pod("p")
 			w.engine.Evict(s.Facts.UID, "too much")
 		}, emitted{event.PodEvicted}},
-		{"host shuts down", with(nothing), nil, func(w *troubled) { w.ShutDown(context.Background(), time.Minute) }, emitted{event.NodeShutdown}},
+		{"host shuts down", with(nothing), nil, func(w *troubled) { w.ShutDown(context.Background(), time.Minute, lifecycle.ByShutdown) }, emitted{event.NodeShutdown}},
 		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{event.PodDeadlineExceeded}},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}

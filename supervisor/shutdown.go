@@ -13,13 +13,14 @@ import (
 // shutdownMargin is how long [Supervisor.ShutDown] waits after the period for containers that were killed when it was over.
 const shutdownMargin = 5 * time.Second
 
-// ShutDown stops all pods for the shutdown of the host, with their hooks, in reverse order of their start: each after those that started
-// later have stopped. It returns when all have stopped, or some seconds after the period, in which every container is killed that has not
-// stopped. A pod holds up the next ones for its share of the remaining time at most, also if its loop does not respond or the disk hangs.
+// ShutDown stops all pods for the shutdown of the host (by is [lifecycle.ByShutdown]) or of the daemon ([lifecycle.ByDaemonStop]), with
+// their hooks, in reverse order of their start: each after those that started later have stopped. It returns when all have stopped, or some
+// seconds after the period, in which every container is killed that has not stopped. A pod holds up the next ones for its share of the
+// remaining time at most, also if its loop does not respond or the disk hangs.
 // The next supervisor starts the pods again.
 //
 // The caller must not add or start pods any more. Call [Supervisor.Leave] afterwards.
-func (s *Supervisor) ShutDown(ctx context.Context, period time.Duration) {
+func (s *Supervisor) ShutDown(ctx context.Context, period time.Duration, by string) {
 	ctx, cancel := context.WithTimeout(ctx, period+shutdownMargin)
 	defer cancel()
 	end := time.Now().Add(period)
@@ -28,7 +29,7 @@ func (s *Supervisor) ShutDown(ctx context.Context, period time.Duration) {
 	defer told.Wait() // for the disk
 	tell := func(pods []Snapshot) {
 		for i := range pods {
-			told.Go(func() { s.shutDownPod(ctx, &pods[i], end) })
+			told.Go(func() { s.shutDownPod(ctx, &pods[i], end, by) })
 		}
 	}
 	tell(idle) // nothing of them starts while others stop
@@ -64,16 +65,16 @@ func shutdownOrder(pods []Snapshot) (idle, order []Snapshot) {
 }
 
 // shutDownPod stops a pod within its grace period, or within what is left until the end. It waits for the loop of the pod and for the disk.
-func (s *Supervisor) shutDownPod(ctx context.Context, p *Snapshot, end time.Time) {
+func (s *Supervisor) shutDownPod(ctx context.Context, p *Snapshot, end time.Time, by string) {
 	err := s.change(ctx, "stop", p.Pod.Name, p.Facts.UID, func(l *loop, now lifecycle.Instant) error {
 		if !lifecycle.Terminating(l.pod, l.facts) || !l.facts.Stop.Requested.IsZero() {
 			grace := min(lifecycle.EffectiveGrace(p.Pod, nil).Period, max(time.Until(end), 0))
-			l.fold(lifecycle.HostShutdown{Grace: grace, At: now}, now)
+			l.fold(lifecycle.HostShutdown{Grace: grace, By: by, At: now}, now)
 		}
 		return nil
 	})
 	if err != nil {
-		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not stop a pod for the shutdown of the host", slog.String("pod", p.Pod.Name), slog.Any("error", err))
+		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not stop a pod for a shutdown", slog.String("pod", p.Pod.Name), slog.Any("error", err))
 	}
 }
 

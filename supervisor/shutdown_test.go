@@ -98,7 +98,7 @@ func TestShutDown(t *testing.T) {
 		synctest.Wait()
 
 		start := time.Now()
-		m.ShutDown(t.Context(), time.Minute)
+		m.ShutDown(t.Context(), time.Minute, lifecycle.ByShutdown)
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("the shutdown took %v", took)
 		}
@@ -153,7 +153,7 @@ func TestShutDownIsBounded(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		start := time.Now()
-		m.ShutDown(t.Context(), 30*time.Second)
+		m.ShutDown(t.Context(), 30*time.Second, lifecycle.ByShutdown)
 		took := time.Since(start)
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
@@ -193,7 +193,7 @@ func TestShutDownWithoutDisk(t *testing.T) {
 		m.disk.mu.Unlock()
 		release := m.BlockLoop("p9")
 		start := time.Now()
-		m.ShutDown(t.Context(), 30*time.Second)
+		m.ShutDown(t.Context(), 30*time.Second, lifecycle.ByShutdown)
 		var first, last time.Duration
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
@@ -234,7 +234,7 @@ func TestShutDownKeepsStoppedPods(t *testing.T) {
 		if err := m.Stop(t.Context(), "stopped", supervisor.StopOptions{By: "a test"}); err != nil {
 			t.Fatal(err)
 		}
-		m.ShutDown(t.Context(), 30*time.Second)
+		m.ShutDown(t.Context(), 30*time.Second, lifecycle.ByShutdown)
 		m.leave()
 		m.start()
 		m.untilPhase("running", lifecycle.PhaseRunning)
@@ -261,7 +261,7 @@ func TestShutDownCollectsNothing(t *testing.T) {
 		m.add(waiting)
 		m.add(pod("once", spec.RestartNever, polite))
 		m.untilPhase("once", lifecycle.PhaseRunning)
-		m.ShutDown(t.Context(), time.Minute)
+		m.ShutDown(t.Context(), time.Minute, lifecycle.ByShutdown)
 		if n := len(m.Finished()); n != 1 {
 			t.Errorf("%d finished pods, want only the one that does not start again", n)
 		}

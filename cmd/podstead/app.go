@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -32,7 +34,8 @@ type app struct {
 	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
 	hostStopping func(context.Context) (bool, error)
 
-	args []string // the command line
+	args   []string // the command line
+	warned bool     // of the configuration file
 }
 
 // run executes a command line and returns the exit code.
@@ -145,8 +148,36 @@ func settingHelp(s *config.Setting) string {
 	return s.Help + " (default " + s.DefaultHelp + "; " + s.Env + ")"
 }
 
-// config loads the configuration of a command.
+// config loads the configuration of a client. It warns of a file that cannot be used, and goes on with the last valid one: pods and the
+// daemon run on, and a person must be able to look at them.
 func (a *app) config(cmd *cobra.Command) (*config.Config, error) {
+	c, err := a.loadConfig(cmd, nil)
+	if invalid, ok := errors.AsType[*config.FileError](err); ok {
+		a.warnConfig(invalid)
+		return c, checkSockets(c)
+	}
+	return c, err
+}
+
+// warnConfig warns of a configuration file that cannot be used, once.
+func (a *app) warnConfig(invalid *config.FileError) {
+	if a.warned {
+		return
+	}
+	a.warned = true
+	first, more, _ := strings.Cut(invalid.Error(), "\n")
+	if more != "" {
+		first += fmt.Sprintf(" (and %d more)", strings.Count(more, "\n")+1)
+	}
+	instead := "what is valid in it is used"
+	if invalid.LastValid {
+		instead = "the last valid file is used"
+	}
+	a.note("warning: the configuration file is invalid, %s: %s", instead, first)
+}
+
+// loadConfig loads the configuration like [config.Load]. The check is [config.Sources.Check].
+func (a *app) loadConfig(cmd *cobra.Command, check func(*config.Config) error) (*config.Config, error) {
 	file, err := cmd.Flags().GetString("config")
 	if err != nil {
 		return nil, err
@@ -161,16 +192,21 @@ func (a *app) config(cmd *cobra.Command) (*config.Config, error) {
 			}
 			return f.Value.String(), true
 		},
+		Check: check,
 	})
 	if err != nil {
-		return nil, &failure{status: statusUsage, err: err}
+		return c, &failure{status: statusUsage, err: err}
 	}
+	return c, checkSockets(c)
+}
+
+func checkSockets(c *config.Config) error {
 	if c.HasReadOnlySocket() {
 		if err := api.CheckSocket(c.ReadOnlySocket); err != nil {
-			return c, err
+			return err
 		}
 	}
-	return c, api.CheckSocket(c.Socket)
+	return api.CheckSocket(c.Socket)
 }
 
 // newClient returns a client of the daemon. A user who has no access to its socket, but to the read-only one, gets a client of that: the

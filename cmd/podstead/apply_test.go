@@ -177,7 +177,7 @@ func TestApplyAtBoot(t *testing.T) {
 		want    string
 	}{
 		"service runs":      {true, nil, ""},
-		"unit missing":      {false, nil, "podstead: pods do not start at boot: install the service as described in docs/howto/run-pods-at-boot.md\n"},
+		"unit missing":      {false, nil, "podstead: pods do not start at boot: install the service as described in https://github.com/podstead/podstead/blob/main/docs/howto/run-pods-at-boot.md\n"},
 		"unit not enabled":  {false, []string{unit}, "podstead: pods do not start at boot: enable the service with systemctl enable --now podstead\n"},
 		"unit enabled":      {false, []string{unit, link}, ""},
 		"file is unchanged": {true, nil, ""},

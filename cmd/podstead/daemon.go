@@ -64,10 +64,15 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	if onDemand {
 		reporter = ondemand.NewReporter()
 	}
-	c, err := a.config(cmd)
-	if err == nil {
-		err = a.serve(cmd, c, onDemand, reporter)
-	} else {
+	c, err := a.daemonConfig(cmd)
+	invalid, _ := errors.AsType[*config.FileError](err)
+	switch {
+	case invalid != nil && invalid.LastValid:
+		a.warnConfig(invalid)
+		err = a.serve(cmd, c, onDemand, reporter, invalid)
+	case err == nil:
+		err = a.serve(cmd, c, onDemand, reporter, nil)
+	default:
 		c = &config.Config{}
 	}
 	if err != nil {
@@ -81,12 +86,19 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter) error {
+// daemonConfig loads the configuration of a daemon, which can also read the keys that it names.
+func (a *app) daemonConfig(cmd *cobra.Command) (*config.Config, error) {
+	return a.loadConfig(cmd, func(c *config.Config) error {
+		_, err := c.Verification()
+		return err
+	})
+}
+
+// serve runs a daemon. Invalid is why a file is not used, and an earlier one is; nil: there is none.
+func (a *app) serve(
+	cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter, invalid *config.FileError,
+) (err error) {
 	unix.Umask(0o022)
-	_, err := c.Verification()
-	if err != nil { // a key cannot be read
-		return &failure{status: statusUsage, err: err}
-	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	reload := make(chan os.Signal, 1) // one reload covers all requests before it
@@ -109,7 +121,10 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
 		HostStopping: daemon.HostStopping,
-		Log:          log, Reload: reload, Load: func() (*config.Config, error) { return a.config(cmd) },
+		Log:          log, Reload: reload, Load: func() (*config.Config, error) { return a.daemonConfig(cmd) },
+	}
+	if invalid != nil {
+		o.Invalid = invalid
 	}
 	if onDemand {
 		o.Cgroup = daemon.CgroupOnDemand
@@ -135,40 +150,51 @@ func containerdVersion() string {
 }
 
 func (a *app) daemonStopCommand() *cobra.Command {
-	var pods bool
+	var pods, shutdown bool
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the daemon; containers keep running",
 		Long: `Stop the daemon. Containers keep running without supervision until a daemon is started again and recovers them.
+
+With --shutdown, all pods are first stopped in reverse order of their start, as at a shutdown of the host. Nothing of them is
+deleted: the next daemon starts them again with their volumes, UIDs and restart counts, except those that were stopped before.
 
 With --pods, all pods are first stopped within their grace period and deleted. The files of the pods directory are kept, so their
 pods start again with the next daemon.`,
 		Example: `  # Stop the daemon, for example to upgrade it
   podstead daemon stop
 
+  # Stop all pods and the daemon, as at a shutdown of the host
+  podstead daemon stop --shutdown
+
   # Delete all pods and stop the daemon
   podstead daemon stop --pods`,
 		Args: noArguments,
 	}
 	cmd.Flags().BoolVar(&pods, "pods", false, "stop and delete all pods first; pods of the pods directory start again with the next daemon")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.daemonStop(cmd, pods) }
+	cmd.Flags().BoolVar(&shutdown, "shutdown", false,
+		"stop all pods first, as at a shutdown of the host; the next daemon starts them again")
+	cmd.MarkFlagsMutuallyExclusive("pods", "shutdown")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.daemonStop(cmd, pods, shutdown) }
 	return cmd
 }
 
-func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
+func (a *app) daemonStop(cmd *cobra.Command, pods, shutdown bool) error {
 	s, err := a.connect(cmd)
 	if err != nil {
 		return err
 	}
-	if pods { // starts a daemon if none is running: a daemon that was killed leaves its pods behind
+	if pods || shutdown { // starts a daemon if none is running: a daemon that was killed leaves its pods behind
 		if err := a.reach(cmd.Context(), s); err != nil {
 			return err
 		}
+	}
+	if pods {
 		if err := a.deleteAll(cmd.Context(), &watcher{Starter: s}); err != nil {
 			return err
 		}
 	}
-	if !pods && a.idle != nil && a.idle(cmd.Context(), s.Client.Socket()) { // a connection would start the daemon
+	if !pods && !shutdown && a.idle != nil && a.idle(cmd.Context(), s.Client.Socket()) { // a connection would start the daemon
 		a.note("no daemon is running")
 		return nil
 	}
@@ -180,14 +206,30 @@ func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
 	if err != nil {
 		return err
 	}
-	return a.stopDaemon(cmd.Context(), s.Client, v.PID)
+	if !shutdown {
+		return a.stopDaemon(cmd.Context(), s.Client.StopDaemon, v.PID, daemonStopTimeout)
+	}
+	if err := a.stopDaemon(cmd.Context(), s.Client.ShutDownDaemon, v.PID, shutdownTimeout); err != nil {
+		return err
+	}
+	if e, _ := errors.AsType[*api.StoppedError](s.Client.Stopped()); e != nil && e.Pods > 0 {
+		return &failure{
+			status: statusFailed, err: fmt.Errorf("stop pods: %d did not stop", e.Pods),
+			hints: []string{"see why with podstead why, end what it names, and run podstead daemon stop --shutdown again"},
+		}
+	}
+	return nil
 }
 
-// daemonStopTimeout is longer than the daemon gives its own parts to stop.
-const daemonStopTimeout = time.Minute
+const (
+	// daemonStopTimeout is longer than the daemon gives its own parts to stop.
+	daemonStopTimeout = time.Minute
+	// shutdownTimeout is longer than grace periods are. The daemon itself bounds the stop of pods.
+	shutdownTimeout = 24 * time.Hour
+)
 
 // stopDaemon stops the daemon and waits until its process has exited.
-func (a *app) stopDaemon(ctx context.Context, client *api.Client, pid int) error {
+func (a *app) stopDaemon(ctx context.Context, stop func(context.Context) error, pid int, limit time.Duration) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -196,11 +238,11 @@ func (a *app) stopDaemon(ctx context.Context, client *api.Client, pid int) error
 		return err
 	}
 	defer unix.Close(fd)
-	if err := client.StopDaemon(ctx); err != nil {
+	if err := stop(ctx); err != nil {
 		return err
 	}
 	defer a.waiting("Waiting until the daemon is stopped")()
-	ctx, cancel := context.WithTimeout(ctx, daemonStopTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for ctx.Err() == nil {
 		// Poll in intervals of 200 ms, to notice the end of the context.
@@ -212,7 +254,7 @@ func (a *app) stopDaemon(ctx context.Context, client *api.Client, pid int) error
 			return nil
 		}
 	}
-	return &failure{status: statusTimeout, err: fmt.Errorf("stop daemon: process %d did not exit within %v", pid, daemonStopTimeout)}
+	return &failure{status: statusTimeout, err: fmt.Errorf("stop daemon: process %d did not exit within %v", pid, limit)}
 }
 
 // deleteAll stops and deletes all pods. It keeps the files of the pods directory.

@@ -47,8 +47,9 @@ Exit codes: 0 pods can run, 1 pods cannot run.`,
 }
 
 func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
-	c, err := a.config(cmd)
-	if err != nil {
+	c, err := a.loadConfig(cmd, nil)
+	invalid, _ := errors.AsType[*config.FileError](err)
+	if err != nil && invalid == nil {
 		return err
 	}
 	if repair {
@@ -57,7 +58,7 @@ func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 		}
 	}
 	done := a.waiting("Checking this host")
-	findings := doctor.Run(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()), version)
+	findings := doctor.Run(cmd.Context(), c, invalid, api.NewClient(c.Socket, cmd.CommandPath()), version)
 	done()
 	if format == "json" {
 		if err := a.encode(format, findings); err != nil {

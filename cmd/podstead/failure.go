@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -54,7 +56,21 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 
 // note prints a line to stderr, prefixed with the name of the program.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.err, plain.Text("podstead: "+fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.err, plain.Text(a.pages("podstead: "+fmt.Sprintf(format, args...))))
+}
+
+// page matches the path of a page in the repository.
+var page = regexp.MustCompile(`\bdocs/(howto|reference)/[a-z-]+\.md\b`)
+
+// pages replaces the paths of pages by those of installed pages, or else by their addresses.
+func (a *app) pages(text string) string {
+	return page.ReplaceAllStringFunc(text, func(path string) string {
+		installed := filepath.Join("/usr/share/doc/podstead", path)
+		if _, err := os.Stat(filepath.Join(a.hostRoot, installed)); err == nil && a.hostRoot != "" {
+			return installed
+		}
+		return "https://github.com/podstead/podstead/blob/main/" + path
+	})
 }
 
 // report prints an error with its problems and hints, and returns the exit code.
@@ -75,7 +91,7 @@ func (a *app) report(err error) int {
 		}
 	}
 	for _, hint := range f.hints {
-		fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
+		fmt.Fprintln(a.err, "hint: "+plain.Text(a.pages(hint)))
 	}
 	return f.status
 }
@@ -86,9 +102,9 @@ func (a *app) problem(p api.Problem) {
 	if p.Warning {
 		text += " (warning)"
 	}
-	fmt.Fprintln(a.err, plain.Text(text))
+	fmt.Fprintln(a.err, plain.Text(a.pages(text)))
 	if p.Hint != "" {
-		fmt.Fprintln(a.err, "hint: "+plain.Text(p.Hint))
+		fmt.Fprintln(a.err, "hint: "+plain.Text(a.pages(p.Hint)))
 	}
 }
 

@@ -3,13 +3,17 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
@@ -44,8 +48,33 @@ func writePackageFiles(args []string) error {
 	if err := doc.GenManTree(root, header, man); err != nil {
 		return fmt.Errorf("write the manual pages: %w", err)
 	}
+	if err := writePages(man, date); err != nil {
+		return fmt.Errorf("write the manual pages of files: %w", err)
+	}
 	return writeCompletions(root, filepath.Join(args[0], "completions"))
 }
+
+// writePages writes the manual pages of section 5: those of docs/reference about files that a person writes.
+func writePages(man string, date time.Time) error {
+	for name, page := range map[string]string{"podstead-pod": "pod-file.md", "podstead.toml": "configuration.md"} {
+		text, err := os.ReadFile(filepath.Join("docs", "reference", page))
+		if err != nil {
+			return err
+		}
+		title, body, _ := bytes.Cut(text, []byte("\n"))
+		title = bytes.ToLower(bytes.TrimPrefix(title, []byte("# ")))
+		head := fmt.Sprintf("%% %q \"5\" %q %q \"Podstead\"\n\n# NAME\n\n%s - %s of podstead\n\n# DESCRIPTION\n", // as pages of commands
+			strings.ToUpper(name), date.Format("Jan 2006"), "Podstead "+version, name, title)
+		body = repositoryLink.ReplaceAll(body, []byte("$1"))
+		if err := os.WriteFile(filepath.Join(man, name+".5"), md2man.Render(append([]byte(head), body...)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repositoryLink matches a link to another page, of which a manual page has the text only.
+var repositoryLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\.(?:md|toml|json)?(?:#[^)]*)?\)`)
 
 // writeCompletions writes the scripts under the names that each shell looks for.
 func writeCompletions(root *cobra.Command, dir string) error {

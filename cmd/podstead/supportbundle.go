@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
 	"github.com/podstead/podstead/cmd/podstead/internal/supportbundle"
 	"github.com/podstead/podstead/cmd/podstead/internal/top"
@@ -65,8 +67,9 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 	case f.output == "-" && a.isTerminal():
 		return usage(cmd, "--output -: standard output is a terminal")
 	}
-	c, err := a.config(cmd)
-	if err != nil {
+	c, err := a.loadConfig(cmd, nil)
+	invalid, _ := errors.AsType[*config.FileError](err)
+	if err != nil && invalid == nil {
 		return err
 	}
 	done := a.waiting("Collecting information")
@@ -77,7 +80,7 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 			v, _ := versionsOf(ctx, c, client) // with an error, the version of the daemon is missing
 			return v
 		},
-		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, client, version) },
+		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, invalid, client, version) },
 	})
 	done()
 	if err != nil {

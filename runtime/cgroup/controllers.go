@@ -29,6 +29,8 @@ type Controllers struct {
 	Names []string
 	// Bandwidth means that the controller cpu can limit CPU time, not only distribute it by shares.
 	Bandwidth bool
+	// Mounts are the mount points of the hierarchies in which pods have cgroups.
+	Mounts []string
 }
 
 // Has reports whether a controller is available.
@@ -55,6 +57,7 @@ func DetectControllers() (Controllers, error) {
 func controllersOf(hs []hierarchy) (Controllers, error) {
 	c := Controllers{Unified: len(hs) == 1 && hs[0].v2}
 	for _, h := range hs {
+		c.Mounts = append(c.Mounts, h.mount)
 		if !h.v2 {
 			c.Names = append(c.Names, h.names...)
 			continue

@@ -155,11 +155,13 @@ func TestControllers(t *testing.T) {
 		hs   []hierarchy
 		want Controllers
 	}{
-		{"v2", []hierarchy{unified}, Controllers{Unified: true, Names: []string{"cpu", "io", "pids"}}},
+		{"v2", []hierarchy{unified}, Controllers{Unified: true, Names: []string{"cpu", "io", "pids"}, Mounts: []string{dir}}},
 		{
 			"hybrid",
-			[]hierarchy{unified, {names: []string{"cpu", "cpuacct"}}, {names: []string{"name=systemd"}}},
-			Controllers{Names: []string{"cpu", "cpuacct", "name=systemd"}},
+			[]hierarchy{
+				unified, {mount: "/c/cpu", names: []string{"cpu", "cpuacct"}}, {mount: "/c/systemd", names: []string{"name=systemd"}},
+			},
+			Controllers{Names: []string{"cpu", "cpuacct", "name=systemd"}, Mounts: []string{dir, "/c/cpu", "/c/systemd"}},
 		},
 	} {
 		got, err := controllersOf(test.hs)

@@ -227,11 +227,11 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 		}
 	case lifecycle.HostShutdown:
 		if before.Stop.Requested.IsZero() {
-			e.Emit(event.NodeShutdown, "", event.Fields{"grace": ev.Grace.Round(time.Millisecond).String(), "by": lifecycle.ByShutdown})
+			e.Emit(event.NodeShutdown, "", event.Fields{"grace": ev.Grace.Round(time.Millisecond).String(), "by": ev.By})
 		}
 	case lifecycle.ShutdownEnded:
 		if before.Restart != e.facts.Restart {
-			e.Emit(event.PodStartRequested, "", event.Fields{"by": lifecycle.ByStart})
+			e.Emit(event.PodStartRequested, "", event.Fields{"by": e.facts.Restart.By})
 		}
 	case lifecycle.ConditionMet:
 		if e.facts.Wait.Conditions[ev.Condition].Met != before.Wait.Conditions[ev.Condition].Met {

@@ -289,7 +289,10 @@ func troubles() []Entry {
 		{ImageArchiveFailed, "ImageArchiveFailed", Warning, "Failed to import image archive {archive}, retrying: {error}", []string{"archive", "error"}, nil, true},
 		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
 		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
-		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},
+		{
+			ConfigInvalid, "ConfigInvalid", Warning, "Configuration is invalid, the last valid one stays in effect: {error}",
+			[]string{"error"}, nil, true,
+		},
 		{ImageRemoved, "ImageRemoved", Normal, "Removed image {image}, freed {size}: {cause}", []string{"image", "size", "cause"}, []string{"bytes"}, true},
 		{ImageGCFailed, "ImageGCFailed", Warning, "Image garbage collection failed: {error}", []string{"error"}, nil, true},
 		{FreeDiskSpaceFailed, "FreeDiskSpaceFailed", Warning, "Failed to garbage collect required amount of images. {usage}. {kept}", []string{"usage", "kept"}, []string{"bytes"}, true},

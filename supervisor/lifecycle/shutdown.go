@@ -9,16 +9,19 @@ import (
 // shutdownMessage is the kubelet's message (nodeShutdownMessage).
 const shutdownMessage = "Pod was terminated in response to imminent node shutdown."
 
-// Who stops pods at the shutdown of the host, and starts them again, as events show it.
+// Who stops pods at the shutdown of the host, or of Podstead only, and starts them again, as events show it.
 const (
-	ByShutdown = "the shutdown of the host"
-	ByStart    = "the start of the host"
+	ByShutdown    = "the shutdown of the host"
+	ByStart       = "the start of the host"
+	ByDaemonStop  = "the shutdown of the daemon"
+	ByDaemonStart = "the start of the daemon"
 )
 
-// HostShutdown reports that the host shuts down: the pod stops within the grace period, and fails with the kubelet's reason for a graceful
-// node shutdown. [ShutdownEnded] starts it again. A pod that is stopped already gets a shorter deadline only.
+// HostShutdown reports that the host, or Podstead on it, shuts down: the pod stops within the grace period, and fails with the kubelet's
+// reason for a graceful node shutdown. [ShutdownEnded] starts it again. A pod that is stopped already gets a shorter deadline only.
 type HostShutdown struct {
 	Grace time.Duration
+	By    string // ByShutdown or ByDaemonStop
 	At    Instant
 }
 
@@ -26,12 +29,12 @@ func (e HostShutdown) apply(f *Facts) {
 	if f.Stop.Requested.IsZero() {
 		f.Stop.Reason, f.Stop.Message = ReasonTerminated, shutdownMessage
 	}
-	f.Stop.within(e.Grace, ByShutdown, e.At)
+	f.Stop.within(e.Grace, e.By, e.At)
 	f.Restart = Restart{}
 }
 
-// ShutdownEnded reports that the host runs again after a [HostShutdown]. The pod starts again in a new round. Without a restart it stays
-// failed, unless no container has run yet. It changes nothing for a pod that a client has stopped or deleted since.
+// ShutdownEnded reports that the host or the daemon runs again after a [HostShutdown]. The pod starts again in a new round. Without a
+// restart it stays failed, unless no container has run yet. It changes nothing for a pod that a client has stopped or deleted since.
 type ShutdownEnded struct {
 	Restart bool // the restart policy of the pod allows a restart, see [Restarts]
 	At      Instant
@@ -41,8 +44,12 @@ func (e ShutdownEnded) apply(f *Facts) {
 	if !f.startsAfterShutdown(e.Restart) {
 		return
 	}
+	by := ByStart
+	if f.Stop.By == ByDaemonStop {
+		by = ByDaemonStart
+	}
 	f.Stop = Stop{}
-	f.Restart = Restart{Requested: e.At, By: ByStart}
+	f.Restart = Restart{Requested: e.At, By: by}
 }
 
 // startsAfterShutdown reports whether the host shuts down, and [ShutdownEnded] starts the pod again.

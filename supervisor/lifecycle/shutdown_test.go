@@ -9,7 +9,9 @@ import (
 
 // TestShutdownEndedWithoutRestart: a pod whose policy allows no restart starts after a shutdown only if none of its containers has run.
 func TestShutdownEndedWithoutRestart(t *testing.T) {
-	down := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.HostShutdown{Grace: time.Second, At: t} })
+	down := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.HostShutdown{Grace: time.Second, By: lifecycle.ByShutdown, At: t}
+	})
 	for name, row := range map[string]struct {
 		past history
 		want bool

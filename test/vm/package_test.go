@@ -94,23 +94,33 @@ func TestPackage(t *testing.T) {
 	p.same("a crash of the daemon", before)
 	p.Stops(func() { p.booted("a reboot", before) })
 
+	before = p.ready()
 	p.Sh(`dpkg -r podstead`)
 	p.removed()
 	p.to(newVersion)
-	p.ready()
+	p.booted("a removal and an installation", before)
 	p.Sh(`dpkg -P podstead`)
 	p.gone()
 	p.rpm()
 }
 
-// broken upgrades to a version whose daemon does not start, because of the configuration: the pod keeps running, and the previous version
-// takes it over again.
+// broken upgrades to a version whose daemon does not start, because of a variable of the unit: the pod keeps running, and the previous
+// version takes it over again. A mistake in the configuration file does not keep the daemon from starting.
 func (p *packaged) broken(before installed.Seen) {
 	p.Helper()
-	p.Sh(`pgrep -f ^/bin/testserver > /tmp/before; printf '[engine]\nnextKey = true\n' > /etc/podstead/podstead.toml`)
-	p.Sh(fmt.Sprintf(p.install, newVersion) + `if systemctl is-active podstead; then exit 1; fi; journalctl --no-pager -u podstead | grep 'engine.nextKey: unknown field'; pgrep -f ^/bin/testserver | cmp - /tmp/before; rm /etc/podstead/podstead.toml`)
+	const dropIn = `/etc/systemd/system/podstead.service.d`
+	p.Sh(`pgrep -f ^/bin/testserver > /tmp/before; mkdir -p ` + dropIn + `
+		printf '[Service]\nEnvironment=PODSTEAD_ENGINE_IDLE_TIMEOUT=never\n' > ` + dropIn + `/broken.conf`)
+	p.Sh(fmt.Sprintf(p.install, newVersion) + `if systemctl is-active podstead; then exit 1; fi
+		journalctl --no-pager -u podstead | grep 'PODSTEAD_ENGINE_IDLE_TIMEOUT="never": must be a duration'
+		pgrep -f ^/bin/testserver | cmp - /tmp/before; rm -r ` + dropIn + `; systemctl daemon-reload`)
 	p.to(oldVersion)
 	p.same("a version that does not start", before)
+	p.Sh(`printf '[engine]\nnextKey = true\n' > /etc/podstead/podstead.toml`)
+	p.to(newVersion)
+	p.same("an upgrade with a mistake in the configuration", before)
+	p.Sh(`podstead doctor | grep '/etc/podstead/podstead.toml:2:1: engine.nextKey: unknown field'; rm /etc/podstead/podstead.toml`)
+	p.to(oldVersion)
 }
 
 // rpm tests the packages for rpm. The commands are those of docs/howto/upgrade.md and docs/howto/install-the-packages.md.

@@ -36,6 +36,7 @@ type Config struct {
 	Notify       []Notifier   `json:"notify,omitempty"`
 
 	verify *spec.Decoded // the file with images.verify; nil: there is none
+	valid  validCopy
 }
 
 // Engine configures the container engine.

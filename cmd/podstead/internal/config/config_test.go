@@ -220,7 +220,7 @@ func TestMetricsAddress(t *testing.T) {
 		{`address = "0.0.0.0:9469"` + files, ""},
 		{`address = ":9469"`, "an address other than loopback requires metrics.certFile and metrics.keyFile"},
 		{`address = "192.0.2.1:9469"`, "an address other than loopback requires metrics.certFile and metrics.keyFile"},
-		{`address = "127.0.0.1:9469"` + "\nkeyFile = \"/key.pem\"", "metrics.certFile and metrics.keyFile: set both or none of them"},
+		{`address = "127.0.0.1:9469"` + "\nkeyFile = \"/key.pem\"", "set both of metrics.certFile and metrics.keyFile, or none"},
 		{files, "metrics.certFile: requires metrics.address"},
 	} {
 		_, err := load(t, "[metrics]\n"+test.text, nil, nil)

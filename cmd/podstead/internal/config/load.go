@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/podstead/podstead/api"
@@ -52,10 +53,45 @@ type Sources struct {
 	Flag func(name string) (value string, set bool)
 	// Env returns the value of an environment variable, and whether it is set, like [os.LookupEnv]; nil: there are no variables.
 	Env func(name string) (value string, set bool)
+	// Check checks what the file refers to; nil: nothing. Its error makes the file invalid.
+	Check func(*Config) error
 }
 
-// Load loads the configuration. The problems of the file are returned as [spec.Problems].
+// Load loads the configuration. If the file cannot be used, it returns a [*FileError] and the configuration with the last valid file that
+// [Config.KeepValid] has copied or, if there is none, with what is valid in the file. Any other error has no configuration.
 func Load(from Sources) (*Config, error) {
+	file := cmp.Or(from.File, DefaultPath)
+	text, err := os.ReadFile(file)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing && from.File != "" {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	var c *Config
+	if err == nil || missing {
+		c, err = build(&from, file, text)
+	} else {
+		c, _ = build(&from, file, nil)
+		err = &FileError{Err: fmt.Errorf("read configuration: %w", err)}
+	}
+	if invalid, ok := errors.AsType[*FileError](err); ok {
+		if last, e := loadValid(&from, file); e == nil {
+			return last, &FileError{Err: invalid.Err, LastValid: true}
+		}
+		return c, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	path, err := validPath(&from)
+	if err != nil {
+		return nil, err
+	}
+	c.valid = validCopy{path, append([]byte(header(file)), text...)}
+	return c, nil
+}
+
+// build returns the configuration with the text of a file. If the text has problems, it returns a [*FileError] and what is valid.
+func build(from *Sources, path string, text []byte) (*Config, error) {
 	c := &Config{}
 	list := settings()
 	for i := range list {
@@ -65,19 +101,23 @@ func Load(from Sources) (*Config, error) {
 			}
 		}
 	}
-	if err := c.readFile(from.File, list); err != nil {
+	file, err := c.decode(path, text, list)
+	if err != nil {
 		return nil, err
 	}
 	for i := range list {
 		s := &list[i]
-		if err := s.override(c, from); err != nil {
+		if err := s.override(c, *from); err != nil {
 			return nil, err
 		}
 	}
-	if c.Images.GCLowPercent > c.Images.GCHighPercent {
-		return nil, fmt.Errorf("images.gcLowPercent = %d: must not exceed images.gcHighPercent = %d", c.Images.GCLowPercent, c.Images.GCHighPercent)
+	if i := &c.Images; i.GCLowPercent > i.GCHighPercent {
+		message := fmt.Sprintf("must not exceed images.gcHighPercent = %d", i.GCHighPercent)
+		if err := conflict(file, fmt.Sprintf("images.gcLowPercent = %d: ", i.GCLowPercent), message, &i.GCLowPercent, &i.GCHighPercent); err != nil {
+			return nil, err
+		}
 	}
-	if err := c.checkMetrics(); err != nil {
+	if err := c.checkMetrics(file); err != nil {
 		return nil, err
 	}
 	if c.Socket == "" {
@@ -95,20 +135,32 @@ func Load(from Sources) (*Config, error) {
 	if c.Images.Dir == "" {
 		c.Images.Dir = filepath.Join(c.StateDir, imagesName)
 	}
+	if problems := file.Problems(); len(problems) > 0 {
+		return c, &FileError{Err: problems}
+	}
+	if from.Check != nil {
+		if err := from.Check(c); err != nil {
+			return c, &FileError{Err: err}
+		}
+	}
 	return c, nil
 }
 
-func (c *Config) readFile(path string, list []Setting) error {
-	required := path != ""
-	path = cmp.Or(path, DefaultPath)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !required {
-		return nil
+// conflict reports that settings contradict each other: as a problem of the first one that the file sets, or else as an error that begins
+// with subject. It returns nil if it is a problem of the file.
+func conflict(file *spec.Decoded, subject, message string, fields ...any) error {
+	for _, f := range fields {
+		if file.Has(f) {
+			file.Bad(f, message, "")
+			return nil
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	file := spec.Decode(path, data, c)
+	return errors.New(subject + message)
+}
+
+// decode sets what is valid in the text of a file.
+func (c *Config) decode(path string, text []byte, list []Setting) (*spec.Decoded, error) {
+	file := spec.Decode(path, text, c)
 	for i := range list {
 		s := &list[i]
 		field := s.field(c)
@@ -117,14 +169,15 @@ func (c *Config) readFile(path string, list []Setting) error {
 		}
 		if err := s.validate(c); err != nil {
 			file.Bad(field, err.Error(), "")
+			reflect.ValueOf(field).Elem().SetZero()
+			if err := s.set(c, s.Default); s.Default != "" && err != nil {
+				return nil, fmt.Errorf("default of %s: %w", s.Key, err)
+			}
 		}
 	}
 	c.checkVerify(file)
 	c.checkNotify(file)
-	if problems := file.Problems(); len(problems) > 0 {
-		return problems
-	}
-	return nil
+	return file, nil
 }
 
 // override sets the value of the flag or, if the flag is not set, of the environment variable.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // metricsAddress checks the address of the metrics endpoint. It resolves no names: the daemon starts before the network is up.
@@ -38,15 +40,17 @@ func emptyOr(check func(any) error) func(any) error {
 }
 
 // checkMetrics checks the settings of the metrics endpoint together. Metrics name images and pods, and the endpoint has no authentication.
-func (c *Config) checkMetrics() error {
+func (c *Config) checkMetrics(file *spec.Decoded) error {
 	m := &c.Metrics
 	switch {
 	case (m.CertFile == "") != (m.KeyFile == ""):
-		return errors.New("metrics.certFile and metrics.keyFile: set both or none of them")
+		return conflict(file, "metrics.certFile, metrics.keyFile: ", "set both of metrics.certFile and metrics.keyFile, or none",
+			&m.CertFile, &m.KeyFile)
 	case m.CertFile != "" && m.Address == "":
-		return errors.New("metrics.certFile: requires metrics.address")
+		return conflict(file, "metrics.certFile: ", "requires metrics.address", &m.CertFile)
 	case m.Address != "" && m.CertFile == "" && !isLoopback(m.Address):
-		return fmt.Errorf("metrics.address = %q: an address other than loopback requires metrics.certFile and metrics.keyFile", m.Address)
+		return conflict(file, fmt.Sprintf("metrics.address = %q: ", m.Address),
+			"an address other than loopback requires metrics.certFile and metrics.keyFile", &m.Address)
 	}
 	return nil
 }

@@ -94,7 +94,17 @@ func configurationPage(t *testing.T) string {
 		"```console\n$ podstead daemon --engine-runtime crun\n$ PODSTEAD_ENGINE_RUNTIME=crun podstead daemon\n```\n\n" +
 		"Do not quote values of flags and variables. Separate the elements of a list with commas.\n\n" +
 		"The file is checked as strictly as a [pod file](pod-file.md). An unknown key is an error:\n\n" +
-		"```console\n$ podstead get --config podstead.toml\n" + problemsOf(strings.Replace(exampleFile, "runtime", "runtme", 1)) + "```\n\n" +
+		"```text\n$ systemctl restart podstead\n$ podstead get\n" +
+		"podstead: warning: the configuration file is invalid, the last valid file is used: " +
+		"/etc/podstead/podstead.toml:4:1: engine.runtme: unknown field\n" +
+		"NAME   READY   STATUS    RESTARTS   AGE   IP\nweb    1/1     Running   0          2d    10.77.64.4\n" +
+		"$ podstead doctor | grep -A 1 configuration\n" +
+		"warn  configuration    /etc/podstead/podstead.toml:4:1: engine.runtme: unknown field\n" +
+		"      hint: correct the file, then reload it with systemctl reload podstead; the daemon uses the last valid one\n```\n\n" +
+		"A mistake in the file stops neither pods nor commands. A daemon copies a file that it uses to the state directory. If the\n" +
+		"file is invalid, the next daemon starts with the copy, and the event `ConfigInvalid` and the log report each mistake.\n" +
+		"Without a copy, the daemon does not start. Flags and variables have no copy: a mistake in them is an error. The copy is in\n" +
+		"the state directory that is in effect without the file.\n\n" +
 		"## Reload\n\n```console\n$ systemctl reload podstead\n$ podstead events | grep Config\n```\n\n" +
 		"On SIGHUP the daemon reads the file again. It applies the keys below that reload: `ConfigReloaded` lists those that changed. For the others,\n" +
 		"`ConfigRestartRequired` lists those that differ; `systemctl restart podstead` applies them, and containers keep running. A file with errors changes\n" +
@@ -139,18 +149,6 @@ func configurationPage(t *testing.T) string {
 		"| `pods` | list | all | names or patterns, such as `web-*` |\n" +
 		"| `selector` | string | all | label selector. Events without a pod do not match |\n")
 	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
-	return b.String()
-}
-
-// problemsOf returns the problems of a file as commands print them.
-func problemsOf(text string) string {
-	var b strings.Builder
-	for _, p := range spec.Decode("podstead.toml", []byte(text), &Config{}).Problems() {
-		b.WriteString(p.String() + "\n")
-		if p.Hint != "" {
-			b.WriteString("hint: " + p.Hint + "\n")
-		}
-	}
 	return b.String()
 }
 

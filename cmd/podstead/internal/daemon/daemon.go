@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -90,6 +91,8 @@ type Options struct {
 	Cgroup string
 	// Reload receives a value when the configuration must be loaded again; nil: never.
 	Reload <-chan os.Signal
+	// Invalid is why Config is an earlier configuration than that of the file; nil: it is that of the file.
+	Invalid error
 	// Load loads the configuration again. It is required with Reload.
 	Load func() (*config.Config, error)
 	// Listeners are the sockets that systemd has passed. Those of the configuration are used in place of new ones. The package activation
@@ -102,6 +105,7 @@ type Options struct {
 
 	rebooter *reboot.Host
 	prober   *probes.Prober
+	shutdown *atomic.Bool // a client has requested that all pods stop with the daemon
 }
 
 // Run runs the daemon until ctx ends, a client stops it or, if it was started on demand, it is idle. Containers keep running.
@@ -121,6 +125,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
 	o.Listeners = slices.DeleteFunc(slices.Clone(o.Listeners), func(l net.Listener) bool { return l == nil })
+	o.shutdown = &atomic.Bool{}
 	loaded, c := o.Config, *o.Config
 	c.LogDir = config.Resolve(c.LogDir) // its links belong to the administrator; later ones are not followed
 	o.Config = &c
@@ -162,12 +167,22 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.closeUnused(ctx)
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
+	if o.Invalid != nil {
+		r.emit(event.ConfigInvalid, event.Fields{"error": o.Invalid.Error()})
+	} else {
+		o.keepValid(ctx, loaded)
+	}
 	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
-	o.shutDown(ctx, s, boot, r.config.Load().Pods.ShutdownGracePeriod.Duration())
-	if s.Count() == 0 {
+	left, shutDownErr := o.shutDown(ctx, s, boot, r.config.Load().Pods.ShutdownGracePeriod.Duration())
+	err = errors.Join(err, shutDownErr)
+	if left == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
-		err = errors.Join(err, rt.RemoveNetwork(removing))
+		if removeErr := rt.RemoveNetwork(removing); s.Count() == 0 {
+			err = errors.Join(err, removeErr)
+		} else if removeErr != nil { // systemd would start a daemon that fails again
+			o.Log.LogAttrs(removing, slog.LevelWarn, "the pod network stays", slog.Any("error", removeErr))
+		}
 	}
 	return err
 }

@@ -133,7 +133,7 @@ func await(t *testing.T, result <-chan error) {
 // web requests a pod that runs until it is stopped.
 func web() api.CreateRequest {
 	text := "imageArchives = [\"i\"]\n[[containers]]\nname = \"c\"\nimage = \"i\"\ncommand = [\"sleep\", \"1000\"]\n"
-	return api.CreateRequest{File: "/pods/web.toml", Text: text}
+	return api.CreateRequest{File: "/pods/web.toml", Text: "terminationGracePeriodSeconds = 1\n" + text}
 }
 
 func (h *host) create(t *testing.T) api.Pod {

@@ -17,7 +17,7 @@ func (h *host) write(t *testing.T, name string) {
 	if err := os.MkdirAll(h.config.Pods.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(h.config.Pods.Dir, name+".toml"), []byte("terminationGracePeriodSeconds = 1\n"+web().Text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(h.config.Pods.Dir, name+".toml"), []byte(web().Text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -92,6 +93,7 @@ func (r *reloader) reload() {
 		changed = append(changed, "images.verify")
 	}
 	r.config.Store(merged)
+	r.o.keepValid(context.Background(), next)
 	if r.o.rebooter != nil {
 		r.o.rebooter.Set(int(merged.Reboot.MaxPerDay), merged.Reboot.Command)
 	}
@@ -112,6 +114,13 @@ func (r *reloader) reload() {
 	r.emit(event.ConfigReloaded, event.Fields{"changes": changes})
 	if len(restart) > 0 {
 		r.emit(event.ConfigRestartRequired, event.Fields{"keys": strings.Join(restart, ", ")})
+	}
+}
+
+// keepValid copies a configuration that is used, for a daemon that finds an invalid one.
+func (o *Options) keepValid(ctx context.Context, c *config.Config) {
+	if err := c.KeepValid(); err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "a later daemon would not start if the configuration file is invalid", slog.Any("error", err))
 	}
 }
 

@@ -2,6 +2,8 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -57,10 +59,15 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dirs := map[string]string{"socket": h.config.Socket, "state-dir": h.config.StateDir, "run-dir": h.config.RunDir, "log-dir": h.config.LogDir, "pods-dir": h.config.Pods.Dir}
+	write("[engine]\nx = 1\n")
+	dirs := map[string]string{
+		"socket": h.config.Socket, "state-dir": h.config.StateDir, "run-dir": h.config.RunDir, "log-dir": h.config.LogDir,
+		"pods-dir": h.config.Pods.Dir,
+	}
 	load := func() (*config.Config, error) {
 		return config.Load(config.Sources{File: file, Flag: func(name string) (string, bool) { v, set := dirs[name]; return v, set }})
 	}
+	_, invalid := load()
 	write("")
 	c, err := load()
 	if err != nil {
@@ -77,10 +84,16 @@ func TestReload(t *testing.T) {
 	go func() {
 		result <- daemon.Run(ctx, daemon.Options{
 			Config: c, Start: start, Version: api.Version{Policy: api.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-			Reload: reload, Load: load,
+			Reload: reload, Load: load, Invalid: invalid,
 		})
 	}()
 	awaitReady(t, ready, result)
+	if e := lastEvent(t, h); e.Kind != api.EventConfigInvalid || !strings.Contains(e.Message, file+":2:1: engine.x: unknown field") {
+		t.Errorf("event at the start with an earlier configuration: %+v", e)
+	}
+	if _, err := os.Stat(filepath.Join(h.config.StateDir, config.ValidName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("copy of the valid configuration: %v, want none", err)
+	}
 	if got := receive(t, systemd); got != "READY=1" {
 		t.Fatalf("systemd was notified of %q", got)
 	}
@@ -111,7 +124,7 @@ func TestReload(t *testing.T) {
 			"Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity; Configuration changes need a restart of the daemon: engine.runtime", "baseline",
 		},
 		{
-			"[policy]\npodSecurity = \"restrictd\"\n", "Configuration not reloaded, nothing changed: " + file +
+			"[policy]\npodSecurity = \"restrictd\"\n", "Configuration is invalid, the last valid one stays in effect: " + file +
 				":2:15: policy.podSecurity: must be one of privileged, baseline, restricted", "baseline",
 		},
 		{"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n", "Configuration reloaded, nothing changed", "baseline"},
@@ -120,7 +133,7 @@ func TestReload(t *testing.T) {
 			"Configuration reloaded, changed images.verify", "baseline",
 		},
 		{
-			"[[images.verify]]\nprefix = \"docker.io\"\nkeys = [\"/none.pub\"]\n", "Configuration not reloaded, nothing changed: " + file +
+			"[[images.verify]]\nprefix = \"docker.io\"\nkeys = [\"/none.pub\"]\n", "Configuration is invalid, the last valid one stays in effect: " + file +
 				":3:9: images.verify[0].keys[0]: \"/none.pub\": no such file or directory", "baseline",
 		},
 		{"[policy]\npodSecurity = \"restricted\"\n", "Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity, images.verify", "restricted"},
@@ -140,6 +153,10 @@ func TestReload(t *testing.T) {
 	if got := bandwidth.Load(); got != 0 {
 		t.Errorf("bandwidth %d without a limit", got)
 	}
+	text, err := os.ReadFile(filepath.Join(h.config.StateDir, config.ValidName))
+	if err != nil || !strings.HasSuffix(string(text), "\n[policy]\npodSecurity = \"restricted\"\n") {
+		t.Errorf("copy of the valid configuration: %v, %q", err, text)
+	}
 	if _, err := h.client.Create(t.Context(), web()); err == nil {
 		t.Error("a pod that violates the new policy is accepted")
 	}
@@ -155,3 +172,15 @@ type limitedRuntime struct {
 }
 
 func (r limitedRuntime) SetPullBandwidth(n int64) { r.bandwidth.Store(n) }
+
+// lastEvent returns the newest event of the host.
+func lastEvent(t *testing.T, h *host) (last api.Event) {
+	t.Helper()
+	for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = e
+	}
+	return last
+}

@@ -67,8 +67,13 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	options := api.Options{
 		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
-		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
-		Socket:     o.Config.Socket, Metrics: of.metrics, Probes: probeAnswers(o.prober), UnitLogDriver: unitLogDriver(o.Config),
+		StopDaemon: func(by string, shutdown bool) {
+			if shutdown {
+				o.shutdown.Store(true)
+			}
+			stop(errors.New("requested by " + by))
+		},
+		Socket: o.Config.Socket, Metrics: of.metrics, Probes: probeAnswers(o.prober), UnitLogDriver: unitLogDriver(o.Config),
 	}
 	host.serve(&options)
 	awaitPods(ctx, of.files)
@@ -80,10 +85,14 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	served := make(chan error, 2)
 	if o.Config.HasReadOnlySocket() {
 		readOnly, err := o.listen(ctx, o.Config.ReadOnlySocket, api.ListenReadOnly)
-		if err != nil {
+		switch {
+		case err == nil:
+			go func() { served <- server.ServeReadOnly(readOnly) }()
+		case o.Version.OnDemand && errors.Is(err, api.ErrSocketInUse): // systemd listens on this socket only, and starts the service for it
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "the read-only socket is not served", slog.Any("error", err))
+		default:
 			return errors.Join(err, l.Close())
 		}
-		go func() { served <- server.ServeReadOnly(readOnly) }()
 	}
 	go func() { served <- server.Serve(l) }()
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon ready", slog.String("socket", o.Config.Socket))

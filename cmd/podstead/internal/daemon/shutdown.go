@@ -3,13 +3,16 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/coreos/go-systemd/v22/dbus"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 const (
@@ -33,30 +36,59 @@ func HostStopping(ctx context.Context) (bool, error) {
 	return state == `"stopping"`, err
 }
 
-// shutDown stops all pods if the daemon was stopped because the host shuts down. Otherwise containers keep running: the daemon was stopped
-// by a client, by its service, or for an upgrade.
-func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, boot *bootMark, period time.Duration) {
-	signalled := ctx.Err() != nil
+// shutDown stops all pods if the host shuts down, or if a client has requested it. Otherwise containers keep running: the daemon was
+// stopped by a client, by its service, or for an upgrade. It returns how many pods the daemon leaves that may run.
+func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, boot *bootMark, period time.Duration) (left int, err error) {
+	stopping := o.hostStopping(ctx, period)
+	requested := o.shutdown.Load()
+	if !stopping && !requested {
+		return s.Count(), nil
+	}
 	ctx = context.WithoutCancel(ctx)
-	if !signalled || period <= 0 || o.HostStopping == nil {
-		return
+	what, by := "the host is shutting down, stopping pods", lifecycle.ByShutdown
+	if !stopping { // nothing is in a hurry
+		what, by, period = "stopping pods, requested by a client", lifecycle.ByDaemonStop, max(period, longestGrace(s.Pods()))
 	}
-	stopping, err := o.HostStopping(ctx)
-	if err != nil {
-		o.Log.LogAttrs(ctx, slog.LevelDebug, "ask systemd whether the host shuts down", slog.Any("error", err))
+	if stopping { // before the pods stop: the time of the shutdown may be too short for them
+		boot.clear(ctx)
 	}
-	if !stopping {
-		return
-	}
-	boot.clear(ctx) // before the pods stop: the time of the shutdown may be too short for them
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "the host is shutting down, stopping pods", slog.Int("pods", s.Count()), slog.Duration("period", period))
-	o.notify(ctx, sd.SdNotifyStopping+"\nSTATUS=The host is shutting down, stopping pods\n"+extension)
+	o.Log.LogAttrs(ctx, slog.LevelInfo, what, slog.Int("pods", s.Count()), slog.Duration("period", period))
+	o.notify(ctx, sd.SdNotifyStopping+"\nSTATUS="+strings.ToUpper(what[:1])+what[1:]+"\n"+extension)
 	extending, stop := context.WithCancel(ctx)
 	var extender sync.WaitGroup
 	extender.Go(func() { o.extend(extending) })
-	s.ShutDown(ctx, period)
+	s.ShutDown(ctx, period, by)
 	stop()
 	extender.Wait()
+	if !requested {
+		return s.Count(), nil
+	}
+	for _, p := range s.Pods() {
+		if !p.AtRest {
+			left++
+		}
+	}
+	return left, api.RecordStop(o.Config.Socket, left)
+}
+
+// hostStopping reports whether the daemon was stopped by a signal, the host shuts down, and pods stop in order then.
+func (o *Options) hostStopping(ctx context.Context, period time.Duration) bool {
+	if ctx.Err() == nil || period <= 0 || o.HostStopping == nil {
+		return false
+	}
+	stopping, err := o.HostStopping(context.WithoutCancel(ctx))
+	if err != nil {
+		o.Log.LogAttrs(context.WithoutCancel(ctx), slog.LevelDebug, "ask systemd whether the host shuts down", slog.Any("error", err))
+	}
+	return stopping
+}
+
+// longestGrace returns the longest grace period of the pods.
+func longestGrace(pods []supervisor.Snapshot) (longest time.Duration) {
+	for _, p := range pods {
+		longest = max(longest, lifecycle.EffectiveGrace(p.Pod, nil).Period)
+	}
+	return longest
 }
 
 // extend extends the stop timeout of the service until ctx ends.

@@ -49,13 +49,14 @@ const (
 	versionTimeout = 5 * time.Second
 )
 
-// Run runs all checks, one after the other. Version is the version of the calling program.
-func Run(ctx context.Context, c *config.Config, client *api.Client, version string) []Finding {
+// Run runs all checks, one after the other. Invalid is the error of the configuration file, or nil. Version is that of the calling program.
+func Run(ctx context.Context, c *config.Config, invalid *config.FileError, client *api.Client, version string) []Finding {
 	checks := []struct {
 		name  string
 		check func() result
 	}{
 		{"privileges", privileges},
+		{"configuration", func() result { return configuration(invalid) }},
 		{"OCI runtime", func() result { return ociRuntime(ctx, c, client) }},
 		{"shim", shimProgram},
 		{"kernel", kernel},
@@ -105,6 +106,18 @@ func withTimeout(check func() result) result {
 	case <-t.C:
 		return result{Warn, fmt.Sprintf("no result within %v", checkTimeout), "check for a hanging file server, disk or daemon, for example with dmesg and mount"}
 	}
+}
+
+// configuration reports all problems of the configuration file.
+func configuration(invalid *config.FileError) result {
+	if invalid == nil {
+		return ok("valid")
+	}
+	problems := strings.ReplaceAll(invalid.Error(), "\n", "; ")
+	if invalid.LastValid {
+		return result{Warn, problems, "correct the file, then reload it with systemctl reload podstead; the daemon uses the last valid one"}
+	}
+	return result{Fail, problems, "correct the file: no earlier one was valid, and the daemon does not start"}
 }
 
 func privileges() result {

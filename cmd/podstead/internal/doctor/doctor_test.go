@@ -3,11 +3,13 @@ package doctor_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
+	"github.com/podstead/podstead/spec"
 )
 
 // run runs all checks for a daemon whose directories are in dir, and returns the findings by check.
@@ -20,7 +22,7 @@ func run(t *testing.T, dir, runtime string) map[string]doctor.Finding {
 	client := api.NewClient(c.Socket, "podstead doctor")
 	defer client.Close()
 	findings := map[string]doctor.Finding{}
-	for _, f := range doctor.Run(t.Context(), c, client, "v1") {
+	for _, f := range doctor.Run(t.Context(), c, nil, client, "v1") {
 		if f.Detail == "" {
 			t.Errorf("%s: no detail", f.Check)
 		}
@@ -77,6 +79,24 @@ func TestDirectoriesThatDoNotExist(t *testing.T) {
 	for _, check := range []string{"state directory", "run directory", "log directory"} {
 		if f, ok := findings[check]; !ok || f.Detail == "" {
 			t.Errorf("%s: %+v", check, f)
+		}
+	}
+}
+
+// TestInvalidConfiguration: each problem of the file is shown with its line. Pods run with the last valid file, and do not start without
+// one.
+func TestInvalidConfiguration(t *testing.T) {
+	for _, lastValid := range []bool{true, false} {
+		invalid := &config.FileError{Err: spec.Problems{
+			{File: "/etc/podstead/podstead.toml", Line: 2, Column: 1, Path: "engine.x", Message: "unknown field"},
+			{File: "/etc/podstead/podstead.toml", Line: 7, Column: 3, Message: "unknown field"},
+		}, LastValid: lastValid}
+		c := &config.Config{Socket: filepath.Join(t.TempDir(), "s")}
+		findings := doctor.Run(t.Context(), c, invalid, api.NewClient(c.Socket, "podstead doctor"), "v1")
+		i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Check == "configuration" })
+		const detail = "/etc/podstead/podstead.toml:2:1: engine.x: unknown field; /etc/podstead/podstead.toml:7:3: unknown field"
+		if i < 0 || findings[i].Detail != detail || (findings[i].Grade == doctor.Warn) != lastValid || findings[i].Hint == "" {
+			t.Errorf("last valid file %v: findings %+v", lastValid, findings)
 		}
 	}
 }

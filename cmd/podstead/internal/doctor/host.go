@@ -90,10 +90,19 @@ func cgroups() result {
 	if err != nil {
 		return result{Fail, err.Error(), "mount the cgroup file system at " + cgroupRoot}
 	}
-	if unix.Access(cgroupRoot, unix.W_OK) != nil && os.Geteuid() == 0 {
-		return result{Fail, cgroupRoot + " is read-only", "mount " + cgroupRoot + " read-write"}
+	if mounts := readOnly(c.Mounts); len(mounts) > 0 && os.Geteuid() == 0 {
+		list := strings.Join(mounts, ", ")
+		return result{Fail, list + ": read-only", "mount read-write: " + list}
 	}
 	return controllers(c)
+}
+
+// readOnly returns those of the mount points in which nothing can be created. With cgroup v1, systemd mounts the hierarchies read-write in
+// a directory that is read-only, in which Podstead creates nothing.
+func readOnly(mounts []string) []string {
+	return slices.DeleteFunc(slices.Clone(mounts), func(mount string) bool {
+		return unix.Access(mount, unix.W_OK) == nil
+	})
 }
 
 // controllers reports the resource limits that cannot be enforced with the controllers.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,18 @@ func TestControllers(t *testing.T) {
 		if r.grade != test.grade || !strings.Contains(r.detail, test.detail) || !strings.Contains(r.hint, test.hint) {
 			t.Errorf("%s: %+v", test.name, r)
 		}
+	}
+}
+
+// TestReadOnlyHierarchies: what counts is where the hierarchies are mounted. The directory above them is read-only on hosts with cgroup v1.
+func TestReadOnlyHierarchies(t *testing.T) {
+	c, err := cgroup.DetectControllers()
+	if err != nil || len(c.Mounts) == 0 || !c.Unified && slices.Contains(c.Mounts, cgroupRoot) {
+		t.Errorf("mount points %v, %v", c.Mounts, err)
+	}
+	dir := t.TempDir()
+	if got := readOnly([]string{dir, dir + "/none"}); !slices.Equal(got, []string{dir + "/none"}) {
+		t.Errorf("mount points in which nothing can be created: %v", got)
 	}
 }
 

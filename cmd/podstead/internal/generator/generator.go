@@ -39,9 +39,11 @@ func Main(args []string, stderr io.Writer) int {
 		log = both{kernel, stderr}
 	}
 	dirs := []string{filepath.Join(filepath.Dir(config.DefaultPath), units.Dir), filepath.Join(filepath.Dir(config.DefaultPath), "pods.d")}
-	if c, err := config.Load(config.Sources{Env: os.LookupEnv, Flag: func(string) (string, bool) { return "", false }}); err != nil {
+	c, err := config.Load(config.Sources{Env: os.LookupEnv, Flag: func(string) (string, bool) { return "", false }})
+	if err != nil {
 		report(log, err.Error())
-	} else {
+	}
+	if c != nil { // also with an invalid file
 		dirs = []string{filepath.Join(c.ConfigDir, units.Dir), c.Pods.Dir}
 	}
 	generate(args[1], dirs, log)

@@ -57,7 +57,7 @@ func runDaemon(behaviour, dir string) int {
 	}
 	s := supervisor.New(ctx, supervisor.Options{Runtime: fakeruntime.New(fakeruntime.Options{})})
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true, Instance: strconv.Itoa(os.Getpid())}, StopDaemon: func(string) { stop() },
+		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true, Instance: strconv.Itoa(os.Getpid())}, StopDaemon: func(string, bool) { stop() },
 	})
 	l, err := api.Listen(ctx, filepath.Join(dir, "s"))
 	if err != nil {

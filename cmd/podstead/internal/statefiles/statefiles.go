@@ -72,6 +72,7 @@ func persistent() []File {
 		{"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets", &bundleundo.Format, "a bundle that was interrupted is not undone"},
 		{"STATE/bundle.lock", "lock of the client that applies a bundle, empty", nil, "nothing"},
 		{"STATE/users.json", "ID ranges of pods with a user namespace", &idmap.Format, "pods get other ranges after they are created again"},
+		{"STATE/podstead.toml", "copy of the last valid configuration file", nil, "the daemon does not start if the file is invalid"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},
 		{"STATE/daemon.log", "log of daemons that are started on demand", nil, "the log"},

@@ -1,0 +1,94 @@
+//go:build e2e
+
+package systemd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/test/internal/installed"
+)
+
+const (
+	// scripts are those of the packages, whose programs are in /usr/bin. They must start services: the host may have Debian's policy of
+	// images.
+	scripts = `ln -sf /usr/local/bin/podstead /usr/bin/podstead; rm -f /usr/sbin/policy-rc.d
+		script() { sh -e /src/packaging/scripts/"$@"; }
+		remove() { script preremove remove; script postremove remove; }
+		install() { script postinstall configure "$@"; }
+	`
+	onDemand = `podstead get; pgrep -f 'on-deman[d]'; `
+	// daemonPID prints the process of a daemon that was started on demand.
+	daemonPID = `$(pgrep -f 'on-deman[d]')`
+)
+
+// TestSockets: whatever the order in which daemons, sockets, the service and the scripts of the package start and end, both sockets are
+// served at the end, and one daemon runs.
+func TestSockets(t *testing.T) {
+	h := host(t)
+	const reset = `sockets='podstead.socket podstead-ro.socket'; systemctl unmask --quiet $sockets; systemctl stop $sockets podstead.service
+		podstead daemon stop; [ -z "$(pgrep -x podstead)" ]; `
+	const served = `
+		for socket in podstead podstead-ro; do
+			curl -fsS --max-time 30 --unix-socket /run/podstead/$socket.sock http://localhost/v1/health || { ls -l /run/podstead; exit 1; }
+		done
+		podstead get; [ "$(pgrep -x podstead | wc -l)" = 1 ] || { pgrep -ax podstead; exit 1; }`
+	for name, order := range map[string]string{
+		"on-demand daemon, service enabled":            onDemand + `systemctl enable --now podstead`,
+		"on-demand daemon, service":                    onDemand + `systemctl start podstead.service`,
+		"on-demand daemon, socket":                     onDemand + `systemctl start podstead.socket`,
+		"on-demand daemon, read-only socket":           onDemand + `systemctl start podstead-ro.socket`,
+		"on-demand daemon without sockets of systemd":  onDemand + `systemctl mask --quiet $sockets; systemctl start podstead.service`,
+		"on-demand daemon killed, service enabled":     onDemand + `kill -9 ` + daemonPID + `; systemctl enable --now podstead`,
+		"on-demand daemon, package":                    onDemand + `install`,
+		"read-only socket, command":                    `systemctl start podstead-ro.socket; podstead get || true`,
+		"service, sockets stopped, service restarted":  `systemctl start podstead; systemctl stop $sockets; systemctl restart podstead`,
+		"service, package upgraded":                    `systemctl start podstead.service; script preremove upgrade; install 1`,
+		"service, package removed, on-demand, package": `systemctl start podstead.service; remove; ` + onDemand + `install 1`,
+	} {
+		if out, err := h.Try(scripts + reset + order + served); err != nil {
+			state, _ := h.Try(`systemctl --no-pager status podstead.service podstead.socket podstead-ro.socket | tail -60`)
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, state)
+		}
+	}
+}
+
+// TestRemoval removes the package and installs it again. Pods stop and start again, and keep everything that they keep at a shutdown of the
+// host. Purge removes everything.
+func TestRemoval(t *testing.T) {
+	h := host(t)
+	h.Sh(`[ "$(stat -f -c %T /sys/fs/cgroup)" != tmpfs ] || mount -o remount,ro /sys/fs/cgroup # as systemd does with cgroup v1
+		podstead doctor > /tmp/doctor || true; grep '^ok *cgroups ' /tmp/doctor || { cat /tmp/doctor; exit 1; }`)
+	const file = `name = "kept"
+imageArchives = ["/var/lib/images/busybox.tar"]
+volumes = [{ name = "disk", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } }]
+[[containers]]
+name = "app"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo started >> /disk/starts; echo started >> /memory/starts; trap exit TERM; while :; do sleep 0.1; done"]
+volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mountPath = "/memory" }]
+`
+	h.Copy("kept", file)
+	h.Copy("stopped", strings.ReplaceAll(file, "kept", "stopped"))
+	h.Status("kept", "1/1 Running")
+	h.Status("stopped", "1/1 Running")
+	h.Sh(`podstead stop stopped`)
+	before := h.Look()
+	h.Sh(scripts + `remove; left=$(pgrep -ax 'podstead|containerd-shim' || true); echo "$left"; [ -z "$left" ]; [ -e /etc/podstead/pods.d/kept.toml ]; [ -z "$(ip -o link | grep podstead)" ]
+		install 1`)
+	h.Status("kept", "1/1 Running")
+	h.Status("stopped", `0/1 Stopped`)
+	after := h.Look()
+	kept := before["kept"]
+	kept.ID, kept.Started, kept.Restarts = after["kept"].ID, after["kept"].Started, kept.Restarts+1
+	if diff := cmp.Diff(map[string]installed.Seen{"stopped": before["stopped"], "kept": kept}, after); diff != "" {
+		t.Errorf("pods after the removal and the next installation (-want +got):\n%s", diff)
+	}
+	if starts := h.Sh(`podstead exec kept -- cat /disk/starts /memory/starts`); strings.Count(starts, "started") != 4 {
+		t.Errorf("records of starts in volumes on disk and in memory:\n%s", starts)
+	}
+	h.Sh(scripts + `remove; script postremove purge
+		left=$(ls -d /var/lib/podstead /var/log/podstead /run/podstead /etc/podstead 2>/dev/null || true; grep podstead /proc/self/mountinfo | grep -v ' /src ' || true; ip -o link | grep podstead || true); echo "$left"; [ -z "$left" ]`)
+}
