@@ -34,8 +34,8 @@ type runFlags struct {
 	streams   streamFlags
 }
 
-const runHelp = `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
-prefixed with the name of its container. Events go to stderr.
+const runHelp = `Run the pods of the given files, or of all pod files of a directory, and wait until they terminate. The output of
+containers goes to stdout, each line prefixed with the name of its container. Events go to stderr.
 
 The file - is standard input, in TOML, YAML or JSON.
 
@@ -57,7 +57,7 @@ unavailable, 5 timeout. With --stdin, that of the container if it has exited.`
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run FILE...",
+		Use:     "run FILE|DIR|-...",
 		Aliases: []string{"up"},
 		Short:   "Run pods in the foreground",
 		Long:    runHelp,

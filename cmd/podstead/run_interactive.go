@@ -40,7 +40,7 @@ func (f *runFlags) checkInteractive(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	switch {
-	case len(paths) != 1:
+	case len(paths) != 1 || isDirectory(paths[0]):
 		return usage(cmd, "--stdin requires exactly one pod file")
 	case paths[0] == spec.Stdin:
 		return usage(cmd, "--stdin cannot be combined with a pod file from standard input")
