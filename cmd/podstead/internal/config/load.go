@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// DefaultPath is the default path of the configuration file.
-	DefaultPath = "/etc/podstead/podstead.toml"
+	// DefaultPath is the path of the configuration file in the default configuration directory.
+	DefaultPath = defaultDir + "/" + fileName
+	// defaultDir is the default configuration directory, and fileName the name of the configuration file in it.
+	defaultDir, fileName = "/etc/podstead", "podstead.toml"
 	// socketName is the default name of the API socket in the runtime directory.
 	socketName = "podstead.sock"
 	// podsName is the default name of the pods directory in the configuration directory.
@@ -46,7 +48,8 @@ func readOnlySocket(socket string) string {
 
 // Sources are the sources of settings.
 type Sources struct {
-	// File is the path of podstead.toml, which must exist. Empty: [DefaultPath], which may be missing.
+	// File is the path of podstead.toml, which must exist. Empty: the one in the configuration directory of Flag or Env, by default
+	// [DefaultPath], which may be missing.
 	File string
 	// Flag returns the value of a flag, and whether it is set; nil: there are no flags.
 	Flag func(name string) (value string, set bool)
@@ -65,7 +68,7 @@ func Load(from Sources) (*Config, error) {
 			}
 		}
 	}
-	if err := c.readFile(from.File, list); err != nil {
+	if err := c.readFile(from.File, from.configDir(list), list); err != nil {
 		return nil, err
 	}
 	for i := range list {
@@ -98,9 +101,23 @@ func Load(from Sources) (*Config, error) {
 	return c, nil
 }
 
-func (c *Config) readFile(path string, list []Setting) error {
+// File returns the path of the file that was loaded; empty: there was none.
+func (c *Config) File() string { return c.file }
+
+// configDir returns the configuration directory without the file, which can set another one for what it does not contain itself.
+func (from *Sources) configDir(list []Setting) string {
+	c := Config{ConfigDir: defaultDir}
+	for i := range list {
+		if s := &list[i]; s.field(&c) == &c.ConfigDir {
+			_ = s.override(&c, *from) // Load reports it
+		}
+	}
+	return c.ConfigDir
+}
+
+func (c *Config) readFile(path, configDir string, list []Setting) error {
 	required := path != ""
-	path = cmp.Or(path, DefaultPath)
+	path = cmp.Or(path, filepath.Join(configDir, fileName))
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !required {
 		return nil
@@ -108,6 +125,7 @@ func (c *Config) readFile(path string, list []Setting) error {
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
+	c.file = path
 	file := spec.Decode(path, data, c)
 	for i := range list {
 		s := &list[i]
