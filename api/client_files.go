@@ -44,7 +44,7 @@ func (c *Client) ReadFiles(ctx context.Context, pod string, q FileQuery, w io.Wr
 	}
 	defer r.Body.Close()
 	if r.StatusCode >= http.StatusMultipleChoices {
-		return result, readError(r)
+		return result, c.readError(ctx, r)
 	}
 	body := &source{Reader: r.Body}
 	if result.Bytes, err = io.Copy(w, body); err != nil {
@@ -109,7 +109,7 @@ func (c *Client) WriteFiles(ctx context.Context, pod string, q FileQuery, preser
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return result, readError(resp)
+		return result, c.readError(ctx, resp)
 	}
 	return result, c.unavailable(ctx, json.NewDecoder(resp.Body).Decode(&result))
 }

@@ -147,6 +147,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	s.redactors = redactors{read: s.secretsOf, list: map[redactorKey]*podRedactor{}}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
+		ConnState:         s.conns.track,
 		Handler:           s.admitted(s.count(s.newMux())),
 		ReadHeaderTimeout: readTimeout,
 		IdleTimeout:       idleTimeout,

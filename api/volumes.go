@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/podstead/podstead/supervisor"
 )
 
@@ -37,5 +39,9 @@ func (s *Server) volumes(r *http.Request) (any, error) {
 }
 
 func (s *Server) removeVolume(r *http.Request) (any, error) {
-	return struct{}{}, s.o.Supervisor.RemoveVolume(r.Context(), r.PathValue("name"))
+	name := r.PathValue("name")
+	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
+		return nil, invalidField("name", "volume %q: %s", clipped(name), reasons[0])
+	}
+	return struct{}{}, s.o.Supervisor.RemoveVolume(r.Context(), name)
 }
