@@ -144,6 +144,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
 	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
+	if crash != "" {
+		s.Events().Add(event.New(event.DaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
+	}
 	reportLosses(rt, s)
 	o.restoreBundle(ctx) // before the pods directory and its values are read
 	defer o.keepReboots(ctx)()

@@ -3,7 +3,10 @@ package doctor_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
@@ -77,6 +80,21 @@ func TestDirectoriesThatDoNotExist(t *testing.T) {
 	for _, check := range []string{"state directory", "run directory", "log directory"} {
 		if f, ok := findings[check]; !ok || f.Detail == "" {
 			t.Errorf("%s: %+v", check, f)
+		}
+	}
+}
+
+// TestRunDirectoryOnDisk: the run directory has values of secrets, so that one on a disk is a warning.
+func TestRunDirectoryOnDisk(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), "/dev/shm/podstead-none"} {
+		var st unix.Statfs_t
+		if err := unix.Statfs(filepath.Dir(dir), &st); err != nil {
+			t.Fatal(err)
+		}
+		f := run(t, dir, "true")["run directory"]
+		inMemory := st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC
+		if strings.Contains(f.Detail, "values of secrets") == inMemory || !inMemory && f.Grade != doctor.Warn {
+			t.Errorf("%s, in memory %v: %+v", dir, inMemory, f)
 		}
 	}
 }
