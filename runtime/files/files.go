@@ -155,7 +155,7 @@ func (c *container) read(ctx context.Context, path string, w io.Writer) (filecop
 		return filecopy.Result{}, inroot.ErrNotRegular
 	}
 	stream := tar.NewWriter(w)
-	p := tartree.Packer{Stream: stream, Warn: warned.add, ID: inside(c.ids)}
+	p := tartree.Packer{Stream: stream, Out: w, Warn: warned.add, ID: inside(c.ids)}
 	if err := p.Pack(ctx, f, baseName(path)); err != nil {
 		if stream.Flush() == nil { // an archive that ends between two files looks complete to tar(1)
 			_, _ = w.Write(bytes.Repeat([]byte{'!'}, invalidBlock))

@@ -199,7 +199,7 @@ func (c *Copy) Put(ctx context.Context, from, to Place) error {
 	q.Path = dir
 	return c.send(ctx, to.Pod, q, false, func(w io.Writer) error {
 		stream := tar.NewWriter(w)
-		p := tartree.Packer{Stream: stream, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
+		p := tartree.Packer{Stream: stream, Out: w, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
 		if err := p.Pack(ctx, file, name); err != nil {
 			return err
 		}
