@@ -355,5 +355,24 @@ func volumeEndpoints() []Endpoint {
 			Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
 			call:    (*Server).removeVolume,
 		},
+		{
+			Method: "GET", Path: "/v1/volumes/{name}/files",
+			Summary: "Read the files of a persistent volume as a tar stream (application/x-tar)",
+			Details: "The stream has owners, permissions, extended attributes, holes and hard links. The trailer `" + copyTrailer +
+				"` has the warnings and the error of the copy as JSON. A response without the trailer is incomplete.",
+			Reasons: copyReasons, Content: tarType,
+			serve: (*Server).exportVolume,
+		},
+		{
+			Method: "PUT", Path: "/v1/volumes/{name}/files",
+			Summary: "Create a persistent volume with the files of the tar stream in the body",
+			Details: "The body has no maximum size. The request ends when the copy makes no progress for " + copyTimeout.String() +
+				". The volume has all files of the stream, or is not changed. No pod that uses it may run.",
+			Query: []Parameter{
+				{Name: "replace", Type: Boolean, Description: "Replace the files of a volume that is not empty. Default: false."},
+			},
+			Response: CopyResult{}, Reasons: copyReasons, Body: tarType,
+			serve: (*Server).importVolume,
+		},
 	}
 }

@@ -59,6 +59,8 @@ type Options struct {
 	Files PodFiles
 	// Attacher attaches clients to containers; nil: not possible.
 	Attacher Attacher
+	// VolumeFiles reads and writes persistent volumes; nil: not possible.
+	VolumeFiles VolumeFiles
 	// ContainerFiles reads and writes files of containers; nil: not possible.
 	ContainerFiles ContainerFiles
 	// Ports connects to ports of pods; nil: not possible.

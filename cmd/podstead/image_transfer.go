@@ -269,7 +269,7 @@ func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []
 	if output == spec.Stdin {
 		return write(a.out)
 	}
-	if err := imagefile.Write(output, write); err != nil {
+	if err := imagefile.Write(output, 0o666, write); err != nil {
 		return fmt.Errorf("export images to %q: %w", output, withoutPath(err))
 	}
 	return nil

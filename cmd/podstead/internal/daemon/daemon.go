@@ -70,6 +70,7 @@ type Runtime interface {
 	rollout.Images
 	api.Attacher
 	api.ContainerFiles
+	api.VolumeFiles
 	api.PodPorts
 	// Stats measures pods, in the order of the targets.
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod

@@ -39,6 +39,7 @@ type host struct {
 type lockedEngine struct {
 	*fakeruntime.Runtime
 	api.ContainerFiles // not possible in memory
+	api.VolumeFiles    // as well
 	api.PodPorts
 	host *host
 }
