@@ -58,7 +58,9 @@ func changesOf(changes []change.Change) []Change {
 	}
 	list := make([]Change, 0, len(changes))
 	for _, c := range changes {
-		list = append(list, Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New, Diff: c.Diff, Effect: Effect(c.Effect.String())})
+		list = append(list, Change{
+			Path: c.Path, Container: c.Container, Old: c.Old, New: c.New, Diff: c.Diff, Effect: Effect(c.Effect.String()),
+		})
 	}
 	return list
 }

@@ -357,17 +357,15 @@ func volumeEndpoints() []Endpoint {
 		},
 		{
 			Method: "GET", Path: "/v1/volumes/{name}/files",
-			Summary: "Read the files of a persistent volume as a tar stream (application/x-tar)",
-			Details: "The stream has owners, permissions, extended attributes, holes and hard links. The trailer `" + copyTrailer +
-				"` has the warnings and the error of the copy as JSON. A response without the trailer is incomplete.",
+			Summary: "Read a persistent volume as a tar stream (application/x-tar)",
+			Details: "Its trailer is that of `GET /v1/pods/{name}/files`.",
 			Reasons: copyReasons, Content: tarType,
 			serve: (*Server).exportVolume,
 		},
 		{
 			Method: "PUT", Path: "/v1/volumes/{name}/files",
-			Summary: "Create a persistent volume with the files of the tar stream in the body",
-			Details: "The body has no maximum size. The request ends when the copy makes no progress for " + copyTimeout.String() +
-				". The volume has all files of the stream, or is not changed. No pod that uses it may run.",
+			Summary: "Create a persistent volume from the tar stream in the body",
+			Details: "No pod that uses it may run. It is not changed if the request fails.",
 			Query: []Parameter{
 				{Name: "replace", Type: Boolean, Description: "Replace the files of a volume that is not empty. Default: false."},
 			},

@@ -158,6 +158,6 @@ func (c *Client) otherVersion(ctx context.Context, unknown string) *Error {
 	return &Error{
 		Status: http.StatusNotImplemented, Reason: ReasonNotImplemented,
 		Message: daemon + " is older than this command: it does not know the " + unknown,
-		Hint:    "restart it with systemctl restart podstead, or stop it with podstead daemon stop and repeat the command: pods keep running",
+		Hint:    "run systemctl restart podstead, or podstead daemon stop and the command again: pods keep running",
 	}
 }

@@ -9,13 +9,15 @@ import (
 )
 
 // composeService are the attributes of a service in the Compose specification.
-const composeService = `annotations attach build blkio_config cpu_count cpu_percent cpu_shares cpu_period cpu_quota cpu_rt_runtime cpu_rt_period cpus
-	cpuset cap_add cap_drop cgroup cgroup_parent command configs container_name credential_spec depends_on deploy develop device_cgroup_rules
-	devices dns dns_opt dns_search domainname driver_opts entrypoint env_file environment expose extends external_links extra_hosts gpus
-	group_add healthcheck hostname image init ipc isolation labels label_file links logging mac_address mem_limit mem_reservation
-	mem_swappiness memswap_limit models network_mode networks oom_kill_disable oom_score_adj pid pids_limit platform ports post_start
-	pre_stop privileged profiles provider pull_policy read_only restart runtime scale secrets security_opt shm_size stdin_open
-	stop_grace_period stop_signal storage_opt sysctls tmpfs tty ulimits use_api_socket user userns_mode uts volumes volumes_from working_dir`
+const composeService = `annotations attach build blkio_config cpu_count cpu_percent cpu_shares cpu_period cpu_quota cpu_rt_runtime
+	cpu_rt_period cpus cpuset cap_add cap_drop cgroup cgroup_parent command configs container_name credential_spec
+	depends_on deploy develop device_cgroup_rules devices dns dns_opt dns_search domainname driver_opts entrypoint
+	env_file environment expose extends external_links extra_hosts gpus group_add healthcheck hostname image init ipc
+	isolation labels label_file links logging mac_address mem_limit mem_reservation mem_swappiness memswap_limit models
+	network_mode networks oom_kill_disable oom_score_adj pid pids_limit platform ports post_start pre_stop privileged
+	profiles provider pull_policy read_only restart runtime scale secrets security_opt shm_size stdin_open
+	stop_grace_period stop_signal storage_opt sysctls tmpfs tty ulimits use_api_socket user userns_mode uts volumes
+	volumes_from working_dir`
 
 // TestComposeWords checks that each word of a service in Compose is a field of a container, or is refused with a hint.
 func TestComposeWords(t *testing.T) {

@@ -49,8 +49,8 @@ func (i *Interactive) is(c *node) bool {
 // serviceFields are the fields of a pod, and containerServiceFields those of a container, that a single command does not have.
 var (
 	serviceFields = []string{
-		"activeDeadlineSeconds", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff", "systemd", "unhealthyAfterSeconds", "update",
-		"waitFor",
+		"activeDeadlineSeconds", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff", "systemd",
+		"unhealthyAfterSeconds", "update", "waitFor",
 	}
 	containerServiceFields = []string{"args", "lifecycle", "livenessProbe", "ports", "readinessProbe", "restartBackoff", "startupProbe"}
 )

@@ -91,7 +91,8 @@ volumeMounts.data = "/data"
 `
 	yaml := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  readinessGates: [{conditionType: a}]\n" +
 		"  hostAliases: [{ip: 192.0.2.1, hostnames: [a]}]\n  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n" +
-		"  initContainers: [{name: init, image: i}]\n  containers:\n  - {name: side, image: i}\n  - name: app\n    image: i\n    workingDir: /srv\n" +
+		"  initContainers: [{name: init, image: i}]\n  containers:\n  - {name: side, image: i}\n  - name: app\n    image: i\n" +
+		"    workingDir: /srv\n" +
 		"    env: [{name: A, value: '1'}]\n    ports: [{containerPort: 81, hostPort: 81}]\n    livenessProbe: {httpGet: {port: 81}}\n" +
 		"    volumeMounts: [{name: data, mountPath: /data}]\n"
 	for file, text := range map[string]string{"web.toml": toml, "web.yaml": yaml} {
@@ -101,15 +102,16 @@ volumeMounts.data = "/data"
 			t.Errorf("%s: %v", file, problems)
 			continue
 		}
-		if pod.Name != "web-run-1" || pod.RestartPolicy != RestartNever || len(pod.InitContainers) > 0 || len(pod.WaitFor) > 0 || pod.OnUnhealthy != "" ||
-			pod.Update != nil || len(pod.ReadinessGates) > 0 || len(pod.Containers) != 1 {
+		if pod.Name != "web-run-1" || pod.RestartPolicy != RestartNever || len(pod.InitContainers) > 0 || len(pod.WaitFor) > 0 ||
+			pod.OnUnhealthy != "" || pod.Update != nil || len(pod.ReadinessGates) > 0 || len(pod.Containers) != 1 {
 			t.Fatalf("%s: %+v", file, pod)
 		}
 		if pod.Labels["app"] != "web" || len(pod.HostAliases) != 1 || len(pod.Volumes) != 1 {
 			t.Errorf("%s: the definition of the pod is lost: %+v", file, pod)
 		}
 		c := pod.Containers[0]
-		if c.Name != "app" || !slices.Equal(c.Command, []string{"migrate", "-v"}) || c.Args != nil || c.Ports != nil || c.LivenessProbe != nil || c.Lifecycle != nil {
+		if c.Name != "app" || !slices.Equal(c.Command, []string{"migrate", "-v"}) || c.Args != nil || c.Ports != nil ||
+			c.LivenessProbe != nil || c.Lifecycle != nil {
 			t.Errorf("%s: %+v", file, c)
 		}
 		if c.WorkingDir != "/srv" || len(c.Env) != 1 || len(c.VolumeMounts) != 1 {

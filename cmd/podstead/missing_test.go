@@ -13,8 +13,10 @@ func TestMissingFiles(t *testing.T) {
 	h.write(t, "web.toml", script("", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web created\n")
 	for _, line := range []string{
-		"apply /nope.toml", "create -f /nope.toml", "plan /nope.toml", "diff /nope.toml", "validate /nope.toml", "run /nope.toml", "run -i /nope.toml",
-		"delete -f /nope.toml", "down /nope.toml", "bundle create /nope.toml -o $DIR/b", "bundle apply /nope.toml", "bundle inspect /nope.toml",
+		"apply /nope.toml", "create -f /nope.toml", "plan /nope.toml", "diff /nope.toml", "validate /nope.toml",
+		"run /nope.toml", "run -i /nope.toml",
+		"delete -f /nope.toml", "down /nope.toml", "bundle create /nope.toml -o $DIR/b", "bundle apply /nope.toml",
+		"bundle inspect /nope.toml",
 		"image import /nope.toml", "load -i /nope.toml", "cp /nope.toml web:/", "get --config /nope.toml",
 	} {
 		h.fails(t, line, statusUsage, "/nope.toml")

@@ -146,14 +146,15 @@ func TestRunInteractiveFlags(t *testing.T) {
 	}
 }
 
-// TestRunOnce runs commands with the definition of a pod that exists: in a pod of its own, whose exit code is that of the command, and which
-// is deleted.
+// TestRunOnce runs commands with the definition of a pod that exists: in a pod of its own, whose exit code is that of the command. It is
+// deleted.
 func TestRunOnce(t *testing.T) {
 	h := newInteractiveHost(t, "out\n")
 	h.write(t, "web.toml", script("terminationGracePeriodSeconds = 1", runs)+"[[containers]]\nname = \"other\"\nimage = \"busybox\"\n")
 	h.want(t, "apply $DIR/web.toml", "pod/web created\n")
 	got := h.run(t, "run web -- migrate -v")
-	if got.code != 3 || got.stdout != "out\n" || !strings.Contains(got.stderr, "/app Container started\n") || strings.Contains(got.stderr, "/other ") ||
+	if got.code != 3 || got.stdout != "out\n" ||
+		!strings.Contains(got.stderr, "/app Container started\n") || strings.Contains(got.stderr, "/other ") ||
 		!regexp.MustCompile(`podstead: container "app" of pod "web-run-[a-z0-9]{5}" exited with code 3\n$`).MatchString(got.stderr) {
 		t.Errorf("%+v", got)
 	}
@@ -169,7 +170,8 @@ func TestRunOnce(t *testing.T) {
 	h.fails(t, "run none ls", statusNotFound, "hint: apply its file first, or run a pod file with podstead run FILE")
 	h.fails(t, "run none.toml ls.toml", statusUsage, "none.toml: no such file")
 	h.fails(t, "run web", statusUsage, imageHint)
-	if name := oneOffName(strings.Repeat("a", 42)+"."+strings.Repeat("b", 200), "12345"); len(name) > 63 || !strings.HasSuffix(name, "-run-12345") {
+	name := oneOffName(strings.Repeat("a", 42)+"."+strings.Repeat("b", 200), "12345")
+	if len(name) > 63 || !strings.HasSuffix(name, "-run-12345") {
 		t.Errorf("name %q", name)
 	}
 }

@@ -76,7 +76,8 @@ func (a *app) definition(cmd *cobra.Command, name string) (q api.CreateRequest, 
 	p, err := client.Pod(cmd.Context(), name)
 	if err != nil {
 		if failed := explain(err); failed.status == statusNotFound {
-			return q, &failure{status: statusNotFound, err: err, hints: []string{"apply its file first, or run a pod file with podstead run FILE"}}
+			const hint = "apply its file first, or run a pod file with podstead run FILE"
+			return q, &failure{status: statusNotFound, err: err, hints: []string{hint}}
 		}
 		return q, err
 	}

@@ -22,8 +22,8 @@ func (a *app) volumeExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export VOLUME",
 		Short: "Write a persistent volume to a tar archive",
-		Long: `Write the files of a persistent volume to a tar archive, with their owners, permissions, extended attributes, holes and hard links.
-Devices, FIFOs and sockets are left out with a warning.
+		Long: `Write the files of a persistent volume to a tar archive, with their owners, permissions, extended attributes, holes and
+hard links. Devices, FIFOs and sockets are left out with a warning.
 
 If a pod that uses the volume is running, the archive is as consistent as a disk after a power failure, or less: files change while
 they are read. Stop the pod first, or use the backup tool of the database.`,
@@ -126,8 +126,8 @@ func (a *app) volumeImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import VOLUME FILE|-",
 		Short: "Create a persistent volume from a tar archive",
-		Long: `Create a persistent volume with the files of a tar archive, or with --replace, replace the files of one that is not empty. The
-archive is not compressed, or is decompressed by another program. The file - is standard input.
+		Long: `Create a persistent volume with the files of a tar archive, or with --replace, replace the files of one that is not
+empty. The archive is not compressed, or is decompressed by another program. The file - is standard input.
 
 The volume has all files of the archive, or is not changed. No pod that uses it may run: stop it before. An archive with names or links
 that lead out of the volume is refused.`,

@@ -47,7 +47,8 @@ func TestVolumeTransfer(t *testing.T) {
 		!strings.Contains(got.stderr, `podstead: warning: "fifo" left out`) {
 		t.Errorf("stderr %q", got.stderr)
 	}
-	got = h.fails(t, "volume import pgdata $DIR/pgdata.tar", statusUsage, `podstead: import volume "pgdata" from "$DIR/pgdata.tar": no such file or directory`)
+	const missing = `podstead: import volume "pgdata" from "$DIR/pgdata.tar": no such file or directory`
+	h.fails(t, "volume import pgdata $DIR/pgdata.tar", statusUsage, missing)
 	h.want(t, "volume export pgdata -o $DIR/pgdata.tar", "")
 	info, err := os.Stat(filepath.Join(h.dir, "pgdata.tar"))
 	if err != nil || info.Mode() != 0o600 || info.Size() == 0 {
@@ -69,5 +70,6 @@ func TestVolumeTransfer(t *testing.T) {
 	h.fails(t, "volume export", statusUsage, "volume export requires a volume")
 	h.fails(t, "volume export a b", statusUsage, "volume export accepts one volume")
 	h.fails(t, "volume import pgdata", statusUsage, "volume import requires a volume and a file")
-	h.fails(t, "volume export pgdata -o $DIR/none/x", statusFailed, `podstead: export volume "pgdata" to "$DIR/none/x": no such file or directory`)
+	const noDirectory = `podstead: export volume "pgdata" to "$DIR/none/x": no such file or directory`
+	h.fails(t, "volume export pgdata -o $DIR/none/x", statusFailed, noDirectory)
 }

@@ -113,7 +113,8 @@ func TestWhole(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(from, "a"), "one file")
 	if err := errors.Join(
-		os.Mkdir(filepath.Join(from, "d"), 0o755), os.Link(filepath.Join(from, "a"), filepath.Join(from, "d", "b")), os.Chmod(from, os.ModeSetgid|0o750), os.Chmod(to, 0o700),
+		os.Mkdir(filepath.Join(from, "d"), 0o755), os.Link(filepath.Join(from, "a"), filepath.Join(from, "d", "b")),
+		os.Chmod(from, os.ModeSetgid|0o750), os.Chmod(to, 0o700),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,8 @@ func TestWhole(t *testing.T) {
 		t.Errorf("mode of the destination: %v", root.Mode())
 	}
 	value := make([]byte, 64)
-	if n, err := unix.Getxattr(filepath.Join(to, "a"), "user.origin", value); attribute == nil && (err != nil || string(value[:n]) != "shop\x00=\n") {
+	n, err := unix.Getxattr(filepath.Join(to, "a"), "user.origin", value)
+	if attribute == nil && (err != nil || string(value[:n]) != "shop\x00=\n") {
 		t.Errorf("extended attribute %q, %v", value[:max(n, 0)], err)
 	}
 	if n, err := unix.Getxattr(filepath.Join(to, "d"), "user.origin", value); directory == nil && (err != nil || string(value[:n]) != "d") {

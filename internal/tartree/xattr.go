@@ -14,8 +14,8 @@ import (
 // attributeKey begins the keys of extended attributes in a PAX header, as star(1), GNU tar and bsdtar write them.
 const attributeKey = "SCHILY.xattr."
 
-// isCopied reports whether an extended attribute is copied: those of users, access control lists and file capabilities. Others belong to the
-// host, such as SELinux labels.
+// isCopied reports whether an extended attribute is copied: those of users, access control lists and file capabilities. Others belong to
+// the host, such as SELinux labels.
 func isCopied(name string) bool {
 	return strings.HasPrefix(name, "user.") ||
 		slices.Contains([]string{"security.capability", "system.posix_acl_access", "system.posix_acl_default"}, name)

@@ -164,7 +164,9 @@ func extractClaim(ctx context.Context, dir string, r io.Reader) (result filecopy
 	defer f.Close()
 	var warned filecopy.Warnings
 	x := tartree.Extractor{Dir: f, Root: true, Warn: warned.Add, Attributes: func(h *tar.Header) (tartree.Attributes, error) {
-		return tartree.Attributes{UID: h.Uid, GID: h.Gid, Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime, Extended: tartree.Extended(h)}, nil
+		return tartree.Attributes{
+			UID: h.Uid, GID: h.Gid, Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime, Extended: tartree.Extended(h),
+		}, nil
 	}}
 	archive := &ending{Reader: r}
 	done, err := x.Extract(ctx, archive)

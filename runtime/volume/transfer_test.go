@@ -48,7 +48,9 @@ func namesIn(t *testing.T, dir string) []string {
 func TestTransfer(t *testing.T) {
 	s := newSet(t, nil)
 	from := volumeWith(t, s, "from", "a", "b")
-	if err := errors.Join(os.Link(filepath.Join(from, "a"), filepath.Join(from, "linked")), os.Symlink("/etc/passwd", filepath.Join(from, "link"))); err != nil {
+	if err := errors.Join(
+		os.Link(filepath.Join(from, "a"), filepath.Join(from, "linked")), os.Symlink("/etc/passwd", filepath.Join(from, "link")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -84,7 +86,8 @@ func TestTransfer(t *testing.T) {
 		if err := errors.Join(errA, errLinked, errDir); err != nil {
 			t.Fatal(err)
 		}
-		if got := namesIn(t, dir); !slices.Equal(got, []string{"a", "b", "link", "linked"}) || !os.SameFile(a, linked) || info.Mode().Perm() != 0o750 {
+		got := namesIn(t, dir)
+		if !slices.Equal(got, []string{"a", "b", "link", "linked"}) || !os.SameFile(a, linked) || info.Mode().Perm() != 0o750 {
 			t.Errorf("%s: %q, mode %v", dir, got, info.Mode())
 		}
 	}
@@ -136,7 +139,8 @@ func TestFailedImport(t *testing.T) {
 	if err := os.Symlink(s.claimDir("full"), s.claimDir("elsewhere")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ImportClaim(t.Context(), "elsewhere", &out, true, free); err == nil || !strings.Contains(err.Error(), "is a link or a mount point") {
+	_, err := s.ImportClaim(t.Context(), "elsewhere", &out, true, free)
+	if err == nil || !strings.Contains(err.Error(), "is a link or a mount point") {
 		t.Errorf("a link of the administrator: %v", err)
 	}
 }

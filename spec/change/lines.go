@@ -53,7 +53,7 @@ func linesOf(v reflect.Value) []string {
 	case v.Type() == reflect.TypeFor[string]():
 		elements = []string{v.String()}
 	case v.Type() == reflect.TypeFor[[]string]():
-		elements = v.Interface().([]string) //nolint:forcetypeassert // checked by the case
+		elements, _ = reflect.TypeAssert[[]string](v)
 	default:
 		return nil
 	}

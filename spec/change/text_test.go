@@ -115,7 +115,10 @@ func TestDiff(t *testing.T) {
 		t.Errorf("secret: %q", changes)
 	}
 	long := strings.Repeat("a\n", 5000)
-	changes = change.Between(accept(t, "/srv", strings.Replace(web, "env.A", fmt.Sprintf(script, long+"x"), 1)), accept(t, "/srv", strings.Replace(web, "env.A", fmt.Sprintf(script, long+"y"), 1)))
+	withScript := func(text string) *spec.Pod {
+		return accept(t, "/srv", strings.Replace(web, "env.A", fmt.Sprintf(script, text), 1))
+	}
+	changes = change.Between(withScript(long+"x"), withScript(long+"y"))
 	if len(changes) != 1 || !strings.Contains(changes[0].Diff, "-x\n+y") || len(changes[0].Diff) > 100 {
 		t.Errorf("a long text: %q", changes)
 	}

@@ -264,7 +264,10 @@ func troubles() []Entry {
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
 		{ImageArchiveImported, "ImageArchiveImported", Normal, "Imported image archive {archive}: {images}", []string{"archive", "images"}, nil, true},
 		{ImageArchiveFailed, "ImageArchiveFailed", Warning, "Failed to import image archive {archive}, retrying: {error}", []string{"archive", "error"}, nil, true},
-		{DaemonCrashed, "DaemonCrashed", Warning, "Daemon restarted after a crash, pods kept running: {error}", []string{"error"}, nil, true},
+		{
+			DaemonCrashed, "DaemonCrashed", Warning, "Daemon restarted after a crash, pods kept running: {error}",
+			[]string{"error"}, nil, true,
+		},
 		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
 		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
 		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},

@@ -238,7 +238,8 @@ func TestConfigDir(t *testing.T) {
 			t.Errorf("%s: %v, %v; want the runtime directory %s", name, c, err, test.runDir)
 		}
 	}
-	if c, err := config.Load(config.Sources{Flag: lookup(map[string]string{"config-dir": dir}), Env: lookup(nil)}); err != nil || c.File() != file {
+	flags := lookup(map[string]string{"config-dir": dir})
+	if c, err := config.Load(config.Sources{Flag: flags, Env: lookup(nil)}); err != nil || c.File() != file {
 		t.Errorf("%v, %v", c, err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 func TestContainerUsageTable(t *testing.T) {
 	got := ContainerUsageTable([]api.ContainerUsage{
 		{Pod: "web", Container: "app", ID: "1", Size: 4096, Active: true}, {Pod: "web", Container: "app", ID: "2", Size: 1024},
-		{Pod: "web", Container: "app", ID: "3", Size: 4096, Active: true}, {Pod: "web", Container: "log", ID: "4", Size: 1024, Active: true},
+		{Pod: "web", Container: "app", ID: "3", Size: 4096, Active: true},
+		{Pod: "web", Container: "log", ID: "4", Size: 1024, Active: true},
 	})
 	want := [][]string{
 		{"POD", "CONTAINER", "WRITABLE LAYERS", "ACTIVE"},
