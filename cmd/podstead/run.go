@@ -108,7 +108,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
 	cmd.Flags().BoolVarP(&f.streams.stdin, "stdin", "i", false, "pass stdin to a container")
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
-	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container for --stdin (default the only one) or COMMAND (default the first)")
+	cmd.Flags().StringVarP(&f.container, "container", "c", "",
+		"`name` of the container for --stdin (default the only one) or COMMAND (default the first)")
 	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", terminal.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
