@@ -1,8 +1,6 @@
 package api
 
 import (
-	"fmt"
-
 	"github.com/podstead/podstead/spec/change"
 )
 
@@ -27,8 +25,10 @@ type Change struct {
 	// for each of them.
 	Container string `json:"container,omitempty"`
 	// Old and New are the values as in a pod file, shortened; empty: the field is not set. Values of secrets are not shown.
-	Old    string `json:"old,omitempty"`
-	New    string `json:"new,omitempty"`
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+	// Diff are the lines in which the old and the new value differ, as `diff -u`, if both are lists of strings or texts of several lines.
+	Diff   string `json:"diff,omitempty"`
 	Effect Effect `json:"effect"`
 }
 
@@ -36,11 +36,20 @@ type Change struct {
 //
 //	containers[0].image: "nginx:1.27" -> "nginx:1.28" (restarts container app)
 func (c Change) String() string {
-	converted := change.Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New}
+	return c.Path + ": " + c.converted().Values() + " (" + c.Consequence() + ")"
+}
+
+// Consequence returns what the change does, such as "restarts container app".
+func (c Change) Consequence() string {
+	converted := c.converted()
 	if err := converted.Effect.UnmarshalText([]byte(c.Effect)); err != nil { // of a later version
-		return fmt.Sprintf("%s: %s (%s)", c.Path, converted.Values(), c.Effect)
+		return string(c.Effect)
 	}
-	return converted.String()
+	return converted.Consequence()
+}
+
+func (c Change) converted() change.Change {
+	return change.Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New}
 }
 
 // changesOf converts the differences between two definitions of a pod.
@@ -50,7 +59,9 @@ func changesOf(changes []change.Change) []Change {
 	}
 	list := make([]Change, 0, len(changes))
 	for _, c := range changes {
-		list = append(list, Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New, Effect: Effect(c.Effect.String())})
+		list = append(list, Change{
+			Path: c.Path, Container: c.Container, Old: c.Old, New: c.New, Diff: c.Diff, Effect: Effect(c.Effect.String()),
+		})
 	}
 	return list
 }

@@ -114,7 +114,7 @@ func (c *Client) callWithin(ctx context.Context, limit time.Duration, method, pa
 	}
 	defer r.Body.Close()
 	if r.StatusCode >= 300 {
-		return readError(r)
+		return c.readError(ctx, r)
 	}
 	if out == nil {
 		_, err = io.Copy(io.Discard, r.Body)

@@ -141,7 +141,7 @@ func (c *Client) connect(ctx context.Context, path string, q url.Values, receive
 	conn, refused, err := channel.Dial(connecting, c.http, u.String(), http.Header{"User-Agent": {c.agent}}, receive...)
 	if refused != nil {
 		defer refused.Body.Close()
-		return nil, readError(refused)
+		return nil, c.readError(ctx, refused)
 	}
 	return conn, c.unavailable(ctx, err)
 }

@@ -38,13 +38,18 @@ func (c *Client) StatFile(ctx context.Context, pod string, q FileQuery) (stat Fi
 // for a path that ends with "/.", with the names in the directory. The container wrote the content: use the names with care, see os.Root.
 // After an error, the stream is incomplete. ReadFiles blocks while w does, up to a limit of the server.
 func (c *Client) ReadFiles(ctx context.Context, pod string, q FileQuery, w io.Writer) (result CopyResult, err error) {
-	r, err := c.do(ctx, http.MethodGet, podPath(pod)+"/files", q.values(), nil)
+	return c.readArchive(ctx, podPath(pod)+"/files", q.values(), w)
+}
+
+// readArchive writes the tar stream of a response to w.
+func (c *Client) readArchive(ctx context.Context, path string, v url.Values, w io.Writer) (result CopyResult, err error) {
+	r, err := c.do(ctx, http.MethodGet, path, v, nil)
 	if err != nil {
 		return result, c.unavailable(ctx, err)
 	}
 	defer r.Body.Close()
 	if r.StatusCode >= http.StatusMultipleChoices {
-		return result, readError(r)
+		return result, c.readError(ctx, r)
 	}
 	body := &source{Reader: r.Body}
 	if result.Bytes, err = io.Copy(w, body); err != nil {
@@ -90,7 +95,12 @@ func (c *Client) WriteFiles(ctx context.Context, pod string, q FileQuery, preser
 	if !preserve {
 		v.Set("preserve", "false")
 	}
-	u := url.URL{Scheme: "http", Host: "podstead", Path: podPath(pod) + "/files", RawQuery: v.Encode()}
+	return c.writeArchive(ctx, podPath(pod)+"/files", v, stream)
+}
+
+// writeArchive sends a tar stream. It may return before the end of the stream.
+func (c *Client) writeArchive(ctx context.Context, path string, v url.Values, stream io.Reader) (result CopyResult, err error) {
+	u := url.URL{Scheme: "http", Host: "podstead", Path: path, RawQuery: v.Encode()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body := &source{Reader: stream}
@@ -109,7 +119,7 @@ func (c *Client) WriteFiles(ctx context.Context, pod string, q FileQuery, preser
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return result, readError(resp)
+		return result, c.readError(ctx, resp)
 	}
 	return result, c.unavailable(ctx, json.NewDecoder(resp.Body).Decode(&result))
 }

@@ -140,7 +140,7 @@ func streamOf[T any](ctx context.Context, c *Client, path string, q url.Values, 
 		}
 		defer r.Body.Close()
 		if r.StatusCode >= 300 {
-			yield(none, readError(r))
+			yield(none, c.readError(ctx, r))
 			return
 		}
 		if onHeader != nil {

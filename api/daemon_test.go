@@ -38,6 +38,7 @@ type testDaemon struct {
 	restarts          *restarts
 	streams           *streams
 	containerFiles    api.ContainerFiles
+	volumeFiles       api.VolumeFiles
 	ports             api.PodPorts
 	images            api.Images
 	closeServer       func()
@@ -93,7 +94,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string, shutdown bool) { d.stops <- fmt.Sprintf("%s, shutdown %v", by, shutdown) }, Secrets: d.secrets, Stats: d.stats, Metrics: d.metrics, Images: d.images, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log, Socket: d.socket, Probes: d.probes,
+		StopDaemon: func(by string, shutdown bool) { d.stops <- fmt.Sprintf("%s, shutdown %v", by, shutdown) }, Secrets: d.secrets, Stats: d.stats, Metrics: d.metrics, Images: d.images, ContainerFiles: d.containerFiles, VolumeFiles: d.volumeFiles, Ports: d.ports, Log: d.log, Socket: d.socket, Probes: d.probes,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

@@ -71,6 +71,12 @@ var commonReasons = []ErrorReason{ReasonBadRequest, ReasonForbidden, ReasonTooMa
 // AllReasons returns the reasons of errors of the endpoint, those of every endpoint first.
 func (e *Endpoint) AllReasons() []ErrorReason { return slices.Concat(commonReasons, e.Reasons) }
 
+// These begin the messages about what the daemon does not have. Clients read them, see [Client.otherVersion].
+const (
+	unknownEndpoint  = "unknown endpoint "
+	unknownParameter = "unknown parameter "
+)
+
 // newMux returns a mux with all endpoints.
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
@@ -93,7 +99,7 @@ func (s *Server) newMux() *http.ServeMux {
 		}))
 	}
 	mux.HandleFunc("/", s.logged(true, s.handle(func(r *http.Request) (any, error) {
-		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
+		return nil, failure(http.StatusNotFound, unknownEndpoint+"%s %s", r.Method, clipped(r.URL.Path))
 	})))
 	return mux
 }
@@ -106,7 +112,7 @@ func (e *Endpoint) check(r *http.Request) error {
 		if i >= 0 && (len(values) == 1 || e.Query[i].Repeated) {
 			continue
 		}
-		err := failure(http.StatusBadRequest, "unknown parameter %q of %s", name, e.Pattern())
+		err := failure(http.StatusBadRequest, unknownParameter+"%q of %s", clipped(name), e.Pattern())
 		if i >= 0 {
 			err.Message = "parameter \"" + name + "\": must not be repeated"
 		}

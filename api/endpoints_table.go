@@ -359,5 +359,22 @@ func volumeEndpoints() []Endpoint {
 			Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
 			call:    (*Server).removeVolume,
 		},
+		{
+			Method: "GET", Path: "/v1/volumes/{name}/files",
+			Summary: "Read a persistent volume as a tar stream (application/x-tar)",
+			Details: "Its trailer is that of `GET /v1/pods/{name}/files`.",
+			Reasons: copyReasons, Content: tarType,
+			serve: (*Server).exportVolume,
+		},
+		{
+			Method: "PUT", Path: "/v1/volumes/{name}/files",
+			Summary: "Create a persistent volume from the tar stream in the body",
+			Details: "No pod that uses it may run. It is not changed if the request fails.",
+			Query: []Parameter{
+				{Name: "replace", Type: Boolean, Description: "Replace the files of a volume that is not empty. Default: false."},
+			},
+			Response: CopyResult{}, Reasons: copyReasons, Body: tarType,
+			serve: (*Server).importVolume,
+		},
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +70,8 @@ func TestErrors(t *testing.T) {
 		{"DELETE", "/v1/pods/web?grace=soon", "", 400, api.ReasonBadRequest, "grace", ""},
 		{"GET", "/v1/pods/none", "", 404, api.ReasonNotFound, "", ""},
 		{"GET", "/v2/pods", "", 404, api.ReasonNotFound, "", ""},
+		{"DELETE", "/v1/volumes/..%2f", "", 400, api.ReasonBadRequest, "name", ""},
+		{"DELETE", "/v1/volumes/A", "", 400, api.ReasonBadRequest, "name", ""},
 		{"POST", "/v1/pods", `{"file":"web.toml"}`, 400, api.ReasonBadRequest, "file", ""},
 		{"POST", "/v1/pods", `{"file":"/web.toml","text":"name = 1"}`, 400, api.ReasonInvalid, "", ""},
 		{"POST", "/v1/pods", `{`, 400, api.ReasonBadRequest, "", ""},
@@ -125,6 +129,71 @@ func (b *syncBuffer) String() string {
 func (b *syncBuffer) await(t *testing.T, text string) {
 	t.Helper()
 	until(t, fmt.Sprintf("%q is in the log", text), func() bool { return strings.Contains(b.String(), text) })
+}
+
+// TestLongPathLog checks that a long path is shortened in the log and in the response, and that what readers send is not logged.
+func TestLongPathLog(t *testing.T) {
+	t.Parallel()
+	log := &syncBuffer{}
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	d.log = slog.New(slog.NewTextHandler(log, nil))
+	d.serve(t, "logged")
+	long := strings.Repeat("x", 60_000)
+	if status, text := d.request(t, "DELETE", "/v1/unknown/"+long, ""); status != http.StatusNotFound || len(text) > 1000 {
+		t.Errorf("status %d, %d bytes", status, len(text))
+	}
+	d.request(t, "DELETE", "/v1/pods/"+long, "")
+	log.await(t, "method=DELETE path=/v1/pods/xxx")
+	size := len(log.String())
+	if size > 2000 {
+		t.Errorf("the log has %d bytes", size)
+	}
+	writable := d.socket
+	d.socket += "-ro"
+	for range 10 {
+		if status, _ := d.request(t, "DELETE", "/v1/pods/"+long, ""); status != http.StatusForbidden {
+			t.Errorf("a reader: status %d", status)
+		}
+	}
+	d.socket = writable
+	d.request(t, "DELETE", "/v1/pods/last", "")
+	log.await(t, "path=/v1/pods/last")
+	if strings.Contains(log.String(), "status=403") {
+		t.Errorf("requests of a reader are logged:\n%s", log)
+	}
+}
+
+// TestOlderDaemon: an endpoint or a parameter that the daemon does not have means that it is older.
+func TestOlderDaemon(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/version", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"0.1.0"}`) })
+	mux.HandleFunc("GET /v1/volumes", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"status":404,"error":"unknown endpoint GET /v1/volumes","reason":"NotFound"}`, http.StatusNotFound)
+	})
+	mux.HandleFunc("GET /v1/pods", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"status":400,"error":"unknown parameter \"new\" of GET /v1/pods","reason":"BadRequest"}`, http.StatusBadRequest)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: testTimeout}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	client := api.NewClient(socket, "podstead")
+	defer client.Close()
+	_, volumes := client.Volumes(t.Context())
+	_, pods := client.Pods(t.Context())
+	for want, err := range map[string]error{"the endpoint GET /v1/volumes": volumes, `the parameter "new" of GET /v1/pods`: pods} {
+		e, ok := errors.AsType[*api.Error](err)
+		want = "the daemon, version 0.1.0, is older than this command: it does not know " + want
+		if !ok || e.Status != http.StatusNotImplemented || e.Message != want || !strings.Contains(e.Hint, "restart") {
+			t.Errorf("got %+v, want %s", err, want)
+		}
+	}
 }
 
 // TestRequestLog checks that a request is logged with the process that sent it, and changes at a higher level.

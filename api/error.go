@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/podstead/podstead/supervisor"
 )
@@ -136,11 +138,29 @@ func unresponsive(err error) *Error {
 }
 
 // readError returns the error of a response that is not a success.
-func readError(r *http.Response) error {
+func (c *Client) readError(ctx context.Context, r *http.Response) error {
 	e := &Error{}
 	if err := json.NewDecoder(r.Body).Decode(e); err != nil || e.Message == "" {
 		e.Message = "unexpected response from the daemon: " + r.Status
 	}
 	e.Status = r.StatusCode
+	for _, unknown := range []string{unknownEndpoint, unknownParameter} {
+		if request, found := strings.CutPrefix(e.Message, unknown); found {
+			return c.otherVersion(ctx, strings.TrimPrefix(unknown, "unknown ")+request)
+		}
+	}
 	return e
+}
+
+// otherVersion explains that the daemon does not know a request of this client: it is older, and runs on after an upgrade.
+func (c *Client) otherVersion(ctx context.Context, unknown string) *Error {
+	daemon := "the daemon"
+	if v, err := c.Version(ctx); err == nil {
+		daemon += ", version " + v.Version + ","
+	}
+	return &Error{
+		Status: http.StatusNotImplemented, Reason: ReasonNotImplemented,
+		Message: daemon + " is older than this command: it does not know the " + unknown,
+		Hint:    "run systemctl restart podstead, or podstead daemon stop and the command again: pods keep running",
+	}
 }

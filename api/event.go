@@ -134,6 +134,7 @@ const (
 	EventPodsDirFound             EventKind = "PodsDirFound"
 	EventImageArchiveImported     EventKind = "ImageArchiveImported"
 	EventImageArchiveFailed       EventKind = "ImageArchiveFailed"
+	EventDaemonCrashed            EventKind = "DaemonCrashed"
 	EventConfigReloaded           EventKind = "ConfigReloaded"
 	EventConfigRestartRequired    EventKind = "ConfigRestartRequired"
 	EventConfigInvalid            EventKind = "ConfigInvalid"

@@ -167,6 +167,13 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
+	s.sendArchive(w, r, func(ctx context.Context, to io.Writer) (filecopy.Result, error) {
+		return s.o.ContainerFiles.ReadFiles(ctx, t.uid, t.container, t.path, to)
+	})
+}
+
+// sendArchive sends the tar stream that write writes.
+func (s *Server) sendArchive(w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) (filecopy.Result, error)) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	from, to := io.Pipe()
@@ -174,7 +181,7 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(ctx, func() { _ = to.CloseWithError(context.Cause(ctx)) })()
 	done := make(chan copied, 1)
 	go func() {
-		result, err := s.o.ContainerFiles.ReadFiles(ctx, t.uid, t.container, t.path, to)
+		result, err := write(ctx, to)
 		done <- copied{result, err}
 		_ = to.CloseWithError(err)
 	}()
@@ -252,6 +259,15 @@ func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
 	if err == nil && r.URL.Query().Has("preserve") {
 		preserve, err = flag(r.URL.Query(), "preserve")
 	}
+	s.receiveArchive(w, r, err, func(ctx context.Context, from io.Reader) (filecopy.Result, error) {
+		return s.o.ContainerFiles.WriteFiles(ctx, t.uid, t.container, t.path, from, preserve)
+	})
+}
+
+// receiveArchive calls read with the tar stream in the body of a request, unless there is an error before.
+func (s *Server) receiveArchive(
+	w http.ResponseWriter, r *http.Request, err error, read func(context.Context, io.Reader) (filecopy.Result, error),
+) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // an error is sent while the client sends
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -261,7 +277,7 @@ func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
 	body := &upload{ctx: ctx, control: control, body: r.Body, progress: p}
 	var result filecopy.Result
 	if err == nil {
-		result, err = s.receiveFiles(ctx, t, body, preserve)
+		result, err = receiveBody(ctx, body, read)
 		err = copyError(err)
 	}
 	if err == nil {
@@ -273,13 +289,15 @@ func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// receiveFiles writes the body of a request to a container.
-func (s *Server) receiveFiles(ctx context.Context, t target, body io.Reader, preserve bool) (filecopy.Result, error) {
+// receiveBody calls read with the body of a request, until ctx ends.
+func receiveBody(
+	ctx context.Context, body io.Reader, read func(context.Context, io.Reader) (filecopy.Result, error),
+) (filecopy.Result, error) {
 	from, to := io.Pipe()
 	defer context.AfterFunc(ctx, func() { _ = to.CloseWithError(context.Cause(ctx)) })()
 	done := make(chan copied, 1)
 	go func() {
-		result, err := s.o.ContainerFiles.WriteFiles(ctx, t.uid, t.container, t.path, from, preserve)
+		result, err := read(ctx, from)
 		done <- copied{result, err}
 		_ = from.CloseWithError(io.ErrClosedPipe)
 	}()

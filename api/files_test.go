@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -320,5 +322,61 @@ func TestForwardLimit(t *testing.T) {
 			return false
 		}
 		return conn.Close() == nil
+	})
+}
+
+// fakeVolumes are the files of persistent volumes.
+type fakeVolumes struct{ received string }
+
+func (*fakeVolumes) ExportVolume(_ context.Context, name string, w io.Writer) (filecopy.Result, error) {
+	if name == "none" {
+		return filecopy.Result{}, fs.ErrNotExist
+	}
+	_, err := io.WriteString(w, "files of "+name)
+	return filecopy.Result{Warnings: []string{"left out"}}, err
+}
+
+func (f *fakeVolumes) ImportVolume(_ context.Context, name string, r io.Reader, replace bool, free func() error) (filecopy.Result, error) {
+	if err := free(); err != nil {
+		return filecopy.Result{}, err
+	}
+	text, err := io.ReadAll(r)
+	f.received = fmt.Sprintf("%s%v%s", name, replace, text)
+	return filecopy.Result{Files: 2}, err
+}
+
+// TestVolumeFiles exports and imports volumes. A volume that a running pod uses is exported, and not replaced.
+func TestVolumeFiles(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	fake := &fakeVolumes{}
+	d.closeServer()
+	d.volumeFiles = fake
+	d.serve(t, "volumes")
+	const volume = "volumes = [{ name = \"v\", persistentVolumeClaim = { claimName = \"data\" } }]\n"
+	d.create(t, file("web", volume+app("main", "exec sleep inf")))
+	var out bytes.Buffer
+	exported, err := d.client.ExportVolume(t.Context(), "data", &out)
+	if err != nil || out.String() != "files of data" || len(exported.Warnings) != 1 {
+		t.Errorf("export: %q, %+v, %v", &out, exported, err)
+	}
+	_, err = d.client.ExportVolume(t.Context(), "none", &out)
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusNotFound || e.Reason != api.ReasonNotFound {
+		t.Errorf("no such volume: %v", err)
+	}
+	_, err = d.client.ImportVolume(t.Context(), "data", true, strings.NewReader("x"))
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusConflict || e.Hint != "stop it with podstead stop web" {
+		t.Errorf("a volume in use: %v", err)
+	}
+	imported, err := d.client.ImportVolume(t.Context(), "other", true, strings.NewReader("x"))
+	if err != nil || imported.Files != 2 || fake.received != "othertruex" {
+		t.Errorf("import: %+v, %v, %q", imported, err, fake.received)
+	}
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a stopped pod does not prevent an import", func() bool {
+		_, err := d.client.ImportVolume(t.Context(), "data", false, strings.NewReader("y"))
+		return err == nil
 	})
 }

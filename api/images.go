@@ -229,7 +229,7 @@ func (c *Client) PullImage(ctx context.Context, q PullRequest) iter.Seq2[PullUpd
 		}
 		defer r.Body.Close()
 		if r.StatusCode >= 300 {
-			yield(PullUpdate{}, readError(r))
+			yield(PullUpdate{}, c.readError(ctx, r))
 			return
 		}
 		for lines := json.NewDecoder(r.Body); ; {
@@ -288,7 +288,7 @@ func (c *Client) importImages(ctx context.Context, archive io.Reader, v url.Valu
 	}
 	defer r.Body.Close()
 	if r.StatusCode >= 300 {
-		return list, readError(r)
+		return list, c.readError(ctx, r)
 	}
 	return list, c.unavailable(ctx, json.NewDecoder(r.Body).Decode(&list))
 }
@@ -301,7 +301,7 @@ func (c *Client) ExportImages(ctx context.Context, w io.Writer, platform string,
 	}
 	defer r.Body.Close()
 	if r.StatusCode >= 300 {
-		return readError(r)
+		return c.readError(ctx, r)
 	}
 	body := &failingReader{r: r.Body}
 	_, err = io.Copy(w, body)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -37,9 +38,12 @@ func Limits() []Limit {
 		panic("api: maxBody is not a number of MiB")
 	}
 	return []Limit{
-		{"Connections", fmt.Sprintf("%d; %d of them are reserved for root", maxConnections, reservedConnections), "429 `TooManyRequests`"},
-		{"Connections of one user, root excepted", fmt.Sprint(maxUserConnections), "429 `TooManyRequests`"},
-		{"Connections to the read-only socket", fmt.Sprint(maxReaders), "429 `TooManyRequests`"},
+		{
+			"Connections", fmt.Sprintf("%d; %d of them are reserved for root", maxConnections, reservedConnections),
+			"an idle connection of the user is closed, for root one of any user; if there is none, 429 `TooManyRequests`",
+		},
+		{"Connections of one user, root excepted", fmt.Sprint(maxUserConnections), "as above"},
+		{"Connections to the read-only socket", fmt.Sprint(maxReaders), "as above"},
 		{"Streams", "one for each connection", "as above"},
 		{"Size of a request header", size(maxHeader), "431, and the connection is closed"},
 		{"Time to send a request header, and then the body", readTimeout.String(), "400 `BadRequest`, or the connection is closed"},
@@ -60,6 +64,8 @@ type connections struct {
 	readers int
 	refused int
 	byUser  map[uint32]int
+	// idle are the connections without a request, that with the oldest one first. They give way to others beyond a limit.
+	idle []*conn
 }
 
 // conn is a connection of a client.
@@ -81,16 +87,63 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// add counts a connection. It returns false if there are too many even to say so.
-func (n *connections) add(c *conn) bool {
+// track records whether a connection has a request. It is [http.Server.ConnState].
+func (n *connections) track(c net.Conn, state http.ConnState) {
+	own, ok := c.(*conn)
+	if !ok {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.idle = slices.DeleteFunc(n.idle, func(other *conn) bool { return other == own })
+	if state == http.StateNew || state == http.StateIdle {
+		n.idle = append(n.idle, own)
+	}
+}
+
+// isFull reports whether a connection is beyond a limit, and which ones may give way to it. n.mu must be held.
+func (n *connections) isFull(c *conn) (full bool, instead func(*conn) bool) {
 	root := c.known && c.peer.isTrusted()
 	limit := maxConnections
 	if !root {
 		limit -= reservedConnections
 	}
-	if n.total >= limit || c.readOnly && n.readers >= maxReaders || !root && n.byUser[c.peer.uid] >= maxUserConnections {
+	same := func(other *conn) bool {
+		return !other.refused && other.peer.uid == c.peer.uid && other.readOnly == c.readOnly
+	}
+	switch {
+	case !root && n.byUser[c.peer.uid] >= maxUserConnections:
+		return true, same
+	case c.readOnly && n.readers >= maxReaders:
+		return true, func(other *conn) bool { return !other.refused && other.readOnly && (root || same(other)) }
+	case n.total >= limit:
+		return true, func(other *conn) bool { return !other.refused && (root || same(other)) }
+	}
+	return false, nil
+}
+
+// admit is add for a connection that was accepted. Beyond a limit, an idle connection of the same user is closed; for root, of any user.
+func (n *connections) admit(c *conn) bool {
+	n.mu.Lock()
+	var idle *conn
+	if full, instead := n.isFull(c); full {
+		if i := slices.IndexFunc(n.idle, instead); i >= 0 {
+			idle = n.idle[i]
+			n.idle = slices.Delete(n.idle, i, i+1)
+		}
+	}
+	n.mu.Unlock()
+	if idle != nil {
+		_ = idle.Close() // its client connects again
+	}
+	return n.add(c)
+}
+
+// add counts a connection. It returns false if there are too many even to say so.
+func (n *connections) add(c *conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if full, _ := n.isFull(c); full {
 		if n.refused >= maxRefused {
 			return false
 		}
@@ -141,7 +194,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if c.peer, c.known = processOf(accepted); !c.known {
 			c.peer = peer{uid: nobody, gid: nobody}
 		}
-		if l.of.add(c) {
+		if l.of.admit(c) {
 			return c, nil
 		}
 		_ = accepted.Close() // there is no client to report it to

@@ -80,6 +80,28 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
+// TestIdleConnections opens more idle connections than there can be. They give way: a client is served at once.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	for _, socket := range []string{d.socket, d.socket + "-ro"} {
+		for range 1200 {
+			c, err := net.Dial("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		client := api.NewClient(socket, "podstead get")
+		defer client.Close()
+		for range 3 {
+			if _, err := client.Pods(t.Context()); err != nil {
+				t.Errorf("%s with idle connections: %v", socket, err)
+			}
+		}
+	}
+}
+
 // TestHeaderLimit sends a header that is too large.
 func TestHeaderLimit(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ func (c *Client) Metrics(ctx context.Context, w io.Writer) error {
 	}
 	defer r.Body.Close()
 	if r.StatusCode >= 300 {
-		return readError(r)
+		return c.readError(ctx, r)
 	}
 	_, err = io.Copy(w, r.Body)
 	return c.unavailable(ctx, err)

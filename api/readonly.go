@@ -52,7 +52,7 @@ func visibleRollout(r *http.Request, rollout Rollout) Rollout {
 		changes := slices.Clone(rollout.Generations[i].Changes)
 		for c := range changes {
 			if path := changes[c].Path; strings.Contains(path, "].env") {
-				changes[c].Old, changes[c].New = hiddenValue(changes[c].Old), hiddenValue(changes[c].New)
+				changes[c].Old, changes[c].New, changes[c].Diff = hiddenValue(changes[c].Old), hiddenValue(changes[c].New), ""
 			}
 		}
 		rollout.Generations[i].Changes = changes

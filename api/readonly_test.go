@@ -101,7 +101,9 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 	if _, err := d.client.Apply(t.Context(), api.ApplyRequest{File: "/pods/web.toml", Text: text}); err != nil {
 		t.Fatal(err)
 	}
-	d.files.Changes = []change.Change{{Path: "containers[0].env[0].value", Container: "main", Old: password, New: password + "!"}}
+	d.files.Changes = []change.Change{{
+		Path: "containers[0].env[0].value", Container: "main", Old: password, New: password + "!", Diff: "-" + password,
+	}}
 	if _, err := d.client.Apply(t.Context(), api.ApplyRequest{File: "/pods/web.toml", Text: strings.ReplaceAll(text, "name = \"PASSWORD\"", "name=\"PASSWORD\"")}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -24,14 +25,29 @@ func (w *recorder) WriteHeader(status int) {
 // Unwrap gives [http.ResponseController] the writer of the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// logged logs each request with the process that sent it, when it has completed: changes at the level info, others at debug. A stream is
-// logged when it ends.
+// maxLogged is the maximum length of a path in the log and in an error, in bytes: that of a request can have [maxHeader].
+const maxLogged = 256
+
+// clipped shortens a text of a client.
+func clipped(text string) string {
+	if len(text) <= maxLogged {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLogged], "") + "..."
+}
+
+// logged logs each request with the process that sent it, when it has completed: changes at the level info, others at debug, as those of
+// readers that are refused. A stream is logged when it ends.
 func (s *Server) logged(routine bool, next http.HandlerFunc) http.HandlerFunc {
 	level := slog.LevelInfo
 	if routine {
 		level = slog.LevelDebug
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
+		level := level
+		if isReadOnly(r) { // it changes nothing, and its sender must not fill the log
+			level = slog.LevelDebug
+		}
 		if !s.o.Log.Enabled(r.Context(), level) {
 			next(w, r)
 			return
@@ -46,7 +62,7 @@ func (s *Server) logged(routine bool, next http.HandlerFunc) http.HandlerFunc {
 				command = agent
 			}
 			s.o.Log.LogAttrs(r.Context(), level, "request", slog.Uint64("uid", uint64(p.uid)), slog.Int("pid", int(p.pid)),
-				slog.String("command", command), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+				slog.String("command", command), slog.String("method", r.Method), slog.String("path", clipped(r.URL.Path)),
 				slog.Int("status", record.status), slog.Duration("duration", time.Since(start)))
 		}()
 		next(record, r)

@@ -59,6 +59,8 @@ type Options struct {
 	Files PodFiles
 	// Attacher attaches clients to containers; nil: not possible.
 	Attacher Attacher
+	// VolumeFiles reads and writes persistent volumes; nil: not possible.
+	VolumeFiles VolumeFiles
 	// ContainerFiles reads and writes files of containers; nil: not possible.
 	ContainerFiles ContainerFiles
 	// Ports connects to ports of pods; nil: not possible.
@@ -148,6 +150,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	s.redactors = redactors{read: s.secretsOf, list: map[redactorKey]*podRedactor{}}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
+		ConnState:         s.conns.track,
 		Handler:           s.admitted(s.count(s.newMux())),
 		ReadHeaderTimeout: readTimeout,
 		IdleTimeout:       idleTimeout,

@@ -94,6 +94,10 @@ type Interactive struct {
 	Container string `json:"container"`
 	// TTY gives the container a terminal.
 	TTY bool `json:"tty,omitempty"`
+	// Name makes the pod one with this name that runs Command in the container and nothing else, without the other containers, ports and
+	// probes of the text. Empty: the pod runs what the text defines.
+	Name    string   `json:"name,omitempty"`
+	Command []string `json:"command,omitempty"`
 }
 
 // Created is the response to a [CreateRequest]: the pod, and the warnings about its file.

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ import (
 	"github.com/containerd/containerd/v2/client"
 
 	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
@@ -359,6 +361,18 @@ func (r *Runtime) WatchVolumes(ctx context.Context, uid string, report func(stal
 // RemoveVolume deletes a persistent volume and its data. The caller makes sure that no pod uses it.
 func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	return r.volumes.RemoveClaim(ctx, name)
+}
+
+// ExportVolume writes the files of a persistent volume to a tar stream.
+func (r *Runtime) ExportVolume(ctx context.Context, name string, w io.Writer) (filecopy.Result, error) {
+	return r.volumes.ExportClaim(ctx, name, w)
+}
+
+// ImportVolume creates a persistent volume with the files of a tar stream, see [volume.Set.ImportClaim].
+func (r *Runtime) ImportVolume(
+	ctx context.Context, name string, archive io.Reader, replace bool, free func() error,
+) (filecopy.Result, error) {
+	return r.volumes.ImportClaim(ctx, name, archive, replace, free)
 }
 
 // Stats measures what pods use, see [stats.Collector.Collect].

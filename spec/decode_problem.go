@@ -33,6 +33,8 @@ func (d *decoder) rewriteHint(n *node, want string) string {
 	s, isString := n.value.(string)
 	var value string
 	switch {
+	case want == "a table":
+		return composeItemHint(d.format, n)
 	case n.isConfidential():
 		if want == "a string" && n.text != "" {
 			return "put it in quotes"

@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // format is the notation of a file. Hints are written in it.
@@ -71,4 +73,30 @@ func (f format) word(key, value string) string {
 		return f.assign(key, value)
 	}
 	return f.assign(key, strconv.Quote(value))
+}
+
+// pair is a field of a table: a string, a number or a boolean.
+type pair struct {
+	key   string
+	value any
+}
+
+// table returns a table on one line; empty: it has no fields.
+func (f format) table(pairs []pair) string {
+	fields := make([]string, len(pairs))
+	for i, p := range pairs {
+		value := fmt.Sprint(p.value)
+		if text, isString := p.value.(string); isString {
+			value = strconv.Quote(text)
+		}
+		fields[i] = f.assign(p.key, value)
+	}
+	list := strings.Join(fields, ", ")
+	switch {
+	case list == "":
+		return ""
+	case f == formatTOML:
+		return "{ " + list + " }"
+	}
+	return "{" + list + "}"
 }

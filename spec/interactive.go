@@ -9,6 +9,10 @@ type Interactive struct {
 	Container string
 	// TTY gives the container a terminal. It has standard input in any case.
 	TTY bool
+	// Name makes the definition that of a pod with this name that runs Command in the container, and nothing else: without the other
+	// containers, and without what is for a service, such as ports and probes. Empty: the pod runs what it defines.
+	Name    string
+	Command []string
 }
 
 // set changes the values of the file before they are decoded, so that the hash,
@@ -20,7 +24,7 @@ type Interactive struct {
 // container does not restart, so that its exit is the end of the session.
 func (i *Interactive) set(root *node) {
 	for _, c := range items(root.child("containers")) {
-		if name := c.child("name"); c.kind != kindTable || name == nil || name.value != i.Container {
+		if !i.is(c) {
 			continue
 		}
 		c.replace("stdin", kindBool, true)
@@ -29,8 +33,48 @@ func (i *Interactive) set(root *node) {
 		c.replace("restartPolicy", kindString, string(RestartNever))
 		c.remove("restartPolicyRules")
 	}
-	if root.child("restartPolicy") == nil {
+	if root.child("restartPolicy") == nil || i.Name != "" {
 		root.replace("restartPolicy", kindString, string(RestartNever))
+	}
+	if i.Name != "" {
+		i.oneOff(root)
+	}
+}
+
+func (i *Interactive) is(c *node) bool {
+	name := c.child("name")
+	return c.kind == kindTable && name != nil && name.value == i.Container
+}
+
+// serviceFields are the fields of a pod, and containerServiceFields those of a container, that a single command does not have.
+var (
+	serviceFields = []string{
+		"activeDeadlineSeconds", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff", "systemd",
+		"unhealthyAfterSeconds", "update", "waitFor",
+	}
+	containerServiceFields = []string{"args", "lifecycle", "livenessProbe", "ports", "readinessProbe", "restartBackoff", "startupProbe"}
+)
+
+// oneOff makes the definition one that runs the command.
+func (i *Interactive) oneOff(root *node) {
+	root.replace("name", kindString, i.Name)
+	for _, key := range serviceFields {
+		root.remove(key)
+	}
+	containers := root.child("containers")
+	if containers == nil || containers.kind != kindArray {
+		return
+	}
+	containers.items = slices.DeleteFunc(containers.items, func(c *node) bool { return !i.is(c) })
+	for _, c := range containers.items {
+		for _, key := range containerServiceFields {
+			c.remove(key)
+		}
+		c.replace("command", kindArray, nil)
+		command := c.child("command")
+		for _, word := range i.Command {
+			command.appendItem(&node{kind: kindString, value: word, at: c.keyAt, keyAt: c.keyAt})
+		}
 	}
 }
 

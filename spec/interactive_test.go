@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,6 +55,67 @@ func TestInteractiveKeepsFile(t *testing.T) {
 	for _, text := range []string{"", "containers = 1\n", "containers = [1]\n", "[[containers]]\nname = 1\n"} {
 		if pod, got := o.Accept("p.toml", []byte(text)); pod != nil || len(got) == 0 {
 			t.Errorf("%q is valid", text)
+		}
+	}
+}
+
+// TestOneOff: a command has the definition of its container and of the pod, without the other containers and what is for a service, in each
+// format.
+func TestOneOff(t *testing.T) {
+	toml := `waitFor = ["pod:db:ready"]
+onUnhealthy = "restart"
+update = { readyWithinSeconds = 5 }
+labels.app = "web"
+hostAliases = [{ ip = "192.0.2.1", hostnames = ["a"] }]
+[[volumes]]
+name = "data"
+persistentVolumeClaim.claimName = "data"
+[[initContainers]]
+name = "init"
+image = "i"
+[[containers]]
+name = "side"
+image = "i"
+ports = [{ containerPort = 80, hostPort = 80 }]
+[[containers]]
+name = "app"
+image = "i"
+command = ["serve"]
+args = ["--all"]
+workingDir = "/srv"
+env.A = "1"
+ports = [{ name = "http", containerPort = 81, hostPort = 81 }]
+livenessProbe.httpGet.port = "http"
+lifecycle.preStop.sleep.seconds = 1
+volumeMounts.data = "/data"
+`
+	yaml := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  readinessGates: [{conditionType: a}]\n" +
+		"  hostAliases: [{ip: 192.0.2.1, hostnames: [a]}]\n  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n" +
+		"  initContainers: [{name: init, image: i}]\n  containers:\n  - {name: side, image: i}\n  - name: app\n    image: i\n" +
+		"    workingDir: /srv\n" +
+		"    env: [{name: A, value: '1'}]\n    ports: [{containerPort: 81, hostPort: 81}]\n    livenessProbe: {httpGet: {port: 81}}\n" +
+		"    volumeMounts: [{name: data, mountPath: /data}]\n"
+	for file, text := range map[string]string{"web.toml": toml, "web.yaml": yaml} {
+		o := Options{Interactive: &Interactive{Container: "app", Name: "web-run-1", Command: []string{"migrate", "-v"}}}
+		pod, problems := o.Accept(file, []byte(text))
+		if pod == nil || len(problems) > 0 {
+			t.Errorf("%s: %v", file, problems)
+			continue
+		}
+		if pod.Name != "web-run-1" || pod.RestartPolicy != RestartNever || len(pod.InitContainers) > 0 || len(pod.WaitFor) > 0 ||
+			pod.OnUnhealthy != "" || pod.Update != nil || len(pod.ReadinessGates) > 0 || len(pod.Containers) != 1 {
+			t.Fatalf("%s: %+v", file, pod)
+		}
+		if pod.Labels["app"] != "web" || len(pod.HostAliases) != 1 || len(pod.Volumes) != 1 {
+			t.Errorf("%s: the definition of the pod is lost: %+v", file, pod)
+		}
+		c := pod.Containers[0]
+		if c.Name != "app" || !slices.Equal(c.Command, []string{"migrate", "-v"}) || c.Args != nil || c.Ports != nil ||
+			c.LivenessProbe != nil || c.Lifecycle != nil {
+			t.Errorf("%s: %+v", file, c)
+		}
+		if c.WorkingDir != "/srv" || len(c.Env) != 1 || len(c.VolumeMounts) != 1 {
+			t.Errorf("%s: the definition of the container is lost: %+v", file, c)
 		}
 	}
 }

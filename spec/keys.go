@@ -93,7 +93,8 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 		d.fail(c, c.keyAt, "is a field of manifests, not of pod files", "write the fields of metadata and spec at the top level")
 		return
 	}
-	if owner := enclosing(n, c.key); owner != nil {
+	hint := composeHint(t, c.key)
+	if owner := enclosing(n, c.key); owner != nil && (hint == "" || !isComposeList(c)) {
 		owner.meant = append(owner.meant, c.key)
 		d.fail(c, c.keyAt, fmt.Sprintf("%s is a field of %s, not of %s", quote(c.key), d.tableName(owner), d.tableName(n)), d.moveHint(n, owner))
 		return
@@ -104,7 +105,7 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 	}
 	names := n.fields.names()
 	n.meant = append(n.meant, nearest(c.key, names))
-	d.fail(c, c.keyAt, unknownField, didYouMean(c.key, names))
+	d.fail(c, c.keyAt, unknownField, cmp.Or(hint, didYouMean(c.key, names)))
 }
 
 const (

@@ -164,6 +164,8 @@ func isPod(manifest *node) *syntaxError {
 		return nil
 	case kind == "Pod":
 		return &syntaxError{at: manifest.at, message: "not a Pod manifest: apiVersion must be v1"}
+	case kind == nil && manifest.child("services") != nil:
+		return &syntaxError{at: manifest.at, message: "not a Pod manifest, but a Compose file", hint: servicesHint}
 	case kind == nil:
 		return &syntaxError{at: manifest.at, message: "not a Pod manifest: kind: Required value", hint: "begin the manifest with apiVersion: v1 and kind: Pod"}
 	default:

@@ -86,8 +86,19 @@ func (v *validator) initContainer(c *Container) {
 	}
 }
 
+func (v *validator) restartPolicy(field *RestartPolicy) {
+	meant := composeRestart(string(*field))
+	if meant == "" {
+		oneOf(v, field, RestartAlways, RestartOnFailure, RestartNever)
+		return
+	}
+	supported := quotedList([]string{string(RestartAlways), string(RestartOnFailure), string(RestartNever)})
+	hint := "write " + v.format.word("restartPolicy", string(meant))
+	v.badHint(field, hint, "Unsupported value: %s: supported values: %s", quote(string(*field)), supported)
+}
+
 func (v *validator) restart(c *Container) {
-	oneOf(v, &c.RestartPolicy, RestartAlways, RestartOnFailure, RestartNever)
+	v.restartPolicy(&c.RestartPolicy)
 	v.backoff(c.RestartBackoff)
 	rules := c.RestartPolicyRules
 	v.tooMany(&c.RestartPolicyRules, len(rules), maxRestartRules)

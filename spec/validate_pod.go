@@ -121,7 +121,7 @@ func (v *validator) archives() {
 
 func (v *validator) podFields() {
 	p := v.pod
-	oneOf(v, &p.RestartPolicy, RestartAlways, RestartOnFailure, RestartNever)
+	v.restartPolicy(&p.RestartPolicy)
 	v.positive(p.ActiveDeadlineSeconds)
 	v.backoff(p.RestartBackoff)
 	for i := range p.ReadinessGates {

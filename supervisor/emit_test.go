@@ -85,6 +85,7 @@ func nothing(*spec.Pod, *spec.Container) {}
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone,
+	event.DaemonCrashed,
 	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
 	event.PodEscalated, event.RebootRequested, event.RebootHeldBack, event.RebootFailed,
 	event.ImageRemoved, event.ImageGCFailed, event.FreeDiskSpaceFailed, event.DiskSpaceAvailable, event.LogsRemoved,

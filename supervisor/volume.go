@@ -60,6 +60,18 @@ func (s *Supervisor) RemoveVolume(ctx context.Context, name string) error {
 	return err
 }
 
+// RunningVolumeUser returns a pod that uses a persistent volume and is not at rest; empty: there is none.
+func (s *Supervisor) RunningVolumeUser(name string) string {
+	pods := s.Pods()
+	for _, user := range s.volumeUsers()[name] {
+		i := slices.IndexFunc(pods, func(p Snapshot) bool { return p.Pod.Name == user })
+		if i < 0 || !pods[i].AtRest { // without a snapshot: it is being added
+			return user
+		}
+	}
+	return ""
+}
+
 // volumeConflicts returns a refusal for each volume of a pod that is being deleted. s.mu must be held.
 func (s *Supervisor) volumeConflicts(pod *spec.Pod) []lifecycle.Refusal {
 	var list []lifecycle.Refusal

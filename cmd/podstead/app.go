@@ -86,7 +86,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.String("config", "", "configuration `file` (default "+config.DefaultPath+"; PODSTEAD_CONFIG)")
+	flags.String("config", "", "configuration `file` (default podstead.toml in the configuration directory; PODSTEAD_CONFIG)")
 	for _, s := range config.Settings() {
 		if s.Global {
 			flags.Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
@@ -237,6 +237,8 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 			return nil, err
 		}
 		args = append(args, "--config", path)
+	} else if path := c.File(); path != "" && filepath.Dir(path) != c.ConfigDir && os.Getenv("PODSTEAD_CONFIG") == "" {
+		args = append(args, "--config", path) // it sets the configuration directory, which would be searched for it
 	}
 	client, readOnly := newClient(cmd, c)
 	return &ondemand.Starter{

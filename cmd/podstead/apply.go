@@ -123,7 +123,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		}
 	}
 	done()
-	a.noteBoot(cmd.Context(), client, results)
+	if !slices.ContainsFunc(before.Items, func(p api.Pod) bool { return p.Status.File != "" }) {
+		a.noteBoot(cmd.Context(), client, results)
+	}
 	if f.wait {
 		for i := range results {
 			errs = append(errs, a.rolledBack(cmd, client, &results[i]), startedByUnit(&results[i], hintUnit(&results[i], before.Items)))
@@ -213,7 +215,7 @@ func pruneRequest(files []applied) api.PruneRequest {
 	return q
 }
 
-// noteBoot prints that pods do not start at boot, if no service runs the daemon.
+// noteBoot prints that pods do not start at boot, if no service runs the daemon. It is called for the first pods of a host.
 func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Applied) {
 	changed := slices.ContainsFunc(results, func(r api.Applied) bool { return r.Outcome != api.PodUnchanged })
 	v, err := client.Version(ctx)

@@ -195,6 +195,10 @@ func TestApplyAtBoot(t *testing.T) {
 			if got := h.want(t, "apply $DIR/web.toml", "pod/web unchanged\n"); got.stderr != "" {
 				t.Errorf("unchanged file: stderr %q", got.stderr)
 			}
+			h.write(t, "db.toml", script("", runs))
+			if got := h.want(t, "apply $DIR/db.toml", "pod/db created\n"); got.stderr != "" {
+				t.Errorf("second pod: stderr %q", got.stderr)
+			}
 		})
 	}
 }

@@ -76,7 +76,7 @@ func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
 	if path != spec.Stdin {
 		f, err := spec.OpenFile(path)
 		if err != nil {
-			return fmt.Errorf("read bundle %q: %w", path, withoutPath(err))
+			return argumentError(fmt.Errorf("read bundle %q: %w", path, withoutPath(err)))
 		}
 		defer f.Close()
 		in = f

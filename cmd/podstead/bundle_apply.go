@@ -89,7 +89,7 @@ func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) 
 		return err
 	}
 	if c.file, err = a.openBundle(path); err != nil {
-		return fmt.Errorf("apply bundle %q: %w", path, err)
+		return argumentError(fmt.Errorf("apply bundle %q: %w", path, err))
 	}
 	defer c.file.Close()
 	if err := c.verify(); err != nil {

@@ -86,7 +86,7 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 		return fmt.Errorf("create bundle %q: %w", f.output, err)
 	}
 	var size int64
-	err = imagefile.Write(f.output, func(w io.Writer) (err error) {
+	err = imagefile.Write(f.output, 0o666, func(w io.Writer) (err error) {
 		size, err = c.w.WriteTo(w)
 		return err
 	})

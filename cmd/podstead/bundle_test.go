@@ -113,7 +113,7 @@ func TestBundleArguments(t *testing.T) {
 	h.fails(t, "bundle make", statusUsage, `unknown command "make"`)
 	h.fails(t, "bundle apply", statusUsage, "bundle apply requires one bundle or -, got 0 arguments")
 	h.fails(t, "bundle apply "+path+" --timeout 1s", statusUsage, "--timeout requires --wait")
-	h.fails(t, "bundle ls $DIR/none", statusFailed, "no such file or directory")
+	h.fails(t, "bundle ls $DIR/none", statusUsage, "no such file or directory")
 	h.fails(t, "bundle ls $DIR/web.toml", statusFailed, "not a bundle")
 	h.fails(t, "bundle create $DIR/web.toml", statusUsage, "bundle create requires --output FILE")
 	h.fails(t, "bundle create", statusUsage, "bundle create requires a pod file")

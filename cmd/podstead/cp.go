@@ -149,5 +149,8 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return errors.New("copy: interrupted")
 	}
+	if _, ok := errors.AsType[*copyfiles.SourceError](err); ok {
+		return argumentError(err)
+	}
 	return err
 }

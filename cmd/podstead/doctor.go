@@ -41,7 +41,7 @@ Exit codes: 0 pods can run, 1 pods cannot run.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, format, repair) },
 	}
-	formats(cmd, &format, "json")
+	formats(cmd, &format, "json", "yaml")
 	cmd.Flags().BoolVar(&repair, "repair", false, "check and repair the files of the container engine; the daemon must be stopped")
 	return cmd
 }
@@ -60,7 +60,7 @@ func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 	done := a.waiting("Checking this host")
 	findings := doctor.Run(cmd.Context(), c, invalid, api.NewClient(c.Socket, cmd.CommandPath()), version)
 	done()
-	if format == "json" {
+	if format != "" {
 		if err := a.encode(format, findings); err != nil {
 			return err
 		}

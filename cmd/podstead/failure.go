@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -45,6 +46,14 @@ type failure struct {
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
+
+// argumentError returns the error of a file that the command line names: one that does not exist is an error of the command line.
+func argumentError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &failure{status: statusUsage, err: err}
+	}
+	return err
+}
 
 // usage returns an error of the command line.
 func usage(cmd *cobra.Command, format string, args ...any) error {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,6 +23,11 @@ var flagHints = []flagHint{
 	}, imageHint},
 	{[]string{"run"}, []string{"wait"}, "run pods in the background and wait until they are ready with podstead apply FILE --wait"},
 	{[]string{"run"}, []string{"build"}, otherTool},
+	{[]string{"run"}, []string{"remove-orphans"}, "delete the pods that the files do not define with podstead apply FILE --prune"},
+	{[]string{"run"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead rollout restart POD"},
+	{[]string{"run"}, []string{"scale"}, "write a pod file for each replica, and apply them with podstead apply DIR"},
+	{[]string{"run"}, []string{"env-file"}, "set envFrom in the pod file, and envFile in an entry of its configMaps or secrets"},
+	{[]string{"run"}, []string{"pull"}, "set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE"},
 	{[]string{"apply", "create", "run"}, []string{"dry-run"}, "check files with podstead validate FILE, and show what apply would change with podstead plan FILE"},
 	{[]string{"delete", "rm", "down"}, []string{"dry-run"}, "list the pods first, with podstead get and the same selection"},
 	{[]string{"apply", "create", "diff"}, []string{"server-side", "force-conflicts", "k", "kustomize"}, "omit it; the files are pod files, or directories with pod files"},
@@ -37,6 +45,29 @@ var flagHints = []flagHint{
 // unknownFlag matches errors of package pflag about flags that a command does not have.
 var unknownFlag = regexp.MustCompile(`^unknown (?:flag: --|shorthand flag: ')([a-zA-Z0-9-]+)`)
 
+// invalidValue matches errors of package pflag about values, which have the error of package strconv or time at the end.
+var invalidValue = regexp.MustCompile(`(?s)^invalid argument (".*") for "(?:-[A-Za-z0-9], )?(--[a-z0-9-]+)" flag: (?:strconv\.|time: ).*$`)
+
+// valueError is an error about the value of a flag in words for people; nil: err is another error.
+func valueError(cmd *cobra.Command, err error) error {
+	match := invalidValue.FindStringSubmatch(err.Error())
+	if match == nil {
+		return nil
+	}
+	var want string
+	switch flag := cmd.Flags().Lookup(strings.TrimPrefix(match[2], "--")); {
+	case strings.HasSuffix(err.Error(), "value out of range"):
+		want = "is out of range"
+	case flag.Value.Type() == "bool":
+		want = "must be true or false"
+	case flag.Value.Type() == "duration":
+		want = "must be a duration, such as 10s, 5m or 1h30m"
+	default:
+		want = "must be an integer"
+	}
+	return fmt.Errorf("%s %s: %s", match[2], match[1], want)
+}
+
 // flagError is the error of a command line with an invalid flag.
 func flagError(cmd *cobra.Command, err error) error {
 	match := unknownFlag.FindStringSubmatch(err.Error())
@@ -44,7 +75,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return match != nil && slices.Contains(h.flags, match[1]) && (h.commands == nil || slices.Contains(h.commands, cmd.Name()))
 	})
 	if i < 0 {
-		return usage(cmd, "%w", err)
+		return usage(cmd, "%w", cmp.Or(valueError(cmd, err), err))
 	}
 	return &failure{status: statusUsage, err: err, hints: []string{flagHints[i].hint}}
 }

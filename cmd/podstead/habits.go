@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -206,7 +207,8 @@ The reverse is podstead up.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var names []string
 			for _, arg := range args {
-				if _, err := os.Stat(arg); err == nil || arg == spec.Stdin {
+				_, err := os.Stat(arg)
+				if err == nil || arg == spec.Stdin || filepath.IsAbs(arg) || slices.Contains(podFileExtensions, filepath.Ext(arg)) {
 					f.files = append(f.files, arg)
 				} else {
 					names = append(names, arg)

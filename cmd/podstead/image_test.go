@@ -130,7 +130,7 @@ func TestImageImportAndExport(t *testing.T) {
 	h.want(t, "image import -", "image/b:1"+imported)
 	h.want(t, "load", "image/b:1"+imported)
 	h.fails(t, "image import $DIR/long.tar", statusFailed, `podstead: import images from "$DIR/long.tar": not an image archive`)
-	h.fails(t, "image import $DIR/none.tar", statusFailed, `import images from "$DIR/none.tar": no such file or directory`)
+	h.fails(t, "image import $DIR/none.tar", statusUsage, `import images from "$DIR/none.tar": no such file or directory`)
 	h.fails(t, "image import", statusUsage, "requires one file, directory or -")
 
 	h.want(t, "image export a:1 b:1 -o -", "a:1b:1")
@@ -143,7 +143,7 @@ func TestImageImportAndExport(t *testing.T) {
 	h.fails(t, "image export a:1 -o $DIR/out.tar", statusUnavailable, "unavailable")
 	images.SetOnExport(nil)
 	h.want(t, "image import $DIR/out.tar", "image/a:1"+imported) // the file of before
-	h.fails(t, "image import $DIR/none.tar", statusFailed, "no such file")
+	h.fails(t, "image import $DIR/none.tar", statusUsage, "no such file")
 }
 
 func TestImageCompletion(t *testing.T) {

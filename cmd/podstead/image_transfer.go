@@ -166,7 +166,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 		var err error
 		what = strconv.Quote(path)
 		if archive, err = imagefile.Open(ctx, path); err != nil {
-			return fmt.Errorf("import images from %s: %w", what, withoutPath(err))
+			return argumentError(fmt.Errorf("import images from %s: %w", what, withoutPath(err)))
 		}
 		if signatures, err = imagefile.Signatures(path); err != nil {
 			return errors.Join(fmt.Errorf("import images from %s: %w", what, err), archive.Close())
@@ -269,7 +269,7 @@ func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []
 	if output == spec.Stdin {
 		return write(a.out)
 	}
-	if err := imagefile.Write(output, write); err != nil {
+	if err := imagefile.Write(output, 0o666, write); err != nil {
 		return fmt.Errorf("export images to %q: %w", output, withoutPath(err))
 	}
 	return nil

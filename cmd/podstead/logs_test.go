@@ -127,7 +127,7 @@ func TestLogsErrors(t *testing.T) {
 		"logs web -f --previous":             {statusUsage, "--previous and --follow cannot be combined: the previous run has terminated"},
 		"logs web --since 1m --since-time x": {statusUsage, "--since and --since-time cannot be combined"},
 		"logs web --since=-1m":               {statusUsage, "--since -1m0s: must not be negative"},
-		"logs web --since yesterday":         {statusUsage, `invalid argument "yesterday" for "--since" flag`},
+		"logs web --since yesterday":         {statusUsage, `--since "yesterday": must be a duration`},
 		"logs web --since-time 15:04":        {statusUsage, `--since-time "15:04": must be a time, such as 2026-01-02T15:04:05Z`},
 		"logs web --all-containers -c app":   {statusUsage, "--all-containers and --container cannot be combined"},
 		"logs web --all-containers=false":    {statusUsage, "--all-containers=false requires --container"},

@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "update the scripts and the reference pa
 type fakeEngine struct {
 	*fakeruntime.Runtime
 	api.ContainerFiles // not possible in memory
+	api.VolumeFiles    // as well
 	api.PodPorts
 }
 

@@ -38,13 +38,17 @@ func podFileArguments(cmd *cobra.Command, args []string) error {
 	return fileArguments(cmd, args)
 }
 
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // expand replaces directories by the pod files in them, without those in subdirectories.
 func expand(paths []string) ([]string, error) {
 	var files []string
 	var errs []error
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil || !info.IsDir() { // reading the file reports the error
+		if !isDirectory(path) { // reading the file reports the error
 			files = append(files, path)
 			continue
 		}
@@ -94,8 +98,11 @@ func readEach(paths []string, read func(path, absolute string) (*spec.Pod, error
 	return nil
 }
 
-// readFiles reads and checks pod files for run. Nothing is started if one of them is invalid.
+// readFiles reads and checks pod files and directories for run. Nothing is started if one of them is invalid.
 func (a *app) readFiles(cmd *cobra.Command, paths []string, level admission.Level) (requests []api.CreateRequest, err error) {
+	if paths, err = expand(paths); err != nil {
+		return nil, err
+	}
 	var pods []readPod
 	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
 		suffix := spec.NameSuffix()

@@ -34,8 +34,8 @@ type runFlags struct {
 	streams   streamFlags
 }
 
-const runHelp = `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
-prefixed with the name of its container. Events go to stderr.
+const runHelp = `Run the pods of the given files, or of all pod files of a directory, and wait until they terminate. The output of
+containers goes to stdout, each line prefixed with the name of its container. Events go to stderr.
 
 The file - is standard input, in TOML, YAML or JSON.
 
@@ -52,13 +52,18 @@ starts it. If this command is killed, the daemon stops its pods after 30 seconds
 same files takes the pods over. While they are stopping, it waits until they are deleted, and creates them again.
 With --rm=false, terminated pods are kept with their logs, until the next run of the same file replaces them.
 
+With the name of a pod and a command, run creates a pod with the definition of the pod, and runs the command in place of
+one container: with its image, environment, volumes and network, but without the other containers, ports, probes, hooks
+and waitFor. The pod NAME need not run. Persistent volumes are shared with it, others are new. A command with flags
+follows --. The exit code is that of the command.
+
 Exit codes: 0 all pods succeeded, 1 a pod failed or could not be deleted, 2 a pod file is invalid, 4 the daemon is
 unavailable, 5 timeout. With --stdin, that of the container if it has exited.`
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run FILE...",
+		Use:     "run FILE|DIR|-... | run POD [--] COMMAND...",
 		Aliases: []string{"up"},
 		Short:   "Run pods in the foreground",
 		Long:    runHelp,
@@ -80,12 +85,23 @@ func (a *app) runCommand() *cobra.Command {
   # Pass a file to a container of a new pod, and store its output
   podstead run -i db.toml -c import <data.sql >report
 
+  # Run a migration with the image, the environment and the volumes of a pod
+  podstead run web -- ./manage.py migrate
+
+  # Open a shell with the volumes of a pod that does not start
+  podstead run -it db -- sh
+
   # Keep the pod with its logs until the next run, such as for a job that a timer runs
   podstead run job.toml --rm=false
 
   # Run a pod in the background, also after a reboot
   podstead run -d web.toml`,
-		Args:              podFileArguments,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if isOneOff(args) {
+				return nil
+			}
+			return podFileArguments(cmd, args)
+		},
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
@@ -93,7 +109,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
 	cmd.Flags().BoolVarP(&f.streams.stdin, "stdin", "i", false, "pass stdin to a container")
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
-	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container for --stdin (default the only one)")
+	cmd.Flags().StringVarP(&f.container, "container", "c", "",
+		"`name` of the container for --stdin (default the only one) or COMMAND (default the first)")
 	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", terminal.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why until the next run")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
@@ -105,6 +122,9 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
+	if isOneOff(args) {
+		return a.runOnce(cmd, args[0], args[1:], f)
+	}
 	if f.detach {
 		for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
 			if cmd.Flags().Changed(name) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (f *runFlags) checkInteractive(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	switch {
-	case len(paths) != 1:
+	case len(paths) != 1 || isDirectory(paths[0]):
 		return usage(cmd, "--stdin requires exactly one pod file")
 	case paths[0] == spec.Stdin:
 		return usage(cmd, "--stdin cannot be combined with a pod file from standard input")
@@ -66,19 +67,28 @@ func (a *app) runInteractive(cmd *cobra.Command, paths []string, f *runFlags, le
 	if err != nil {
 		return err
 	}
-	screen := &interactive.Screen{Writer: a.err}
+	return a.runAttached(cmd, f, request, a.in, keys)
+}
+
+// runAttached runs a pod, and attaches to a container from its start. It returns the exit code of the container.
+func (a *app) runAttached(cmd *cobra.Command, f *runFlags, request api.CreateRequest, in io.Reader, keys []byte) error {
+	screen, tty := &interactive.Screen{Writer: a.err}, request.Interactive.TTY
 	o := interactive.Options{
-		Container: request.Interactive.Container, In: a.in, Out: a.out, Err: a.err, Screen: screen, TTY: tty, DetachKeys: keys,
+		Container: request.Interactive.Container, In: in, Out: a.out, Err: a.err, Screen: screen, TTY: tty, DetachKeys: keys,
 	}
 	// The output of the other containers is no part of that of the command.
 	printer := &view.Text{Out: screen, Err: screen, Colour: a.colour(), Escape: a.isTerminal(), Width: a.width()}
 	var result interactive.Result
-	err = a.inForeground(cmd, f, printer, func(ctx context.Context, s *ondemand.Starter, run foreground.Options) (err error) {
+	err := a.inForeground(cmd, f, printer, func(ctx context.Context, s *ondemand.Starter, run foreground.Options) (err error) {
 		o.Daemon = s.Client
 		result, err = interactive.Run(ctx, o, run, request)
 		return err
 	})
-	return interactiveEnd(o.Container, result, err)
+	err = interactiveEnd(o.Container, result, err)
+	if f, ok := errors.AsType[*failure](err); ok && request.Interactive.Name != "" {
+		f.hints = nil // the next pod has another name
+	}
+	return err
 }
 
 // readInteractive reads and checks a pod file, and selects the container to attach to.

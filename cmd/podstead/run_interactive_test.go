@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +143,35 @@ func TestRunInteractiveFlags(t *testing.T) {
 		"run -i " + h.dir + "/not-there.toml": "no such file",
 	} {
 		h.fails(t, line, 2, message)
+	}
+}
+
+// TestRunOnce runs commands with the definition of a pod that exists: in a pod of its own, whose exit code is that of the command. It is
+// deleted.
+func TestRunOnce(t *testing.T) {
+	h := newInteractiveHost(t, "out\n")
+	h.write(t, "web.toml", script("terminationGracePeriodSeconds = 1", runs)+"[[containers]]\nname = \"other\"\nimage = \"busybox\"\n")
+	h.want(t, "apply $DIR/web.toml", "pod/web created\n")
+	got := h.run(t, "run web -- migrate -v")
+	if got.code != 3 || got.stdout != "out\n" ||
+		!strings.Contains(got.stderr, "/app Container started\n") || strings.Contains(got.stderr, "/other ") ||
+		!regexp.MustCompile(`podstead: container "app" of pod "web-run-[a-z0-9]{5}" exited with code 3\n$`).MatchString(got.stderr) {
+		t.Errorf("%+v", got)
+	}
+	h.want(t, "get -o name", "pod/web\n")
+	for line, want := range map[string]string{
+		"run web --detach -- ls":     "--detach cannot be combined with a pod and a command",
+		"run web -t -- ls":           "--tty and --detach-keys require --stdin",
+		"run web -c none -- ls":      `--container "none": must be one of the containers of pod "web": app, other`,
+		"run web -o json -- migrate": "--output cannot be combined with a pod and a command",
+	} {
+		h.fails(t, line, statusUsage, want)
+	}
+	h.fails(t, "run none ls", statusNotFound, "hint: apply its file first, or run a pod file with podstead run FILE")
+	h.fails(t, "run none.toml ls.toml", statusUsage, "none.toml: no such file")
+	h.fails(t, "run web", statusUsage, imageHint)
+	name := oneOffName(strings.Repeat("a", 42)+"."+strings.Repeat("b", 200), "12345")
+	if len(name) > 63 || !strings.HasSuffix(name, "-run-12345") {
+		t.Errorf("name %q", name)
 	}
 }

@@ -34,31 +34,43 @@ type topFlags struct {
 }
 
 func (a *app) topCommand() *cobra.Command {
+	var f topFlags
 	cmd := &cobra.Command{
-		Use:   "top",
+		Use:   "top [POD...]",
 		Short: "Show what pods and containers use",
-		Long: `Show the CPU, memory, disk and network usage of pods or containers. The columns are described in the help of top pods and
-top containers.`,
+		Long: `Show the CPU, memory, disk and network usage of pods, as podstead top pods, or of containers. The columns are described in
+the help of top pods and top containers.`,
 		Example: `  # Show what pods use
-  podstead top pods
+  podstead top
 
   # Show what the containers of a pod use
   podstead top containers web`,
-		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
+			if len(args) > 0 && slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
+				return &failure{status: statusUsage, err: unknownCommand(cmd, args[0]), hints: []string{
+					"show what the pods of the host use with podstead top pods, and what the host has with podstead doctor",
+				}}
 			}
-			f := &failure{status: statusUsage, err: unknownCommand(cmd, args[0])}
-			f.hints = []string{"show a pod with podstead top pods " + args[0]}
-			if slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
-				f.hints = []string{"show what the pods of the host use with podstead top pods, and what the host has with podstead doctor"}
-			}
-			return f
+			return a.topPods(cmd, args, &f)
 		},
 	}
+	f.podFlags(cmd)
 	cmd.AddCommand(a.topPodsCommand(), a.topContainersCommand())
 	return cmd
+}
+
+// podFlags adds the flags of top pods.
+func (f *topFlags) podFlags(cmd *cobra.Command) {
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.Containers, "containers", false, "show a row for each container, as top containers")
+}
+
+func (a *app) topPods(cmd *cobra.Command, args []string, f *topFlags) error {
+	if err := f.parse(cmd, args); err != nil {
+		return err
+	}
+	return a.top(cmd, f)
 }
 
 func (a *app) topPodsCommand() *cobra.Command {
@@ -88,15 +100,9 @@ figure has the time at which it was measured, in the form of the kubelet's Summa
   # Print the memory usage of a pod in bytes
   podstead top pod web -o json | jq '.pods[0].memory.workingSetBytes'`,
 		ValidArgsFunction: a.completePods,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.parse(cmd, args); err != nil {
-				return err
-			}
-			return a.top(cmd, &f)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.topPods(cmd, args, &f) },
 	}
-	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.Containers, "containers", false, "show a row for each container, as top containers")
+	f.podFlags(cmd)
 	return cmd
 }
 
@@ -114,12 +120,7 @@ the memory limit of the container. The other columns are those of top pods.`,
   # Show the container that uses most CPU time
   podstead top containers --sort-by=cpu --no-headers | head -n 1`,
 		ValidArgsFunction: a.completePods,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.parse(cmd, args); err != nil {
-				return err
-			}
-			return a.top(cmd, &f)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.topPods(cmd, args, &f) },
 	}
 	f.flags(cmd)
 	return cmd

@@ -13,10 +13,13 @@ func (a *app) volumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "volume",
 		Short: "Manage persistent volumes",
-		Long: `List and delete persistent volumes. A persistent volume is a directory on this host that keeps its data when pods are
-deleted. It is created by the first pod that uses it with persistentVolumeClaim.`,
+		Long: `List, delete, export and import persistent volumes. A persistent volume is a directory on this host that keeps its data
+when pods are deleted. It is created by the first pod that uses it with persistentVolumeClaim, or by volume import.`,
 		Example: `  # List persistent volumes
   podstead volume ls
+
+  # Write a persistent volume to an archive
+  podstead volume export pgdata -o pgdata.tar
 
   # Delete a persistent volume and its data
   podstead volume rm pgdata`,
@@ -28,7 +31,7 @@ deleted. It is created by the first pod that uses it with persistentVolumeClaim.
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(a.volumeListCommand(), a.volumeRemoveCommand())
+	cmd.AddCommand(a.volumeListCommand(), a.volumeRemoveCommand(), a.volumeExportCommand(), a.volumeImportCommand())
 	cmd.AddCommand(hintCommands(volumeHints)...)
 	return cmd
 }

@@ -90,7 +90,7 @@ func TestWaitUsage(t *testing.T) {
 		"wait web --for=Ready":                   `podstead: unrecognized condition: "Ready": must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, `,
 		"wait web --for=phase=Ready":             `podstead: unrecognized condition: "phase=Ready": the phase must be one of Pending, `,
 		"wait web --for=jsonpath={.a}=":          `podstead: unrecognized condition: "jsonpath={.a}=": must have a value after the equals sign`,
-		"wait web --for=delete --timeout soon":   `podstead: invalid argument "soon" for "--timeout" flag: `,
+		"wait web --for=delete --timeout soon":   `podstead: --timeout "soon": must be a duration`,
 		"wait -l a=b=c --for=condition=Ready":    `podstead: --selector "a=b=c": `,
 		"wait web --for=condition=Ready -o wide": `output format "wide" is not supported: must be one of json, yaml, name, jsonpath=, `,
 		"wait web --for=delete -o jsonpath={.a":  "podstead: --output jsonpath: ",

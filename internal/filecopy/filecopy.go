@@ -3,6 +3,7 @@
 package filecopy
 
 import (
+	"fmt"
 	"io/fs"
 	"time"
 )
@@ -28,6 +29,32 @@ type Result struct {
 
 // MaxWarnings is the maximum number of warnings of a copy: a container can have any number of files that are left out.
 const MaxWarnings = 20
+
+// InvalidBlock is the size of a block of an archive. One that is neither zeros nor a header is an error for its reader.
+const InvalidBlock = 512
+
+// Warnings collects the first warnings of a copy. Its zero value is empty.
+type Warnings struct {
+	texts []string
+	more  int
+}
+
+// Add adds a warning.
+func (w *Warnings) Add(format string, args ...any) {
+	if len(w.texts) < MaxWarnings-1 {
+		w.texts = append(w.texts, fmt.Sprintf(format, args...))
+		return
+	}
+	w.more++
+}
+
+// List returns the warnings. The last one counts those that have no room.
+func (w *Warnings) List() []string {
+	if w.more > 0 {
+		return append(w.texts, fmt.Sprintf("%d more warnings", w.more))
+	}
+	return w.texts
+}
 
 // Kind is what a caller can do about an [Error].
 type Kind string

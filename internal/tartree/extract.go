@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/inroot"
 )
 
@@ -22,6 +23,8 @@ type Attributes struct {
 	UID, GID int // as chown(2) takes them; -1: of the process
 	Mode     uint32
 	ModTime  time.Time // zero: now
+	// Extended are the extended attributes, see [Extended].
+	Extended map[string]string
 }
 
 // Extractor creates the files of a tar stream in a directory.
@@ -40,9 +43,13 @@ type Extractor struct {
 	// Prefix replaces the first element of each name, if Rebase is set. It can be empty.
 	Rebase bool
 	Prefix []string
+	// Root sets the attributes of the destination to those of its entry. Otherwise they are not changed.
+	Root bool
 
-	searched bool      // the destination, for leftovers
-	open     []openDir // the directories of the last entry, outermost first
+	set      *Attributes // of the destination, when its files exist; nil: they are kept
+	unproven int64       // bytes that were written since the free space was measured
+	searched bool        // the destination, for leftovers
+	open     []openDir   // the directories of the last entry, outermost first
 }
 
 // openDir is a directory whose files are being created. Its attributes are set when the last of them exists: it may be read-only.
@@ -60,7 +67,11 @@ type Copied struct {
 
 // Extract creates the files of a stream. After an error, the files before it exist.
 func (x *Extractor) Extract(ctx context.Context, stream io.Reader) (done Copied, err error) {
-	defer func() { err = errors.Join(err, x.leave(0)) }()
+	defer func() {
+		if err = errors.Join(err, x.leave(0)); err == nil && x.set != nil {
+			err = (&openDir{file: x.Dir, set: x.set}).apply()
+		}
+	}()
 	for r := tar.NewReader(stopper{ctx, stream}); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -107,6 +118,9 @@ func (x *Extractor) entry(h *tar.Header, data io.Reader) (size int64, err error)
 	if len(names) == 0 { // the destination, whose attributes are not changed
 		if h.Typeflag != tar.TypeDir {
 			return 0, fmt.Errorf("archive entry %q: must be a directory", h.Name)
+		}
+		if x.Root {
+			x.set = &attributes
 		}
 		return 0, nil
 	}
@@ -206,6 +220,9 @@ func (d *openDir) apply() error {
 // create creates a file that is not a directory under a temporary name and renames it.
 func (x *Extractor) create(dir *inroot.File, name string, h *tar.Header, data io.Reader, a Attributes) (size int64, err error) {
 	fd := int(dir.Fd())
+	if err := x.room(fd, 0); err != nil {
+		return 0, err
+	}
 	if old, err := dir.Lookup(name); err == nil {
 		isDir := old.IsDir()
 		_ = old.Close()
@@ -222,7 +239,7 @@ func (x *Extractor) create(dir *inroot.File, name string, h *tar.Header, data io
 	case tar.TypeLink:
 		err = x.link(h.Linkname, fd, temporary)
 	default:
-		size, err = writeFile(fd, temporary, data, h.Size, a)
+		size, err = x.writeFile(fd, temporary, data, h.Size, a)
 	}
 	if err == nil {
 		err = unix.Renameat(fd, temporary, fd, name)
@@ -266,7 +283,7 @@ func (x *Extractor) link(target string, fd int, temporary string) error {
 }
 
 // writeFile creates a file, leaves blocks of zeros sparse, and removes nothing after an error.
-func writeFile(dir int, name string, data io.Reader, size int64, a Attributes) (written int64, err error) {
+func (x *Extractor) writeFile(dir int, name string, data io.Reader, size int64, a Attributes) (written int64, err error) {
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return 0, err
@@ -274,13 +291,13 @@ func writeFile(dir int, name string, data io.Reader, size int64, a Attributes) (
 	f := os.NewFile(uintptr(fd), name)
 	defer func() { err = errors.Join(err, f.Close()) }()
 	_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) // see removeLeftovers
-	if err := writeSparse(f, data, size, &written); err != nil {
+	if err := x.writeSparse(f, data, size, &written); err != nil {
 		return written, err
 	}
 	return written, a.apply(f)
 }
 
-func writeSparse(f *os.File, data io.Reader, size int64, written *int64) error {
+func (x *Extractor) writeSparse(f *os.File, data io.Reader, size int64, written *int64) error {
 	if err := f.Truncate(size); err != nil { // more than the file system can have
 		return pathCause(err)
 	}
@@ -291,12 +308,40 @@ func writeSparse(f *os.File, data io.Reader, size int64, written *int64) error {
 			return fmt.Errorf("read archive: %w", err)
 		}
 		if !isZero(block[:n]) {
+			if err := x.room(int(f.Fd()), int64(n)); err != nil {
+				return err
+			}
 			if _, err := f.WriteAt(block[:n], *written); err != nil {
 				return pathCause(err)
 			}
 		}
 		*written += int64(n)
 	}
+	return nil
+}
+
+const (
+	// measured is how many bytes are written before the free space is measured again. An inode counts as one block.
+	measured, inodeBytes = 1 << 20, 4096
+	// keptFree and keptShare are how much of a file system a copy leaves free: the smaller one.
+	keptFree, keptShare = 256 << 20, 100
+)
+
+// room reports an error if the file system of a descriptor is nearly full. A copy that fills a disk stops what else writes to it.
+func (x *Extractor) room(fd int, bytes int64) error {
+	x.unproven += bytes + inodeBytes
+	if x.unproven < measured {
+		return nil
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return fmt.Errorf("measure free space: %w", err)
+	}
+	free, total := diskblocks.Bytes(&fs, fs.Bavail), diskblocks.Bytes(&fs, fs.Blocks)
+	if total > 0 && free-x.unproven < min(keptFree, total/keptShare) {
+		return fmt.Errorf("stopped before the file system is full, %d MiB are free: %w", free>>20, unix.ENOSPC)
+	}
+	x.unproven = 0
 	return nil
 }
 
@@ -327,6 +372,11 @@ func (a Attributes) apply(f *os.File) error {
 	}
 	if err := unix.Fchmod(fd, a.Mode); err != nil {
 		return fmt.Errorf("set permissions: %w", err)
+	}
+	for name, value := range a.Extended {
+		if err := unix.Fsetxattr(fd, name, []byte(value), 0); err != nil {
+			return fmt.Errorf("set extended attribute %s: %w", name, err)
+		}
 	}
 	if a.ModTime.IsZero() {
 		return nil

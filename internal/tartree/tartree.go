@@ -1,8 +1,9 @@
 // Package tartree writes directory trees to tar streams and creates them from tar streams, where either side can be hostile: a process that
 // changes the tree during the copy, or the author of the stream. It opens files with package inroot only.
 //
-// Regular files, directories and symbolic links are copied. Devices, FIFOs and sockets are left out with a warning, neither opened nor
-// created. Hard links in a tree become separate files. Extended attributes are not copied.
+// Regular files, directories and symbolic links are copied. Holes of files stay holes. Devices, FIFOs and sockets are left out with a
+// warning, neither opened nor created. Hard links in a tree become separate files, and extended attributes are not copied, unless the whole
+// tree is ([Packer.Whole]).
 package tartree
 
 import (
@@ -36,16 +37,23 @@ type Warn func(format string, args ...any)
 
 // Packer writes trees to a tar stream.
 type Packer struct {
-	// Stream receives the files. The caller closes it.
+	// Stream receives the files. The caller closes it. Out is the writer below it, which receives files with holes.
 	Stream *tar.Writer
+	Out    io.Writer
 	// ID translates user and group IDs; nil: they are not changed.
 	ID func(uint32) int
+	// Whole keeps hard links and extended attributes.
+	Whole bool
 	// Warn must be set.
 	Warn Warn
 
 	ctx   context.Context //nolint:containedctx // of one copy
 	files int
+	links map[inode]string // the names of files with several names
 }
+
+// inode identifies a file.
+type inode struct{ device, number uint64 }
 
 // Pack writes the file, and all files below it, under a name. An entry "." is the directory itself. It closes the file.
 func (p *Packer) Pack(ctx context.Context, f *inroot.File, name string) error {
@@ -98,7 +106,7 @@ func (p *Packer) directory(f *inroot.File, header *tar.Header, depth int) error 
 	defer list.Close()
 	header.Typeflag = tar.TypeDir
 	header.Name += "/"
-	if err := p.Stream.WriteHeader(header); err != nil {
+	if err := errors.Join(p.attributes(header, list), p.Stream.WriteHeader(header)); err != nil {
 		return err
 	}
 	for {
@@ -145,17 +153,69 @@ func (p *Packer) regular(f *inroot.File, header *tar.Header) error {
 	if err := unix.Fstat(int(data.Fd()), &now); err != nil {
 		return fmt.Errorf("copy %q: %w", header.Name, err)
 	}
+	if p.isLinked(header, &now) {
+		return p.Stream.WriteHeader(header)
+	}
 	header.Typeflag, header.Size = tar.TypeReg, now.Size
+	if err := p.attributes(header, data); err != nil {
+		return err
+	}
+	if list := extents(data, &now); list != nil {
+		return p.sparse(header, data, list)
+	}
+	if _, err := data.Seek(0, io.SeekStart); err != nil { // extents has moved it
+		return fmt.Errorf("copy %q: %w", header.Name, err)
+	}
 	if err := p.Stream.WriteHeader(header); err != nil {
 		return err
 	}
-	n, err := io.CopyN(p.Stream, stopper{p.ctx, data}, header.Size)
+	return p.exactly(p.Stream, stopper{p.ctx, data}, header.Name, header.Size)
+}
+
+// exactly copies as many bytes as a header says.
+func (p *Packer) exactly(w io.Writer, data io.Reader, name string, size int64) error {
+	n, err := io.CopyN(w, data, size)
 	if errors.Is(err, io.EOF) {
-		p.Warn("%q shrank while it was copied: the end is zeros", header.Name)
-		_, err = io.CopyN(p.Stream, stopper{p.ctx, zeros{}}, header.Size-n)
+		p.Warn("%q shrank while it was copied: the end is zeros", name)
+		_, err = io.CopyN(w, stopper{p.ctx, zeros{}}, size-n)
 	}
 	if err != nil {
+		return fmt.Errorf("copy %q: %w", name, err)
+	}
+	return nil
+}
+
+// isLinked makes the header that of a hard link if the stream has the file under another name. Otherwise it remembers the name.
+func (p *Packer) isLinked(header *tar.Header, st *unix.Stat_t) bool {
+	if !p.Whole || st.Nlink < 2 {
+		return false
+	}
+	id := inode{st.Dev, st.Ino}
+	if name, known := p.links[id]; known {
+		header.Typeflag, header.Linkname = tar.TypeLink, name
+		return true
+	}
+	if p.links == nil {
+		p.links = map[inode]string{}
+	}
+	p.links[id] = header.Name
+	return false
+}
+
+// attributes adds the extended attributes of a file to its header.
+func (p *Packer) attributes(header *tar.Header, f *os.File) error {
+	if !p.Whole {
+		return nil
+	}
+	list, err := attributesOf(f)
+	if err != nil {
 		return fmt.Errorf("copy %q: %w", header.Name, err)
+	}
+	for name, value := range list {
+		if header.PAXRecords == nil {
+			header.PAXRecords = map[string]string{}
+		}
+		header.PAXRecords[attributeKey+name] = value
 	}
 	return nil
 }

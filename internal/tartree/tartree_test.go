@@ -47,7 +47,7 @@ func pack(t testing.TB, dir string, warn Warn) ([]byte, error) {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	p := Packer{Stream: w, Warn: warn}
+	p := Packer{Stream: w, Out: &out, Warn: warn}
 	err := p.Pack(t.Context(), open(t, dir), "copy")
 	return out.Bytes(), errors.Join(err, w.Close())
 }

@@ -145,7 +145,7 @@ func (s *Service) Read(ctx context.Context, uid, name, path string, w io.Writer)
 }
 
 func (c *container) read(ctx context.Context, path string, w io.Writer) (filecopy.Result, error) {
-	var warned warnings
+	var warned filecopy.Warnings
 	f, err := c.root.OpenLink(c.absolute(path))
 	if err != nil {
 		return filecopy.Result{}, err
@@ -155,18 +155,15 @@ func (c *container) read(ctx context.Context, path string, w io.Writer) (filecop
 		return filecopy.Result{}, inroot.ErrNotRegular
 	}
 	stream := tar.NewWriter(w)
-	p := tartree.Packer{Stream: stream, Warn: warned.add, ID: inside(c.ids)}
+	p := tartree.Packer{Stream: stream, Out: w, Warn: warned.Add, ID: inside(c.ids)}
 	if err := p.Pack(ctx, f, baseName(path)); err != nil {
 		if stream.Flush() == nil { // an archive that ends between two files looks complete to tar(1)
-			_, _ = w.Write(bytes.Repeat([]byte{'!'}, invalidBlock))
+			_, _ = w.Write(bytes.Repeat([]byte{'!'}, filecopy.InvalidBlock))
 		}
 		return filecopy.Result{}, err
 	}
-	return filecopy.Result{Warnings: warned.list()}, stream.Close()
+	return filecopy.Result{Warnings: warned.List()}, stream.Close()
 }
-
-// invalidBlock is the size of a block of an archive. One that is neither zeros nor a header is an error for its reader.
-const invalidBlock = 512
 
 // baseName returns the last element of a path, "." if it is the root or ends with a dot.
 func baseName(path string) string {
@@ -192,7 +189,7 @@ func (s *Service) Write(ctx context.Context, uid, name, path string, r io.Reader
 }
 
 func (c *container) write(ctx context.Context, path string, r io.Reader, o Options) (filecopy.Result, error) {
-	var warned warnings
+	var warned filecopy.Warnings
 	var done tartree.Copied
 	dir, err := c.root.Open(c.absolute(path))
 	if err != nil {
@@ -202,7 +199,7 @@ func (c *container) write(ctx context.Context, path string, r io.Reader, o Optio
 	if !dir.IsDir() {
 		return filecopy.Result{}, unix.ENOTDIR
 	}
-	x := tartree.Extractor{Dir: dir, Warn: warned.add, Attributes: c.attributes(o)}
+	x := tartree.Extractor{Dir: dir, Warn: warned.Add, Attributes: c.attributes(o)}
 	err = netns.OnOwnThread(func() error {
 		if err := assume(c.ids); err != nil {
 			return err
@@ -210,7 +207,7 @@ func (c *container) write(ctx context.Context, path string, r io.Reader, o Optio
 		done, err = x.Extract(ctx, r)
 		return err
 	})
-	return filecopy.Result{Files: done.Files, Bytes: done.Bytes, Warnings: warned.list()}, err
+	return filecopy.Result{Files: done.Files, Bytes: done.Bytes, Warnings: warned.List()}, err
 }
 
 // with calls f with a container. It returns when f has returned, or earlier with the error of ctx; then f returns later.
@@ -284,25 +281,4 @@ func describe(operation, container, path string, err error) error {
 		return refused(filecopy.Conflict, "")
 	}
 	return err
-}
-
-// warnings collects the first warnings of a copy.
-type warnings struct {
-	texts []string
-	more  int
-}
-
-func (w *warnings) add(format string, args ...any) {
-	if len(w.texts) < filecopy.MaxWarnings-1 {
-		w.texts = append(w.texts, fmt.Sprintf(format, args...))
-		return
-	}
-	w.more++
-}
-
-func (w *warnings) list() []string {
-	if w.more > 0 {
-		return append(w.texts, fmt.Sprintf("%d more warnings", w.more))
-	}
-	return w.texts
 }

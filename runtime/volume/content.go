@@ -146,7 +146,7 @@ func sourceError(kind, name string, optional bool, err error) error {
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s %q: %w", kind, name, err)
+		return err // it names the object
 	case optional:
 		return nil
 	}

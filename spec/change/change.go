@@ -58,8 +58,10 @@ type Change struct {
 	// for each of them.
 	Container string `json:"container,omitempty"`
 	// Old and New are the values as in a pod file, shortened; empty: the field is not set. Values of secrets are not shown.
-	Old    string `json:"old,omitempty"`
-	New    string `json:"new,omitempty"`
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+	// Diff are the lines in which two lists or texts differ, as diff -u. It is not kept in the state.
+	Diff   string `json:"-"`
 	Effect Effect `json:"effect"`
 }
 

@@ -19,12 +19,13 @@ type differ struct {
 	isInit   bool // it is in initContainers
 	// source is the value of the pod that is compared, if containers can depend on it.
 	source *source
+	diff   string // of the values that are added next
 }
 
 // add adds the difference of a field, with the effect of its row.
 func (d *differ) add(field, path, old, new string) {
 	row, _ := RowOf(field)
-	c := Change{Path: path, Old: old, New: new, Effect: row.Effect}
+	c := Change{Path: path, Old: old, New: new, Diff: d.diff, Effect: row.Effect}
 	if strings.HasPrefix(field, "secrets[].data") {
 		c.Old, c.New = masked(old), masked(new)
 	}

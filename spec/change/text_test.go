@@ -90,6 +90,40 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestDiff checks the lines in which lists and texts differ: only those, with three equal ones before and after, and none for secrets.
+func TestDiff(t *testing.T) {
+	const script = "command = [\"sh\", \"-c\", \"\"\"\na\nb\nc\nd\n%s\ne\nf\ng\nh\n\"\"\"]\nenv.A"
+	config := web + "[[configMaps]]\nname = \"site\"\ndata.conf = \"%s\"\ndata.word = \"a\"\n"
+	for _, test := range []struct{ name, old, new, want string }{
+		{"script", fmt.Sprintf(script, "one"), fmt.Sprintf(script, "two"), "...\n b\n c\n d\n-one\n+two\n e\n f\n g\n..."},
+		{"element", `args = ["-a", "-b"]` + "\nenv.A", `args = ["-a", "-c", "-b"]` + "\nenv.A", " -a\n+-c\n -b"},
+		{"one element", `args = ["-a"]` + "\nenv.A", `args = ["-b"]` + "\nenv.A", ""},
+		{"no list before", "env.A", `args = ["-a", "-b"]` + "\nenv.A", ""},
+	} {
+		before, after := strings.Replace(web, "env.A", test.old, 1), strings.Replace(web, "env.A", test.new, 1)
+		changes := change.Between(accept(t, "/srv", before), accept(t, "/srv", after))
+		if len(changes) != 1 || changes[0].Diff != test.want {
+			t.Errorf("%s: %q, want %q", test.name, changes, test.want)
+		}
+	}
+	changes := change.Between(accept(t, "/srv", fmt.Sprintf(config, `a\nb`)), accept(t, "/srv", fmt.Sprintf(config, `a\nc`)))
+	if len(changes) != 1 || changes[0].Diff != " a\n-b\n+c" {
+		t.Errorf("config map: %q", changes)
+	}
+	changes = change.Between(accept(t, "/srv", web), accept(t, "/srv", strings.Replace(web, `"hunter2"`, `"a\nb"`, 1)))
+	if len(changes) != 1 || changes[0].Diff != "" {
+		t.Errorf("secret: %q", changes)
+	}
+	long := strings.Repeat("a\n", 5000)
+	withScript := func(text string) *spec.Pod {
+		return accept(t, "/srv", strings.Replace(web, "env.A", fmt.Sprintf(script, text), 1))
+	}
+	changes = change.Between(withScript(long+"x"), withScript(long+"y"))
+	if len(changes) != 1 || !strings.Contains(changes[0].Diff, "-x\n+y") || len(changes[0].Diff) > 100 {
+		t.Errorf("a long text: %q", changes)
+	}
+}
+
 // TestLongValues checks that long values are shortened between two characters.
 func TestLongValues(t *testing.T) {
 	lines := between(t, web, strings.Replace(web, `env.A = "1"`, `env.A = "`+strings.Repeat("ä", 5000)+`"`, 1))

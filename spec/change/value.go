@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -96,15 +95,7 @@ func format(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Slice && v.Len() == 0 || v.Kind() == reflect.String && v.Len() == 0 {
 		return ""
 	}
-	text := write(v)
-	if len(text) <= maxValue {
-		return text
-	}
-	cut := maxValue
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "..."
+	return clip(write(v))
 }
 
 // write returns a value as in a pod file. Values of secrets are replaced.

@@ -28,7 +28,9 @@ func (d *differ) walk(field, path string, a, b reflect.Value) {
 	case a.Kind() == reflect.Slice && isTable(a.Type().Elem()):
 		d.elements(field, path, a, b)
 	default:
+		d.diff = lineDiff(a, b)
 		d.add(field, path, format(a), format(b))
+		d.diff = ""
 	}
 }
 

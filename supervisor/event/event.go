@@ -152,6 +152,7 @@ const (
 	PodsDirFound             Kind = "PodsDirFound"
 	ImageArchiveImported     Kind = "ImageArchiveImported"
 	ImageArchiveFailed       Kind = "ImageArchiveFailed"
+	DaemonCrashed            Kind = "DaemonCrashed"
 	ConfigReloaded           Kind = "ConfigReloaded"
 	ConfigRestartRequired    Kind = "ConfigRestartRequired"
 	ConfigInvalid            Kind = "ConfigInvalid"
@@ -287,6 +288,10 @@ func troubles() []Entry {
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
 		{ImageArchiveImported, "ImageArchiveImported", Normal, "Imported image archive {archive}: {images}", []string{"archive", "images"}, nil, true},
 		{ImageArchiveFailed, "ImageArchiveFailed", Warning, "Failed to import image archive {archive}, retrying: {error}", []string{"archive", "error"}, nil, true},
+		{
+			DaemonCrashed, "DaemonCrashed", Warning, "Daemon restarted after a crash, pods kept running: {error}",
+			[]string{"error"}, nil, true,
+		},
 		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
 		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
 		{

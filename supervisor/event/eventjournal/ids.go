@@ -13,6 +13,7 @@ var messageIDs = map[string]string{
 	"ConfigReloaded":                  "3d0865bb5772482f8c7d654e3db67afb",
 	"ConfigRestartRequired":           "35aca3d20e3041b6a72773c72d368ceb",
 	"Created":                         "9c7012e0ed87430ab6beaa61a65c3724",
+	"DaemonCrashed":                   "7b921be3bd03483198a7b58b3c5492d5",
 	"DeadlineExceeded":                "f1a2e0501cae4f54a6846a3050928e26",
 	"DefinitionChanged":               "a9040fc637874baebf361e2fcdd4847b",
 	"DiskSpaceAvailable":              "55892eb40fd044eb85e31c6ef8ff0e17",

@@ -21,7 +21,7 @@ type Config struct {
 	StateDir       string `json:"stateDir"`
 	RunDir         string `json:"runDir"`
 	LogDir         string `json:"logDir"`
-	// ConfigDir contains the directories configmaps, secrets and, by default, pods.d.
+	// ConfigDir contains the directories configmaps, secrets and, by default, podstead.toml and pods.d.
 	ConfigDir string `json:"configDir"`
 
 	Engine       Engine       `json:"engine"`
@@ -35,6 +35,7 @@ type Config struct {
 	Metrics      Metrics      `json:"metrics"`
 	Notify       []Notifier   `json:"notify,omitempty"`
 
+	file   string        // the path of the file that was loaded; empty: there was none
 	verify *spec.Decoded // the file with images.verify; nil: there is none
 	valid  validCopy
 }

@@ -23,10 +23,11 @@ func load(t *testing.T, text string, env, flags map[string]string) (*config.Conf
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lookup := func(m map[string]string) func(string) (string, bool) {
-		return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
-	}
 	return config.Load(config.Sources{File: path, Env: lookup(env), Flag: lookup(flags)})
+}
+
+func lookup(m map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 }
 
 func TestDefaults(t *testing.T) {
@@ -205,6 +206,41 @@ func TestMissingFile(t *testing.T) {
 	_, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none.toml")})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestConfigDir: the file is in the configuration directory of the flag or the variable, unless another one is named. A file that sets the
+// configuration directory is read from where it is.
+func TestConfigDir(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	write := func(dir, text string) string {
+		path := filepath.Join(dir, "podstead.toml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := write(dir, "runDir = \"/run/a\"\n")
+	named := write(other, "runDir = \"/run/b\"\n")
+	for name, test := range map[string]struct {
+		file, runDir string
+		env, flags   map[string]string
+	}{
+		"flag":            {"", "/run/a", nil, map[string]string{"config-dir": dir}},
+		"variable":        {"", "/run/a", map[string]string{"PODSTEAD_CONFIG_DIR": dir}, nil},
+		"flag first":      {"", "/run/a", map[string]string{"PODSTEAD_CONFIG_DIR": other}, map[string]string{"config-dir": dir}},
+		"no file":         {"", "/run/podstead", nil, map[string]string{"config-dir": filepath.Join(dir, "none")}},
+		"--config":        {named, "/run/b", nil, map[string]string{"config-dir": dir}},
+		"set by the file": {write(t.TempDir(), "configDir = \""+other+"\"\nrunDir = \"/run/c\"\n"), "/run/c", nil, nil},
+	} {
+		c, err := config.Load(config.Sources{File: test.file, Env: lookup(test.env), Flag: lookup(test.flags)})
+		if err != nil || c.RunDir != test.runDir {
+			t.Errorf("%s: %v, %v; want the runtime directory %s", name, c, err, test.runDir)
+		}
+	}
+	flags := lookup(map[string]string{"config-dir": dir})
+	if c, err := config.Load(config.Sources{Flag: flags, Env: lookup(nil)}); err != nil || c.File() != file {
+		t.Errorf("%v, %v", c, err)
 	}
 }
 

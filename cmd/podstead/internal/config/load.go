@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// DefaultPath is the default path of the configuration file.
-	DefaultPath = "/etc/podstead/podstead.toml"
+	// DefaultPath is the path of the configuration file in the default configuration directory.
+	DefaultPath = defaultDir + "/" + fileName
+	// defaultDir is the default configuration directory, and fileName the name of the configuration file in it.
+	defaultDir, fileName = "/etc/podstead", "podstead.toml"
 	// socketName is the default name of the API socket in the runtime directory.
 	socketName = "podstead.sock"
 	// podsName is the default name of the pods directory in the configuration directory.
@@ -47,7 +49,8 @@ func readOnlySocket(socket string) string {
 
 // Sources are the sources of settings.
 type Sources struct {
-	// File is the path of podstead.toml, which must exist. Empty: [DefaultPath], which may be missing.
+	// File is the path of podstead.toml, which must exist. Empty: the one in the configuration directory of Flag or Env, by default
+	// [DefaultPath], which may be missing.
 	File string
 	// Flag returns the value of a flag, and whether it is set; nil: there are no flags.
 	Flag func(name string) (value string, set bool)
@@ -60,7 +63,7 @@ type Sources struct {
 // Load loads the configuration. If the file cannot be used, it returns a [*FileError] and the configuration with the last valid file that
 // [Config.KeepValid] has copied or, if there is none, with what is valid in the file. Any other error has no configuration.
 func Load(from Sources) (*Config, error) {
-	file := cmp.Or(from.File, DefaultPath)
+	file := cmp.Or(from.File, filepath.Join(from.configDir(), fileName))
 	text, err := os.ReadFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing && from.File != "" {
@@ -73,8 +76,12 @@ func Load(from Sources) (*Config, error) {
 		c, _ = build(&from, file, nil)
 		err = &FileError{Err: fmt.Errorf("read configuration: %w", err)}
 	}
+	if c != nil && !missing {
+		c.file = file
+	}
 	if invalid, ok := errors.AsType[*FileError](err); ok {
 		if last, e := loadValid(&from, file); e == nil {
+			last.file = file
 			return last, &FileError{Err: invalid.Err, LastValid: true}
 		}
 		return c, err
@@ -144,6 +151,21 @@ func build(from *Sources, path string, text []byte) (*Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// File returns the path of the file that was loaded; empty: there was none.
+func (c *Config) File() string { return c.file }
+
+// configDir returns the configuration directory without the file, which can set another one for what it does not contain itself.
+func (from *Sources) configDir() string {
+	c := Config{ConfigDir: defaultDir}
+	list := settings()
+	for i := range list {
+		if s := &list[i]; s.field(&c) == &c.ConfigDir {
+			_ = s.override(&c, *from) // Load reports it
+		}
+	}
+	return c.ConfigDir
 }
 
 // conflict reports that settings contradict each other: as a problem of the first one that the file sets, or else as an error that begins

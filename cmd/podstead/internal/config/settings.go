@@ -46,7 +46,7 @@ func pathSettings() []Setting {
 			func(c *Config) any { return &c.RunDir }),
 		global("logDir", "/var/log/podstead", "directory for container logs", absolute,
 			func(c *Config) any { return &c.LogDir }),
-		global("configDir", "/etc/podstead", "directory that contains configmaps/, secrets/ and pods.d/", absolute,
+		global("configDir", defaultDir, "directory that contains podstead.toml, configmaps/, secrets/ and pods.d/", absolute,
 			func(c *Config) any { return &c.ConfigDir }),
 	}
 }

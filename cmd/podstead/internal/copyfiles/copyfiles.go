@@ -199,7 +199,7 @@ func (c *Copy) Put(ctx context.Context, from, to Place) error {
 	q.Path = dir
 	return c.send(ctx, to.Pod, q, false, func(w io.Writer) error {
 		stream := tar.NewWriter(w)
-		p := tartree.Packer{Stream: stream, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
+		p := tartree.Packer{Stream: stream, Out: w, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
 		if err := p.Pack(ctx, file, name); err != nil {
 			return err
 		}
@@ -215,20 +215,37 @@ func openSource(path string) (root *inroot.Root, file *inroot.File, base string,
 		dir = path
 	}
 	if root, err = tartree.OpenHost(dir); err != nil {
-		return nil, nil, "", err
+		return nil, nil, "", whole(path, err)
 	}
 	name := base
 	if follow {
 		name = "/"
 	}
 	if file, err = root.OpenLink(name); err == nil && !file.IsDir() && !file.IsRegular() && !file.IsLink() {
-		err = errors.Join(&fs.PathError{Op: "copy", Path: path, Err: inroot.ErrNotRegular}, file.Close())
+		err = errors.Join(inroot.ErrNotRegular, file.Close())
 	}
 	if err != nil {
-		return nil, nil, "", errors.Join(err, root.Close())
+		return nil, nil, "", errors.Join(whole(path, err), root.Close())
 	}
 	return root, file, base, nil
 }
+
+// whole returns the error of a path of the host with the path as the user wrote it.
+func whole(path string, err error) error {
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		err = cause.Err
+	}
+	return &SourceError{fmt.Errorf("copy %q: %w", path, err)}
+}
+
+// SourceError is the error of a source on the host.
+type SourceError struct{ err error }
+
+// Error returns the error with the path as the user wrote it.
+func (e *SourceError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *SourceError) Unwrap() error { return e.err }
 
 // target is destination for a path in a container.
 func (c *Copy) target(ctx context.Context, to Place, base string, isDir bool) (dir, name string, err error) {

@@ -71,6 +71,7 @@ type Runtime interface {
 	rollout.Images
 	api.Attacher
 	api.ContainerFiles
+	api.VolumeFiles
 	api.PodPorts
 	// Stats measures pods, in the order of the targets.
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
@@ -154,6 +155,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
 	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
+	if crash != "" {
+		s.Events().Add(event.New(event.DaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
+	}
 	reportLosses(rt, s)
 	reportCleared(rt, s)
 	o.restoreBundle(ctx) // before the pods directory and its values are read

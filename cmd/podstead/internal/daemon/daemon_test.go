@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,6 +39,7 @@ type host struct {
 type lockedEngine struct {
 	*fakeruntime.Runtime
 	api.ContainerFiles // not possible in memory
+	api.VolumeFiles    // as well
 	api.PodPorts
 	host *host
 }
@@ -378,5 +380,33 @@ func TestDaemonRejectsSocketPathThatIsTooLong(t *testing.T) {
 	}
 	if h.locked.Load() {
 		t.Error("the engine was started")
+	}
+}
+
+// TestCrashEvent: a daemon after one that has crashed emits an event with the cause, and the next one none.
+func TestCrashEvent(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	if err := os.WriteFile(filepath.Join(h.config.RunDir, "crash"), []byte("panic: a bug\n\ngoroutine 1 [running]:\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Daemon restarted after a crash, pods kept running: panic: a bug"
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		result := h.run(ctx, t, false, "")
+		var messages []string
+		for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == api.EventDaemonCrashed {
+				messages = append(messages, e.Message)
+			}
+		}
+		if !slices.Equal(messages, []string{want}) { // it is in the journal of events
+			t.Errorf("events %q, want one", messages)
+		}
+		cancel()
+		await(t, result)
 	}
 }

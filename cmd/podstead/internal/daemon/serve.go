@@ -66,7 +66,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	}
 	options := api.Options{
 		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
+		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string, shutdown bool) {
 			if shutdown {
 				o.shutdown.Store(true)

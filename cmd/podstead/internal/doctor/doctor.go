@@ -67,7 +67,7 @@ func Run(ctx context.Context, c *config.Config, invalid *config.FileError, clien
 		{"mount namespace", mountNamespace},
 		{"network", func() result { return podNetwork(ctx, c) }},
 		{"state directory", func() result { return diskSpace(c.StateDir) }},
-		{"run directory", func() result { return diskSpace(c.RunDir) }},
+		{"run directory", func() result { return runDirectory(c.RunDir) }},
 		{"log directory", func() result { return diskSpace(c.LogDir) }},
 		{"container engine", func() result { return damagedFiles(c) }},
 		{"state files", func() result { return stateVersions(c) }},

@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
@@ -97,6 +100,21 @@ func TestInvalidConfiguration(t *testing.T) {
 		const detail = "/etc/podstead/podstead.toml:2:1: engine.x: unknown field; /etc/podstead/podstead.toml:7:3: unknown field"
 		if i < 0 || findings[i].Detail != detail || (findings[i].Grade == doctor.Warn) != lastValid || findings[i].Hint == "" {
 			t.Errorf("last valid file %v: findings %+v", lastValid, findings)
+		}
+	}
+}
+
+// TestRunDirectoryOnDisk: the run directory has values of secrets, so that one on a disk is a warning.
+func TestRunDirectoryOnDisk(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), "/dev/shm/podstead-none"} {
+		var st unix.Statfs_t
+		if err := unix.Statfs(filepath.Dir(dir), &st); err != nil {
+			t.Fatal(err)
+		}
+		f := run(t, dir, "true")["run directory"]
+		inMemory := st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC
+		if strings.Contains(f.Detail, "values of secrets") == inMemory || !inMemory && f.Grade != doctor.Warn {
+			t.Errorf("%s, in memory %v: %+v", dir, inMemory, f)
 		}
 	}
 }

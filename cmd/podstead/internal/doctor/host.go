@@ -204,6 +204,21 @@ func diskSpace(dir string) result {
 	return ok("%s", detail)
 }
 
+// runDirectory checks the directory for runtime state, which has values of secrets: the OCI runtime reads the environment of a container
+// from a file in it.
+func runDirectory(dir string) result {
+	r := diskSpace(dir)
+	var st unix.Statfs_t
+	for unix.Statfs(dir, &st) != nil && dir != "/" {
+		dir = filepath.Dir(dir)
+	}
+	if r.grade == OK && st.Type != unix.TMPFS_MAGIC && st.Type != unix.RAMFS_MAGIC {
+		r.grade, r.detail = Warn, r.detail+"; it is on a disk, which then has values of secrets in environment variables"
+		r.hint = "set runDir to a directory in memory, such as /run/podstead"
+	}
+	return r
+}
+
 // share returns the free share of a total. A file system that reports no total, such as btrfs for inodes, has no limit.
 func share(free, total uint64) float64 {
 	if total == 0 {

@@ -131,18 +131,18 @@ func packFile(root *os.Root, name string, tw *tar.Writer) error {
 	return nil
 }
 
-// Write writes a file by write. A regular file appears, or is replaced, when it is complete. A device, a FIFO and the target of a symbolic
-// link, such as /dev/stdout, are written directly.
-func Write(path string, write func(io.Writer) error) (err error) {
+// Write writes a file by write, with a mode less the umask. A regular file appears, or is replaced, when it is complete. A device, a FIFO
+// and the target of a symbolic link, such as /dev/stdout, are written directly.
+func Write(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 		if err != nil {
 			return err
 		}
 		return errors.Join(write(f), f.Close())
 	}
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text())
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

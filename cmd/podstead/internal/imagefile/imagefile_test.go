@@ -85,11 +85,11 @@ func TestWrite(t *testing.T) {
 	text := func(s string) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
 	}
-	if err := Write(path, text("one")); err != nil {
+	if err := Write(path, 0o666, text("one")); err != nil {
 		t.Fatal(err)
 	}
 	lost := errors.New("connection lost")
-	err := Write(path, func(w io.Writer) error { return errors.Join(text("half")(w), lost) })
+	err := Write(path, 0o666, func(w io.Writer) error { return errors.Join(text("half")(w), lost) })
 	if !errors.Is(err, lost) {
 		t.Errorf("error %v", err)
 	}
@@ -100,10 +100,10 @@ func TestWrite(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
 		t.Errorf("%d files, %v", len(files), err)
 	}
-	if err := Write("/dev/null", text("device")); err != nil {
+	if err := Write("/dev/null", 0o666, text("device")); err != nil {
 		t.Error(err)
 	}
-	if err := Write(filepath.Join(dir, "none", "out.tar"), text("x")); !errors.Is(err, os.ErrNotExist) {
+	if err := Write(filepath.Join(dir, "none", "out.tar"), 0o666, text("x")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -115,7 +115,7 @@ func TestWriteThroughLink(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("a longer text"), 0o600), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(link, func(w io.Writer) error { _, err := io.WriteString(w, "archive"); return err }); err != nil {
+	if err := Write(link, 0o666, func(w io.Writer) error { _, err := io.WriteString(w, "archive"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(link)

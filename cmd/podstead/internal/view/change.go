@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/podstead/podstead/api"
 )
@@ -19,7 +20,14 @@ func Planned(a *api.Applied) []string {
 		lines[0] += ":"
 	}
 	for _, c := range a.Changes {
-		lines = append(lines, fmt.Sprintf("  %v", c))
+		if c.Diff == "" {
+			lines = append(lines, fmt.Sprintf("  %v", c))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %s (%s):", c.Path, c.Consequence()))
+		for line := range strings.SplitSeq(c.Diff, "\n") {
+			lines = append(lines, "    "+line)
+		}
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,11 +72,22 @@ func ImageUsageTable(list []api.ImageUsage) [][]string {
 	return rows
 }
 
-// ContainerUsageTable returns the rows of the writable layers.
+// ContainerUsageTable returns the rows of the writable layers. Those of the runs of one container are one row.
 func ContainerUsageTable(list []api.ContainerUsage) [][]string {
-	rows := [][]string{{"POD", "CONTAINER", "WRITABLE LAYER", "ACTIVE"}}
-	for n := range list {
-		c := &list[n]
+	var containers []api.ContainerUsage
+	for _, run := range list {
+		same := func(c api.ContainerUsage) bool {
+			return c.Pod == run.Pod && c.Container == run.Container && c.Active == run.Active
+		}
+		if i := slices.IndexFunc(containers, same); i >= 0 {
+			containers[i].Size += run.Size
+		} else {
+			containers = append(containers, run)
+		}
+	}
+	rows := [][]string{{"POD", "CONTAINER", "WRITABLE LAYERS", "ACTIVE"}}
+	for n := range containers {
+		c := &containers[n]
 		rows = append(rows, []string{c.Pod, c.Container, Size(c.Size), strconv.FormatBool(c.Active)})
 	}
 	return rows

@@ -1,0 +1,216 @@
+package spec
+
+import (
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// composeWords are the fields of services in a Compose file, and some of Kubernetes' controllers, with what does it in a pod file. Keys are
+// in lower case, without "_" and "-". Words that a pod file has at another place, such as privileged, have the hint of that place.
+var composeWords = map[string]string{
+	"attach":            "omit it: podstead run shows the output of all containers, podstead logs -c that of one",
+	"blkioconfig":       "not supported: limits are cpu, memory and ephemeral-storage",
+	"build":             "build the image with another tool, and set image, with imageArchives if there is no registry",
+	"capadd":            "set securityContext.capabilities.add",
+	"capdrop":           "set securityContext.capabilities.drop",
+	"cgroup":            "omit it: a pod has its own cgroup",
+	"cgroupparent":      "omit it: a pod has its own cgroup",
+	"concurrencypolicy": scheduleHint,
+	"configs":           "set configMaps in the pod, volumes with configMap, and volumeMounts in the container",
+	"containername":     "set name",
+	"cpucount":          "set resources.limits.cpu",
+	"cpupercent":        "set resources.limits.cpu",
+	"cpuperiod":         "set resources.limits.cpu",
+	"cpuquota":          "set resources.limits.cpu",
+	"cpurtperiod":       "not supported: set resources.limits.cpu",
+	"cpurtruntime":      "not supported: set resources.limits.cpu",
+	"cpus":              "set resources.limits.cpu",
+	"cpuset":            "set resources.limits.cpu; CPUs cannot be chosen",
+	"cpushares":         "set resources.requests.cpu",
+	"credentialspec":    "not supported: it is for Windows",
+	"dependson":         "set waitFor in the pod, such as pod:NAME:ready, or write an entry of initContainers",
+	"deploy":            "set resources.limits and restartPolicy; write a pod file for each replica",
+	"develop":           "mount the source as hostPath, and restart the pod with podstead restart POD",
+	"devicecgrouprules": devicesHint,
+	"devices":           devicesHint,
+	"dns":               "set dnsConfig.nameservers in the pod",
+	"dnsopt":            "set dnsConfig.options in the pod",
+	"dnssearch":         "set dnsConfig.searches in the pod",
+	"domainname":        "set subdomain in the pod",
+	"driveropts":        "not supported: mount a directory of the host with hostPath",
+	"entrypoint":        "set command; the command of Compose is args",
+	"envfile":           "set envFrom with a configMapRef or secretRef, and envFile in an entry of configMaps or secrets of the pod",
+	"environment":       "set env",
+	"expose":            "omit it: pods reach all ports of each other",
+	"extends":           "write all fields in this file",
+	"externallinks":     linksHint,
+	"extrahosts":        "set hostAliases in the pod",
+	"gpus":              devicesHint,
+	"groupadd":          "set securityContext.supplementalGroups in the pod",
+	"healthcheck":       "set livenessProbe, readinessProbe and startupProbe, such as livenessProbe.exec.command",
+	"init":              "set shareProcessNamespace in the pod: its first process reaps orphaned processes",
+	"ipc":               "set hostIPC in the pod; the containers of a pod share one IPC namespace",
+	"isolation":         "not supported: it is for Windows",
+	"labelfile":         "set labels in the pod",
+	"links":             linksHint,
+	"logging":           "set the annotation podstead.io/log-driver of the pod, or containerLog in podstead.toml",
+	"logopt":            "set containerLog in podstead.toml",
+	"macaddress":        "not supported: the pod network chooses it",
+	"memlimit":          "set resources.limits.memory",
+	"memory":            "set resources.limits.memory",
+	"memreservation":    "set resources.requests.memory",
+	"memswaplimit":      "set resources.limits.memory; swap cannot be set",
+	"memswappiness":     "set resources.limits.memory; swap cannot be set",
+	"models":            "run the model as a pod of its own",
+	"net":               "set hostNetwork in the pod for the network of the host",
+	"networkmode":       "set hostNetwork in the pod for the network of the host",
+	"networks":          "omit it: all pods of the host share one network and reach each other by name",
+	"oomkilldisable":    "set resources.limits.memory high enough, or omit it",
+	"oomscoreadj":       "set resources.requests.memory and resources.limits.memory: their QoS class sets the score",
+	"pid":               "set hostPID for the processes of the host, or shareProcessNamespace for those of the pod",
+	"pidslimit":         "not supported: limits are cpu, memory and ephemeral-storage",
+	"platform":          "omit it: containers have the platform of the host",
+	"poststart":         "set lifecycle.postStart",
+	"prestop":           "set lifecycle.preStop",
+	"profiles":          "write the pods of each profile into a directory of its own, and apply it",
+	"provider":          "not supported: run the program with a unit of systemd",
+	"pullpolicy":        "set imagePullPolicy",
+	"readonly":          "set securityContext.readOnlyRootFilesystem",
+	"replicas":          "write a pod file for each replica",
+	"restart":           "set restartPolicy to Always (the default), OnFailure or Never; podstead stop holds with each",
+	"runtime":           "set engine.runtime in podstead.toml",
+	"scale":             "write a pod file for each replica",
+	"schedule":          scheduleHint,
+	"secrets":           "set secrets in the pod, volumes with secret, and volumeMounts in the container",
+	"securityopt":       "set securityContext.seccompProfile, appArmorProfile or allowPrivilegeEscalation",
+	"services":          servicesHint,
+	"shmsize":           "mount an emptyDir volume with medium Memory and sizeLimit at /dev/shm",
+	"stdinopen":         "set stdin",
+	"stopgraceperiod":   "set terminationGracePeriodSeconds in the pod",
+	"stopsignal":        "set lifecycle.stopSignal",
+	"storageopt":        "set resources.limits.ephemeral-storage",
+	"sysctls":           "set securityContext.sysctls in the pod",
+	"tmpfs":             "mount an emptyDir volume with medium Memory",
+	"ulimits":           "not supported: lower a limit in the command, such as sh -c \"ulimit -n 1024; exec PROGRAM\"",
+	"useapisocket":      "mount the socket of the API with hostPath",
+	"user":              "set securityContext.runAsUser and runAsGroup",
+	"usernsmode":        "set hostUsers in the pod",
+	"uts":               "set hostNetwork in the pod: such a pod has the name of the host",
+	"volumes":           "set volumes in the pod, with hostPath or persistentVolumeClaim, and volumeMounts in the container",
+	"volumesfrom":       "put both containers into one pod, and mount the volume in each",
+}
+
+const (
+	devicesHint  = "only a container with securityContext.privileged has the devices of the host"
+	linksHint    = "omit it: pods reach each other by name; hostAliases in the pod adds other names"
+	scheduleHint = "start the pod with a timer of systemd that runs podstead run FILE"
+	servicesHint = "write each service as a pod file of its own"
+)
+
+// composeHint is what does in a pod file what a field of Compose does; empty: the field is not one of Compose, or not at this place.
+func composeHint(t reflect.Type, key string) string {
+	if t != reflect.TypeFor[Pod]() && t != reflect.TypeFor[Container]() || len(key) > maxComposeWord {
+		return ""
+	}
+	return composeWords[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))]
+}
+
+// maxComposeWord bounds the keys that are looked up.
+const maxComposeWord = 32
+
+// isComposeList reports whether a value has the form of Compose, a list of strings, in place of the tables of a pod file.
+func isComposeList(n *node) bool {
+	return n.kind == kindArray && len(n.items) > 0 && n.items[0].kind == kindString
+}
+
+// composeItemHint is the hint to an element of a list that has the form of Compose and not that of a table; empty: it has no such form.
+func composeItemHint(f format, n *node) string {
+	text, isString := n.value.(string)
+	if number, isNumber := n.value.(int64); isNumber {
+		text = strconv.FormatInt(number, 10)
+	} else if !isString {
+		return ""
+	}
+	if n.parent == nil || n.parent.kind != kindArray {
+		return ""
+	}
+	item := ""
+	switch n.parent.key {
+	case "ports":
+		item = f.table(composePort(text))
+	case "volumes":
+		return composeWords["volumes"]
+	case "volumeMounts":
+		if item = f.table(composeMount(text)); item == "" {
+			return composeWords["volumes"]
+		}
+	case "env": // the value may be a secret
+		if name, _, found := strings.Cut(text, "="); found && bareKey.MatchString(name) {
+			item = f.table([]pair{{"name", name}, {"value", "..."}})
+		}
+	}
+	if item == "" {
+		return ""
+	}
+	return "write " + item
+}
+
+// composeMount returns the fields of VOLUME:PATH[:OPTIONS].
+func composeMount(text string) []pair {
+	volume, path, _ := strings.Cut(text, ":")
+	path, options, _ := strings.Cut(path, ":")
+	if !bareKey.MatchString(volume) || !strings.HasPrefix(path, "/") {
+		return nil
+	}
+	pairs := []pair{{"name", volume}, {"mountPath", path}}
+	if options == "ro" {
+		pairs = append(pairs, pair{"readOnly", true})
+	}
+	return pairs
+}
+
+// composePort returns the fields of [HOST_IP:][HOST:]CONTAINER[/PROTOCOL].
+func composePort(text string) []pair {
+	text, protocol, _ := strings.Cut(text, "/")
+	i := strings.LastIndexByte(text, ':')
+	container, err := strconv.ParseUint(text[i+1:], 10, 16)
+	if err != nil || container == 0 {
+		return nil
+	}
+	pairs := []pair{{"containerPort", container}}
+	if i >= 0 {
+		published := text[:i]
+		address := ""
+		if j := strings.LastIndexByte(published, ':'); j >= 0 {
+			address, published = strings.Trim(published[:j], "[]"), published[j+1:]
+		}
+		host, err := strconv.ParseUint(published, 10, 16)
+		if err != nil || host == 0 {
+			return nil
+		}
+		pairs = append(pairs, pair{"hostPort", host})
+		if _, err := netip.ParseAddr(address); err == nil {
+			pairs = append(pairs, pair{"hostIP", address})
+		} else if address != "" {
+			return nil
+		}
+	}
+	switch protocol = strings.ToUpper(protocol); Protocol(protocol) {
+	case "", ProtocolTCP:
+	case ProtocolUDP, ProtocolSCTP:
+		pairs = append(pairs, pair{"protocol", protocol})
+	default:
+		return nil
+	}
+	return pairs
+}
+
+// composeRestart returns the restart policy that a word of Compose stands for, or "".
+func composeRestart(value string) RestartPolicy {
+	word, _, _ := strings.Cut(value, ":") // on-failure:5
+	return map[string]RestartPolicy{
+		"no": RestartNever, "false": RestartNever, "always": RestartAlways, "unless-stopped": RestartAlways, "on-failure": RestartOnFailure,
+	}[word]
+}
