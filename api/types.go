@@ -133,6 +133,8 @@ type Line struct {
 	Line      string    `json:"line"`
 	// Raw is the line if it is not valid UTF-8, which JSON cannot represent.
 	Raw []byte `json:"raw,omitempty"`
+	// Partial means that the line has no newline: the output ends, or the next line of the stream is the rest of a line of more than 1 MiB.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Position is a position in the output of a container: all runs before Attempt, and the first Lines of Attempt, are read. If the start
