@@ -16,6 +16,8 @@ type Staged struct {
 	Images map[string]lifecycle.Image
 	// Shadows are the images of the same containers that differ from other images of their names.
 	Shadows map[string][]lifecycle.Shadow
+	// Refused is why an earlier attempt to add the pod was rejected. The same reasons are not reported again.
+	Refused []lifecycle.Refusal
 }
 
 // reservation is for a pod that is being changed or started.

@@ -81,6 +81,16 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestRejected checks the columns of a pod that was rejected, which has no containers.
+func TestRejected(t *testing.T) {
+	p := api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed, Reason: "SysctlForbidden"}}
+	p.Spec.InitContainers = []spec.Container{{Name: "i"}, {Name: "side", RestartPolicy: spec.RestartAlways}}
+	p.Spec.Containers = []spec.Container{{Name: "a"}, {Name: "b"}}
+	if got := view.Ready(&p) + " " + view.Status(&p) + " " + view.Restarts(&p, time.Now()); got != "0/3 SysctlForbidden 0" {
+		t.Error(got)
+	}
+}
+
 // TestStatusOfWaitingPod checks the column of a pod that waits for conditions before it starts.
 func TestStatusOfWaitingPod(t *testing.T) {
 	now := time.Now()
