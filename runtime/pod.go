@@ -32,7 +32,7 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 
 // Readable returns why the variables, the seccomp profiles or the volumes of a pod cannot be provided at present. It changes nothing.
 func (r *Runtime) Readable(ctx context.Context, pod *spec.Pod) error {
-	d, err := r.volumes.Downward("", pod, nil)
+	d, err := r.volumes.Downward("", pod.Mounted(), nil)
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,9 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err := s.config.Volumes.Refresh(ctx, uid, in.Pod); err != nil {
 		return nil, err
 	}
+	if err := s.config.Volumes.PrepareContainer(ctx, uid, in.Pod, in.Container); err != nil {
+		return nil, err
+	}
 	images, err := s.config.ImageVolumes.Mount(ctx, uid, in.Pod, in.Container, in.Namespaces)
 	if err != nil {
 		return nil, err

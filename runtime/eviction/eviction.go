@@ -89,7 +89,7 @@ func pause(interval, took time.Duration) time.Duration {
 }
 
 // MayEnd reports whether [Monitor.Wait] may end a pod.
-func MayEnd(pod *spec.Pod) bool { return HasLimit(pod) || volume.HasDevice(pod) }
+func MayEnd(pod *spec.Pod) bool { return HasLimit(pod) || volume.HasDevice(pod.Mounted()) }
 
 // HasLimit reports whether an emptyDir volume on disk or a container has a limit.
 func HasLimit(pod *spec.Pod) bool {
@@ -107,7 +107,7 @@ func HasLimit(pod *spec.Pod) bool {
 func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	message, err = m.volumes.Failed(ctx, volume.Pod{UID: uid, Spec: pod})
+	message, err = m.volumes.Failed(ctx, volume.Pod{UID: uid, Spec: pod.Mounted()})
 	if message != "" || !HasLimit(pod) {
 		return message, err
 	}

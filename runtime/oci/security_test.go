@@ -98,6 +98,20 @@ func TestSimplePrivileges(t *testing.T) {
 	}
 }
 
+// TestReadOnlyRootFiles checks which files of the pod are read-only in a container with a read-only root file system.
+func TestReadOnlyRootFiles(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		in := secured(spec.SecurityContext{ReadOnlyRootFilesystem: &readOnly})
+		in.Files = []File{{Path: "/etc/hosts", Source: "/ns/hosts"}, {Path: "/etc/resolv.conf", Source: "/ns/resolv.conf", WithRoot: true}}
+		for _, m := range build(t, in).Mounts {
+			want := readOnly && m.Destination == "/etc/resolv.conf"
+			if got := slices.Contains(m.Options, "ro"); strings.HasPrefix(m.Destination, "/etc/") && got != want {
+				t.Errorf("read-only root %v: %s read-only %v, want %v", readOnly, m.Destination, got, want)
+			}
+		}
+	}
+}
+
 func TestPrivileged(t *testing.T) {
 	in := secured(spec.SecurityContext{
 		Privileged: new(true), Capabilities: &spec.Capabilities{Drop: []string{"ALL"}},
