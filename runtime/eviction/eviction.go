@@ -29,6 +29,7 @@ type Volumes interface {
 	Usage(ctx context.Context, p volume.Pod) ([]volume.Usage, error)
 	DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error)
 	Failed(ctx context.Context, p volume.Pod) (message string, err error)
+	ImageDefinedDirs(uid, run string) ([]string, error)
 }
 
 // Monitor measures the disk usage of pods. It is safe for concurrent use.
