@@ -120,6 +120,10 @@ type ContainerStatus struct {
 	ContainerID string `json:"containerID,omitempty"`
 	// Started reports that the startup probe has succeeded, or that the container runs if it has none.
 	Started *bool `json:"started,omitempty"`
+	// AllocatedResources are the requests of the container.
+	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
+	// Resources are the requests and limits of the container. A change of them restarts it.
+	Resources *spec.Resources `json:"resources,omitempty"`
 }
 
 // ContainerState is v1.ContainerState: at most one field is set.

@@ -41,6 +41,8 @@ type Metadata struct {
 // PodSpec is the pod file with defaults, without the fields of [Metadata].
 type PodSpec struct {
 	spec.Pod
+	// NodeName is the host name of the host.
+	NodeName string `json:"nodeName,omitempty"`
 
 	// These hide the fields of spec.Pod that are in Metadata, or internal.
 	Name        hidden `json:"name,omitzero"`
