@@ -136,7 +136,8 @@ func (f *refusal) status() (Reason, string) {
 	return Reason(reason), "Pod was rejected: " + strings.TrimPrefix(emit.Reasons(f.admission), string(reason)+": ")
 }
 
-// pod represents a file whose pod does not exist. As a pod that the kubelet rejects, it has the phase Failed, its definition and no containers.
+// pod represents a file whose pod does not exist. As a pod that the kubelet rejects, it has the phase Failed, its definition and no
+// containers.
 func (f *refusal) pod(name string) Pod {
 	p := Pod{Kind: "Pod", APIVersion: "v1", Metadata: Metadata{Name: name, Namespace: "default"}}
 	p.Status.Conditions = []Condition{}

@@ -78,8 +78,8 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-// TestRejectedPod checks the status of a pod that admission has rejected: as in the kubelet, it has the reason, the message, the QoS class and
-// its definition. Over the read-only socket, values of its environment are hidden.
+// TestRejectedPod checks the status of a pod that admission has rejected: as in the kubelet, it has the reason, the message, the QoS class
+// and its definition. Over the read-only socket, values of its environment are hidden.
 func TestRejectedPod(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
@@ -101,7 +101,8 @@ func TestRejectedPod(t *testing.T) {
 	}
 	s := got.Status
 	const message = "Pod was rejected: securityContext.sysctls[0].name: forbidden sysctl; NodePorts: in use"
-	if s.Phase != api.PhaseFailed || s.Reason != "SysctlForbidden" || s.Message != message || s.QOSClass != spec.QOSBurstable || len(s.ContainerStatuses) != 0 {
+	if s.Phase != api.PhaseFailed || s.Reason != "SysctlForbidden" || s.Message != message ||
+		s.QOSClass != spec.QOSBurstable || len(s.ContainerStatuses) != 0 {
 		t.Errorf("status %+v", s)
 	}
 	if len(got.Spec.Containers) != 2 || got.Spec.Containers[0].Env[0].Value != password {
@@ -118,7 +119,8 @@ func TestRejectedPod(t *testing.T) {
 			t.Errorf("a reader sees the environment %+v", env)
 		}
 	}
-	if e, err := d.client.Why(t.Context(), "web", 0); err != nil || !strings.Contains(e.Text, "forbidden sysctl") || e.Cause == nil || e.Cause.Reason != "SysctlForbidden" {
+	e, err := d.client.Why(t.Context(), "web", 0)
+	if err != nil || !strings.Contains(e.Text, "forbidden sysctl") || e.Cause == nil || e.Cause.Reason != "SysctlForbidden" {
 		t.Errorf("why: %+v, %v", e, err)
 	}
 }

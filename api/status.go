@@ -123,7 +123,15 @@ type ContainerStatus struct {
 	// AllocatedResources are the requests of the container.
 	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
 	// Resources are the requests and limits of the container. A change of them restarts it.
-	Resources *spec.Resources `json:"resources,omitempty"`
+	Resources *Resources `json:"resources,omitempty"`
+}
+
+// Resources is v1.ResourceRequirements.
+type Resources struct {
+	// Requests are quantities by name of the resource.
+	Requests spec.ResourceList `json:"requests,omitempty"`
+	// Limits are quantities by name of the resource.
+	Limits spec.ResourceList `json:"limits,omitempty"`
 }
 
 // ContainerState is v1.ContainerState: at most one field is set.

@@ -122,7 +122,8 @@ func TestFieldsAppArmor(t *testing.T) {
 		_, err := p.begin("default")
 		wantFailure(t, "host without AppArmor", err, lifecycle.ReasonCreateConfigError, refusal)
 		p.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "RuntimeDefault"}
-		if err := m.Admit(p.Pod); err == nil || !strings.Contains(err.Error(), "AppArmor: securityContext.appArmorProfile: Cannot enforce AppArmor") {
+		const want = "AppArmor: securityContext.appArmorProfile: Cannot enforce AppArmor"
+		if err := m.Admit(p.Pod); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("admission on a host without AppArmor: %v", err)
 		}
 		p.SecurityContext.AppArmorProfile = nil

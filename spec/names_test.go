@@ -47,12 +47,15 @@ env.B.secretKeyRef = { name = "init-secret", key = "b", optional = true }
 	p.EphemeralContainers = []Container{{Name: "debug", EnvFrom: []EnvFrom{
 		{ConfigMapRef: &EnvReference{Name: "debug"}}, {SecretRef: &EnvReference{Name: "init-secret"}},
 	}}}
-	configMaps := map[string]bool{"inline": true, "unused": true, "volume": true, "twice": true, "projected": false, "from": false, "debug": true, "unmounted": false}
+	configMaps := map[string]bool{
+		"inline": true, "unused": true, "volume": true, "twice": true, "projected": false, "from": false, "debug": true, "unmounted": false,
+	}
 	if diff := cmp.Diff(configMaps, p.ConfigMapNames()); diff != "" {
 		t.Errorf("config maps (-want +got):\n%s", diff)
 	}
 	secrets := map[string]bool{
-		"inline-secret": true, "volume-secret": false, "projected-secret": true, "init-secret": true, "from-secret": true, "unmounted-secret": false,
+		"inline-secret": true, "volume-secret": false, "projected-secret": true, "init-secret": true, "from-secret": true,
+		"unmounted-secret": false,
 	}
 	if diff := cmp.Diff(secrets, p.SecretNames()); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)

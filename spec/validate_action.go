@@ -66,8 +66,8 @@ func (v *validator) httpGet(c *Container, h *HTTPGetAction) {
 	}
 }
 
-// port checks that a port is set. As the Pod API, it accepts the name of a port that the container does not have, with a warning: the probe or
-// the hook fails.
+// port checks that a port is set. As the Pod API, it accepts the name of a port that the container does not have, with a warning: the probe
+// or the hook fails.
 func (v *validator) port(c *Container, table any, p *Port) {
 	v.required(table, "port", *p == Port{})
 	if p.Name == "" {

@@ -156,8 +156,8 @@ func (r *reader) skipToTail() error {
 	return nil
 }
 
-// tail returns the offset of the last lines of a file: need of them, or all n if there are fewer. In the newest file of a log, a line that is
-// not complete is a line too.
+// tail returns the offset of the last lines of a file: need of them, or all n if there are fewer. In the newest file of a log, a line that
+// is not complete is a line too.
 func tail(f *file, need int, newest bool) (n int, start int64, err error) {
 	var (
 		ends []int64 // end offsets of the last need+1 lines

@@ -311,8 +311,8 @@ func (l loss) notice() string {
 		l.lines, l.bytes, l.since.UTC().Format(timeFormat), l.cause)
 }
 
-// own returns a line of podstead, which is on the stream of errors, and the number of lines that its entries complete. It ends a line of the
-// container that is not complete, so that the two are not joined.
+// own returns a line of podstead, which is on the stream of errors, and the number of lines that its entries complete. It ends a line of
+// the container that is not complete, so that the two are not joined.
 func (w *Writer) own(text string) (entries []byte, lines int64) {
 	stamp := []byte(w.now().UTC().Format(timeFormat))
 	if w.unended[Stderr] {

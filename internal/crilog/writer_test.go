@@ -83,7 +83,8 @@ func TestOwnLineAfterUnendedLine(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(t, path, ReadOptions{}); len(got) != 2 || got[0] != "no end" || !strings.HasPrefix(got[1], "podstead: 1 lines dropped") {
+	got := texts(t, path, ReadOptions{})
+	if len(got) != 2 || got[0] != "no end" || !strings.HasPrefix(got[1], "podstead: 1 lines dropped") {
 		t.Errorf("lines %q", got)
 	}
 }

@@ -137,8 +137,8 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	return s.maskSecrets(ctx, uid, in, d, values)
 }
 
-// withImageDefined returns the pod with the volumes that the image of the container defines. What an earlier attempt to create the container
-// has left of them is removed.
+// withImageDefined returns the pod with the volumes that the image of the container defines. What an earlier attempt to create the
+// container has left of them is removed.
 func (s *Service) withImageDefined(ctx context.Context, n *creation, in *oci.Input) (pod *spec.Pod, err error) {
 	if len(n.config.Volumes) == 0 {
 		return n.pod, nil

@@ -268,8 +268,8 @@ func replace(path, text string) error {
 	return os.Lchown(path, owner, owner)
 }
 
-// Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm. As in the kubelet and containerd's CRI
-// plug-in, a container with a read-only root file system can write to /etc/hosts and /dev/shm only.
+// Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm. As in the kubelet and containerd's
+// CRI plug-in, a container with a read-only root file system can write to /etc/hosts and /dev/shm only.
 func (f *Files) Mounts(uid string, sandbox int, pins netns.Pins) []oci.File {
 	dir := f.dirs.Etc(uid, sandbox)
 	return []oci.File{

@@ -60,7 +60,8 @@ func newSized(t *testing.T) (*Monitor, *sized) {
 	s := &sized{bytes: map[string]int64{"/logs/a": 100, "/layer/a": 15, "/volume/a": 5, "/logs/b": 3}}
 	m := NewMonitor(nil, s, layout.Dirs{}, 10*time.Second, slog.New(slog.DiscardHandler))
 	m.find = func(context.Context, string, *spec.Pod) (map[string]directories, error) {
-		return map[string]directories{"a": {"/logs/a", []string{"/layer/a", "/volume/a"}}, "b": {"/logs/b", nil}, "c": {"/logs/c", nil}}, errors.New("one layer is missing")
+		dirs := map[string]directories{"a": {"/logs/a", []string{"/layer/a", "/volume/a"}}, "b": {"/logs/b", nil}, "c": {"/logs/c", nil}}
+		return dirs, errors.New("one layer is missing")
 	}
 	return m, s
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// CheckAppArmor returns a refusal for each AppArmor profile that a pod sets on a host without AppArmor, as the kubelet does. Without a profile
-// of their own, containers are not confined there.
+// CheckAppArmor returns a refusal for each AppArmor profile that a pod sets on a host without AppArmor, as the kubelet does. Without a
+// profile of their own, containers are not confined there.
 func (h Host) CheckAppArmor(pod *spec.Pod) []lifecycle.Refusal {
 	if h.AppArmor {
 		return nil
@@ -20,7 +20,7 @@ func (h Host) CheckAppArmor(pod *spec.Pod) []lifecycle.Refusal {
 			list = append(list, lifecycle.Refusal{
 				Reason: lifecycle.ReasonAppArmor, Field: field + "securityContext.appArmorProfile",
 				Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host",
-				Hint:    "enable AppArmor with apparmor=1 on the kernel command line and install apparmor_parser, or remove the profile from the pod",
+				Hint:    "enable AppArmor with apparmor=1 on the kernel command line, or remove the profile from the pod",
 			})
 		}
 	}

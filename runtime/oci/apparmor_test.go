@@ -27,9 +27,10 @@ func TestCheckAppArmor(t *testing.T) {
 		{"", "RuntimeDefault", []string{"containers[0].securityContext.appArmorProfile"}},
 		{"Localhost", "Localhost", []string{"securityContext.appArmorProfile", "containers[0].securityContext.appArmorProfile"}},
 	} {
+		own := &spec.SecurityContext{AppArmorProfile: of(test.container)}
 		pod := &spec.Pod{
 			SecurityContext: &spec.PodSecurityContext{AppArmorProfile: of(test.pod)},
-			Containers:      []spec.Container{{Name: "c", SecurityContext: &spec.SecurityContext{AppArmorProfile: of(test.container)}}, {Name: "d"}},
+			Containers:      []spec.Container{{Name: "c", SecurityContext: own}, {Name: "d"}},
 		}
 		var got []string
 		for _, r := range (Host{}).CheckAppArmor(pod) {

@@ -231,7 +231,10 @@ func TestAppArmorOf(t *testing.T) {
 		{name: "privileged", privileged: true},
 		{name: "RuntimeDefault", own: profile("RuntimeDefault"), with: DefaultAppArmor, without: "the host does not support AppArmor"},
 		{name: "unconfined", pod: profile("Unconfined")},
-		{name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), with: DefaultAppArmor, without: "the host does not support AppArmor"},
+		{
+			name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"),
+			with: DefaultAppArmor, without: "the host does not support AppArmor",
+		},
 		{name: "Localhost", own: local("mine"), with: "mine", without: "the host does not support AppArmor"},
 		{name: "Localhost, privileged", own: local("mine"), privileged: true, with: "mine", without: "the host does not support AppArmor"},
 		{name: "Localhost without a name", pod: local(""), with: "localhostProfile is required", without: "the host does not support AppArmor"},

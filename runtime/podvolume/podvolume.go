@@ -58,8 +58,8 @@ func New(set *volume.Set, host capacity.Host, index *podindex.Index, interval ti
 	return &Volumes{Set: set, host: host, index: index, interval: interval, log: log}
 }
 
-// PreparePod prepares the volumes that containers of a pod mount. As in the kubelet, files of the downward API do not contain addresses, therefore they do not
-// need the network.
+// PreparePod prepares the volumes that containers of a pod mount. As in the kubelet, files of the downward API do not contain addresses,
+// therefore they do not need the network.
 func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) error {
 	return v.prepare(ctx, uid, pod.Mounted())
 }

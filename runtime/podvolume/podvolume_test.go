@@ -135,7 +135,8 @@ func TestUnmountedVolumes(t *testing.T) {
 	}
 	pod.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/h"}}
 	const want = `volume "host": hostPath type check failed`
-	if err := v.PreparePod(t.Context(), "u", pod); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+	err := v.PreparePod(t.Context(), "u", pod)
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a mounted volume: %v, want %s", err, want)
 	}
 }

@@ -89,7 +89,7 @@ func (s *Set) FillImageDefined(ctx context.Context, uid, run, root string, paths
 func (s *Set) fillImageDefined(image *inroot.Root, p, dir string) error {
 	source, err := image.Open(p)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(os.Lchown(dir, 0, 0), os.Chmod(dir, 0o755)) // as the CRI plug-in creates it
+		return errors.Join(os.Lchown(dir, os.Getuid(), os.Getgid()), os.Chmod(dir, 0o755)) // as the CRI plug-in creates it
 	}
 	if err != nil {
 		return err

@@ -23,8 +23,8 @@ const atSandbox = "Set when the pod sandbox is created."
 // rows is the table. A row overrides those of the tables that contain its field.
 var rows = []Row{
 	{Field: "name", Effect: ReplacePod, Why: "A pod of another name is another pod."},
-	{Field: "labels", Effect: InPlace, Why: "Volumes of the downward API follow. Variables have the value at the start of their container."},
-	{Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow. Variables have the value at the start of their container."},
+	{Field: "labels", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start."},
+	{Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start."},
 	{Field: "restartPolicy", Effect: InPlace, Why: "Used when a container exits."},
 	{Field: "terminationGracePeriodSeconds", Effect: InPlace, Why: "Used when a container stops."},
 	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},
