@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"os"
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
@@ -19,7 +20,7 @@ func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 			Name: s.Pod.Name, Namespace: "default", UID: s.Facts.UID, Labels: s.Pod.Labels, Annotations: s.Pod.Annotations,
 			CreationTimestamp: seconds(s.Facts.Accepted.Wall),
 		},
-		Spec:   PodSpec{Pod: *s.Pod},
+		Spec:   PodSpec{Pod: *s.Pod, NodeName: nodeName()},
 		Status: statusOf(&s.Status),
 	}
 	p.Status.HostIPs, p.Status.Owner, p.Status.StoppedBy, p.Status.StoppedAt = hostIPs, s.Owner.String(), s.Facts.Stop.By, stoppedAt(s)
@@ -42,6 +43,12 @@ func outcomeOf(s *supervisor.Snapshot) RequestOutcome {
 		o.State = RolloutProgressing
 	}
 	return o
+}
+
+// nodeName returns the host name of the host, which can change; empty: it cannot be read.
+func nodeName() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // stoppedAt returns when a client requested the stop of a pod that is stopped. It is zero if the pod runs or is being deleted, or if it had

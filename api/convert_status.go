@@ -47,6 +47,7 @@ func containerStatusOf(s *lifecycle.ContainerStatus) ContainerStatus {
 	return ContainerStatus{
 		Name: s.Name, State: stateOf(&s.State), LastState: stateOf(&s.LastState), Ready: s.Ready, RestartCount: s.RestartCount,
 		Image: s.Image, ImageID: s.ImageID, ContainerID: s.ContainerID, Started: s.Started,
+		AllocatedResources: s.AllocatedResources, Resources: (*Resources)(s.Resources),
 	}
 }
 

@@ -309,7 +309,9 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position, lat
 		if skip.skip(e) || e.Time.Before(c.query.since) {
 			continue
 		}
-		r := OutputRecord{Line: Line{Container: c.name, Stream: string(e.Stream), Time: e.Time, Attempt: n, Line: string(e.Text)}}
+		r := OutputRecord{Line: Line{
+			Container: c.name, Stream: string(e.Stream), Time: e.Time, Attempt: n, Line: string(e.Text), Partial: e.Partial,
+		}}
 		if !utf8.Valid(e.Text) {
 			r.Raw = []byte(r.Line.Line)
 		}

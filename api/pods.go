@@ -178,7 +178,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	snapshot, err := s.lookUp(r)
 	if f := s.refusals()[name]; err != nil && f != nil && f.absent() && !r.URL.Query().Has("uid") {
-		return f.pod(name), nil // without a definition
+		return visible(r, []Pod{f.pod(name)})[0], nil
 	}
 	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == name {
 		snapshot, err = final, nil

@@ -2,13 +2,16 @@ package api
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
@@ -27,6 +30,10 @@ type refusal struct {
 	rolledBack bool
 	// undone reports that a person has requested the earlier definition.
 	undone bool
+	// definition is the newest content; nil: it is invalid.
+	definition *spec.Pod
+	// admission are the reasons for which the pod was rejected by the admission of the host; none: there is another reason.
+	admission []lifecycle.Refusal
 }
 
 // absent reports whether the pod does not exist because of the file.
@@ -49,7 +56,10 @@ func (s *Server) refusals() map[string]*refusal {
 		}
 		own := &refusal{
 			reason: cmp.Or(Reason(f.Reason), ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
-			rolledBack: f.Reason == podfiles.ReasonRolledBack, undone: f.Undone,
+			rolledBack: f.Reason == podfiles.ReasonRolledBack, undone: f.Undone, definition: f.Definition,
+		}
+		if rejected, ok := errors.AsType[*supervisor.RefusedError](f.Refused); ok && f.Reason == podfiles.ReasonRejected {
+			own.admission = rejected.Refusals
 		}
 		if first := list[f.Pod]; first != nil && first.message != own.message {
 			if own.waiting || !first.waiting { // a refusal that does not wait is the reason of both
@@ -116,11 +126,27 @@ func (f *refusal) addTo(p *Pod) {
 	})
 }
 
-// pod represents a file whose pod does not exist. As a pod that the kubelet rejects, it has the phase Failed.
+// status returns the reason and the message of the status of a pod that does not exist because of its file. Those of a pod that was not
+// admitted are the kubelet's (Kubelet.rejectPod).
+func (f *refusal) status() (Reason, string) {
+	if len(f.admission) == 0 {
+		return f.reason, f.message
+	}
+	reason := f.admission[0].Reason
+	return Reason(reason), "Pod was rejected: " + strings.TrimPrefix(emit.Reasons(f.admission), string(reason)+": ")
+}
+
+// pod represents a file whose pod does not exist. As a pod that the kubelet rejects, it has the phase Failed, its definition and no
+// containers.
 func (f *refusal) pod(name string) Pod {
 	p := Pod{Kind: "Pod", APIVersion: "v1", Metadata: Metadata{Name: name, Namespace: "default"}}
 	p.Status.Conditions = []Condition{}
-	p.Status.Phase, p.Status.Reason, p.Status.Message = PhaseFailed, f.reason, f.message
+	p.Status.Phase = PhaseFailed
+	p.Status.Reason, p.Status.Message = f.status()
+	if d := f.definition; d != nil {
+		p.Metadata.Labels, p.Metadata.Annotations = d.Labels, d.Annotations
+		p.Spec, p.Status.QOSClass = PodSpec{Pod: *d, NodeName: nodeName()}, d.QOS()
+	}
 	return p
 }
 
@@ -136,9 +162,10 @@ func (f *refusal) explain(e *explain.Explanation) {
 
 // explanation explains a file whose pod does not exist.
 func (f *refusal) explanation(name string) explain.Explanation {
+	reason, _ := f.status()
 	return explain.Explanation{
 		Pod: name, State: explain.PodRejected,
-		Cause: &explain.Cause{Kind: explain.AdmissionRejected, Reason: lifecycle.Reason(f.reason), Message: f.message},
+		Cause: &explain.Cause{Kind: explain.AdmissionRejected, Reason: lifecycle.Reason(reason), Message: f.message},
 	}
 }
 

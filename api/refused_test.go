@@ -13,6 +13,8 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -73,6 +75,53 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	if _, err := d.client.Pod(t.Context(), "bad"); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("get after delete: %v, want 404", err)
+	}
+}
+
+// TestRejectedPod checks the status of a pod that admission has rejected: as in the kubelet, it has the reason, the message, the QoS class
+// and its definition. Over the read-only socket, values of its environment are hidden.
+func TestRejectedPod(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	text := app("one", "x") + "env.PASSWORD = \"" + password + "\"\nresources.requests.cpu = \"1\"\n" + app("two", "x")
+	pod, found := spec.Parse("/pods.d/web.toml", []byte("name = \"web\"\n"+text))
+	if pod == nil {
+		t.Fatal(found)
+	}
+	d.files.Refuse(podfiles.File{
+		Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
+		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
+			{Reason: lifecycle.ReasonSysctlForbidden, Field: "securityContext.sysctls[0].name", Message: "forbidden sysctl"},
+			{Reason: lifecycle.ReasonNodePorts, Message: "in use"},
+		}},
+	})
+	got, err := d.client.Pod(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := got.Status
+	const message = "Pod was rejected: securityContext.sysctls[0].name: forbidden sysctl; NodePorts: in use"
+	if s.Phase != api.PhaseFailed || s.Reason != "SysctlForbidden" || s.Message != message ||
+		s.QOSClass != spec.QOSBurstable || len(s.ContainerStatuses) != 0 {
+		t.Errorf("status %+v", s)
+	}
+	if len(got.Spec.Containers) != 2 || got.Spec.Containers[0].Env[0].Value != password {
+		t.Errorf("spec %+v", got.Spec)
+	}
+	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	read, err := reader.Pod(t.Context(), "web")
+	list, listErr := reader.Pods(t.Context())
+	if err != nil || listErr != nil || len(list.Items) != 1 {
+		t.Fatal(err, listErr, list)
+	}
+	for _, p := range []api.Pod{read, list.Items[0]} {
+		if env := p.Spec.Containers[0].Env; len(env) != 1 || env[0].Value != api.Hidden {
+			t.Errorf("a reader sees the environment %+v", env)
+		}
+	}
+	e, err := d.client.Why(t.Context(), "web", 0)
+	if err != nil || !strings.Contains(e.Text, "forbidden sysctl") || e.Cause == nil || e.Cause.Reason != "SysctlForbidden" {
+		t.Errorf("why: %+v, %v", e, err)
 	}
 }
 

@@ -133,6 +133,18 @@ type ContainerStatus struct {
 	ContainerID string `json:"containerID,omitempty"`
 	// Started reports that the startup probe has succeeded, or that the container runs if it has none.
 	Started *bool `json:"started,omitempty"`
+	// AllocatedResources are the requests of the container.
+	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
+	// Resources are the requests and limits of the container. A change of them restarts it.
+	Resources *Resources `json:"resources,omitempty"`
+}
+
+// Resources is v1.ResourceRequirements.
+type Resources struct {
+	// Requests are quantities by name of the resource.
+	Requests spec.ResourceList `json:"requests,omitempty"`
+	// Limits are quantities by name of the resource.
+	Limits spec.ResourceList `json:"limits,omitempty"`
 }
 
 // ContainerState is v1.ContainerState: at most one field is set.

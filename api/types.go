@@ -41,6 +41,8 @@ type Metadata struct {
 // PodSpec is the pod file with defaults, without the fields of [Metadata].
 type PodSpec struct {
 	spec.Pod
+	// NodeName is the host name of the host.
+	NodeName string `json:"nodeName,omitempty"`
 
 	// These hide the fields of spec.Pod that are in Metadata, or internal.
 	Name        hidden `json:"name,omitzero"`
@@ -137,6 +139,8 @@ type Line struct {
 	Line      string    `json:"line"`
 	// Raw is the line if it is not valid UTF-8, which JSON cannot represent.
 	Raw []byte `json:"raw,omitempty"`
+	// Partial means that the line has no newline: the output ends, or the next line of the stream is the rest of a line of more than 1 MiB.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Position is a position in the output of a container: all runs before Attempt, and the first Lines of Attempt, are read. If the start

@@ -174,7 +174,7 @@ func (s *Server) lastLines(ctx context.Context, snapshot *supervisor.Snapshot, c
 			continue
 		}
 		line := string(entry.Text)
-		if entry.Partial || len(line) > maxEvidenceLine {
+		if len(line) > maxEvidenceLine {
 			line = strings.ToValidUTF8(line[:min(len(line), maxEvidenceLine)], "\uFFFD") + "…"
 		}
 		lines = append(lines, line)

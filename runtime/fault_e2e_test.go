@@ -49,6 +49,9 @@ func TestStartErrors(t *testing.T) {
 				t.Errorf("%s: %#v, want a start error with %q", test.command, err, test.message)
 			}
 		}
+		if f.Run.ID == "" || f.Run.Image == "" || f.Run.ImageID == "" {
+			t.Errorf("%s: the failure has not what was created: %+v", test.command, f.Run)
+		}
 		if logs, _ := os.ReadDir(filepath.Join(p.opts.LogDir, p.Name+"_"+uid, ref.Container)); len(logs) > 0 {
 			t.Errorf("%s: a log was left: %v", test.command, logs)
 		}

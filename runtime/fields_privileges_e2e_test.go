@@ -65,7 +65,7 @@ func TestFieldsPrivileges(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, m.parse(privilegesFile))
 	wantLines(t, p.run("default"), "NoNewPrivs:\t0", "written")
-	wantLines(t, p.run("limited"), "NoNewPrivs:\t1", "Read-only file system", "written")
+	wantLines(t, p.run("limited"), "NoNewPrivs:\t1", "Read-only file system", "Read-only file system", "Read-only file system", "written")
 	wantLines(t, p.run("allowed"), "NoNewPrivs:\t0", "written")
 	p.run("install")
 	wantLines(t, p.run("suid"), "0")

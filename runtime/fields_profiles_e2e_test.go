@@ -122,6 +122,11 @@ func TestFieldsAppArmor(t *testing.T) {
 		_, err := p.begin("default")
 		wantFailure(t, "host without AppArmor", err, lifecycle.ReasonCreateConfigError, refusal)
 		p.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "RuntimeDefault"}
+		const want = "AppArmor: securityContext.appArmorProfile: Cannot enforce AppArmor"
+		if err := m.Admit(p.Pod); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("admission on a host without AppArmor: %v", err)
+		}
+		p.SecurityContext.AppArmorProfile = nil
 	}
 	if got := strings.TrimSpace(p.run("default")); got != confined {
 		t.Errorf("by default: %q, want %q", got, confined)

@@ -220,7 +220,7 @@ command = ["sh", "-c", "grep NoNewPrivs: /proc/self/status; touch /x && echo wri
 [[containers]]
 name = "limited"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "grep NoNewPrivs: /proc/self/status; touch /x 2>&1 | sed 's/.*: //'; touch /data/x /dev/shm/x && echo written"]
+command = ["sh", "-c", "grep NoNewPrivs: /proc/self/status; for f in /x /etc/hostname /etc/resolv.conf; do (echo > $f) 2>&1 | sed 's/.*: //'; done; touch /data/x /dev/shm/x /etc/hosts && echo written"]
 volumeMounts.data = "/data"
 securityContext = { allowPrivilegeEscalation = false, readOnlyRootFilesystem = true }
 

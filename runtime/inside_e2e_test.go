@@ -283,6 +283,7 @@ func TestHostPath(t *testing.T) {
 		p.Volumes = []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: test.kind}}}
 		c := sh("stat -c %F /v")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "v", MountPath: "/v"}}
+		p.Containers = []spec.Container{c}
 		_, err := m.StartSandbox(m.ctx(), uid, p.Pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 		if test.refused == "" {
 			if err != nil {

@@ -113,7 +113,8 @@ func TestInventoryOutsideEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, waitingUID := &spec.Pod{Name: "waiting", Volumes: []spec.Volume{
+	mounting := []spec.Container{{Name: "c", VolumeMounts: []spec.VolumeMount{{Name: "a", MountPath: "/a"}, {Name: "b", MountPath: "/b"}}}}
+	waiting, waitingUID := &spec.Pod{Name: "waiting", Containers: mounting, Volumes: []spec.Volume{
 		{Name: "a", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
 		{Name: "b", ConfigMap: &spec.ConfigMapVolume{Name: "none"}},
 	}}, strings.Replace(uid, "0001", "0002", 1)

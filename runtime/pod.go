@@ -24,7 +24,7 @@ import (
 // Admit returns why a pod cannot run on this host, as joined [lifecycle.Refusal]s; nil if it can. It changes nothing and reserves nothing.
 func (r *Runtime) Admit(pod *spec.Pod) error {
 	refused := append(r.network.Admit(pod), r.users.Admit(pod))
-	for _, refusal := range r.host.CheckResources(pod) {
+	for _, refusal := range append(r.host.CheckResources(pod), r.host.CheckAppArmor(pod)...) {
 		refused = append(refused, refusal)
 	}
 	return errors.Join(refused...)
@@ -32,7 +32,7 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 
 // Readable returns why the variables, the seccomp profiles or the volumes of a pod cannot be provided at present. It changes nothing.
 func (r *Runtime) Readable(ctx context.Context, pod *spec.Pod) error {
-	d, err := r.volumes.Downward("", pod, nil)
+	d, err := r.volumes.Downward("", pod.Mounted(), nil)
 	if err != nil {
 		return err
 	}

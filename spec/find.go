@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -18,6 +19,32 @@ func (p *Pod) Container(name string) *Container {
 // ArchivesOf returns the archives that can contain the image of a container.
 func (p *Pod) ArchivesOf(c *Container) []string {
 	return slices.Concat(p.ImageArchives, c.ImageArchives)
+}
+
+// Mounted returns the pod with those of its volumes only that a container mounts. As in the kubelet, no other volume is set up.
+func (p *Pod) Mounted() *Pod { return p.withVolumes(p.everyContainer()) }
+
+// MountedBy is [Pod.Mounted] for one container.
+func (p *Pod) MountedBy(c *Container) *Pod {
+	return p.withVolumes(func(yield func(*Container) bool) { yield(c) })
+}
+
+// withVolumes returns the pod with the volumes that containers mount.
+func (p *Pod) withVolumes(containers iter.Seq[*Container]) *Pod {
+	mounted := map[string]bool{}
+	for c := range containers {
+		for i := range c.VolumeMounts {
+			mounted[c.VolumeMounts[i].Name] = true
+		}
+	}
+	result := *p
+	result.Volumes = nil
+	for i := range p.Volumes {
+		if mounted[p.Volumes[i].Name] {
+			result.Volumes = append(result.Volumes, p.Volumes[i])
+		}
+	}
+	return &result
 }
 
 // PortNumber resolves the port of a probe or a hook of the container to a number from 1 to 65535.

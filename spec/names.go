@@ -1,7 +1,12 @@
 package spec
 
+import (
+	"iter"
+	"slices"
+)
+
 // ConfigMapNames returns the names of the inline config maps of a pod, and of those that its environment variables and volumes refer to.
-// The value is false if every reference is optional.
+// The value is false if every reference is optional, or in a volume that no container mounts.
 func (p *Pod) ConfigMapNames() map[string]bool {
 	names := objectNames{}
 	for i := range p.ConfigMaps {
@@ -19,13 +24,13 @@ func (p *Pod) ConfigMapNames() map[string]bool {
 			}
 		}
 	}
-	for i := range p.Volumes {
-		if v := p.Volumes[i].ConfigMap; v != nil {
-			names.add(v.Name, v.Optional)
+	for v, unused := range p.volumes() {
+		if v.ConfigMap != nil {
+			names.add(v.ConfigMap.Name, v.ConfigMap.Optional || unused)
 		}
-		for _, source := range p.Volumes[i].projections() {
+		for _, source := range v.projections() {
 			if c := source.ConfigMap; c != nil {
-				names.add(c.Name, c.Optional)
+				names.add(c.Name, c.Optional || unused)
 			}
 		}
 	}
@@ -33,7 +38,7 @@ func (p *Pod) ConfigMapNames() map[string]bool {
 }
 
 // SecretNames returns the names of the inline secrets of a pod, and of those that its environment variables and volumes refer to. The value
-// is false if every reference is optional. Credentials for registries are not among them.
+// is false if every reference is optional, or in a volume that no container mounts. Credentials for registries are not among them.
 func (p *Pod) SecretNames() map[string]bool {
 	names := objectNames{}
 	for i := range p.Secrets {
@@ -51,17 +56,31 @@ func (p *Pod) SecretNames() map[string]bool {
 			}
 		}
 	}
-	for i := range p.Volumes {
-		if v := p.Volumes[i].Secret; v != nil {
-			names.add(v.SecretName, v.Optional)
+	for v, unused := range p.volumes() {
+		if v.Secret != nil {
+			names.add(v.Secret.SecretName, v.Secret.Optional || unused)
 		}
-		for _, source := range p.Volumes[i].projections() {
+		for _, source := range v.projections() {
 			if s := source.Secret; s != nil {
-				names.add(s.Name, s.Optional)
+				names.add(s.Name, s.Optional || unused)
 			}
 		}
 	}
 	return names
+}
+
+// volumes yields the volumes, and whether no container mounts them.
+func (p *Pod) volumes() iter.Seq2[*Volume, bool] {
+	mounted := p.Mounted().Volumes
+	return func(yield func(*Volume, bool) bool) {
+		for i := range p.Volumes {
+			v := &p.Volumes[i]
+			unused := !slices.ContainsFunc(mounted, func(m Volume) bool { return m.Name == v.Name })
+			if !yield(v, unused) {
+				return
+			}
+		}
+	}
 }
 
 // objectNames has, by name, whether an object is required.

@@ -200,6 +200,14 @@ func TestEnvironmentRules(t *testing.T) {
 		{envVariable(`fieldRef = { apiVersion = "v2", fieldPath = "metadata.name" }`), "containers[0].env.X.fieldRef.apiVersion", `"v1"`},
 		{envVariable(`resourceFieldRef.resource = "limits.disk"`), "containers[0].env.X.resourceFieldRef.resource", "Unsupported value"},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", containerName = "ap" }`), "containers[0].env.X.resourceFieldRef.containerName", `Not found: container "ap"`},
+		{
+			envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "2" }`),
+			"containers[0].env.X.resourceFieldRef.divisor", `supported values: "1m", "1"`,
+		},
+		{
+			envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1m" }`),
+			"containers[0].env.X.resourceFieldRef.divisor", `"1Ei"`,
+		},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "x" }`), "containers[0].env.X.resourceFieldRef.divisor", "quantity"},
 		{envVariable(`secretKeyRef.name = "a"`), "containers[0].env.X.secretKeyRef.key", "Required value"},
 		{envVariable("configMapKeyRef = { name = \"a\", key = \"b\" }\n[[configMaps]]\nname = \"a\"\ndata.c = \"\""), "containers[0].env.X.configMapKeyRef.key", `Not found: key "b"`},
@@ -236,7 +244,6 @@ func TestProbeAndHookRules(t *testing.T) {
 		{liveness(`httpGet.port = 0`), "containers[0].livenessProbe.httpGet.port", "between 1 and 65535"},
 		{liveness(`httpGet.port = ""`), "containers[0].livenessProbe.httpGet.port", "between 1 and 65535"},
 		{liveness(`httpGet.port = true`), "containers[0].livenessProbe.httpGet.port", "must be a port"},
-		{liveness(`httpGet.port = "http"`), "containers[0].livenessProbe.httpGet.port", `Not found: port "http"`},
 		{liveness(`httpGet = { port = 1, scheme = "http" }`), "containers[0].livenessProbe.httpGet.scheme", "Unsupported value"},
 		{liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a b", value = "" }] }`), "containers[0].livenessProbe.httpGet.httpHeaders[0].name", `"a b"`},
 		{liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a", value = "\n" }] }`), "containers[0].livenessProbe.httpGet.httpHeaders[0].value", "line breaks"},

@@ -1,6 +1,9 @@
 package spec
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestVolumeRules checks the rules for volumes.
 func TestVolumeRules(t *testing.T) {
@@ -18,7 +21,10 @@ func TestVolumeRules(t *testing.T) {
 		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "../b" }] }`), "volumes[0].secret.items[0].path", "'..'"},
 		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "b" }, { key = "c", path = "./b" }] }`), "volumes[0].secret.items[1].path", "Duplicate value"},
 		{volume("secret = { secretName = \"a\", items = [{ key = \"pasword\", path = \"b\" }] }\n[[secrets]]\nname = \"a\"\ndata.password = \"x\""), "volumes[0].secret.items[0].key", "Not found: key"},
-		{volume(`projected = {}`), "volumes[0].projected.sources", "Required value"},
+		{
+			volume(`secret = { secretName = "s", items = [{ key = "a", path = "..data/a" }] }`),
+			"volumes[0].secret.items[0].path", "must not start with '..'",
+		},
 		{volume(`projected.sources = [{ serviceAccountToken = {} }]`), "volumes[0].projected.sources[0].serviceAccountToken", "not supported on a single host"},
 		{volume(`downwardAPI.items = [{ path = "a" }]`), "volumes[0].downwardAPI.items[0]", "must specify one of"},
 		{volume(`downwardAPI.items = [{ path = "a", resourceFieldRef.resource = "limits.cpu" }]`), "volumes[0].downwardAPI.items[0].resourceFieldRef.containerName", "Required value"},
@@ -32,7 +38,7 @@ func TestMountRules(t *testing.T) {
 	checkRules(t, []rule{
 		{mount(`{ mountPath = "/a" }`), "containers[1].volumeMounts[0].name", "Required value"},
 		{mount(`{ name = "v" }`), "containers[1].volumeMounts[0].mountPath", "Required value"},
-		{mount(`{ name = "v", mountPath = "a" }`), "containers[1].volumeMounts[0].mountPath", "absolute"},
+		{mount(`{ name = "v", mountPath = "proc/keys" }`), "containers[1].volumeMounts[0].mountPath", "below /proc"},
 		{mount(`{ name = "v", mountPath = "/a:b" }`), "containers[1].volumeMounts[0].mountPath", "':'"},
 		{mount(`{ name = "v", mountPath = "//" }`), "containers[1].volumeMounts[0].mountPath", "root"},
 		{mount(`{ name = "v", mountPath = "/proc" }`), "containers[1].volumeMounts[0].mountPath", "below /proc"},
@@ -94,6 +100,26 @@ func TestVolumeWithoutSource(t *testing.T) {
 		pod, problems := Parse(test.file, []byte(test.text))
 		if pod == nil || len(problems) > 0 || pod.Volumes[0].EmptyDir == nil {
 			t.Errorf("%s: got %v, want an emptyDir\n%s", test.file, problems, test.text)
+		}
+	}
+}
+
+// TestAcceptedAsInTheAPI checks what the Pod API accepts although it has no effect or fails later. Here, a warning says so.
+func TestAcceptedAsInTheAPI(t *testing.T) {
+	for _, test := range []struct{ file, warning string }{
+		{volume(`projected = {}`), ""},
+		{mount(`{ name = "v", mountPath = "a" }`), "is relative, mounted at /a"},
+		{mount(`{ name = "v", mountPath = "/a" }, { name = "v", mountPath = "/a/" }`), "hides the volume that is mounted at /a before"},
+		{liveness(`httpGet.port = "http"`), `the container has no port "http", so this always fails`},
+		{liveness(`tcpSocket.port = "http"`), `the container has no port "http", so this always fails`},
+		{envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024" }`), ""},
+		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "0" }`), ""},
+	} {
+		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
+		warnings := problems.Warnings()
+		found := len(warnings) == 1 && test.warning != "" && strings.Contains(warnings[0].Message, test.warning)
+		if pod == nil || (test.warning != "") != found || test.warning == "" && len(warnings) > 0 {
+			t.Errorf("want the warning %q, got %v\n%s", test.warning, problems, clipFile(test.file))
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Pod struct {
 
 	// When the containers of the pod are restarted. Default: `Always`.
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
-	// Time to stop before the containers are killed; 0 kills them at once. Default: 30.
+	// Time to stop before the containers are killed. Each container has at least 2 seconds after its stop signal. Default: 30.
 	TerminationGracePeriodSeconds Seconds `json:"terminationGracePeriodSeconds"`
 	// Time since the start after which the pod fails, greater than 0. Default: no limit.
 	ActiveDeadlineSeconds *Seconds `json:"activeDeadlineSeconds,omitempty"`

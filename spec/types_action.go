@@ -133,7 +133,7 @@ type SecurityContext struct {
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 	// Reject the container if it would run as root. Default: that of the pod.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
-	// Mount the root filesystem read-only; volumes are not affected. Default: false.
+	// Mount the root filesystem, /etc/hostname and /etc/resolv.conf read-only; volumes and /etc/hosts are not affected. Default: false.
 	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
 	// `Default`, or `Unmasked` for /proc and /sys without masked and read-only paths; requires `hostUsers = false`. Default: `Default`.
 	ProcMount string `json:"procMount,omitempty"`

@@ -66,7 +66,8 @@ func (v *validator) httpGet(c *Container, h *HTTPGetAction) {
 	}
 }
 
-// port checks that a port is set, and that the container has a port of that name.
+// port checks that a port is set. As the Pod API, it accepts the name of a port that the container does not have, with a warning: the probe
+// or the hook fails.
 func (v *validator) port(c *Container, table any, p *Port) {
 	v.required(table, "port", *p == Port{})
 	if p.Name == "" {
@@ -79,7 +80,7 @@ func (v *validator) port(c *Container, table any, p *Port) {
 		}
 	}
 	if !slices.Contains(known, p.Name) {
-		v.notFound(p, "port", p.Name, known)
+		v.warn(p, "the container has no port %s, so this always fails", quote(p.Name))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -225,6 +226,7 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 	}
 	v.required(ref, "resource", ref.Resource == "")
 	oneOf(v, &ref.Resource, allowed...)
+	v.divisor(ref)
 	if ref.ContainerName == "" {
 		return
 	}
@@ -235,6 +237,29 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 	if !slices.Contains(known, ref.ContainerName) {
 		v.notFound(&ref.ContainerName, "container", ref.ContainerName, known)
 	}
+}
+
+// divisors are the values of a divisor that the Pod API allows, besides 0, which is the default.
+var (
+	cpuDivisors    = []string{"1m", "1"}
+	memoryDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
+)
+
+func (v *validator) divisor(ref *ResourceFieldRef) {
+	_, name, _ := strings.Cut(ref.Resource, ".")
+	if ref.Divisor == nil || ref.Divisor.IsZero() || !slices.Contains(resourceNames, name) {
+		return
+	}
+	allowed := memoryDivisors
+	if name == ResourceCPU {
+		allowed = cpuDivisors
+	}
+	for _, text := range allowed {
+		if one := resource.MustParse(text); ref.Divisor.Cmp(one) == 0 {
+			return
+		}
+	}
+	v.unsupportedValue(ref.Divisor, ref.Divisor.String(), allowed)
 }
 
 func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {

@@ -21,10 +21,10 @@ var runtimeDevices = []string{
 // of the container's choice there defeats its protection (CVE-2025-31133). Mount points of other devices, and of /dev/shm, are allowed.
 func (v *validator) outsideKernel(field *string) {
 	const below, is = "Forbidden: must not be at or below %s in a container that is not privileged", "Forbidden: %s is set up by the OCI runtime and can be replaced only in a privileged container"
-	if !path.IsAbs(*field) {
+	if *field == "" {
 		return
 	}
-	p := path.Clean(*field)
+	p := path.Join("/", *field)
 	switch {
 	case slices.Contains(procFiles, p):
 	case atOrBelow(p, "/proc"):
@@ -48,7 +48,7 @@ func (v *validator) isOwnHostPath(m *VolumeMount) bool {
 	if m.SubPath != "" || m.SubPathExpr != "" {
 		return false
 	}
-	p := path.Clean(m.MountPath)
+	p := path.Join("/", m.MountPath)
 	for i := range v.pod.Volumes {
 		if h := v.pod.Volumes[i].HostPath; h != nil && v.pod.Volumes[i].Name == m.Name && path.Clean(h.Path) == p {
 			return p == "/dev" || atOrBelow(p, "/sys") || slices.Contains(runtimeDevices, p)
@@ -64,7 +64,7 @@ func (v *validator) nestedDevices(c *Container) {
 	}
 	for i := range c.VolumeMounts {
 		for j := range c.VolumeMounts {
-			inner, outer := path.Clean(c.VolumeMounts[i].MountPath), path.Clean(c.VolumeMounts[j].MountPath)
+			inner, outer := path.Join("/", c.VolumeMounts[i].MountPath), path.Join("/", c.VolumeMounts[j].MountPath)
 			if i != j && inner != outer && strings.HasPrefix(outer, "/dev/") && outer != "/dev/shm" && atOrBelow(inner, outer) {
 				v.bad(&c.VolumeMounts[i].MountPath, "Forbidden: must not be below the mount point %s in a container that is not privileged", outer)
 			}

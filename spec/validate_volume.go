@@ -73,7 +73,6 @@ func (v *validator) hostPath(s *HostPathVolume) {
 
 func (v *validator) projected(s *ProjectedVolume) {
 	v.mode(s.DefaultMode)
-	v.required(s, "sources", len(s.Sources) == 0)
 	paths := unique{}
 	for i := range s.Sources {
 		src := &s.Sources[i]
@@ -127,6 +126,9 @@ func (v *validator) key(field *string, keys []string) {
 
 func (v *validator) file(field *string, paths unique) {
 	v.relativePath(field)
+	if name, _, _ := strings.Cut(*field, "/"); strings.HasPrefix(name, "..") && name != ".." {
+		v.invalid(field, *field, "must not start with '..'") // the names of the volume's own files
+	}
 	if *field != "" && paths.seen(path.Clean(*field)) {
 		v.duplicate(field, *field)
 	}
@@ -201,16 +203,19 @@ func privileged(c *Container) bool {
 }
 
 func (v *validator) mountPath(field *string, paths unique) {
+	if *field != "" && !path.IsAbs(*field) {
+		v.warn(field, "is relative, mounted at %s", path.Join("/", *field))
+	}
 	switch p := *field; {
 	case p == "":
-	case !path.IsAbs(p):
-		v.invalid(field, p, "must be an absolute path")
 	case strings.Contains(p, ":"):
 		v.invalid(field, p, "must not contain ':'")
-	case path.Clean(p) == "/":
+	case path.Join("/", p) == "/":
 		v.invalid(field, p, "must not be the root directory of the container")
-	case paths.seen(path.Clean(p)):
+	case paths.seen(p):
 		v.invalid(field, p, "must be unique")
+	case p != path.Join("/", p) && paths.seen(path.Join("/", p)):
+		v.warn(field, "hides the volume that is mounted at %s before", path.Join("/", p))
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 
 // AddStaged is [Supervisor.Add] for a pod whose images were staged.
 func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) (Snapshot, error) {
-	if err := s.reserve(pod, owner.By); err != nil {
+	if err := s.reserve(pod, owner.By, staged.Refused); err != nil {
 		return Snapshot{}, err
 	}
 	p := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
@@ -105,8 +105,9 @@ func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) 
 	return *l.snapshot.Load(), nil
 }
 
-// reserve reserves the name and the host ports of a pod until its loop starts. It emits an event for a pod that is rejected.
-func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
+// reserve reserves the name and the host ports of a pod until its loop starts. It emits an event for a pod that is rejected, unless the
+// reasons are those of an earlier attempt.
+func (s *Supervisor) reserve(pod *spec.Pod, by string, before []lifecycle.Refusal) error {
 	refusals, allocatable := s.check(pod), s.shared.runtime.Allocatable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +125,10 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 	}
 	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {
-		emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, by)
-		s.notifyLocked() // for pods that wait for this one
+		if emit.Reasons(refusals) != emit.Reasons(before) {
+			emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, by)
+			s.notifyLocked() // for pods that wait for this one
+		}
 		return &RefusedError{Pod: pod.Name, Refusals: refusals}
 	}
 	s.pods[pod.Name], s.adding[pod.Name] = nil, pod

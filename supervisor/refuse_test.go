@@ -74,6 +74,32 @@ func TestRejectedForAllReasons(t *testing.T) {
 	})
 }
 
+// TestRejectedAgain expects one event for the attempts to add a pod that is rejected for the same reasons, and another one for others.
+func TestRejectedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.policy = admission.Policy{HostPaths: []string{}}
+		m.start()
+		pod := server("web", 8080)
+		pod.SecurityContext = unsafeContext
+		var staged supervisor.Staged
+		for i, events := range []int{1, 1, 1, 2} {
+			if i == 3 {
+				pod.Volumes = []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}}
+			}
+			_, err := m.AddStaged(pod, state.Owner{File: "/pods.d/web.toml"}, staged)
+			refused, is := errors.AsType[*supervisor.RefusedError](err)
+			if !is {
+				t.Fatalf("error %v", err)
+			}
+			staged.Refused = refused.Refusals
+			if list, err := m.History(t.Context(), "web"); err != nil || len(list) != events {
+				t.Errorf("attempt %d: %d events, %v, want %d", i+1, len(list), err, events)
+			}
+		}
+	})
+}
+
 // TestRunningPodUnderStricterPolicy expects that a running pod is not checked again, not even for a restart of its containers.
 func TestRunningPodUnderStricterPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

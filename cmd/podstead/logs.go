@@ -174,17 +174,14 @@ func containersOf(p *api.Pod) []string {
 func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.OutputQuery, f *logsFlags) error {
 	out := &errorWriter{Writer: a.out}
 	text := &view.Text{Out: out, Err: a.err, Colour: a.colour(), Prefix: f.prefixOf(cmd, pods)}
+	if f.timestamps {
+		text.Times = timestampFormat
+	}
 	text.Pods(pods)
 	var lost sync.Once
 	return logs.Print(cmd.Context(), logs.Options{
 		Daemon: daemonLogs{w}, Pods: pods, Query: q,
 		Line: func(pod string, l api.Line) error {
-			if f.timestamps {
-				if l.Raw == nil {
-					l.Raw = []byte(l.Line)
-				}
-				l.Raw = append([]byte(l.Time.Format(timestampFormat)+" "), l.Raw...)
-			}
 			text.Line(pod, l)
 			return out.failed()
 		},

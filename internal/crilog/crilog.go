@@ -3,7 +3,8 @@
 //	2026-01-02T03:04:05.123456789Z stdout F text of the line
 //
 // with the time at which the line was read from the container, its stream, and F for a full line or P for a part that the next
-// entry of the same stream continues. The package owns the format and the rotation. The caller determines the path.
+// entry of the same stream continues. At the end of a stream, P is a line without a newline. The package owns the format and the rotation.
+// The caller determines the path.
 //
 // A log is the file at its path and, after rotation, the older files path.1 (the newest of them), path.2 and so on. Entries are
 // never split between two files. A rotated file may be compressed, under the same name. The first entry of each file but the first has two
@@ -41,7 +42,7 @@ const (
 type Entry struct {
 	Time   time.Time
 	Stream Stream
-	// Partial is true if the next entry of this stream continues the line.
+	// Partial is true if the text has no newline: the next entry of this stream continues the line, or the output ends.
 	Partial bool
 	// Text is the line without its newline. It is valid until the next entry is read.
 	Text []byte

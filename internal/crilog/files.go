@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,7 +138,7 @@ func (r *reader) skipToTail() error {
 	}
 	need := max(r.opt.Tail, 0)
 	for i, f := range slices.Backward(r.files) {
-		n, start, err := tail(f, need)
+		n, start, err := tail(f, need, i == len(r.files)-1)
 		if err != nil {
 			return fmt.Errorf("read log: %w", err)
 		}
@@ -155,10 +156,12 @@ func (r *reader) skipToTail() error {
 	return nil
 }
 
-// tail returns the offset of the last lines of a file: need of them, or all n if there are fewer.
-func tail(f *file, need int) (n int, start int64, err error) {
+// tail returns the offset of the last lines of a file: need of them, or all n if there are fewer. In the newest file of a log, a line that
+// is not complete is a line too.
+func tail(f *file, need int, newest bool) (n int, start int64, err error) {
 	var (
-		ends []int64 // end offsets of the last need+1 lines, a ring buffer
+		ends []int64 // end offsets of the last need+1 lines
+		open = map[Stream]int64{}
 		end  int64
 		in   = f.lines()
 	)
@@ -175,18 +178,25 @@ func tail(f *file, need int) (n int, start int64, err error) {
 			return 0, 0, err
 		}
 		e, err := Parse(bytes.TrimSuffix(line, []byte{'\n'}))
-		if err != nil || e.Partial {
-			continue
+		switch {
+		case err != nil:
+		case e.Partial:
+			open[e.Stream] = end
+		default:
+			delete(open, e.Stream)
+			n++
+			if ends = append(ends, end); len(ends) > 2*(need+1) {
+				ends = slices.Delete(ends, 0, len(ends)-need-1)
+			}
 		}
-		if len(ends) <= need {
-			ends = append(ends, end)
-		} else {
-			ends[n%(need+1)] = end
-		}
-		n++
+	}
+	if newest {
+		n += len(open)
+		ends = slices.AppendSeq(ends, maps.Values(open))
+		slices.Sort(ends)
 	}
 	if n <= need {
 		return n, 0, nil
 	}
-	return need, ends[n%(need+1)], nil
+	return need, ends[len(ends)-need-1], nil
 }

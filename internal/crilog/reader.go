@@ -25,9 +25,10 @@ type ReadOptions struct {
 }
 
 // Read yields the lines of the log at path, starting with its oldest file, each with the time of its first part and without its newline. A
-// Partial entry is a part of a line of more than 1 MiB. The Text is valid until the next iteration. Lines that are not in CRI format are
-// skipped. A missing file is an empty log. Rotation causes no lost or repeated lines. Where files were removed before they were read, an
-// entry with Skipped tells how much they had. The last value may be an error of a file or of ctx.
+// Partial entry is a part of a line of more than 1 MiB, or a line at the end of the log that has no newline. The Text is valid until the
+// next iteration. Lines that are not in CRI format are skipped. A missing file is an empty log. Rotation causes no lost or repeated lines.
+// Where files were removed before they were read, an entry with Skipped tells how much they had. The last value may be an error of a file
+// or of ctx.
 func Read(ctx context.Context, path string, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		r := reader{path: path, opt: o, parts: map[Stream]*Entry{}, yield: yield}

@@ -77,10 +77,19 @@ func TestReadWithoutFile(t *testing.T) {
 
 func TestReadEndsWithoutNewline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
-	copyAll(t, open(t, path, Options{}), Stdout, strings.Repeat("x", 2*maxPart))
-	got := texts(t, path, ReadOptions{})
-	if len(got) != 1 || len(got[0]) != 2*maxPart {
-		t.Errorf("got %d lines", len(got))
+	long := strings.Repeat("x", 2*maxPart)
+	w := open(t, path, Options{})
+	copyAll(t, w, Stdout, "one\n"+long)
+	copyAll(t, w, Stderr, "two\nend")
+	for tail, want := range map[int][]string{0: {"one", "two", long, "end"}, 1: {"end"}, 2: {"two", "end"}, 3: {"two", long, "end"}} {
+		if diff := cmp.Diff(want, texts(t, path, ReadOptions{Tail: tail})); diff != "" {
+			t.Errorf("tail %d (-want +got)\n%s", tail, diff)
+		}
+	}
+	for e, err := range Read(t.Context(), path, ReadOptions{}) {
+		if want := len(e.Text) != 3 || string(e.Text) == "end"; err != nil || e.Partial != want {
+			t.Errorf("%.10q: partial %v, want %v (%v)", e.Text, e.Partial, want, err)
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ type Writer struct {
 	total   Count // the log up to now, with files that were removed
 	counted bool  // total has what an earlier writer has written
 	lost    loss
+	unended map[Stream]bool // the last entry of the stream is a part of a line
 
 	compression *compression // nil unless files are being compressed
 }
@@ -93,7 +94,7 @@ func Open(path string, o Options) (*Writer, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", path)
 	}
-	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now}
+	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now, unended: map[Stream]bool{}}
 	w.limit = lograte.New(o.Rate, w.reportDropped)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +105,7 @@ func Open(path string, o Options) (*Writer, error) {
 
 // Sink receives a copy of the entries of a log, after the rate limit, also of those that cannot be written. It is safe for concurrent use.
 type Sink interface {
-	// Entry receives an entry. It must not block, nor keep the text.
+	// Entry receives an entry. Partial means that more of its line follows. It must not block, nor keep the text.
 	Entry(at time.Time, s Stream, partial bool, text []byte)
 	// Close returns the number of entries that the sink has lost and not reported.
 	Close() (lost int64)
@@ -115,24 +116,26 @@ func (w *Writer) CopyTo(s Sink) { w.sink = s }
 
 // batch are complete entries of one stream that are to be written.
 type batch struct {
+	stream  Stream
 	entries []byte
+	partial bool // the last entry is partial
 	lines   int64
 	counter lineCounter
 	dropped bool // the rest of the line is dropped
 }
 
-// Copy copies what a container writes to r into the log until EOF, one entry per line. It continues if the log cannot be written.
-// The error is that of r, nil on EOF.
+// Copy copies what a container writes to r into the log until EOF, one entry per line. As in containerd, a last line without a newline is
+// partial. It continues if the log cannot be written. The error is that of r, nil on EOF.
 func (w *Writer) Copy(r io.Reader, s Stream) error {
 	in := make([]byte, quietSize)
-	var out batch
+	out := batch{stream: s}
 	held := 0 // bytes of an incomplete line at the start of in
 	for {
 		n, err := r.Read(in[held:])
 		if held += n; held == len(in) && held < readSize {
 			in = slices.Grow(in, readSize-len(in))[:readSize]
 		}
-		held = w.append(&out, s, in[:held], err != nil)
+		held = w.append(&out, in[:held], err != nil)
 		w.flush(&out)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -145,7 +148,7 @@ func (w *Writer) Copy(r io.Reader, s Stream) error {
 
 // append appends the entries of the data in in to out, and moves an incomplete line to the start of in. The length of that line
 // is at most maxPart, so at least half of the buffer is free.
-func (w *Writer) append(out *batch, s Stream, in []byte, end bool) (held int) {
+func (w *Writer) append(out *batch, in []byte, end bool) (held int) {
 	var buf [len(timeFormat)]byte
 	now := w.now()
 	stamp := now.UTC().AppendFormat(buf[:0], timeFormat)
@@ -154,13 +157,13 @@ func (w *Writer) append(out *batch, s Stream, in []byte, end bool) (held int) {
 		i := bytes.IndexByte(rest[:min(len(rest), maxPart+1)], '\n')
 		switch {
 		case i >= 0:
-			w.add(out, now, stamp, s, false, rest[:i])
+			w.add(out, now, stamp, fullLine, rest[:i])
 			rest = rest[i+1:]
 		case len(rest) > maxPart:
-			w.add(out, now, stamp, s, true, rest[:maxPart])
+			w.add(out, now, stamp, linePart, rest[:maxPart])
 			rest = rest[maxPart:]
 		case end:
-			w.add(out, now, stamp, s, false, rest)
+			w.add(out, now, stamp, lastPart, rest)
 			rest = nil
 		default:
 			return copy(in, rest)
@@ -172,26 +175,36 @@ func (w *Writer) append(out *batch, s Stream, in []byte, end bool) (held int) {
 	return 0
 }
 
+// ending is how the text of an entry ends.
+type ending int
+
+const (
+	fullLine ending = iota // with a newline
+	linePart               // within a line
+	lastPart               // at the end of the output, without a newline
+)
+
 // add adds an entry, unless the rate limit drops it. If it drops a later part of a line, the line ends before it.
-func (w *Writer) add(out *batch, now time.Time, stamp []byte, s Stream, partial bool, text []byte) {
+func (w *Writer) add(out *batch, now time.Time, stamp []byte, end ending, text []byte) {
 	if w.limit != nil {
 		begun := out.counter.parts > 0
 		switch {
 		case out.dropped:
-			out.dropped = partial
+			out.dropped = end == linePart
 			return
 		case !w.limit.Allow(now, len(text)+1, begun):
-			out.dropped = partial
+			out.dropped = end == linePart
 			if !begun {
 				return
 			}
-			partial, text = false, nil
+			end, text = fullLine, nil
 		}
 	}
-	out.entries = appendEntry(out.entries, stamp, s, partial, text)
-	out.lines += out.counter.entry(partial)
+	out.partial = end != fullLine
+	out.entries = appendEntry(out.entries, stamp, out.stream, out.partial, text)
+	out.lines += out.counter.entry(out.partial)
 	if w.sink != nil {
-		w.sink.Entry(now, s, partial, text)
+		w.sink.Entry(now, out.stream, end == linePart, text)
 	}
 }
 
@@ -210,7 +223,7 @@ func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lost.lines > 0 {
-		_ = w.write(nil, 0)
+		_ = w.write(&batch{})
 	}
 	if w.file == nil {
 		return nil
@@ -222,14 +235,18 @@ func (w *Writer) Close() error {
 
 // flush writes complete entries, and empties the batch. It rotates first if they do not fit, and drops and counts them on an error.
 func (w *Writer) flush(out *batch) {
-	b, lines := out.entries, out.lines
-	out.entries, out.lines = b[:0], 0
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flushLocked(out)
+}
+
+func (w *Writer) flushLocked(out *batch) {
+	b := out.entries
+	defer func() { out.entries, out.lines = b[:0], 0 }()
 	if len(b) == 0 {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	err := w.write(b, lines)
+	err := w.write(out)
 	if err == nil {
 		return
 	}
@@ -244,8 +261,9 @@ func (w *Writer) flush(out *batch) {
 	}
 }
 
-// write writes entries that complete so many lines.
-func (w *Writer) write(b []byte, lines int64) error {
+// write writes the entries of a batch, after the report of lines that were lost before.
+func (w *Writer) write(out *batch) error {
+	b, lines := out.entries, out.lines
 	if w.file == nil {
 		if err := w.open(); err != nil {
 			return err
@@ -257,8 +275,9 @@ func (w *Writer) write(b []byte, lines int64) error {
 		}
 	}
 	if w.lost.lines > 0 {
-		b = append(w.lost.notice(w.now()), b...)
-		lines++
+		notice, n := w.own(w.lost.notice())
+		b = append(notice, b...)
+		lines += n
 	}
 	if w.size == 0 && w.total.Bytes > 0 {
 		b = tagged(b, w.total)
@@ -276,15 +295,30 @@ func (w *Writer) write(b []byte, lines int64) error {
 	w.size += int64(n)
 	w.total.Bytes += int64(n)
 	w.total.Lines += lines
+	if w.lost.lines > 0 {
+		w.unended[Stderr] = false
+	}
 	w.lost = loss{}
+	if len(out.entries) > 0 {
+		w.unended[out.stream] = out.partial
+	}
 	return nil
 }
 
-// notice returns the entry that reports dropped lines.
-func (l loss) notice(now time.Time) []byte {
-	text := fmt.Sprintf("podstead: %d lines (%d bytes) of the log since %s could not be written and are lost: %v",
+// notice returns the text that reports dropped lines.
+func (l loss) notice() string {
+	return fmt.Sprintf("podstead: %d lines (%d bytes) of the log since %s could not be written and are lost: %v",
 		l.lines, l.bytes, l.since.UTC().Format(timeFormat), l.cause)
-	return appendEntry(nil, []byte(now.UTC().Format(timeFormat)), Stderr, false, []byte(text))
+}
+
+// own returns a line of podstead, which is on the stream of errors, and the number of lines that its entries complete. It ends a line of
+// the container that is not complete, so that the two are not joined.
+func (w *Writer) own(text string) (entries []byte, lines int64) {
+	stamp := []byte(w.now().UTC().Format(timeFormat))
+	if w.unended[Stderr] {
+		entries, lines = appendEntry(nil, stamp, Stderr, false, nil), 1
+	}
+	return appendEntry(entries, stamp, Stderr, false, []byte(text)), lines + 1
 }
 
 func (w *Writer) open() error {
@@ -387,6 +421,9 @@ func (w *Writer) reportDropped(lines int64, during time.Duration) {
 
 // report writes a line of podstead.
 func (w *Writer) report(text string) {
-	stamp := []byte(w.now().UTC().Format(timeFormat))
-	w.flush(&batch{entries: appendEntry(nil, stamp, Stderr, false, []byte(text)), lines: 1})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := batch{stream: Stderr}
+	out.entries, out.lines = w.own(text)
+	w.flushLocked(&out)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // chunks is a reader that returns a few bytes at a time, as a pipe does.
@@ -64,11 +66,26 @@ func TestWriterFormat(t *testing.T) {
 	want := "2026-01-02T02:04:05.000000000Z stdout F one\n" +
 		"2026-01-02T02:04:05.000000000Z stdout F \n" +
 		"2026-01-02T02:04:05.000000000Z stdout F two\n" +
-		"2026-01-02T02:04:05.000000000Z stderr F no end\n" +
+		"2026-01-02T02:04:05.000000000Z stderr P no end\n" +
 		"2026-01-02T02:04:05.000000000Z stdout P " + strings.Repeat("a", maxPart) + "\n" +
 		"2026-01-02T02:04:05.000000000Z stdout F bc\n"
 	if diff := cmp.Diff(want, content(t, path)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestOwnLineAfterUnendedLine checks that a line of podstead is not joined with what the container wrote last.
+func TestOwnLineAfterUnendedLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.log")
+	w := open(t, path, Options{Rate: lograte.Rate{Lines: 1}})
+	copyAll(t, w, Stderr, "no end")
+	copyAll(t, w, Stdout, "dropped\n")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := texts(t, path, ReadOptions{})
+	if len(got) != 2 || got[0] != "no end" || !strings.HasPrefix(got[1], "podstead: 1 lines dropped") {
+		t.Errorf("lines %q", got)
 	}
 }
 

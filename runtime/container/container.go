@@ -125,9 +125,19 @@ func (s *Service) Start(
 	if err != nil {
 		err = startError(ctx, c, pod.Container(a.Container), err)
 		err = enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
-		return none, s.undo(ctx, c, enginecall.WithArchitectures(err, run.Architecture))
+		return none, s.undo(ctx, c, withRun(enginecall.WithArchitectures(err, run.Architecture), run))
 	}
 	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}, nil
+}
+
+// withRun adds the container to the failure of its start.
+func withRun(err error, run lifecycle.Run) error {
+	f, ok := errors.AsType[lifecycle.Failure](err)
+	if !ok {
+		return err
+	}
+	f.Run = lifecycle.Created{ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}
+	return f
 }
 
 // redact removes the values of secrets from an error of a container.

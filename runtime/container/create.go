@@ -41,6 +41,7 @@ type creation struct {
 	user         oci.User
 	volumes      volume.Pod
 	request      volume.Request // of the volumes that the container mounts
+	imageDefined []string       // the paths of volumes that its image defines
 	values       *secrets.Snapshot
 	spec         *specs.Spec
 }
@@ -141,9 +142,10 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	options := []client.NewContainerOpts{
 		client.WithSnapshotter(s.config.Snapshotter),
 		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
-		client.WithSpec(n.spec, s.withRoot(n), userIn(n.container.Image, n.user)),
+		client.WithSpec(n.spec, s.withRoot(n), withUser(n.user, n.container.Image)),
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
+		record.WithImageDefined(n.imageDefined),
 	}
 	if n.ids.First != 0 {
 		options = append(options, s.config.Engine.WithUserNamespace())

@@ -6,11 +6,7 @@ import (
 	"strings"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/containers"
-	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -37,17 +33,6 @@ func stopSignalError(c *spec.Container, err error) error {
 		return fmt.Errorf("lifecycle.stopSignal: %w", err)
 	}
 	return fmt.Errorf("stop signal of image %q: %w", c.Image, err)
-}
-
-// userIn sets the user of a container, see withUser. Its error names the image.
-func userIn(image string, u oci.User) containerdoci.SpecOpts {
-	set := withUser(u)
-	return func(ctx context.Context, client containerdoci.Client, c *containers.Container, s *specs.Spec) error {
-		if err := set(ctx, client, c, s); err != nil {
-			return fmt.Errorf("find user %q in /etc/passwd and /etc/group of image %q: %w", u.Primary, image, err)
-		}
-		return nil
-	}
 }
 
 // startError names the working directory if an error of the OCI runtime is about it.

@@ -1,15 +1,10 @@
 package container
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/containerd/containerd/v2/core/containers"
-	specs "github.com/opencontainers/runtime-spec/specs-go"
-
-	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -48,10 +43,5 @@ func TestImageErrors(t *testing.T) {
 	}
 	if err := checkStopSignal("shop:1", "SIGRTMIN+3"); err != nil {
 		t.Error(err)
-	}
-	s := &specs.Spec{Process: &specs.Process{}, Root: &specs.Root{Path: t.TempDir()}}
-	err := userIn("shop:1", oci.User{Primary: "www"})(context.Background(), nil, &containers.Container{}, s)
-	if err == nil || !strings.HasPrefix(err.Error(), `find user "www" in /etc/passwd and /etc/group of image "shop:1": `) {
-		t.Errorf("user: %v", err)
 	}
 }

@@ -97,6 +97,9 @@ func (s *Service) delete(ctx context.Context, c client.Container, removeLog func
 // release removes the files and mounts of a container.
 func (s *Service) release(ctx context.Context, uid, id, container string) error {
 	err := s.config.Volumes.Release(ctx, uid, id)
+	if err == nil {
+		err = s.config.Volumes.RemoveImageDefined(ctx, uid, id)
+	}
 	if e := os.Remove(s.config.Dirs.Message(uid, container, id)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}

@@ -17,16 +17,20 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// withRoot completes a specification with the root file system of the container: it makes the mounts inside of volumes. It returns an error
-// if the image contains files that are unsafe to use.
+// withRoot completes a specification with the root file system of the container: it fills the volumes that the image defines, and makes the
+// mounts inside of volumes. It returns an error if the image contains files that are unsafe to use.
 func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 	return func(ctx context.Context, client containerdoci.Client, c *containers.Container, result *specs.Spec) error {
 		mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
 		if err != nil {
 			return err
 		}
-		return mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
+		// Volumes have the IDs of the image, and are mounted id-mapped.
+		return mount.WithReadonlyTempMount(ctx, mount.RemoveIDMapOption(mounts), func(root string) error {
 			if err := checkRoot(root); err != nil {
+				return err
+			}
+			if err := s.config.Volumes.FillImageDefined(ctx, n.uid, n.id, root, n.imageDefined); err != nil {
 				return err
 			}
 			left, err := s.config.Volumes.Nest(ctx, n.volumes, n.request, root, result.Mounts)

@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -106,13 +107,22 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err := s.config.Volumes.Refresh(ctx, uid, in.Pod); err != nil {
 		return nil, err
 	}
+	pod, err := s.withImageDefined(ctx, n, &in)
+	if err != nil {
+		return nil, err
+	}
+	mounting := pod.Container(in.Container.Name)
+	if err := s.config.Volumes.PrepareContainer(ctx, uid, pod, mounting); err != nil {
+		return nil, err
+	}
 	images, err := s.config.ImageVolumes.Mount(ctx, uid, in.Pod, in.Container, in.Namespaces)
 	if err != nil {
 		return nil, err
 	}
 	n.volumes = podvolume.Pod(d)
+	n.volumes.Spec = pod
 	n.request = volume.Request{
-		Container: in.Container, Run: in.ID, Variables: variables.Map(), Images: images,
+		Container: mounting, Run: in.ID, Variables: variables.Map(), Images: images,
 		UserNamespace: in.User,
 	}
 	in.Mounts, err = s.config.Volumes.Mounts(ctx, n.volumes, n.request)
@@ -125,6 +135,25 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 		return oci.Spec(ctx, in)
 	}
 	return s.maskSecrets(ctx, uid, in, d, values)
+}
+
+// withImageDefined returns the pod with the volumes that the image of the container defines. What an earlier attempt to create the
+// container has left of them is removed.
+func (s *Service) withImageDefined(ctx context.Context, n *creation, in *oci.Input) (pod *spec.Pod, err error) {
+	if len(n.config.Volumes) == 0 {
+		return n.pod, nil
+	}
+	files := make([]string, len(in.Files))
+	for i := range in.Files {
+		files[i] = in.Files[i].Path
+	}
+	if n.imageDefined, err = volume.ImageDefined(n.config.Volumes, n.container, files); err != nil {
+		return nil, err
+	}
+	if err := s.config.Volumes.RemoveImageDefined(ctx, n.uid, n.id); err != nil {
+		return nil, err
+	}
+	return volume.WithImageDefined(n.pod, n.container.Name, n.id, n.imageDefined), nil
 }
 
 // maskSecrets returns a specification without the values of secrets, for the engine's database, and writes the real arguments and variables

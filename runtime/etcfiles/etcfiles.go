@@ -268,13 +268,14 @@ func replace(path, text string) error {
 	return os.Lchown(path, owner, owner)
 }
 
-// Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm.
+// Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm. As in the kubelet and containerd's
+// CRI plug-in, a container with a read-only root file system can write to /etc/hosts and /dev/shm only.
 func (f *Files) Mounts(uid string, sandbox int, pins netns.Pins) []oci.File {
 	dir := f.dirs.Etc(uid, sandbox)
 	return []oci.File{
 		{Path: "/dev/shm", Source: pins.Shm},
 		{Path: hostsPath, Source: filepath.Join(dir, "hosts")},
-		{Path: hostnamePath, Source: filepath.Join(dir, "hostname")},
-		{Path: resolvPath, Source: filepath.Join(dir, "resolv.conf")},
+		{Path: hostnamePath, Source: filepath.Join(dir, "hostname"), WithRoot: true},
+		{Path: resolvPath, Source: filepath.Join(dir, "resolv.conf"), WithRoot: true},
 	}
 }

@@ -34,7 +34,7 @@ type Disk struct {
 
 // ContainerDisk is in bytes. A field is nil if it could not be measured, and [volume.MaxUsage] if a directory tree is too deep.
 type ContainerDisk struct {
-	Layer *int64 // the files that a running container has changed in its image
+	Layer *int64 // the files that a running container has changed in its image, and in volumes that the image defines
 	Logs  *int64 // of all runs, with rotated files
 }
 
@@ -133,11 +133,11 @@ func (m *Monitor) measureDisk(ctx context.Context, uid string, pod *spec.Pod) (D
 	start := time.Now()
 	dirs, err := m.find(ctx, uid, pod)
 	disk := Disk{Containers: map[string]ContainerDisk{}}
-	usage := func(container, dir string) *int64 {
-		if dir == "" {
+	usage := func(container string, dirs ...string) *int64 {
+		if len(dirs) == 0 {
 			return nil
 		}
-		bytes, failed := m.volumes.DiskUsage(ctx, uid, dir)
+		bytes, failed := m.volumes.DiskUsage(ctx, uid, dirs...)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("container %s: %w", container, failed))
 			return nil
@@ -145,7 +145,7 @@ func (m *Monitor) measureDisk(ctx context.Context, uid string, pod *spec.Pod) (D
 		return &bytes
 	}
 	for name, d := range dirs {
-		disk.Containers[name] = ContainerDisk{Layer: usage(name, d.layer), Logs: usage(name, d.logs)}
+		disk.Containers[name] = ContainerDisk{Layer: usage(name, d.layer...), Logs: usage(name, d.logs)}
 	}
 	disk.At, disk.took = time.Now(), time.Since(start)
 	m.disks.put(uid, disk)
@@ -155,7 +155,7 @@ func (m *Monitor) measureDisk(ctx context.Context, uid string, pod *spec.Pod) (D
 // directories are what counts as the usage of a container.
 type directories struct {
 	logs  string
-	layer string // empty: the container is not running
+	layer []string // and the volumes that the image defines; none: the container is not running
 }
 
 // containerDirs returns the directories of each container. The error reports which are missing.
@@ -181,9 +181,12 @@ func (m *Monitor) containerDirs(ctx context.Context, uid string, pod *spec.Pod) 
 		d := directories{logs: m.dirs.ContainerLogs(uid, pod.Name, name)} // also of an ephemeral container
 		d.layer = dirs[name].layer
 		if info.Labels[record.LabelExit] == "" {
-			if d.layer, err = m.writableLayer(ctx, info.Snapshotter, info.SnapshotKey); err != nil {
-				missing = append(missing, err)
+			layer, err := m.writableLayer(ctx, info.Snapshotter, info.SnapshotKey)
+			volumes, listed := m.volumes.ImageDefinedDirs(uid, c.ID())
+			if d.layer = append(volumes, layer); err != nil {
+				d.layer = nil
 			}
+			missing = append(missing, err, listed)
 		}
 		dirs[name] = d
 	}

@@ -27,6 +27,7 @@ type sized struct {
 }
 
 func (*sized) Usage(context.Context, volume.Pod) ([]volume.Usage, error)    { return nil, nil }
+func (*sized) ImageDefinedDirs(_, _ string) ([]string, error)               { return nil, nil }
 func (*sized) Failed(context.Context, volume.Pod) (message string, _ error) { return "", nil }
 
 func (s *sized) DiskUsage(_ context.Context, _ string, dirs ...string) (total int64, err error) {
@@ -56,10 +57,11 @@ func (s *sized) count() int {
 
 func newSized(t *testing.T) (*Monitor, *sized) {
 	t.Helper()
-	s := &sized{bytes: map[string]int64{"/logs/a": 100, "/layer/a": 20, "/logs/b": 3}}
+	s := &sized{bytes: map[string]int64{"/logs/a": 100, "/layer/a": 15, "/volume/a": 5, "/logs/b": 3}}
 	m := NewMonitor(nil, s, layout.Dirs{}, 10*time.Second, slog.New(slog.DiscardHandler))
 	m.find = func(context.Context, string, *spec.Pod) (map[string]directories, error) {
-		return map[string]directories{"a": {"/logs/a", "/layer/a"}, "b": {"/logs/b", ""}, "c": {"/logs/c", ""}}, errors.New("one layer is missing")
+		dirs := map[string]directories{"a": {"/logs/a", []string{"/layer/a", "/volume/a"}}, "b": {"/logs/b", nil}, "c": {"/logs/c", nil}}
+		return dirs, errors.New("one layer is missing")
 	}
 	return m, s
 }

@@ -29,6 +29,7 @@ type Volumes interface {
 	Usage(ctx context.Context, p volume.Pod) ([]volume.Usage, error)
 	DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error)
 	Failed(ctx context.Context, p volume.Pod) (message string, err error)
+	ImageDefinedDirs(uid, run string) ([]string, error)
 }
 
 // Monitor measures the disk usage of pods. It is safe for concurrent use.
@@ -89,7 +90,7 @@ func pause(interval, took time.Duration) time.Duration {
 }
 
 // MayEnd reports whether [Monitor.Wait] may end a pod.
-func MayEnd(pod *spec.Pod) bool { return HasLimit(pod) || volume.HasDevice(pod) }
+func MayEnd(pod *spec.Pod) bool { return HasLimit(pod) || volume.HasDevice(pod.Mounted()) }
 
 // HasLimit reports whether an emptyDir volume on disk or a container has a limit.
 func HasLimit(pod *spec.Pod) bool {
@@ -107,7 +108,7 @@ func HasLimit(pod *spec.Pod) bool {
 func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	message, err = m.volumes.Failed(ctx, volume.Pod{UID: uid, Spec: pod})
+	message, err = m.volumes.Failed(ctx, volume.Pod{UID: uid, Spec: pod.Mounted()})
 	if message != "" || !HasLimit(pod) {
 		return message, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/volume"
 )
 
 // open opens the newest run of a container.
@@ -55,6 +56,11 @@ func (s *Service) open(ctx context.Context, uid, name string) (*container, error
 	if info.Labels[record.LabelExit] == "" && errdefs.IsNotFound(err) {
 		return nil, &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container is being started or stopped"), Hint: "try again"}
 	}
+	paths, err := record.ImageDefined(info)
+	if err != nil {
+		return nil, err
+	}
+	pod = volume.WithImageDefined(pod, name, info.ID, paths)
 	if err := s.openStopped(ctx, stopped{info: info, uid: uid, name: name, pod: pod}, result); err != nil {
 		return nil, err
 	}

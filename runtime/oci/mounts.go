@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // mounts lists the mounts of a container. Volumes and the pod's files outside of /dev, /proc and /sys come first, then the default mounts,
@@ -27,8 +29,12 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 			continue
 		}
 		over[f.Path] = true
+		access := "rw"
+		if f.WithRoot && readOnlyRoot(in.Container) {
+			access = "ro"
+		}
 		volumes = append(volumes, specs.Mount{
-			Destination: f.Path, Type: "bind", Source: f.Source, Options: []string{"rbind", "rprivate", "rw"},
+			Destination: f.Path, Type: "bind", Source: f.Source, Options: []string{"rbind", "rprivate", access},
 		})
 	}
 	list = slices.DeleteFunc(list, func(m specs.Mount) bool {
@@ -45,6 +51,11 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 		}
 	}
 	return slices.Concat(first, list, last)
+}
+
+// readOnlyRoot reports whether the root file system of a container is read-only.
+func readOnlyRoot(c *spec.Container) bool {
+	return c.SecurityContext != nil && isTrue(c.SecurityContext.ReadOnlyRootFilesystem)
 }
 
 // inKernelFileSystem reports whether a path is at or below one of the file systems that the OCI runtime mounts in a container.

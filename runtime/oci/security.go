@@ -160,13 +160,13 @@ func appArmorOf(in *Input) (string, error) {
 	switch {
 	case kind == profileUnconfined:
 		return "", nil
+	case !in.Host.AppArmor && p != nil: // [Host.CheckAppArmor] rejects such pods
+		return "", fmt.Errorf("AppArmor profile %s: the host does not support AppArmor", kind)
 	case kind != profileLocalhost:
 		if !in.Host.AppArmor || Privileged(in.Container) {
 			return "", nil
 		}
 		return DefaultAppArmor, nil
-	case !in.Host.AppArmor:
-		return "", errors.New("AppArmor profile Localhost: the host does not support AppArmor")
 	case p.LocalhostProfile == nil || *p.LocalhostProfile == "":
 		return "", errors.New("AppArmor profile Localhost: localhostProfile is required")
 	}

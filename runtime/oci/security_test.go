@@ -98,6 +98,20 @@ func TestSimplePrivileges(t *testing.T) {
 	}
 }
 
+// TestReadOnlyRootFiles checks which files of the pod are read-only in a container with a read-only root file system.
+func TestReadOnlyRootFiles(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		in := secured(spec.SecurityContext{ReadOnlyRootFilesystem: &readOnly})
+		in.Files = []File{{Path: "/etc/hosts", Source: "/ns/hosts"}, {Path: "/etc/resolv.conf", Source: "/ns/resolv.conf", WithRoot: true}}
+		for _, m := range build(t, in).Mounts {
+			want := readOnly && m.Destination == "/etc/resolv.conf"
+			if got := slices.Contains(m.Options, "ro"); strings.HasPrefix(m.Destination, "/etc/") && got != want {
+				t.Errorf("read-only root %v: %s read-only %v, want %v", readOnly, m.Destination, got, want)
+			}
+		}
+	}
+}
+
 func TestPrivileged(t *testing.T) {
 	in := secured(spec.SecurityContext{
 		Privileged: new(true), Capabilities: &spec.Capabilities{Drop: []string{"ALL"}},
@@ -215,9 +229,12 @@ func TestAppArmorOf(t *testing.T) {
 	}{
 		{name: "not set", with: DefaultAppArmor},
 		{name: "privileged", privileged: true},
-		{name: "RuntimeDefault", own: profile("RuntimeDefault"), with: DefaultAppArmor},
+		{name: "RuntimeDefault", own: profile("RuntimeDefault"), with: DefaultAppArmor, without: "the host does not support AppArmor"},
 		{name: "unconfined", pod: profile("Unconfined")},
-		{name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), with: DefaultAppArmor},
+		{
+			name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"),
+			with: DefaultAppArmor, without: "the host does not support AppArmor",
+		},
 		{name: "Localhost", own: local("mine"), with: "mine", without: "the host does not support AppArmor"},
 		{name: "Localhost, privileged", own: local("mine"), privileged: true, with: "mine", without: "the host does not support AppArmor"},
 		{name: "Localhost without a name", pod: local(""), with: "localhostProfile is required", without: "the host does not support AppArmor"},

@@ -21,7 +21,11 @@ const version = "1.0.2"
 var ErrNoCommand = errors.New("no command specified")
 
 // File is a file of the host that is mounted into the pod's containers.
-type File struct{ Path, Source string }
+type File struct {
+	Path, Source string
+	// WithRoot makes the file read-only in a container with a read-only root file system.
+	WithRoot bool
+}
 
 // Input is the input for the specification of a container.
 type Input struct {

@@ -21,7 +21,7 @@ func input() Input {
 	return Input{
 		ID: "id", Pod: pod, Container: &pod.Containers[0], Image: imagespec.ImageConfig{Cmd: []string{"true"}, WorkingDir: "/srv"},
 		Hostname: "web", Namespaces: Namespaces{Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts"},
-		Files:       []File{{"/dev/shm", "/ns/shm"}, {"/etc/hosts", "/ns/hosts"}},
+		Files:       []File{{Path: "/dev/shm", Source: "/ns/shm"}, {Path: "/etc/hosts", Source: "/ns/hosts"}},
 		CgroupsPath: "/pods/web/id",
 		Host:        Host{Seccomp: true, Resource: true, NrOpen: 1 << 30},
 	}

@@ -62,9 +62,19 @@ func New(set *volume.Set, host capacity.Host, index *podindex.Index, interval ti
 	return &Volumes{Set: set, host: host, index: index, interval: interval, changed: make(chan struct{})}
 }
 
-// PreparePod prepares the volumes of a pod. As in the kubelet, files of the downward API do not contain addresses, therefore they do not
-// need the network.
+// PreparePod prepares the volumes that containers of a pod mount. As in the kubelet, files of the downward API do not contain addresses,
+// therefore they do not need the network.
 func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) error {
+	return v.prepare(ctx, uid, pod.Mounted())
+}
+
+// PrepareContainer prepares the volumes that a container mounts. They are there, unless the container is the first one that mounts them and
+// was added or changed after the start of the pod.
+func (v *Volumes) PrepareContainer(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container) error {
+	return v.prepare(ctx, uid, pod.MountedBy(c))
+}
+
+func (v *Volumes) prepare(ctx context.Context, uid string, pod *spec.Pod) error {
 	if len(pod.Volumes) == 0 {
 		return nil
 	}
@@ -157,7 +167,7 @@ func (v *Volumes) update(ctx context.Context, uid string, timeout time.Duration)
 		if now, exists := v.index.Get(uid); exists {
 			p = now
 		}
-		d, err := v.Downward(uid, p.Pod, nil)
+		d, err := v.Downward(uid, p.Pod.Mounted(), nil)
 		if err != nil {
 			return volume.Pod{}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,7 +78,10 @@ func (s sources) Secret(*spec.Pod, string) (map[string][]byte, error) { return n
 
 // configured returns a pod with a volume from a config map.
 func configured(name string) *spec.Pod {
-	return &spec.Pod{Name: "web", Volumes: []spec.Volume{{Name: "config", ConfigMap: &spec.ConfigMapVolume{Name: name}}}}
+	return &spec.Pod{
+		Name: "web", Volumes: []spec.Volume{{Name: "config", ConfigMap: &spec.ConfigMapVolume{Name: name}}},
+		Containers: []spec.Container{{Name: "c", VolumeMounts: []spec.VolumeMount{{Name: "config", MountPath: "/config"}}}},
+	}
 }
 
 // written returns volumes of the pod "u", whose volume has the content "first", and a function that reads it.
@@ -102,6 +106,41 @@ func written(t *testing.T, s sources) (v *Volumes, content func() string) {
 			t.Fatal(err)
 		}
 		return string(text)
+	}
+}
+
+// TestUnmountedVolumes: a volume that no container mounts is not set up, and holds up nothing. It is when a container mounts it.
+func TestUnmountedVolumes(t *testing.T) {
+	v, _ := written(t, sources{})
+	claims := filepath.Join(v.host.StateDir, "claims")
+	missing := filepath.Join(claims, "missing")
+	pod := &spec.Pod{
+		Name: "web",
+		Volumes: []spec.Volume{
+			{Name: "secret", Secret: &spec.SecretVolume{SecretName: "missing"}},
+			{Name: "host", HostPath: &spec.HostPathVolume{Path: missing, Type: spec.HostPathDirectory}},
+			{Name: "claim", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "unused"}},
+		},
+		Containers: []spec.Container{{Name: "c"}},
+	}
+	if err := v.PreparePod(t.Context(), "u", pod); err != nil {
+		t.Errorf("a pod whose containers mount no volume: %v", err)
+	}
+	if list, err := os.ReadDir(claims); err != nil || len(list) != 0 {
+		t.Errorf("claims of volumes that are not mounted: %v, %v", list, err)
+	}
+	pod.Containers = append(pod.Containers, spec.Container{Name: "d", VolumeMounts: []spec.VolumeMount{{Name: "claim", MountPath: "/c"}}})
+	if err := v.PrepareContainer(t.Context(), "u", pod, &pod.Containers[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(claims, "unused")); err != nil {
+		t.Errorf("a volume that a new container mounts: %v", err)
+	}
+	pod.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/h"}}
+	const want = `volume "host": hostPath type check failed`
+	err := v.PreparePod(t.Context(), "u", pod)
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a mounted volume: %v, want %s", err, want)
 	}
 }
 

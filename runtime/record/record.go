@@ -50,6 +50,9 @@ const (
 // PodExtension is the extension of a container that holds the pod's definition as JSON.
 const PodExtension = "podstead.io/pod"
 
+// VolumesExtension is the extension of a container that holds the paths of the volumes that its image defines as JSON.
+const VolumesExtension = "podstead.io/image-volumes"
+
 // ContainerID returns the engine's ID of a container. It is derived from the UID and ref, so that a repeated action finds the
 // container.
 func ContainerID(uid string, ref lifecycle.Ref) string {
@@ -108,6 +111,34 @@ func WithDefinition(pod *spec.Pod) client.NewContainerOpts {
 		c.Extensions[PodExtension] = &anypb.Any{TypeUrl: PodExtension, Value: data}
 		return nil
 	}
+}
+
+// WithImageDefined stores the paths of the volumes that the image of a container defines in its record.
+func WithImageDefined(paths []string) client.NewContainerOpts {
+	return func(_ context.Context, _ *client.Client, c *containers.Container) error {
+		if len(paths) == 0 {
+			return nil
+		}
+		data, err := json.Marshal(paths)
+		if err != nil {
+			return fmt.Errorf("store volumes of the image: %w", err)
+		}
+		if c.Extensions == nil {
+			c.Extensions = map[string]typeurl.Any{}
+		}
+		c.Extensions[VolumesExtension] = &anypb.Any{TypeUrl: VolumesExtension, Value: data}
+		return nil
+	}
+}
+
+// ImageDefined returns the paths of the volumes that the image of a container defines from its record.
+func ImageDefined(c containers.Container) (paths []string, err error) {
+	if stored, ok := c.Extensions[VolumesExtension]; ok {
+		if err = json.Unmarshal(stored.GetValue(), &paths); err != nil {
+			err = fmt.Errorf("container %s: volumes of the image: %w", c.ID, err)
+		}
+	}
+	return paths, err
 }
 
 // Definition returns the pod's definition from the record of a container.

@@ -34,6 +34,15 @@ func TestRecord(t *testing.T) {
 	if diff := cmp.Diff(pod, kept); diff != "" || err != nil {
 		t.Errorf("definition: %v (-want +got):\n%s", err, diff)
 	}
+	if paths, err := ImageDefined(c); err != nil || paths != nil {
+		t.Errorf("volumes of the image: %v, %v", paths, err)
+	}
+	if err := WithImageDefined([]string{"/data"})(t.Context(), nil, &c); err != nil {
+		t.Fatal(err)
+	}
+	if paths, err := ImageDefined(c); err != nil || !cmp.Equal(paths, []string{"/data"}) {
+		t.Errorf("volumes of the image: %v, %v", paths, err)
+	}
 	if _, err := Definition(containers.Container{}); err == nil {
 		t.Error("a missing definition was accepted")
 	}

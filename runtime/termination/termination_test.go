@@ -111,6 +111,12 @@ func TestFromLog(t *testing.T) {
 	if err != nil || !strings.HasPrefix(got, "line 21\nline 22\n") || !strings.HasSuffix(got, "line 99\nhalf and half\n") {
 		t.Errorf("%q, %v, want the last 80 lines", got, err)
 	}
+	if err := os.WriteFile(path, []byte("2026-01-02T03:04:05.000000000Z stdout P DONE\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = FromLog(t.Context(), path); err != nil || got != "DONE" {
+		t.Errorf("%q, %v, want the line without a newline", got, err)
+	}
 	long := "2026-01-02T03:04:05.000000000Z stdout F " + strings.Repeat("x", 9000) + "end\n"
 	if err := os.WriteFile(path, []byte(long), 0o600); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func (d *differ) pod() {
 		switch name {
 		case "containers", "initContainers":
 		case "labels", "annotations":
-			d.values(source{kind: name}, name, name, a.Field(i), b.Field(i))
+			d.values(nil, name, name, a.Field(i), b.Field(i)) // as in the kubelet, variables keep their values until the next start
 		case "configMaps", "secrets":
 			d.objects(name, a.Field(i), b.Field(i))
 		default:

@@ -5,13 +5,14 @@ import (
 	"strconv"
 )
 
-// values compares two maps whose values containers can depend on.
-func (d *differ) values(s source, field, path string, a, b reflect.Value) {
+// values compares two maps. Containers can depend on the values of a source; nil: they do not.
+func (d *differ) values(s *source, field, path string, a, b reflect.Value) {
 	for _, key := range keysOf(a, b) {
 		if x, y := a.MapIndex(key), b.MapIndex(key); !x.IsValid() || !y.IsValid() || !same(x, y) {
-			s.key = key.String()
-			d.source = &s
-			d.entry(field, path+"."+quoteKey(s.key), x, y)
+			if s != nil {
+				d.source = &source{kind: s.kind, name: s.name, key: key.String()}
+			}
+			d.entry(field, path+"."+quoteKey(key.String()), x, y)
 		}
 	}
 	d.source = nil
@@ -39,7 +40,7 @@ func (d *differ) objects(kind string, a, b reflect.Value) {
 			d.source = nil
 			switch name {
 			case "data":
-				d.values(s, kind+"[].data", path+".data", x, y)
+				d.values(&s, kind+"[].data", path+".data", x, y)
 				continue
 			case "credential":
 				d.source = &s

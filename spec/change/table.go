@@ -29,14 +29,8 @@ const withSubPath = "A container mounts the volume with a `subPath`."
 // rows is the table. A row overrides those of the tables that contain its field.
 var rows = []Row{
 	{Field: "name", Effect: ReplacePod, Why: "A pod of another name is another pod."},
-	{
-		Field: "labels", Effect: InPlace, Why: "Volumes of the downward API follow.",
-		Larger: RestartContainer, If: "A container has the label in its environment, or mounts it with a `subPath`.",
-	},
-	{
-		Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow.",
-		Larger: RestartContainer, If: "A container has the annotation in its environment, or mounts it with a `subPath`.",
-	},
+	{Field: "labels", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start."},
+	{Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start."},
 	{Field: "restartPolicy", Effect: InPlace, Why: "Used when a container exits."},
 	{Field: "terminationGracePeriodSeconds", Effect: InPlace, Why: "Used when a container stops."},
 	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},

@@ -12,10 +12,10 @@ type user struct {
 	isInit bool // an init container that is not a sidecar
 }
 
-// source is a value of the pod that containers can have in their environment and in volumes.
+// source is a value of an inline config map or secret that containers can have in their environment and in volumes.
 type source struct {
-	kind string // "labels", "annotations", "configMaps" or "secrets"
-	name string // of the config map or secret
+	kind string // "configMaps" or "secrets"
+	name string
 	key  string // empty: all keys
 }
 
@@ -30,13 +30,8 @@ func (s source) usedBy(pod *spec.Pod, c *spec.Container) bool {
 
 func (s source) inVariable(from *spec.EnvVarSource) bool {
 	ref := from.ConfigMapKeyRef
-	switch {
-	case from.FieldRef != nil:
-		return s.isField(from.FieldRef.FieldPath)
-	case s.kind == "secrets":
+	if s.kind == "secrets" {
 		ref = from.SecretKeyRef
-	case s.kind != "configMaps":
-		return false
 	}
 	return ref != nil && ref.Name == s.name && (s.key == "" || s.key == ref.Key)
 }
@@ -46,13 +41,7 @@ func (s source) inAllOf(from spec.EnvFrom) bool {
 	if s.kind == "secrets" {
 		ref = from.SecretRef
 	}
-	return (s.kind == "secrets" || s.kind == "configMaps") && ref != nil && ref.Name == s.name
-}
-
-// isField reports whether a field of the downward API contains the value.
-func (s source) isField(path string) bool {
-	all := "metadata." + s.kind
-	return path == all || path == all+"['"+s.key+"']"
+	return ref != nil && ref.Name == s.name
 }
 
 func (s source) inVolume(v *spec.Volume) bool {
@@ -61,8 +50,6 @@ func (s source) inVolume(v *spec.Volume) bool {
 		return s.kind == "configMaps" && v.ConfigMap.Name == s.name && s.inItems(v.ConfigMap.Items)
 	case v.Secret != nil:
 		return s.kind == "secrets" && v.Secret.SecretName == s.name && s.inItems(v.Secret.Items)
-	case v.DownwardAPI != nil:
-		return s.inFiles(v.DownwardAPI.Items)
 	case v.Projected != nil:
 		return slices.ContainsFunc(v.Projected.Sources, s.inProjection)
 	}
@@ -75,8 +62,6 @@ func (s source) inProjection(p spec.Projection) bool {
 		return s.kind == "configMaps" && p.ConfigMap.Name == s.name && s.inItems(p.ConfigMap.Items)
 	case p.Secret != nil:
 		return s.kind == "secrets" && p.Secret.Name == s.name && s.inItems(p.Secret.Items)
-	case p.DownwardAPI != nil:
-		return s.inFiles(p.DownwardAPI.Items)
 	}
 	return false
 }
@@ -84,8 +69,4 @@ func (s source) inProjection(p spec.Projection) bool {
 // inItems reports whether the key is among items. Without items, all keys are.
 func (s source) inItems(items []spec.KeyToPath) bool {
 	return len(items) == 0 || s.key == "" || slices.ContainsFunc(items, func(i spec.KeyToPath) bool { return i.Key == s.key })
-}
-
-func (s source) inFiles(items []spec.DownwardFile) bool {
-	return slices.ContainsFunc(items, func(f spec.DownwardFile) bool { return f.FieldRef != nil && s.isField(f.FieldRef.FieldPath) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func (w *world) reboot() {
 	w.add()
 	time.Sleep(time.Hour)
-	w.ShutDown(w.t.Context(), time.Minute)
+	w.ShutDown(w.t.Context(), time.Minute, lifecycle.ByShutdown)
 	w.boots("2")
 }
 

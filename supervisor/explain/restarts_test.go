@@ -29,7 +29,7 @@ func (w *world) redefine(value string) {
 	next.Containers = append([]spec.Container(nil), w.pod.Containers...)
 	next.Containers[0].Env = []spec.EnvVar{{Name: "A", Value: value}}
 	s, _ := w.Pod("web")
-	staged, err := w.Stage(w.t.Context(), &next, nil)
+	staged, err := w.Stage(w.t.Context(), &next, nil, func(string, lifecycle.Progress) {})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"reboots, restart, crash and changes", pod(server), func(w *world) {
-				w.ShutDown(w.t.Context(), time.Minute)
+				w.ShutDown(w.t.Context(), time.Minute, lifecycle.ByShutdown)
 				w.boots("2")
 				w.losePower("3")
 				w.restart("app")

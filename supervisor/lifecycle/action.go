@@ -35,6 +35,17 @@ type Failure struct {
 	Kind    FailureKind `json:"kind,omitempty"`
 	Reason  Reason      `json:"reason,omitempty"` // the kubelet's reason, shown in the container's state
 	Message string      `json:"message,omitempty"`
+	// Run has the container that was created and could not be started.
+	Run Created `json:"run,omitzero"`
+}
+
+// Created is what the engine has created for a run.
+type Created struct {
+	ID      string `json:"id,omitempty"`
+	Image   string `json:"image,omitempty"`
+	ImageID string `json:"imageID,omitempty"`
+	// Architecture is that of the image.
+	Architecture string `json:"architecture,omitempty"`
 }
 
 // Error implements error, so that the runtime classifies an error once, where it occurs.
@@ -215,6 +226,7 @@ func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
 			r.CreateFailed, r.Exit = at, Exit{Reason: cmp.Or(why.Reason, ReasonCreateContainerError), Message: why.Message}
 		default:
 			r.Exited, r.Exit = at, Exit{Code: 128, Reason: ReasonStartError, Message: why.Message}
+			r.ID, r.Image, r.ImageID, r.Architecture = why.Run.ID, why.Run.Image, why.Run.ImageID, why.Run.Architecture
 		}
 	})
 }

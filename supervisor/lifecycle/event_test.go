@@ -181,6 +181,15 @@ func TestApplyRun(t *testing.T) {
 			},
 		},
 		{
+			"failed start of a container that was created keeps its identity",
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Run: lifecycle.Created{ID: "id", Image: "i:1", ImageID: "sha256:i"}})},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			lifecycle.Attempt{
+				Ref: run("app", 1), Sandbox: 1, Requested: at(1), Exited: at(1), ID: "id", Image: "i:1", ImageID: "sha256:i",
+				Exit: lifecycle.Exit{Code: 128, Reason: lifecycle.ReasonStartError},
+			},
+		},
+		{
 			"failed creation has a default reason",
 			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "no"})},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },

@@ -10,6 +10,8 @@ const (
 	ReasonHostPathForbidden Reason = "HostPathForbidden"
 	// ReasonSysctlForbidden means that a sysctl is neither safe nor allowed (the kubelet's reason).
 	ReasonSysctlForbidden Reason = "SysctlForbidden"
+	// ReasonAppArmor means that the pod sets an AppArmor profile and the host has no AppArmor (the kubelet's reason).
+	ReasonAppArmor Reason = "AppArmor"
 	// ReasonNodePorts means that a host port is in use (the kubelet's reason).
 	ReasonNodePorts Reason = "NodePorts"
 	// ReasonOutOfCPU means that the pod requests more CPU than the host has free (the kubelet's reason).

@@ -57,6 +57,9 @@ type ContainerStatus struct {
 	ImageID      string `json:"imageID"`
 	ContainerID  string `json:"containerID,omitempty"`
 	Started      *bool  `json:"started,omitempty"`
+	// AllocatedResources are the requests, and Resources the requests and limits, of the definition that runs, or ran last.
+	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
+	Resources          *spec.Resources   `json:"resources,omitempty"`
 }
 
 // State is v1.ContainerState: at most one field is set.
@@ -200,6 +203,9 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 		s.RestartCount++
 	}
 	ran := v.facts.definition(c, newest)
+	if r != roleEphemeral {
+		s.AllocatedResources, s.Resources = ran.Resources.Requests, &ran.Resources
+	}
 	waiting := v.waiting(c, &h, newest, r)
 	skipped := r == roleInit && v.skipped(c, newest)
 	switch {

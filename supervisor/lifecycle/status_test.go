@@ -215,6 +215,7 @@ func TestStatusFields(t *testing.T) {
 	ended := lifecycle.Terminated{
 		ExitCode: 4, Reason: lifecycle.ReasonError, StartedAt: at(7).Wall, FinishedAt: at(7).Wall, ContainerID: "containerd://bad-id",
 	}
+	none := &spec.Resources{}
 	want := lifecycle.Status{
 		Phase: lifecycle.PhaseRunning,
 		Conditions: []lifecycle.Condition{
@@ -227,18 +228,21 @@ func TestStatusFields(t *testing.T) {
 		PodIP: "10.0.0.2", PodIPs: []lifecycle.PodIP{{IP: "10.0.0.2"}, {IP: "fd00::2"}},
 		StartTime: at(1).Wall, QOSClass: "BestEffort",
 		InitContainerStatuses: []lifecycle.ContainerStatus{{
-			Name: "init", Ready: true, Started: &no, Image: "init:1", ImageID: "sha256:init", ContainerID: "containerd://init-id",
+			Name: "init", Resources: none, Ready: true, Started: &no,
+			Image: "init:1", ImageID: "sha256:init", ContainerID: "containerd://init-id",
 			State: lifecycle.State{Terminated: &lifecycle.Terminated{
 				Reason: lifecycle.ReasonCompleted, StartedAt: at(2).Wall, FinishedAt: at(3).Wall, ContainerID: "containerd://init-id",
 			}},
 		}},
 		ContainerStatuses: []lifecycle.ContainerStatus{
 			{
-				Name: "app", Ready: true, Started: &yes, Image: "app:1", ImageID: "sha256:app", ContainerID: "containerd://app-id",
+				Name: "app", Resources: none, Ready: true, Started: &yes,
+				Image: "app:1", ImageID: "sha256:app", ContainerID: "containerd://app-id",
 				State: lifecycle.State{Running: &lifecycle.Running{StartedAt: at(4).Wall}},
 			},
 			{
-				Name: "bad", Started: &no, RestartCount: 1, Image: "bad:1", ImageID: "sha256:bad", ContainerID: "containerd://bad-id",
+				Name: "bad", Resources: none, Started: &no, RestartCount: 1,
+				Image: "bad:1", ImageID: "sha256:bad", ContainerID: "containerd://bad-id",
 				State: lifecycle.State{Waiting: &lifecycle.Waiting{
 					Reason: "CrashLoopBackOff", Message: "back-off 10s restarting failed container=bad pod=p_default(uid)",
 				}},

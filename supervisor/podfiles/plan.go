@@ -173,7 +173,7 @@ func (w *world) plan() result {
 		c := w.contents[path]
 		f := File{Path: path, Pod: w.nameOf(c), Problems: c.problems}
 		if c.pod != nil {
-			f.SpecHash = c.pod.Hash
+			f.SpecHash, f.Definition = c.pod.Hash, c.pod
 		}
 		switch same := defines[f.Pod]; {
 		case c.err != nil:

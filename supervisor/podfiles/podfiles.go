@@ -50,6 +50,8 @@ type File struct {
 	Preparing bool
 	// SpecHash is the hash of the definition, see [spec.Pod]; empty: the content is invalid.
 	SpecHash string
+	// Definition is the definition; nil: the content is invalid. It must not be changed.
+	Definition *spec.Pod
 }
 
 // Reasons of a [File].

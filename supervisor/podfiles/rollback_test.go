@@ -452,7 +452,7 @@ func TestHeldIsKept(t *testing.T) {
 			b.fakePods.set(func(f *fakePods) {
 				f.becomes["b"] = "crash"
 				held := *f.pods["web"]
-				f.runs(&held, true)
+				f.runs(&held, supervisor.Staged{RollsBack: true})
 				f.pods["web"] = &held
 			})
 			b.until("the pod is kept", func() bool { return slices.Contains(b.history(), "keep web") })

@@ -29,6 +29,7 @@ func TestTerminationMessage(t *testing.T) {
 		{"no message", "echo not here; exit 3", "", ""},
 		{"own path", "printf why > /tmp/last/words; exit 3", "terminationMessagePath = \"/tmp/last/words\"\n", "why"},
 		{"fallback to log", "(echo last; echo words) >&2; exit 3", fallback, "last\nwords\n"},
+		{"fallback without newline", "printf DONE; exit 3", fallback, "DONE"},
 		{"no fallback after success", "echo fine", fallback, ""},
 		{"file before log", "echo log; printf file > /dev/termination-log; exit 3", fallback, "file"},
 		{"long file", "(head -c 1000 /dev/zero | tr '\\0' a; head -c 4096 /dev/zero | tr '\\0' b) > /dev/termination-log", "", strings.Repeat("b", 4096)},

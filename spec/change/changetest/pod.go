@@ -32,15 +32,11 @@ func podTemplates() []template {
 		{field: "labels", pod: "%s", before: "", after: `labels.a = "2"`, effect: inPlace},
 		{
 			field: "labels", pod: "labels.a = %s", app: `env.A.fieldRef.fieldPath = "metadata.labels['a']"`,
-			before: `"1"`, after: `"2"`, effect: restart,
-		},
-		{
-			field: "labels", pod: "labels = { a = \"1\", %s }", app: `env.A.fieldRef.fieldPath = "metadata.labels['a']"`,
-			before: `b = "1"`, after: `b = "2"`, effect: inPlace,
+			before: `"1"`, after: `"2"`, effect: inPlace,
 		},
 		{field: "annotations", pod: "annotations.a = %s", before: `"1"`, after: `"2"`, effect: inPlace},
 		{
-			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`, after: `"2"`, effect: restart,
+			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`, after: `"2"`, effect: inPlace,
 			tables: "[[volumes]]\nname = \"v\"\ndownwardAPI.items = [{ path = \"a\", fieldRef = { fieldPath = \"metadata.annotations\" } }]\n",
 		},
 		{field: "restartPolicy", pod: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},

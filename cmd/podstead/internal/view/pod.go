@@ -24,7 +24,8 @@ type columns struct {
 // columnsOf returns the columns of a pod. If the init containers run again in a new pod sandbox, for example after a reboot, they
 // determine the status, not the previous runs of the app containers.
 func columnsOf(p *api.Pod) columns {
-	c := columns{status: cmp.Or(string(p.Status.Reason), string(p.Status.Phase)), total: len(p.Status.ContainerStatuses)}
+	c := columns{status: cmp.Or(string(p.Status.Reason), string(p.Status.Phase))}
+	c.total = max(len(p.Spec.Containers), len(p.Status.ContainerStatuses)) // a pod that was rejected has no statuses
 	for i := range p.Spec.InitContainers {
 		if isSidecar(p, i) {
 			c.total++

@@ -89,14 +89,15 @@ const (
 	NoPrefix
 )
 
-// Text prints a run as text: the output of containers to Out, each line prefixed with its container, and everything else to Err. It is
-// safe for concurrent use.
+// Text prints a run as text: the output of containers to Out, each line prefixed with its container, and everything else to Err. Without
+// prefixes, the output is that of the container: a last line without a newline has none. It is safe for concurrent use.
 type Text struct {
 	Out, Err io.Writer
 	Colour   bool
 	Quiet    bool // no output of containers
 	Escape   bool // escapes hidden characters in the output of containers
 	Prefix   Prefix
+	Times    string // format of the time before each line; empty: none
 	// Width returns the number of columns of the terminal that Err is; nil: it is not a terminal, and shows no progress.
 	Width func() int
 
@@ -104,6 +105,7 @@ type Text struct {
 	prefixes map[string]string
 	fetching map[string][]string // texts for what is pulled and imported, by UID of the pod
 	drawn    string              // the progress in the last line of the terminal; empty: none
+	open     string              // the output whose last line has no newline; empty: none
 }
 
 // Pods sets the prefix and the colour of each container.
@@ -153,8 +155,21 @@ func (t *Text) Line(pod string, l api.Line) {
 	case !ok: // an ephemeral container that was added later
 		prefix = l.Container + " | "
 	}
+	output := fmt.Sprintf("%s/%s/%s/%d", pod, l.Container, l.Stream, l.Attempt)
+	rest := t.open == output
+	if t.Times != "" && !rest {
+		text = l.Time.Format(t.Times) + " " + text
+	}
+	if t.open != "" && !rest {
+		prefix = "\n" + prefix
+	}
+	t.open = output
+	if !l.Partial || t.Prefix != NoPrefix {
+		t.open = ""
+		text += "\n"
+	}
 	t.erase()
-	_, _ = io.WriteString(t.Out, prefix+text+"\n")
+	_, _ = io.WriteString(t.Out, prefix+text)
 	t.draw()
 }
 

@@ -118,7 +118,8 @@ default    a-pod-with-a-… 0/0     Pending        0              60m      10.77
 func TestProblems(t *testing.T) {
 	for cell, want := range map[string]bool{
 		"Error": true, "Init:CrashLoopBackOff": true, "Error (1)": true, "ExitCode:3": true, "Init:ExitCode:3": true, "Rejected": true,
-		"Running": false, "Completed": false, "Init:0/2": false, "Stopped": false, "error-pages": false, "<none>": false,
+		"SysctlForbidden": true,
+		"Running":         false, "Completed": false, "Init:0/2": false, "Stopped": false, "error-pages": false, "<none>": false,
 	} {
 		var b strings.Builder
 		if err := (view.Screen{W: &b, Colour: true}).Table([][]string{{cell}}); err != nil {

@@ -81,6 +81,16 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestRejected checks the columns of a pod that was rejected, which has no containers.
+func TestRejected(t *testing.T) {
+	p := api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed, Reason: "SysctlForbidden"}}
+	p.Spec.InitContainers = []spec.Container{{Name: "i"}, {Name: "side", RestartPolicy: spec.RestartAlways}}
+	p.Spec.Containers = []spec.Container{{Name: "a"}, {Name: "b"}}
+	if got := view.Ready(&p) + " " + view.Status(&p) + " " + view.Restarts(&p, time.Now()); got != "0/3 SysctlForbidden 0" {
+		t.Error(got)
+	}
+}
+
 // TestStatusOfWaitingPod checks the column of a pod that waits for conditions before it starts.
 func TestStatusOfWaitingPod(t *testing.T) {
 	now := time.Now()
@@ -310,6 +320,34 @@ func TestTextPrefix(t *testing.T) {
 		text.Line("a", api.Line{Container: "x", Line: "one"})
 		if got := out.String(); got != want {
 			t.Errorf("prefix %d: %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+// TestTextWithoutNewline checks a line without a newline, at the end of the output and before other lines.
+func TestTextWithoutNewline(t *testing.T) {
+	partial := api.Line{Container: "x", Stream: "stdout", Line: "no end", Partial: true}
+	rest := api.Line{Container: "x", Stream: "stdout", Line: " but more"}
+	next := api.Line{Container: "x", Stream: "stdout", Line: "next", Attempt: 1}
+	for _, test := range []struct {
+		text  *view.Text
+		lines []api.Line
+		want  string
+	}{
+		{&view.Text{Prefix: view.NoPrefix}, []api.Line{partial}, "no end"},
+		{&view.Text{Prefix: view.NoPrefix}, []api.Line{partial, rest}, "no end but more\n"},
+		{&view.Text{Prefix: view.NoPrefix}, []api.Line{partial, next}, "no end\nnext\n"},
+		{&view.Text{Prefix: view.NoPrefix, Times: "2006"}, []api.Line{partial, rest, next}, "0001 no end but more\n0001 next\n"},
+		{&view.Text{}, []api.Line{partial, next}, "x | no end\nx | next\n"},
+	} {
+		var out strings.Builder
+		test.text.Out = &out
+		test.text.Pods([]api.Pod{pod("a", "x")})
+		for _, l := range test.lines {
+			test.text.Line("a", l)
+		}
+		if got := out.String(); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
 }
