@@ -128,6 +128,7 @@ func TestRollback(t *testing.T) {
 					defer b.mu.Unlock()
 					return len(b.kept) == 0
 				})
+				b.end() // the set uses the store until then
 				histories, _, err := b.store.Load()
 				b.must(err)
 				if len(histories) > 0 {

@@ -247,7 +247,7 @@ func stop(pid int) error {
 			return false, os.NewSyscallError("wait4", err)
 		}
 		if changed == pid && !status.Stopped() {
-			return false, fmt.Errorf("process %d has ended (status %#x)", pid, status)
+			return false, fmt.Errorf("process %d exited (status %#x)", pid, status)
 		}
 		return changed == pid, nil
 	})

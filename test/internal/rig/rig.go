@@ -66,7 +66,7 @@ func New() (*Rig, error) {
 		return nil, err
 	}
 	r.open()
-	return r, os.Mkdir(r.tempDir(), 0o1777)
+	return r, os.Mkdir(r.tempDir(), 0o755)
 }
 
 func (r *Rig) open() {
