@@ -102,7 +102,7 @@ func TestApplyWait(t *testing.T) {
 	}
 	h.write(t, "fails.toml", initFails(`restartPolicy = "Never"`, "3"))
 	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed,
-		`podstead: wait for pod "fails": the pod failed: container "init" failed with exit code 3`)
+		`podstead: wait for pod "fails": container "init" failed with exit code 3`)
 	if !regexp.MustCompile(`(?m)^fails failed: .*exited with code 3`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}

@@ -249,8 +249,11 @@ func (f *Facts) startedSince(since Instant) bool {
 // podFailed describes a pod that has failed, because of a run if why is not empty.
 func podFailed(s *Status, why string) string {
 	text := "the pod failed"
-	if s.Reason != "" {
+	switch {
+	case s.Reason != "":
 		text += " (" + string(s.Reason) + ")"
+	case s.Message == "" && why != "":
+		return why
 	}
 	if why = cmp.Or(s.Message, why); why != "" {
 		text += ": " + why

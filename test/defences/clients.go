@@ -41,10 +41,10 @@ func copyDefences() []defence {
 func clientDefences() []defence {
 	const api = "api"
 	return []defence{
-		{"connections of one user are limited", []edit{without(api, "connections.add", "!root && n.byUser[c.peer.uid] >= maxUserConnections")}, "./api", "TestUserConnections", false, []attack{
+		{"connections of one user are limited", []edit{replaced(api, "connections.isFull", "maxUserConnections", "10 * maxUserConnections")}, "./api", "TestUserConnections", false, []attack{
 			{"as a user: take all connections to the API", "", "uid 1000: rejected false"},
 		}},
-		{"connections are reserved for root", []edit{without(api, "connections.add", "limit -= reservedConnections")}, "./api", "TestRootConnections", false, []attack{
+		{"connections are reserved for root", []edit{without(api, "connections.isFull", "limit -= reservedConnections")}, "./api", "TestRootConnections", false, []attack{
 			{"as several users: take all connections, so that root has none", "", "uid 2000: rejected false"},
 		}},
 		{"sessions are limited", []edit{replaced(api, "NewServer", "semaphore.NewWeighted(MaxSessions)", "semaphore.NewWeighted(2 * MaxSessions)")}, "./api", "TestTooManySessions", false, []attack{
