@@ -86,7 +86,7 @@ func (a *app) runCommand() *cobra.Command {
   podstead run -i db.toml -c import <data.sql >report
 
   # Run a migration with the image, the environment and the volumes of a pod
-  podstead run web -- ./manage.py migrate
+  podstead run web -- env
 
   # Open a shell with the volumes of a pod that does not start
   podstead run -it db -- sh

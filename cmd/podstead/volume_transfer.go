@@ -137,7 +137,7 @@ that lead out of the volume is refused.`,
   podstead start db
 
   # Copy a volume to another host
-  podstead volume export pgdata | ssh other podstead volume import pgdata -`,
+  podstead volume export pgdata | ssh other podstead volume import pgdata-copy -`,
 		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usage(cmd, "volume import requires a volume and a file")

@@ -94,6 +94,7 @@ func TestDaemonRestartKeepsPods(t *testing.T) {
 	const probes = "periodSeconds = 0.3, timeoutSeconds = 100, failureThreshold = 10000"
 	g := newDaemon(t)
 	s := g.runPod(t, "daemon-restart", `
+update = { minReadySeconds = 0 }
 restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }
 [[initContainers]]
 @init run=0s
@@ -116,7 +117,7 @@ readinessProbe = { exec = { @Readiness-both if=up }, `+probes+` }
 [[containers]]
 @crashes until=crash exit=1
 `, "up")
-	s.await(s.hasCondition(api.PodReady, "True"))
+	s.await(s.hasCondition(api.PodReady, "True"), s.isComplete())
 	before, ran := s.state(), len(s.timeline().runs("Readiness-both"))
 	for _, how := range []string{"killed", "killed, engine records of init deleted", "stopped"} {
 		switch how {

@@ -313,6 +313,17 @@ func (s *testPod) hasCondition(kind api.ConditionType, status string) func() err
 	}
 }
 
+// isComplete returns a condition: the pod was ready for its minimum ready time.
+func (s *testPod) isComplete() func() error {
+	return func() error {
+		s.Helper()
+		if o := s.pod().Status.Outcome; o.State != api.RolloutComplete {
+			return fmt.Errorf("the outcome is %s (%s)", o.State, o.Message)
+		}
+		return nil
+	}
+}
+
 // checkRestarts fails unless the containers have exactly this restart count.
 func (s *testPod) checkRestarts(want int, names ...string) {
 	s.Helper()

@@ -7,6 +7,7 @@
 //
 //	busybox.tar         localhost/podstead/busybox:1, an OCI layout
 //	busybox-docker.tar  the same in the format of docker save
+//	busybox-new.tar     localhost/podstead/busybox:1, built again with another label
 //	testserver.tar      localhost/podstead/testserver:1, an OCI layout
 //	actor.tar           localhost/podstead/actor:1, an OCI layout
 //	intruder.tar        localhost/podstead/intruder:1, an OCI layout
@@ -60,9 +61,12 @@ func run(dir, busybox string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	newer := bb
+	newer.Config.Labels = map[string]string{"org.opencontainers.image.version": "2"}
 	return errors.Join(
 		save(filepath.Join(dir, "busybox.tar"), bb, ocitar.WriteOCI),
 		save(filepath.Join(dir, "busybox-docker.tar"), bb, ocitar.WriteDocker),
+		save(filepath.Join(dir, "busybox-new.tar"), newer, ocitar.WriteOCI),
 		save(filepath.Join(dir, "testserver.tar"), ts, ocitar.WriteOCI),
 		save(filepath.Join(dir, "actor.tar"), actor, ocitar.WriteOCI),
 		save(filepath.Join(dir, "intruder.tar"), intruder, ocitar.WriteOCI),

@@ -75,11 +75,14 @@ var reading = regexp.MustCompile(`^\w+ (system (df|prune .*--dry-run)|why |event
 // shown are the lines that a page shows, by the stream that has them.
 type shown struct{ stdout, stderr []string }
 
+// problem matches an error of a pod file.
+var problem = regexp.MustCompile(`^[\w./-]+:\d+:\d+: `)
+
 func split(lines []string) shown {
 	var s shown
 	for _, line := range lines {
 		// A hint follows an error. Some commands print hints on stdout.
-		if strings.HasPrefix(line, "podstead: ") || strings.HasPrefix(line, "hint: ") && len(s.stderr) > 0 {
+		if strings.HasPrefix(line, "podstead: ") || problem.MatchString(line) || strings.HasPrefix(line, "hint: ") && len(s.stderr) > 0 {
 			s.stderr = append(s.stderr, line)
 		} else {
 			s.stdout = append(s.stdout, line)
