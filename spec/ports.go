@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 )
 
-// HostPorts returns the ports of all containers that have a host port.
+// HostPorts returns the ports of all containers that have a host port. Init containers that run one after the other can have the same
+// one, which is that of the last, or of a container that runs beside it.
 func (p *Pod) HostPorts() []ContainerPort {
 	var ports []ContainerPort
 	for _, port := range p.HostPortFields() {
@@ -24,14 +26,40 @@ func (p *Pod) HostPortFields() iter.Seq2[string, ContainerPort] {
 	return func(yield func(string, ContainerPort) bool) {
 		for _, list := range lists {
 			for i := range list.containers {
-				for j, port := range list.containers[i].Ports {
-					if port.HostPort != 0 && !yield(fmt.Sprintf("%s[%d].ports[%d].hostPort", list.name, i, j), port) {
+				c := &list.containers[i]
+				for j, port := range c.Ports {
+					if port.HostPort == 0 || p.runsAlone(c) && p.takenAfter(c, port) {
+						continue
+					}
+					if !yield(fmt.Sprintf("%s[%d].ports[%d].hostPort", list.name, i, j), port) {
 						return
 					}
 				}
 			}
 		}
 	}
+}
+
+// runsAlone reports whether c is an init container that ends before the next container starts.
+func (p *Pod) runsAlone(c *Container) bool {
+	for i := range p.InitContainers {
+		if &p.InitContainers[i] == c {
+			return !c.IsSidecar()
+		}
+	}
+	return false
+}
+
+// takenAfter reports whether a container that starts after an init container, or a sidecar, has its host port.
+func (p *Pod) takenAfter(c *Container, port ContainerPort) bool {
+	after := false
+	for other := range p.everyContainer() {
+		if other != c && (after || other.IsSidecar()) && slices.ContainsFunc(other.Ports, port.Overlaps) {
+			return true
+		}
+		after = after || other == c
+	}
+	return false
 }
 
 // Overlaps reports whether two host ports conflict: they have the same number and protocol, and a common address.

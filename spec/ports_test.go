@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -49,5 +50,36 @@ func TestHostPorts(t *testing.T) {
 	}
 	for range pod.HostPortFields() { // must not panic: the iterator stops
 		break
+	}
+}
+
+// TestHostPortsOneAfterTheOther: init containers that run one after the other can have the same host port, as in the Pod API.
+func TestHostPortsOneAfterTheOther(t *testing.T) {
+	const container = "[[%s]]\nname = %q\nimage = \"i\"\n%s\nports = [{ containerPort = %d, hostPort = 80 }]\n"
+	init := fmt.Sprintf(container, "initContainers", "first", "", 1) + fmt.Sprintf(container, "initContainers", "second", "", 2)
+	for _, test := range []struct {
+		text string
+		want []string // container ports of the host port; none: the file is refused
+	}{
+		{init + "[[containers]]\nname = \"app\"\nimage = \"i\"\n", []string{"initContainers[1].ports[0].hostPort 2"}},
+		{init + fmt.Sprintf(container, "containers", "app", "", 3), []string{"containers[0].ports[0].hostPort 3"}},
+		{fmt.Sprintf(container, "initContainers", "side", `restartPolicy = "Always"`, 4) + fmt.Sprintf(container, "containers", "app", "", 5), nil},
+		{fmt.Sprintf(container, "initContainers", "side", `restartPolicy = "Always"`, 4) + init + "[[containers]]\nname = \"app\"\nimage = \"i\"\n",
+			[]string{"initContainers[0].ports[0].hostPort 4"}},
+	} {
+		pod, problems := Parse("web.toml", []byte(test.text))
+		if (pod == nil) != (test.want == nil) {
+			t.Fatalf("%s\n%v", test.text, problems)
+		}
+		if pod == nil {
+			continue
+		}
+		var got []string
+		for field, port := range pod.HostPortFields() {
+			got = append(got, fmt.Sprintf("%s %d", field, port.ContainerPort))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s\ngot %q, want %q", test.text, got, test.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -313,6 +314,9 @@ func TestWarnings(t *testing.T) {
 		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "not supported on a single host"},
 		{appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name", `hides previous definition of "A"`},
 		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "duplicate port definition 80/TCP"},
+		{appWith(`resources.limits.memory = "128m"`), "containers[0].resources.limits.memory", `fractional byte value "128m" is invalid, must be an integer`},
+		{appWith(`command = ["httpd -f -p 80"]`), "containers[0].command[0]", "this whole line as its name"},
+		{appWith(`livenessProbe.exec.command = ["cat /ok"]`), "containers[0].livenessProbe.exec.command[0]", "this whole line as its name"},
 	} {
 		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
 		if pod == nil || len(problems) != 1 || len(problems.Warnings()) != 1 {
@@ -321,6 +325,27 @@ func TestWarnings(t *testing.T) {
 		}
 		if p := problems[0]; p.Path != test.path || !strings.Contains(p.Message, test.words) {
 			t.Errorf("got %v\nwant path %s and words %q", p, test.path, test.words)
+		}
+	}
+}
+
+// TestOneLine checks the hints for commands that are a single line: a command with that list of words does what was meant.
+func TestOneLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"httpd -f -p 80":                  `["httpd", "-f", "-p", "80"]`,
+		`sh -c "echo hello; sleep 1000"`:  `["sh", "-c", "echo hello; sleep 1000"]`,
+		"/bin/sh -c 'exec nginx'":         `["/bin/sh", "-c", "exec nginx"]`,
+		"echo $HOME | tee /tmp/a":         `["sh", "-c", "echo $HOME | tee /tmp/a"]`,
+		`sh -c "echo \"a\"" && sh -c "b"`: `["sh", "-c", "sh -c \"echo \\\"a\\\"\" && sh -c \"b\""]`,
+	} {
+		text := appWith("command = [" + strconv.Quote(line) + "]")
+		_, problems := Parse("web.toml", []byte(text))
+		if len(problems) != 1 || problems[0].Hint != "write each word as an element: "+want {
+			t.Errorf("%s: %+v", line, problems)
+			continue
+		}
+		if pod, problems := Parse("web.toml", []byte(appWith("command = "+want))); pod == nil || len(problems) > 0 {
+			t.Errorf("%s: %v", want, problems)
 		}
 	}
 }

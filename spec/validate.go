@@ -58,12 +58,16 @@ func (v *validator) badHint(field any, hint, format string, args ...any) {
 }
 
 func (v *validator) warn(field any, format string, args ...any) {
+	v.warnHint(field, "", format, args...)
+}
+
+func (v *validator) warnHint(field any, hint, format string, args ...any) {
 	n := v.at[field]
 	if n == nil || n.failed {
 		return
 	}
 	v.problems = append(v.problems, Problem{
-		Line: n.at.line, Column: n.at.column, Path: n.path(), Message: fmt.Sprintf(format, args...), Warning: true,
+		Line: n.at.line, Column: n.at.column, Path: n.path(), Message: fmt.Sprintf(format, args...), Hint: hint, Warning: true,
 	})
 }
 

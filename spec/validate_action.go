@@ -47,6 +47,7 @@ func (v *validator) probe(c *Container, p *Probe) {
 func (v *validator) exec(e *ExecAction) {
 	if e != nil {
 		v.required(e, "command", len(e.Command) == 0)
+		v.words(&e.Command)
 	}
 }
 

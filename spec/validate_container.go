@@ -27,14 +27,18 @@ func (v *validator) containers() {
 	}
 	v.required(p, "containers", len(p.Containers) == 0)
 	names := unique{}
-	var hostPorts []ContainerPort // of the preceding containers
+	var hostPorts []ContainerPort // of the preceding containers that run at the same time
 	for c := range p.everyContainer() {
 		v.required(c, "name", c.Name == "")
 		v.name(&c.Name, dnsLabel)
 		if c.Name != "" && names.seen(c.Name) {
 			v.duplicate(&c.Name, c.Name)
 		}
-		v.container(c, &hostPorts)
+		if p.runsAlone(c) {
+			v.container(c, &[]ContainerPort{})
+		} else {
+			v.container(c, &hostPorts)
+		}
 	}
 	for i := range p.InitContainers {
 		v.initContainer(&p.InitContainers[i])
@@ -48,6 +52,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.absolutePath(&c.WorkingDir)
 	v.environment(c)
 	v.processSize(c)
+	v.words(&c.Command)
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
 	v.mounts(c)

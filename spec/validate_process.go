@@ -1,5 +1,10 @@
 package spec
 
+import (
+	"regexp"
+	"strings"
+)
+
 // processSize bounds the environment and the arguments of a container, and the
 // commands of its probes. Variables with values from elsewhere count as empty:
 // the runtime checks again.
@@ -40,6 +45,28 @@ func (v *validator) argumentSize(list []string, vars map[string]string, size *Pr
 			return
 		}
 	}
+}
+
+// shellCommand is a line that passes a command to a shell, in quotes.
+var shellCommand = regexp.MustCompile(`^(\S+) -c (?:"([^"]*)"|'([^']*)')$`)
+
+// words warns of a command whose only element is a line of several words: no
+// program has this name.
+func (v *validator) words(command *[]string) {
+	if len(*command) != 1 || !strings.Contains((*command)[0], " ") {
+		return
+	}
+	line := (*command)[0]
+	words := strings.Fields(line)
+	if m := shellCommand.FindStringSubmatch(line); m != nil {
+		words = []string{m[1], "-c", m[2] + m[3]}
+	} else if strings.ContainsAny(line, `"'`+"`$|&;<>\\") {
+		words = []string{"sh", "-c", line}
+	}
+	for i := range words {
+		words[i] = quote(words[i])
+	}
+	v.warnHint(&(*command)[0], "write each word as an element: ["+strings.Join(words, ", ")+"]", "the program has this whole line as its name")
 }
 
 // PlainVariables returns the variables of a container that have a value in the

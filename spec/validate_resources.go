@@ -19,11 +19,29 @@ func (v *validator) resources(r *Resources, allowed []string) {
 			}
 		}
 	}
+	for _, list := range []*ResourceList{&r.Requests, &r.Limits} {
+		for _, name := range []string{ResourceMemory, ResourceEphemeralStorage} {
+			v.wholeBytes(entry{list, name}, (*list)[name])
+		}
+	}
 	for name, limit := range r.Limits {
 		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 {
 			v.invalid(entry{&r.Requests, name}, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 		}
 	}
+}
+
+// wholeBytes warns of a number of bytes that is not an integer (kubernetes issues 79950, 49442, 18538).
+func (v *validator) wholeBytes(field any, q Quantity) {
+	if q.MilliValue()%1000 == 0 {
+		return
+	}
+	text := q.String()
+	hint := ""
+	if number, milli := strings.CutSuffix(text, "m"); milli {
+		hint = fmt.Sprintf("%s is %s thousandths of a byte, %sMi are mebibytes", text, number, number)
+	}
+	v.warnHint(field, hint, "fractional byte value %s is invalid, must be an integer", quote(text))
 }
 
 // podResources checks the pod-level resources (KEP-2837): the aggregate of the containers' requests must fit, and no container
