@@ -53,10 +53,18 @@ var shellCommand = regexp.MustCompile(`^(\S+) -c (?:"([^"]*)"|'([^']*)')$`)
 // words warns of a command whose only element is a line of several words: no
 // program has this name.
 func (v *validator) words(command *[]string) {
-	if len(*command) != 1 || !strings.Contains((*command)[0], " ") {
-		return
+	if hint := WordsHint(*command); hint != "" {
+		v.warnHint(&(*command)[0], hint, "the program has this whole line as its name")
 	}
-	line := (*command)[0]
+}
+
+// WordsHint returns how to write a command whose only element is a line of
+// several words; empty: it is no such command.
+func WordsHint(command []string) string {
+	if len(command) != 1 || !strings.Contains(command[0], " ") {
+		return ""
+	}
+	line := command[0]
 	words := strings.Fields(line)
 	if m := shellCommand.FindStringSubmatch(line); m != nil {
 		words = []string{m[1], "-c", m[2] + m[3]}
@@ -66,7 +74,7 @@ func (v *validator) words(command *[]string) {
 	for i := range words {
 		words[i] = quote(words[i])
 	}
-	v.warnHint(&(*command)[0], "write each word as an element: ["+strings.Join(words, ", ")+"]", "the program has this whole line as its name")
+	return "write each word as an element: [" + strings.Join(words, ", ") + "]"
 }
 
 // PlainVariables returns the variables of a container that have a value in the

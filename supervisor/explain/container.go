@@ -29,6 +29,9 @@ func (b *builder) container(s *lifecycle.ContainerStatus) Container {
 	}
 	b.completeCause(&c, &record)
 	b.setState(&c, s, &record)
+	if d := b.definition(c.Name); d != nil && c.Cause != nil && c.Cause.Kind == StartFailed {
+		c.Cause.Hint = spec.WordsHint(d.Command)
+	}
 	if n := len(c.Runs); n > 0 && s.State.Terminated != nil && !c.WillRestart {
 		c.Runs[n-1].Timeline = untilExit(c.Runs[n-1].Timeline, c.LastExit)
 	}

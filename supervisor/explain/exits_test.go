@@ -26,7 +26,8 @@ func TestExits(t *testing.T) {
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
 	again := staged("sleep 5; exit 42")
 	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
-	once, limited := pod(forever), pod(forever)
+	once, limited, line := pod(forever), pod(forever), pod("")
+	line.Containers[0].Command = []string{"httpd -f -p 80"}
 	once.RestartPolicy = spec.RestartNever
 	limited.Containers[0].Resources.Limits = spec.ResourceList{spec.ResourceMemory: resource.MustParse("64Mi")}
 	explains(t, []scenario{
@@ -70,6 +71,10 @@ func TestExits(t *testing.T) {
 		}},
 		{"command-not-found", pod("exit 127"), func(w *world) {
 			w.log = []string{"sh: serve: not found"}
+			w.add()
+			w.sleep(time.Second)
+		}},
+		{"command-is-one-line", line, func(w *world) {
 			w.add()
 			w.sleep(time.Second)
 		}},
