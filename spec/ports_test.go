@@ -56,16 +56,17 @@ func TestHostPorts(t *testing.T) {
 // TestHostPortsOneAfterTheOther: init containers that run one after the other can have the same host port, as in the Pod API.
 func TestHostPortsOneAfterTheOther(t *testing.T) {
 	const container = "[[%s]]\nname = %q\nimage = \"i\"\n%s\nports = [{ containerPort = %d, hostPort = 80 }]\n"
+	const app = "[[containers]]\nname = \"app\"\nimage = \"i\"\n"
 	init := fmt.Sprintf(container, "initContainers", "first", "", 1) + fmt.Sprintf(container, "initContainers", "second", "", 2)
+	sidecar := fmt.Sprintf(container, "initContainers", "side", `restartPolicy = "Always"`, 4)
 	for _, test := range []struct {
 		text string
 		want []string // container ports of the host port; none: the file is refused
 	}{
-		{init + "[[containers]]\nname = \"app\"\nimage = \"i\"\n", []string{"initContainers[1].ports[0].hostPort 2"}},
+		{init + app, []string{"initContainers[1].ports[0].hostPort 2"}},
 		{init + fmt.Sprintf(container, "containers", "app", "", 3), []string{"containers[0].ports[0].hostPort 3"}},
-		{fmt.Sprintf(container, "initContainers", "side", `restartPolicy = "Always"`, 4) + fmt.Sprintf(container, "containers", "app", "", 5), nil},
-		{fmt.Sprintf(container, "initContainers", "side", `restartPolicy = "Always"`, 4) + init + "[[containers]]\nname = \"app\"\nimage = \"i\"\n",
-			[]string{"initContainers[0].ports[0].hostPort 4"}},
+		{sidecar + fmt.Sprintf(container, "containers", "app", "", 5), nil},
+		{sidecar + init + app, []string{"initContainers[0].ports[0].hostPort 4"}},
 	} {
 		pod, problems := Parse("web.toml", []byte(test.text))
 		if (pod == nil) != (test.want == nil) {

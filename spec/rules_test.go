@@ -314,7 +314,7 @@ func TestWarnings(t *testing.T) {
 		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "not supported on a single host"},
 		{appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name", `hides previous definition of "A"`},
 		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "duplicate port definition 80/TCP"},
-		{appWith(`resources.limits.memory = "128m"`), "containers[0].resources.limits.memory", `fractional byte value "128m" is invalid, must be an integer`},
+		{appWith(`resources.limits.memory = "128m"`), "containers[0].resources.limits.memory", `fractional byte value "128m" is invalid`},
 		{appWith(`command = ["httpd -f -p 80"]`), "containers[0].command[0]", "this whole line as its name"},
 		{appWith(`livenessProbe.exec.command = ["cat /ok"]`), "containers[0].livenessProbe.exec.command[0]", "this whole line as its name"},
 	} {
