@@ -129,15 +129,15 @@ func (d *podsDir) logged(name, line string) {
 }
 
 // rolledBack checks that a pod runs its first release again, with the image and the secret that it had, and that this happened once.
-func (d *podsDir) rolledBack(name string, before *api.Pod, replaced bool, why string) {
+func (d *podsDir) rolledBack(name string, before *api.Pod, why string) {
 	d.Helper()
 	p := d.releaseReady(name, 1, podfiles.ReasonRolledBack)
 	d.awaitEvent(name, api.EventRollbackCompleted)
 	if got, want := p.Status.ContainerStatuses[0].ImageID, before.Status.ContainerStatuses[0].ImageID; got != want || got == "" {
 		d.Errorf("%s runs the image %q, want %q", name, got, want)
 	}
-	if (p.Metadata.UID != before.Metadata.UID) != replaced {
-		d.Errorf("%s: UID %s, was %s, replaced: %t", name, p.Metadata.UID, before.Metadata.UID, replaced)
+	if p.Metadata.UID != before.Metadata.UID {
+		d.Errorf("%s: UID %s, was %s", name, p.Metadata.UID, before.Metadata.UID)
 	}
 	d.logged(name, "release 1 token=old file=old")
 	if text := d.MustRun("get", name, "-o", "yaml"); !strings.Contains(text, "release: \"1\"") || !strings.Contains(text, "reason: "+podfiles.ReasonRolledBack) {
@@ -165,11 +165,11 @@ var broken = map[string]struct {
 	"unready": {release{within: 10, probe: "false"}, "was not ready within 10s"},
 }
 
-// TestRollback: releases that fail return to the first one, with its secret and image, in place or as a replacement, although the daemon is
+// TestRollback: releases that fail return to the first one, with its secret and image, whether containers or the pod restart, although the daemon is
 // killed during the update and during the rollback. An image that cannot be pulled stops nothing. Another change of the file runs.
 func TestRollback(t *testing.T) {
 	d := newPodsDir(t)
-	effects := map[string]string{"redefine": "", "replace": "hostname = \"other\"\n"}
+	effects := map[string]string{"container": "", "pod": "hostname = \"other\"\n"}
 	before := map[string]api.Pod{}
 	each := func(do func(kind, effect, name string)) {
 		for effect := range effects {
@@ -195,15 +195,15 @@ func TestRollback(t *testing.T) {
 		d.secret(name, "new")
 		d.write(name, d.rolling(name, r))
 	})
-	d.Until("unready-replace", "replaced", func(p *api.Pod) bool { d.Saw(p.Metadata.UID); return p.Metadata.Labels["release"] == "2" })
+	d.Until("unready-pod", "changed", func(p *api.Pod) bool { d.Saw(p.Metadata.UID); return p.Metadata.Labels["release"] == "2" })
 	d.MustKillDaemon()
 	d.MustRun("get")
-	d.awaitEvent("unready-replace", api.EventRollbackStarted)
+	d.awaitEvent("unready-pod", api.EventRollbackStarted)
 	d.MustKillDaemon()
 	each(func(kind, effect, name string) {
 		was := before[name]
 		if kind != "pull" {
-			d.rolledBack(name, &was, effect == "replace", broken[kind].why)
+			d.rolledBack(name, &was, broken[kind].why)
 			return
 		}
 		if p := d.releaseReady(name, 1, string(api.ReasonUpdatePending)); p.Metadata.UID != was.Metadata.UID ||
@@ -221,7 +221,7 @@ func TestRollback(t *testing.T) {
 // TestRollbackWithoutRegistry: an image that has another content under the same name is rolled back to the content that it had, although
 // the registry does not respond any more and the daemon was killed.
 func TestRollbackWithoutRegistry(t *testing.T) {
-	for effect, more := range map[string]string{"redefine": "", "replace": "hostname = \"other\"\n"} {
+	for effect, more := range map[string]string{"container": "", "pod": "hostname = \"other\"\n"} {
 		t.Run(effect, func(t *testing.T) {
 			d := newPodsDir(t)
 			d.keep("fixed") // imports the image of the archive
@@ -240,7 +240,7 @@ func TestRollbackWithoutRegistry(t *testing.T) {
 			})
 			registry.close()
 			d.MustKillDaemon()
-			d.rolledBack("web", &was, effect == "replace", "was not ready within 10s")
+			d.rolledBack("web", &was, "was not ready within 10s")
 		})
 	}
 }
@@ -270,7 +270,7 @@ func TestRollbackRunsOnce(t *testing.T) {
 		return nil
 	})
 	d.MustKillDaemon()
-	d.rolledBack("web", &was, false, "failed with exit code 9")
+	d.rolledBack("web", &was, "failed with exit code 9")
 	if got := runs(); got != "old\n" {
 		t.Errorf("runs of the release that failed: %q, want one", got)
 	}
