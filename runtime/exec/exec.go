@@ -81,11 +81,11 @@ func New(c Config) *Runner {
 // Exec runs a command as the container's user and with the container's environment. It returns when the first process of the command
 // has exited, with the exit code and the output: standard output followed by standard error, truncated to max bytes.
 //
-// The timeout includes the time that the OCI runtime takes to start the command; 0 means none. When it expires, and when ctx ends, the error
-// is context.DeadlineExceeded or that of ctx, and the command and all processes that it has started are killed, as is an OCI runtime that has
-// not started it. That may take longer than the call. The same command with a timeout waits for it. Processes that a command with a timeout
-// has left are killed when the timeout expires. Processes that a command without a timeout has left keep running. Any other error means that
-// the command could not be run, [lifecycle.FailureNotFound] because the container is not running.
+// The timeout includes the time that the OCI runtime takes to start the command; 0 means none. When it expires, and when ctx ends, the
+// error is context.DeadlineExceeded or that of ctx, and the command and all processes that it has started are killed, as is an OCI runtime
+// that has not started it. That may take longer than the call. The same command with a timeout waits for it. Processes that a command with
+// a timeout has left are killed when the timeout expires. Processes that a command without a timeout has left keep running. Any other error
+// means that the command could not be run, [lifecycle.FailureNotFound] because the container is not running.
 func (r *Runner) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
