@@ -37,8 +37,8 @@ type Images interface {
 	Login(ctx context.Context, q LoginRequest) (registry string, err error)
 	// Logout deletes the credentials for a registry, and returns its normalized name.
 	Logout(ctx context.Context, registry string) (string, error)
-	// Import imports an archive. Without keep, the images are kept only while something uses them. Each text of the signatures is a sequence
-	// of JSON values.
+	// Import imports an archive. Without keep, the images are kept only while something uses them. Each text of the signatures is a
+	// sequence of JSON values.
 	Import(ctx context.Context, archive io.Reader, keep bool, signatures []string) ([]Image, error)
 	// Export writes an archive. After an error before the first write, nothing was exported.
 	Export(ctx context.Context, w io.Writer, platform string, names []string) error
@@ -250,7 +250,8 @@ func (s *Server) readSignatures(r *http.Request, body io.Reader) (list []string,
 	text := cmp.Or(q.Get(signatureBytes.Name), "0")
 	size, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || size > MaxSignatures {
-		return nil, nil, invalidField(signatureBytes.Name, "%s=%q: must be a number of bytes, at most %d", signatureBytes.Name, text, MaxSignatures)
+		name := signatureBytes.Name
+		return nil, nil, invalidField(name, "%s=%q: must be a number of bytes, at most %d", name, text, MaxSignatures)
 	}
 	if size == 0 {
 		return q["signature"], func() {}, nil

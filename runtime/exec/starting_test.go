@@ -79,7 +79,8 @@ func TestStartInTime(t *testing.T) {
 func TestStartWithoutRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Config{})
-		start := r.watchStart(t.Context(), r.marks.next(probe), limit{time.Second, func() { t.Error("the timeout of the command has expired") }})
+		expire := func() { t.Error("the timeout of the command has expired") }
+		start := r.watchStart(t.Context(), r.marks.next(probe), limit{time.Second, expire})
 		time.Sleep(4 * time.Second)
 		if err := start.end(nil); err != nil {
 			t.Error(err)
