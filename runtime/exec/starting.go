@@ -43,6 +43,14 @@ type limit struct {
 	expire  func() // called when it has expired during the start
 }
 
+// limit returns the limit of a command whose timeout calls expire; a hook has none.
+func (q request) limit(expire func()) limit {
+	if q.timeout == 0 {
+		return limit{}
+	}
+	return limit{q.left, expire}
+}
+
 // watchStart watches a start until [starting.end].
 func (r *Runner) watchStart(ctx context.Context, m mark, l limit) *starting {
 	s := &starting{ctx: ctx, begun: time.Now(), done: make(chan struct{})}
