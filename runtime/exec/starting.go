@@ -30,7 +30,6 @@ var errStopped = errors.New("a process in the container stops the OCI runtime (S
 // starting watches the start of a command. The OCI runtime enters the PID namespace of the container, where a process with the same user
 // can send it signals: SIGSTOP makes it hang. A start that hangs is ended by killing the OCI runtime, which then fails.
 type starting struct {
-	ctx   context.Context
 	begun time.Time
 	done  chan struct{} // closed when the start has succeeded or failed
 	over  sync.WaitGroup
@@ -53,9 +52,9 @@ func (q request) limit(expire func()) limit {
 
 // watchStart watches a start until [starting.end].
 func (r *Runner) watchStart(ctx context.Context, m mark, l limit) *starting {
-	s := &starting{ctx: ctx, begun: time.Now(), done: make(chan struct{})}
+	s := &starting{begun: time.Now(), done: make(chan struct{})}
 	s.over.Go(func() {
-		if s.why = s.watch(r.closing, m, l); s.why != nil {
+		if s.why = s.watch(ctx, r.closing, m, l); s.why != nil {
 			s.kill(m)
 		}
 	})
@@ -73,7 +72,7 @@ func (s *starting) end(err error) error {
 }
 
 // watch returns why the OCI runtime must be killed; nil: the command is started.
-func (s *starting) watch(closing <-chan struct{}, m mark, l limit) error {
+func (s *starting) watch(ctx context.Context, closing <-chan struct{}, m mark, l limit) error {
 	late := time.NewTimer(stoppedTimeout)
 	if l.expire != nil {
 		late.Reset(l.timeout)
@@ -83,8 +82,8 @@ func (s *starting) watch(closing <-chan struct{}, m mark, l limit) error {
 		select {
 		case <-s.done:
 			return nil
-		case <-s.ctx.Done():
-			return context.Cause(s.ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-closing:
 			return fmt.Errorf("the runtime is closed: %w", errdefs.ErrUnavailable)
 		case <-late.C:
