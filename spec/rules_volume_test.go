@@ -117,7 +117,8 @@ func TestAcceptedAsInTheAPI(t *testing.T) {
 		{mount(`{ name = "v", mountPath = "/b/../a" }, { name = "v", mountPath = "//a" }`), "hides the volume that is mounted at /a before"},
 		{liveness(`httpGet.port = "http"`), `the container has no port "http", so this always fails`},
 		{liveness(`tcpSocket.port = "http"`), `the container has no port "http", so this always fails`},
-		{envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024" }`), ""},
+		{envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024Ki" }`), ""},
+		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "0.001" }`), ""},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "0" }`), ""},
 	} {
 		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
