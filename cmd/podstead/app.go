@@ -221,6 +221,17 @@ func newClient(cmd *cobra.Command, c *config.Config) (client *api.Client, readOn
 	return api.NewClient(socket, cmd.CommandPath()), readOnly
 }
 
+// running makes a client one for the daemon that runs. It starts none: not through a socket of systemd either, as a connection would.
+func (a *app) running(client *api.Client) *api.Client {
+	client.BeforeConnect(func(ctx context.Context) error {
+		if a.idle != nil && a.idle(ctx, client.Socket()) {
+			return errors.New("systemd has not started it")
+		}
+		return nil
+	})
+	return client
+}
+
 // connect returns a starter for the daemon. It does not connect yet.
 func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	c, err := a.config(cmd)
