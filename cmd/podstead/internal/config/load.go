@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -64,7 +63,7 @@ type Sources struct {
 // [Config.KeepValid] has copied or, if there is none, with what is valid in the file. Any other error has no configuration.
 func Load(from Sources) (*Config, error) {
 	file := cmp.Or(from.File, filepath.Join(from.configDir(), fileName))
-	text, err := os.ReadFile(file)
+	text, mode, err := readFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing && from.File != "" {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -80,11 +79,12 @@ func Load(from Sources) (*Config, error) {
 		c.file = file
 	}
 	if invalid, ok := errors.AsType[*FileError](err); ok {
-		if last, e := loadValid(&from, file); e == nil {
+		last, e := loadValid(&from, file)
+		if e == nil {
 			last.file = file
 			return last, &FileError{Err: invalid.Err, LastValid: true}
 		}
-		return c, err
+		return c, &FileError{Err: invalid.Err, Hidden: errors.Is(err, fs.ErrPermission) || errors.Is(e, fs.ErrPermission)}
 	}
 	if err != nil {
 		return nil, err
@@ -93,7 +93,10 @@ func Load(from Sources) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.valid = validCopy{path, append([]byte(header(file)), text...)}
+	if missing {
+		mode = 0o644
+	}
+	c.valid = validCopy{path, append([]byte(header(file)), text...), copyMode(mode)}
 	return c, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ type FileError struct {
 	Err error // [spec.Problems], unless the file cannot be read
 	// LastValid reports that the last valid file is used in its place. Otherwise it is what is valid in the file.
 	LastValid bool
+	// Hidden reports that this user cannot read the file, or its last valid copy: the daemon, which can, may use another configuration.
+	Hidden bool
 }
 
 // Error returns the message of Err.
@@ -31,7 +34,11 @@ const ValidName = "podstead.toml"
 type validCopy struct {
 	path string // of the copy; empty: the configuration was not loaded from a file that a later one could replace
 	text []byte
+	mode fs.FileMode
 }
+
+// copyMode returns the mode of the copy of a file: those who can read one can read the other. A notifier may have a token.
+func copyMode(file fs.FileMode) fs.FileMode { return 0o600 | file.Perm()&0o044 }
 
 // header is the first line of the copy. Daemons with different files may have the same state directory.
 func header(file string) string { return fmt.Sprintf("# The last valid content of %q.\n", file) }
@@ -41,17 +48,33 @@ func (c *Config) KeepValid() error {
 	if c.valid.path == "" {
 		return nil
 	}
-	if text, err := os.ReadFile(c.valid.path); err == nil && bytes.Equal(text, c.valid.text) {
+	text, mode, err := readFile(c.valid.path)
+	if err == nil && bytes.Equal(text, c.valid.text) && mode.Perm() == c.valid.mode {
 		return nil
 	}
-	err := os.MkdirAll(filepath.Dir(c.valid.path), 0o711)
+	err = os.MkdirAll(filepath.Dir(c.valid.path), 0o711)
 	if err == nil {
-		err = atomicfile.Write(c.valid.path, c.valid.text, 0o600) // a notifier may have a token
+		err = atomicfile.Write(c.valid.path, c.valid.text, c.valid.mode)
 	}
 	if err != nil {
 		return fmt.Errorf("copy configuration: %w", err)
 	}
 	return nil
+}
+
+// readFile returns the content and the mode of a file.
+func readFile(path string) ([]byte, fs.FileMode, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	text, err := io.ReadAll(f)
+	return text, info.Mode(), err
 }
 
 // validPath returns the path of the copy.
