@@ -92,7 +92,8 @@ lifecycle.preStop.sleep.seconds = 1
 volumeMounts.data = "/data"
 `
 	yaml := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  readinessGates: [{conditionType: a}]\n" +
-		"  hostname: www\n  subdomain: shop\n  hostAliases: [{ip: 192.0.2.1, hostnames: [a]}]\n  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n" +
+		"  hostname: www\n  subdomain: shop\n" +
+		"  hostAliases: [{ip: 192.0.2.1, hostnames: [a]}]\n  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n" +
 		"  initContainers: [{name: init, image: i}]\n  containers:\n  - {name: side, image: i}\n  - name: app\n    image: i\n" +
 		"    workingDir: /srv\n" +
 		"    env: [{name: A, value: '1'}]\n    ports: [{containerPort: 81, hostPort: 81}]\n    livenessProbe: {httpGet: {port: 81}}\n" +

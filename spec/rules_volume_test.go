@@ -114,7 +114,7 @@ func TestAcceptedAsInTheAPI(t *testing.T) {
 		{mount(`{ name = "v", mountPath = "/a/" }, { name = "v", mountPath = "/a" }`), "hides the volume that is mounted at /a before"},
 		{mount(`{ name = "v", mountPath = "/a" }, { name = "v", mountPath = "a" }`), "hides the volume that is mounted at /a before"},
 		{mount(`{ name = "v", mountPath = "a" }, { name = "v", mountPath = "/a" }`), "hides the volume that is mounted at /a before"},
-		{mount(`{ name = "v", mountPath = "/b/../a" }, { name = "v", mountPath = "//a" }`), "hides the volume that is mounted at /a before"},
+		{mount(`{ name = "v", mountPath = "//a" }, { name = "v", mountPath = "/a" }`), "hides the volume that is mounted at /a before"},
 		{liveness(`httpGet.port = "http"`), `the container has no port "http", so this always fails`},
 		{liveness(`tcpSocket.port = "http"`), `the container has no port "http", so this always fails`},
 		{envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024Ki" }`), ""},
@@ -123,7 +123,8 @@ func TestAcceptedAsInTheAPI(t *testing.T) {
 	} {
 		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
 		warnings := problems.Warnings()
-		found := test.warning != "" && slices.ContainsFunc(warnings, func(p Problem) bool { return strings.Contains(p.Message, test.warning) })
+		expected := func(p Problem) bool { return strings.Contains(p.Message, test.warning) }
+		found := test.warning != "" && slices.ContainsFunc(warnings, expected)
 		if pod == nil || (test.warning != "") != found || test.warning == "" && len(warnings) > 0 {
 			t.Errorf("want the warning %q, got %v\n%s", test.warning, problems, clipFile(test.file))
 		}

@@ -69,8 +69,9 @@ func TestStartsNoDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"version", "doctor", "validate " + file, "support-bundle -o " + filepath.Join(dir, "b.tar.gz"), "__complete logs w", "__complete logs web -c a",
-		"__complete volume rm d", "__complete image rm b", "__complete rollout undo web --to-generation 1", "__complete wait web --for=condition=R",
+		"version", "doctor", "validate " + file, "support-bundle -o " + filepath.Join(dir, "b.tar.gz"),
+		"__complete logs w", "__complete logs web -c a", "__complete volume rm d", "__complete image rm b",
+		"__complete rollout undo web --to-generation 1", "__complete wait web --for=condition=R",
 	} {
 		a, out, connected := activatedApp(t, true)
 		(&testHost{dir: dir}).setDirs(t)

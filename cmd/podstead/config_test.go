@@ -11,18 +11,25 @@ import (
 
 // TestInvalidConfigurationWarning: a user who cannot read what the daemon uses is told which socket is tried.
 func TestInvalidConfigurationWarning(t *testing.T) {
-	mistake, denied := errors.New("p.toml:1:1: x: unknown field\np.toml:2:1: y: unknown field"), &fs.PathError{Op: "open", Path: "p.toml", Err: fs.ErrPermission}
+	mistake := errors.New("p.toml:1:1: x: unknown field\np.toml:2:1: y: unknown field")
+	denied := &fs.PathError{Op: "open", Path: "p.toml", Err: fs.ErrPermission}
 	for _, tt := range []struct {
 		invalid config.FileError
 		want    string
 	}{
 		{config.FileError{Err: mistake}, "is invalid, what is valid in it is used: p.toml:1:1: x: unknown field (and 1 more)"},
-		{config.FileError{Err: mistake, LastValid: true}, "is invalid, the last valid file is used: p.toml:1:1: x: unknown field (and 1 more)"},
+		{
+			config.FileError{Err: mistake, LastValid: true},
+			"is invalid, the last valid file is used: p.toml:1:1: x: unknown field (and 1 more)",
+		},
 		{
 			config.FileError{Err: mistake, Hidden: true},
 			"is invalid, what is valid in it is used with the socket /run/s: p.toml:1:1: x: unknown field (and 1 more)",
 		},
-		{config.FileError{Err: denied, Hidden: true}, "cannot be read, defaults are used with the socket /run/s: open p.toml: permission denied"},
+		{
+			config.FileError{Err: denied, Hidden: true},
+			"cannot be read, defaults are used with the socket /run/s: open p.toml: permission denied",
+		},
 	} {
 		var out bytes.Buffer
 		a := &app{err: &out}
