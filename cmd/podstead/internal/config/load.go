@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -63,7 +64,7 @@ type Sources struct {
 // [Config.KeepValid] has copied or, if there is none, with what is valid in the file. Any other error has no configuration.
 func Load(from Sources) (*Config, error) {
 	file := cmp.Or(from.File, filepath.Join(from.configDir(), fileName))
-	text, mode, err := readFile(file)
+	text, err := os.ReadFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing && from.File != "" {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -93,10 +94,7 @@ func Load(from Sources) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if missing {
-		mode = 0o644
-	}
-	c.valid = validCopy{path, append([]byte(header(file)), text...), copyMode(mode)}
+	c.valid = validCopy{path, append([]byte(header(file)), text...)}
 	return c, nil
 }
 

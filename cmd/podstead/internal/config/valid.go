@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,11 +33,7 @@ const ValidName = "podstead.toml"
 type validCopy struct {
 	path string // of the copy; empty: the configuration was not loaded from a file that a later one could replace
 	text []byte
-	mode fs.FileMode
 }
-
-// copyMode returns the mode of the copy of a file: those who can read one can read the other. A notifier may have a token.
-func copyMode(file fs.FileMode) fs.FileMode { return 0o600 | file.Perm()&0o044 }
 
 // header is the first line of the copy. Daemons with different files may have the same state directory.
 func header(file string) string { return fmt.Sprintf("# The last valid content of %q.\n", file) }
@@ -48,33 +43,17 @@ func (c *Config) KeepValid() error {
 	if c.valid.path == "" {
 		return nil
 	}
-	text, mode, err := readFile(c.valid.path)
-	if err == nil && bytes.Equal(text, c.valid.text) && mode.Perm() == c.valid.mode {
+	if text, err := os.ReadFile(c.valid.path); err == nil && bytes.Equal(text, c.valid.text) {
 		return nil
 	}
-	err = os.MkdirAll(filepath.Dir(c.valid.path), 0o711)
+	err := os.MkdirAll(filepath.Dir(c.valid.path), 0o711)
 	if err == nil {
-		err = atomicfile.Write(c.valid.path, c.valid.text, c.valid.mode)
+		err = atomicfile.Write(c.valid.path, c.valid.text, 0o600) // a notifier may have a token
 	}
 	if err != nil {
 		return fmt.Errorf("copy configuration: %w", err)
 	}
 	return nil
-}
-
-// readFile returns the content and the mode of a file.
-func readFile(path string) ([]byte, fs.FileMode, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	text, err := io.ReadAll(f)
-	return text, info.Mode(), err
 }
 
 // validPath returns the path of the copy.

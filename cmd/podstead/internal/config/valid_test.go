@@ -94,17 +94,11 @@ func TestUnreadableFile(t *testing.T) {
 	}
 }
 
-// TestOtherUsers: who can read the file can read its copy. To other users it is not the same as if there were none.
+// TestOtherUsers: a file or a copy that this user cannot read is not the same as one that is invalid or missing.
 func TestOtherUsers(t *testing.T) {
 	dir := t.TempDir()
 	file, state := filepath.Join(dir, "podstead.toml"), filepath.Join(dir, "state")
 	valid := filepath.Join(state, config.ValidName)
-	write := func(text string, mode os.FileMode) {
-		t.Helper()
-		if err := errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	load := func() (*config.Config, error) {
 		return config.Load(config.Sources{
 			File: file, Env: func(name string) (string, bool) { return state, name == "PODSTEAD_STATE_DIR" },
@@ -117,17 +111,14 @@ func TestOtherUsers(t *testing.T) {
 			t.Errorf("error %#v, want one with LastValid %v and Hidden %v", err, lastValid, hidden)
 		}
 	}
-	for _, mode := range []os.FileMode{0o600, 0o644, 0o664, 0o600} { // the content is the same
-		write("[engine]\n", mode)
-		c, err := load()
-		if err != nil || c.KeepValid() != nil {
+	for _, text := range []string{"[engine]\n", "[engine\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := os.Stat(valid); err != nil || info.Mode().Perm() != mode&0o644 {
-			t.Errorf("mode of the copy of a file with the mode %v: %v, %v", mode, info.Mode(), err)
+		if c, _ := load(); c.KeepValid() != nil {
+			t.Fatal("the valid file was not copied")
 		}
 	}
-	write("[engine\n", 0o644)
 	fails(true, false)
 	withoutOverride(t)
 	if err := os.Chmod(valid, 0); err != nil {
