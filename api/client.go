@@ -30,15 +30,28 @@ type Client struct {
 	socket string
 	agent  string
 	http   *http.Client
+	before func(context.Context) error
 }
 
 // NewClient returns a client for the daemon at the socket. The agent is the calling command, such as "podstead run". The daemon reports it
 // as the requester in events.
 func NewClient(socket, agent string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", socket)
+	c := &Client{socket: socket, agent: agent}
+	c.http = &http.Client{Transport: &http.Transport{DialContext: c.dial}}
+	return c
+}
+
+// BeforeConnect sets a function that is called before each connection. With an error of it, the client does not connect: a call fails as if
+// the daemon were not running. It must be set before the first call.
+func (c *Client) BeforeConnect(check func(context.Context) error) { c.before = check }
+
+func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if c.before != nil {
+		if err := c.before(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return &Client{socket: socket, agent: agent, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", c.socket)
 }
 
 // Socket returns the path of the daemon's socket.

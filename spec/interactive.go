@@ -1,6 +1,9 @@
 package spec
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Interactive changes a container of a definition for a client that attaches to
 // it when it starts, and ends with it.
@@ -49,7 +52,7 @@ func (i *Interactive) is(c *node) bool {
 // serviceFields are the fields of a pod, and containerServiceFields those of a container, that a single command does not have.
 var (
 	serviceFields = []string{
-		"activeDeadlineSeconds", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff", "systemd",
+		"activeDeadlineSeconds", "hostname", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff", "subdomain", "systemd",
 		"unhealthyAfterSeconds", "update", "waitFor",
 	}
 	containerServiceFields = []string{"args", "lifecycle", "livenessProbe", "ports", "readinessProbe", "restartBackoff", "startupProbe"}
@@ -73,6 +76,7 @@ func (i *Interactive) oneOff(root *node) {
 		c.replace("command", kindArray, nil)
 		command := c.child("command")
 		for _, word := range i.Command {
+			word = strings.ReplaceAll(word, "$", "$$") // a person typed it: [Expand] gives back what it was
 			command.appendItem(&node{kind: kindString, value: word, at: c.keyAt, keyAt: c.keyAt})
 		}
 	}

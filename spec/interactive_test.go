@@ -66,6 +66,8 @@ func TestOneOff(t *testing.T) {
 onUnhealthy = "restart"
 update = { readyWithinSeconds = 5 }
 labels.app = "web"
+hostname = "www"
+subdomain = "shop"
 hostAliases = [{ ip = "192.0.2.1", hostnames = ["a"] }]
 [[volumes]]
 name = "data"
@@ -90,6 +92,7 @@ lifecycle.preStop.sleep.seconds = 1
 volumeMounts.data = "/data"
 `
 	yaml := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\nspec:\n  readinessGates: [{conditionType: a}]\n" +
+		"  hostname: www\n  subdomain: shop\n" +
 		"  hostAliases: [{ip: 192.0.2.1, hostnames: [a]}]\n  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n" +
 		"  initContainers: [{name: init, image: i}]\n  containers:\n  - {name: side, image: i}\n  - name: app\n    image: i\n" +
 		"    workingDir: /srv\n" +
@@ -103,7 +106,8 @@ volumeMounts.data = "/data"
 			continue
 		}
 		if pod.Name != "web-run-1" || pod.RestartPolicy != RestartNever || len(pod.InitContainers) > 0 || len(pod.WaitFor) > 0 ||
-			pod.OnUnhealthy != "" || pod.Update != nil || len(pod.ReadinessGates) > 0 || len(pod.Containers) != 1 {
+			pod.OnUnhealthy != "" || pod.Update != nil || len(pod.ReadinessGates) > 0 || len(pod.Containers) != 1 ||
+			pod.Hostname != "" || pod.Subdomain != "" {
 			t.Fatalf("%s: %+v", file, pod)
 		}
 		if pod.Labels["app"] != "web" || len(pod.HostAliases) != 1 || len(pod.Volumes) != 1 {
@@ -116,6 +120,22 @@ volumeMounts.data = "/data"
 		}
 		if c.WorkingDir != "/srv" || len(c.Env) != 1 || len(c.VolumeMounts) != 1 {
 			t.Errorf("%s: the definition of the container is lost: %+v", file, c)
+		}
+	}
+}
+
+// TestOneOffWords: the words of a command reach the program as they were typed, with those that are references in a pod file.
+func TestOneOffWords(t *testing.T) {
+	words := []string{"sh", "-c", "kill -9 $$", "$(A)", "$$(A)", "$", "$$$", "$(", "${A}", "a$(B)$"}
+	o := Options{Interactive: &Interactive{Container: "app", Name: "web-run-1", Command: words}}
+	pod, problems := o.Accept("web.toml", []byte("[[containers]]\nname = \"app\"\nimage = \"i\"\nenv.A = \"1\"\n"))
+	if pod == nil || len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for i, word := range pod.Containers[0].Command {
+		got, ok := Expand(word, map[string]string{"A": "1"}, MaxProcessBytes)
+		if !ok || got != words[i] {
+			t.Errorf("%q runs as %q", words[i], got)
 		}
 	}
 }

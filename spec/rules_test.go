@@ -209,6 +209,10 @@ func TestEnvironmentRules(t *testing.T) {
 			envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1m" }`),
 			"containers[0].env.X.resourceFieldRef.divisor", `"1Ei"`,
 		},
+		{
+			envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024" }`),
+			"containers[0].env.X.resourceFieldRef.divisor", `"1024": supported values: "1"`,
+		},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "x" }`), "containers[0].env.X.resourceFieldRef.divisor", "quantity"},
 		{envVariable(`secretKeyRef.name = "a"`), "containers[0].env.X.secretKeyRef.key", "Required value"},
 		{envVariable("configMapKeyRef = { name = \"a\", key = \"b\" }\n[[configMaps]]\nname = \"a\"\ndata.c = \"\""), "containers[0].env.X.configMapKeyRef.key", `Not found: key "b"`},

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -259,12 +258,10 @@ func (v *validator) divisor(ref *ResourceFieldRef) {
 	if name == ResourceCPU {
 		allowed = cpuDivisors
 	}
-	for _, text := range allowed {
-		if one := resource.MustParse(text); ref.Divisor.Cmp(one) == 0 {
-			return
-		}
+	// As in the Pod API: 1024Ki is 1Mi, but 1024 is not 1Ki.
+	if text := ref.Divisor.String(); !slices.Contains(allowed, text) {
+		v.unsupportedValue(ref.Divisor, text, allowed)
 	}
-	v.unsupportedValue(ref.Divisor, ref.Divisor.String(), allowed)
 }
 
 func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {

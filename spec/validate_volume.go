@@ -162,7 +162,7 @@ func (v *validator) downwardFiles(items []DownwardFile, paths unique) {
 }
 
 func (v *validator) mounts(c *Container) {
-	paths := unique{}
+	paths, places := unique{}, unique{}
 	for i := range c.VolumeMounts {
 		m := &c.VolumeMounts[i]
 		v.required(m, "name", m.Name == "")
@@ -175,7 +175,7 @@ func (v *validator) mounts(c *Container) {
 			v.notFound(&m.Name, "volume", m.Name, known)
 		}
 		v.required(m, "mountPath", m.MountPath == "")
-		v.mountPath(&m.MountPath, paths)
+		v.mountPath(&m.MountPath, paths, places)
 		if !privileged(c) && !v.isOwnHostPath(m) {
 			v.outsideKernel(&m.MountPath)
 		}
@@ -202,7 +202,8 @@ func privileged(c *Container) bool {
 	return s != nil && s.Privileged != nil && *s.Privileged
 }
 
-func (v *validator) mountPath(field *string, paths unique) {
+// mountPath checks a path of a mount. As in the Pod API, only the same text is a duplicate, not the same place.
+func (v *validator) mountPath(field *string, paths, places unique) {
 	if *field != "" && !path.IsAbs(*field) {
 		v.warn(field, "is relative, mounted at %s", path.Join("/", *field))
 	}
@@ -214,7 +215,7 @@ func (v *validator) mountPath(field *string, paths unique) {
 		v.invalid(field, p, "must not be the root directory of the container")
 	case paths.seen(p):
 		v.invalid(field, p, "must be unique")
-	case p != path.Join("/", p) && paths.seen(path.Join("/", p)):
+	case places.seen(path.Join("/", p)):
 		v.warn(field, "hides the volume that is mounted at %s before", path.Join("/", p))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,6 +58,27 @@ func TestDaemonStopStartsNoDaemon(t *testing.T) {
 	a.run(t.Context(), []string{"daemon", "stop"})
 	if !connected() {
 		t.Error("the command did not connect to the socket of a daemon")
+	}
+}
+
+// TestStartsNoDaemon runs the commands that read from a daemon only if one runs, and completion.
+func TestStartsNoDaemon(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "web.toml")
+	if err := os.WriteFile(file, []byte("waitFor = [\"pod:db:ready\"]\nhostname = \"web\"\n"+script("", runs)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"version", "doctor", "validate " + file, "support-bundle -o " + filepath.Join(dir, "b.tar.gz"),
+		"__complete logs w", "__complete logs web -c a", "__complete volume rm d", "__complete image rm b",
+		"__complete rollout undo web --to-generation 1", "__complete wait web --for=condition=R",
+	} {
+		a, out, connected := activatedApp(t, true)
+		(&testHost{dir: dir}).setDirs(t)
+		a.run(t.Context(), strings.Fields(line))
+		if connected() {
+			t.Errorf("podstead %s connected to the socket: %s", line, out)
+		}
 	}
 }
 

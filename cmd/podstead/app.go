@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,14 +154,14 @@ func settingHelp(s *config.Setting) string {
 func (a *app) config(cmd *cobra.Command) (*config.Config, error) {
 	c, err := a.loadConfig(cmd, nil)
 	if invalid, ok := errors.AsType[*config.FileError](err); ok {
-		a.warnConfig(invalid)
+		a.warnConfig(invalid, c.Socket)
 		return c, checkSockets(c)
 	}
 	return c, err
 }
 
-// warnConfig warns of a configuration file that cannot be used, once.
-func (a *app) warnConfig(invalid *config.FileError) {
+// warnConfig warns of a configuration file that cannot be used, once. If the daemon may use another one, it names the socket that is tried.
+func (a *app) warnConfig(invalid *config.FileError, socket string) {
 	if a.warned {
 		return
 	}
@@ -169,11 +170,17 @@ func (a *app) warnConfig(invalid *config.FileError) {
 	if more != "" {
 		first += fmt.Sprintf(" (and %d more)", strings.Count(more, "\n")+1)
 	}
-	instead := "what is valid in it is used"
-	if invalid.LastValid {
-		instead = "the last valid file is used"
+	state, instead := "is invalid", "what is valid in it is used"
+	if errors.Is(invalid, fs.ErrPermission) {
+		state, instead = "cannot be read", "defaults are used"
 	}
-	a.note("warning: the configuration file is invalid, %s: %s", instead, first)
+	switch {
+	case invalid.LastValid:
+		instead = "the last valid file is used"
+	case invalid.Hidden:
+		instead += " with the socket " + socket
+	}
+	a.note("warning: the configuration file %s, %s: %s", state, instead, first)
 }
 
 // loadConfig loads the configuration like [config.Load]. The check is [config.Sources.Check].
@@ -219,6 +226,17 @@ func newClient(cmd *cobra.Command, c *config.Config) (client *api.Client, readOn
 		socket, readOnly = c.ReadOnlySocket, true
 	}
 	return api.NewClient(socket, cmd.CommandPath()), readOnly
+}
+
+// running makes a client one for the daemon that runs. It starts none: not through a socket of systemd either, as a connection would.
+func (a *app) running(client *api.Client) *api.Client {
+	client.BeforeConnect(func(ctx context.Context) error {
+		if a.idle != nil && a.idle(ctx, client.Socket()) {
+			return errors.New("systemd has not started it")
+		}
+		return nil
+	})
+	return client
 }
 
 // connect returns a starter for the daemon. It does not connect yet.

@@ -224,7 +224,7 @@ func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	list, err := s.Client.Pods(cmd.Context())
+	list, err := a.running(s.Client).Pods(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -259,7 +259,7 @@ func (a *app) completeContainersOf(cmd *cobra.Command, name, prefix string) ([]s
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	pod, err := s.Client.Pod(cmd.Context(), name)
+	pod, err := a.running(s.Client).Pod(cmd.Context(), name)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -278,7 +278,7 @@ func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) 
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	list, err := s.Client.Volumes(cmd.Context())
+	list, err := a.running(s.Client).Volumes(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -68,7 +68,7 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	invalid, _ := errors.AsType[*config.FileError](err)
 	switch {
 	case invalid != nil && invalid.LastValid:
-		a.warnConfig(invalid)
+		a.warnConfig(invalid, c.Socket)
 		err = a.serve(cmd, c, onDemand, reporter, invalid)
 	case err == nil:
 		err = a.serve(cmd, c, onDemand, reporter, nil)

@@ -308,7 +308,7 @@ func (a *app) completeImages(cmd *cobra.Command, args []string, prefix string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	list, err := s.Client.Images(cmd.Context())
+	list, err := a.running(s.Client).Images(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -373,7 +373,7 @@ func (a *app) completeGenerations(
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	r, err := s.Client.Rollout(cmd.Context(), pod)
+	r, err := a.running(s.Client).Rollout(cmd.Context(), pod)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -55,7 +55,8 @@ With --rm=false, terminated pods are kept with their logs, until the next run of
 With the name of a pod and a command, run creates a pod with the definition of the pod, and runs the command in place of
 one container: with its image, environment, volumes and network, but without the other containers, ports, probes, hooks
 and waitFor. The pod NAME need not run. Persistent volumes are shared with it, others are new. A command with flags
-follows --. The exit code is that of the command.
+follows --, and so does the command of a pod whose name is also that of a file in the current directory. The exit code
+is that of the command.
 
 Exit codes: 0 all pods succeeded, 1 a pod failed or could not be deleted, 2 a pod file is invalid, 4 the daemon is
 unavailable, 5 timeout. With --stdin, that of the container if it has exited.`
@@ -97,7 +98,7 @@ func (a *app) runCommand() *cobra.Command {
   # Run a pod in the background, also after a reboot
   podstead run -d web.toml`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if isOneOff(args) {
+			if isOneOff(cmd, args) {
 				return nil
 			}
 			return podFileArguments(cmd, args)
@@ -122,7 +123,7 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
-	if isOneOff(args) {
+	if isOneOff(cmd, args) {
 		return a.runOnce(cmd, args[0], args[1:], f)
 	}
 	if f.detach {

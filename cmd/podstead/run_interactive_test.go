@@ -159,6 +159,16 @@ func TestRunOnce(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	h.want(t, "get -o name", "pod/web\n")
+	h.write(t, "web/other.toml", script("", "true"))
+	t.Chdir(h.dir) // has a directory with the name of the pod
+	if got := h.run(t, "run web -- migrate"); got.code != 3 || got.stdout != "out\n" {
+		t.Errorf("beside a directory with the name of the pod: %+v", got)
+	}
+	h.fails(t, "run web migrate", statusUsage, "migrate: no such file")
+	h.fails(t, "run none.toml -- ls", statusNotFound, `no such pod "none.toml"`)
+	if err := os.RemoveAll(filepath.Join(h.dir, "web")); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
 		"run web --detach -- ls":     "--detach cannot be combined with a pod and a command",
 		"run web -t -- ls":           "--tty and --detach-keys require --stdin",

@@ -15,8 +15,10 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// isOneOff reports whether the arguments of run are a pod and a command.
-func isOneOff(args []string) bool { return len(args) > 1 && isImage(args[0]) }
+// isOneOff reports whether the arguments of run are a pod and a command. After a single argument, -- says so, whatever files there are.
+func isOneOff(cmd *cobra.Command, args []string) bool {
+	return len(args) > 1 && (cmd.ArgsLenAtDash() == 1 || isImage(args[0]))
+}
 
 // runOnce runs a command with the definition of a pod, in a pod of its own.
 func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runFlags) error {

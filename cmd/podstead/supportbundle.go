@@ -73,7 +73,7 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 		return err
 	}
 	done := a.waiting("Collecting information")
-	client, now := api.NewClient(c.Socket, cmd.CommandPath()), time.Now()
+	client, now := a.running(api.NewClient(c.Socket, cmd.CommandPath())), time.Now()
 	archive, manifest, err := supportbundle.Collect(cmd.Context(), supportbundle.Options{
 		Config: c, Client: client, NoLogs: f.noLogs, Tail: f.tail, HostRoot: a.hostRoot, Now: now,
 		Versions: func(ctx context.Context) any {

@@ -53,7 +53,7 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 		return err
 	}
 	client, _ := newClient(cmd, c)
-	v, err := versionsOf(cmd.Context(), c, client)
+	v, err := versionsOf(cmd.Context(), c, a.running(client))
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func (a *app) livePods(cmd *cobra.Command, args []string) []api.Pod {
 	if err != nil {
 		return nil
 	}
-	list, err := s.Client.Pods(cmd.Context())
+	list, err := a.running(s.Client).Pods(cmd.Context())
 	if err != nil {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (a *app) present(cmd *cobra.Command) (pods []*spec.Pod) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), presentTimeout)
 	defer cancel()
 	client, _ := newClient(cmd, c)
-	list, err := client.Pods(ctx)
+	list, err := a.running(client).Pods(ctx)
 	for i := range list.Items {
 		p := &list.Items[i]
 		if p.Metadata.UID == "" || p.Metadata.DeletionTimestamp != nil || p.Status.Phase.Terminal() {

@@ -80,11 +80,12 @@ func Load(from Sources) (*Config, error) {
 		c.file = file
 	}
 	if invalid, ok := errors.AsType[*FileError](err); ok {
-		if last, e := loadValid(&from, file); e == nil {
+		last, e := loadValid(&from, file)
+		if e == nil {
 			last.file = file
 			return last, &FileError{Err: invalid.Err, LastValid: true}
 		}
-		return c, err
+		return c, &FileError{Err: invalid.Err, Hidden: errors.Is(err, fs.ErrPermission) || errors.Is(e, fs.ErrPermission)}
 	}
 	if err != nil {
 		return nil, err

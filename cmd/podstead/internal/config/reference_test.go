@@ -104,7 +104,8 @@ func configurationPage(t *testing.T) string {
 		"A mistake in the file stops neither pods nor commands. A daemon copies a file that it uses to the state directory. If the\n" +
 		"file is invalid, the next daemon starts with the copy, and the event `ConfigInvalid` and the log report each mistake.\n" +
 		"Without a copy, the daemon does not start. Flags and variables have no copy: a mistake in them is an error. The copy is in\n" +
-		"the state directory that is in effect without the file.\n\n" +
+		"the state directory that is in effect without the file. Only root can read it: the warning of other users names the\n" +
+		"socket that is tried. Set `PODSTEAD_SOCKET` if the daemon has another one.\n\n" +
 		"## Reload\n\n```console\n$ systemctl reload podstead\n$ podstead events | grep Config\n```\n\n" +
 		"On SIGHUP the daemon reads the file again. It applies the keys below that reload: `ConfigReloaded` lists those that changed. For the others,\n" +
 		"`ConfigRestartRequired` lists those that differ; `systemctl restart podstead` applies them, and containers keep running. A file with errors changes\n" +

@@ -16,6 +16,8 @@ type FileError struct {
 	Err error // [spec.Problems], unless the file cannot be read
 	// LastValid reports that the last valid file is used in its place. Otherwise it is what is valid in the file.
 	LastValid bool
+	// Hidden reports that this user cannot read the file, or its last valid copy: the daemon, which can, may use another configuration.
+	Hidden bool
 }
 
 // Error returns the message of Err.

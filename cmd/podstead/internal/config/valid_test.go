@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 )
@@ -88,5 +91,61 @@ func TestUnreadableFile(t *testing.T) {
 	c, err := config.Load(config.Sources{File: dir})
 	if invalid, ok := errors.AsType[*config.FileError](err); !ok || invalid.LastValid || c == nil || c.RunDir != "/run/podstead" {
 		t.Errorf("a directory in place of the file: %v, %+v", err, c)
+	}
+}
+
+// TestOtherUsers: a file or a copy that this user cannot read is not the same as one that is invalid or missing.
+func TestOtherUsers(t *testing.T) {
+	dir := t.TempDir()
+	file, state := filepath.Join(dir, "podstead.toml"), filepath.Join(dir, "state")
+	valid := filepath.Join(state, config.ValidName)
+	load := func() (*config.Config, error) {
+		return config.Load(config.Sources{
+			File: file, Env: func(name string) (string, bool) { return state, name == "PODSTEAD_STATE_DIR" },
+		})
+	}
+	fails := func(lastValid, hidden bool) {
+		t.Helper()
+		c, err := load()
+		if e, ok := errors.AsType[*config.FileError](err); !ok || c == nil || e.LastValid != lastValid || e.Hidden != hidden {
+			t.Errorf("error %#v, want one with LastValid %v and Hidden %v", err, lastValid, hidden)
+		}
+	}
+	for _, text := range []string{"[engine]\n", "[engine\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, _ := load(); c.KeepValid() != nil {
+			t.Fatal("the valid file was not copied")
+		}
+	}
+	fails(true, false)
+	withoutOverride(t)
+	if err := os.Chmod(valid, 0); err != nil {
+		t.Fatal(err)
+	}
+	fails(false, true)
+	if err := errors.Join(os.Remove(valid), os.Chmod(file, 0)); err != nil {
+		t.Fatal(err)
+	}
+	fails(false, true)
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fails(false, false)
+}
+
+// withoutOverride lets the modes of files hold for this test, also if root runs it.
+func withoutOverride(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread() // the thread ends with the test
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var set [2]unix.CapUserData
+	if err := unix.Capget(&header, &set[0]); err != nil {
+		t.Fatal(err)
+	}
+	set[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	if err := unix.Capset(&header, &set[0]); err != nil {
+		t.Fatal(err)
 	}
 }

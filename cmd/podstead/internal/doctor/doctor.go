@@ -114,8 +114,11 @@ func configuration(invalid *config.FileError) result {
 		return ok("valid")
 	}
 	problems := strings.ReplaceAll(invalid.Error(), "\n", "; ")
-	if invalid.LastValid {
+	switch {
+	case invalid.LastValid:
 		return result{Warn, problems, "correct the file, then reload it with systemctl reload podstead; the daemon uses the last valid one"}
+	case invalid.Hidden:
+		return result{Warn, problems, "run podstead doctor as root: this user cannot read the configuration that the daemon uses"}
 	}
 	return result{Fail, problems, "correct the file: no earlier one was valid, and the daemon does not start"}
 }

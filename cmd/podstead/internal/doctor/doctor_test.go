@@ -89,17 +89,25 @@ func TestDirectoriesThatDoNotExist(t *testing.T) {
 // TestInvalidConfiguration: each problem of the file is shown with its line. Pods run with the last valid file, and do not start without
 // one.
 func TestInvalidConfiguration(t *testing.T) {
-	for _, lastValid := range []bool{true, false} {
+	for _, tt := range []struct {
+		lastValid, hidden bool
+		grade             doctor.Grade
+		hint              string
+	}{
+		{true, false, doctor.Warn, "the daemon uses the last valid one"},
+		{false, true, doctor.Warn, "run podstead doctor as root: this user cannot read"},
+		{false, false, doctor.Fail, "no earlier one was valid, and the daemon does not start"},
+	} {
 		invalid := &config.FileError{Err: spec.Problems{
 			{File: "/etc/podstead/podstead.toml", Line: 2, Column: 1, Path: "engine.x", Message: "unknown field"},
 			{File: "/etc/podstead/podstead.toml", Line: 7, Column: 3, Message: "unknown field"},
-		}, LastValid: lastValid}
+		}, LastValid: tt.lastValid, Hidden: tt.hidden}
 		c := &config.Config{Socket: filepath.Join(t.TempDir(), "s")}
 		findings := doctor.Run(t.Context(), c, invalid, api.NewClient(c.Socket, "podstead doctor"), "v1")
 		i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Check == "configuration" })
 		const detail = "/etc/podstead/podstead.toml:2:1: engine.x: unknown field; /etc/podstead/podstead.toml:7:3: unknown field"
-		if i < 0 || findings[i].Detail != detail || (findings[i].Grade == doctor.Warn) != lastValid || findings[i].Hint == "" {
-			t.Errorf("last valid file %v: findings %+v", lastValid, findings)
+		if i < 0 || findings[i].Detail != detail || findings[i].Grade != tt.grade || !strings.Contains(findings[i].Hint, tt.hint) {
+			t.Errorf("%+v: findings %+v", tt, findings)
 		}
 	}
 }
