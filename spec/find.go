@@ -24,6 +24,13 @@ func (p *Pod) ArchivesOf(c *Container) []string {
 // Mounted returns the pod with those of its volumes only that a container mounts. As in the kubelet, no other volume is set up.
 func (p *Pod) Mounted() *Pod { return p.withVolumes(p.everyContainer()) }
 
+// HasContent reports whether the content of a volume may change while the pod runs, with that of config maps, secrets and fields.
+func (p *Pod) HasContent() bool {
+	return slices.ContainsFunc(p.Volumes, func(v Volume) bool {
+		return v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil
+	})
+}
+
 // MountedBy is [Pod.Mounted] for one container.
 func (p *Pod) MountedBy(c *Container) *Pod {
 	return p.withVolumes(func(yield func(*Container) bool) { yield(c) })

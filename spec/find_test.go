@@ -38,3 +38,21 @@ func errorText(err error) string {
 	}
 	return err.Error()
 }
+
+func TestHasContent(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		volume Volume
+		want   bool
+	}{
+		{"emptyDir", Volume{EmptyDir: &EmptyDirVolume{}}, false},
+		{"configMap", Volume{ConfigMap: &ConfigMapVolume{}}, true},
+		{"secret", Volume{Secret: &SecretVolume{}}, true},
+		{"downwardAPI", Volume{DownwardAPI: &DownwardAPIVolume{}}, true},
+		{"projected", Volume{Projected: &ProjectedVolume{}}, true},
+	} {
+		if got := (&Pod{Volumes: []Volume{test.volume}}).HasContent(); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}

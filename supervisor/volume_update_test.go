@@ -25,13 +25,20 @@ func volumeEvents(m *machine) []event.Kind {
 	return kinds
 }
 
+// podWithSecret is a pod with a volume that is updated.
+func podWithSecret() *spec.Pod {
+	p := pod("p", spec.RestartAlways, "sleep 100000")
+	p.Volumes = []spec.Volume{{Name: "tls", Secret: &spec.SecretVolume{SecretName: "tls"}}}
+	return p
+}
+
 // TestVolumesNotUpdated expects one event and a condition while the volumes of a pod are not updated, whatever the messages are, and one
 // event when they are again.
 func TestVolumesNotUpdated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
-		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		uid := m.add(podWithSecret()).Facts.UID
 		m.until("p", "ready", ready)
 		for range 3 {
 			for _, why := range []string{"tls.key is accessible by other users", "tls.crt is missing"} {
@@ -61,7 +68,7 @@ func TestVolumesNotUpdatedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
-		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		uid := m.add(podWithSecret()).Facts.UID
 		m.until("p", "ready", ready)
 		m.engine.HoldVolumes(uid, "tls.key is missing")
 		m.until("p", "not updated", notUpdated)

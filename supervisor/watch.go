@@ -66,6 +66,9 @@ func (e *effects) watchShim(ctx context.Context, sandbox int) {
 // watchVolumes reports why the volumes of the pod are not updated as [volumesChanged].
 func (e *effects) watchVolumes(ctx context.Context) {
 	e.watch(ctx, "watch volumes", func(ctx context.Context) (message, error) {
+		if !e.pod.Load().HasContent() {
+			return volumesChanged{watched: watched{ctx.Done()}}, nil
+		}
 		return nil, e.shared.runtime.WatchVolumes(ctx, e.uid, func(stale string) {
 			e.mailbox.post(ctx, volumesChanged{watched{ctx.Done()}, stale})
 		})

@@ -158,7 +158,7 @@ func (v *Volumes) Refresh(ctx context.Context, uid string, pod *spec.Pod) error 
 // must not restore the content of an older definition.
 func (v *Volumes) update(ctx context.Context, uid string, timeout time.Duration) error {
 	p, exists := v.index.Get(uid)
-	if !exists || !hasContent(p.Pod) {
+	if !exists || !p.Pod.HasContent() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -174,14 +174,4 @@ func (v *Volumes) update(ctx context.Context, uid string, timeout time.Duration)
 		return Pod(d), nil
 	})
 	return err
-}
-
-// hasContent reports whether a volume of the pod may change while it runs.
-func hasContent(pod *spec.Pod) bool {
-	for i := range pod.Volumes {
-		if v := &pod.Volumes[i]; v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil {
-			return true
-		}
-	}
-	return false
 }

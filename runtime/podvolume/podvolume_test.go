@@ -41,24 +41,6 @@ func TestDownward(t *testing.T) {
 	}
 }
 
-func TestHasContent(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		volume spec.Volume
-		want   bool
-	}{
-		{"emptyDir", spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}, false},
-		{"configMap", spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}, true},
-		{"secret", spec.Volume{Secret: &spec.SecretVolume{}}, true},
-		{"downwardAPI", spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}, true},
-		{"projected", spec.Volume{Projected: &spec.ProjectedVolume{}}, true},
-	} {
-		if got := hasContent(&spec.Pod{Volumes: []spec.Volume{test.volume}}); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
 // sources provides config maps that contain their name. Reading "hung" blocks until the channel is closed, and is reported. "none" does not
 // exist.
 type sources struct{ reading, hung chan struct{} }
