@@ -134,6 +134,17 @@ func (v *validator) podFields() {
 		v.required(ref, "name", ref.Name == "")
 		v.name(&ref.Name, dnsSubdomain)
 	}
+	v.serviceAccount()
+	if os := p.OS; os != nil {
+		v.required(os, "name", os.Name == "")
+		switch os.Name {
+		case "", Linux:
+		case "windows":
+			v.bad(&os.Name, "not supported: containers run on Linux")
+		default:
+			v.unsupportedValue(&os.Name, os.Name, []string{Linux, "windows"})
+		}
+	}
 	v.name(&p.RuntimeClassName, dnsSubdomain)
 	seen := unique{}
 	for i := range p.ImageArchives {
