@@ -32,6 +32,7 @@ func statusOf(s *lifecycle.Status) PodStatus {
 		ContainerStatuses:          convert(s.ContainerStatuses, containerStatusOf),
 		EphemeralContainerStatuses: convert(s.EphemeralContainerStatuses, containerStatusOf),
 		QOSClass:                   s.QOSClass,
+		ObservedGeneration:         s.ObservedGeneration,
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 
 // PodStatus is v1.PodStatus with additional fields. In JSON they are annotations of the pod, see [spec.OwnAnnotations].
 type PodStatus struct {
+	// ObservedGeneration is the generation that the rest of the status is of. A pod that is not supervised has none.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	Phase Phase `json:"phase"`
 	// Reason is why the pod is in its phase, and Message is the same for people. Both are empty for most pods.
 	Reason  Reason `json:"reason,omitempty"`
@@ -77,6 +80,8 @@ func (p Phase) Terminal() bool { return p == PhaseSucceeded || p == PhaseFailed 
 // Condition is v1.PodCondition.
 type Condition struct {
 	Type ConditionType `json:"type"`
+	// ObservedGeneration is the generation that the condition is of. One that a client has set has none.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Status is "True" or "False", or "Unknown" if a client has set that.
 	Status  string `json:"status"`
 	Reason  Reason `json:"reason,omitempty"`
