@@ -44,8 +44,8 @@ func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 	return p
 }
 
-// withPullPolicies returns a pod with the pull policies that are used where it sets none. Whether an image is one of an archive is known when
-// the container has it: until then, the policy of an image with the tag latest is not known if the pod has archives.
+// withPullPolicies returns a pod with the pull policies that are used where it sets none. Whether an image is one of an archive is known
+// when the container has it: until then, the policy of an image with the tag latest is not known if the pod has archives.
 func withPullPolicies(pod *spec.Pod, containers map[string]lifecycle.Container) spec.Pod {
 	p := *pod
 	for _, list := range []*[]spec.Container{&p.InitContainers, &p.Containers, &p.EphemeralContainers} {

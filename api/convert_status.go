@@ -33,6 +33,8 @@ func statusOf(s *lifecycle.Status) PodStatus {
 		EphemeralContainerStatuses: convert(s.EphemeralContainerStatuses, containerStatusOf),
 		QOSClass:                   s.QOSClass,
 		ObservedGeneration:         s.ObservedGeneration,
+		AllocatedResources:         s.AllocatedResources,
+		Resources:                  (*Resources)(s.Resources),
 	}
 }
 

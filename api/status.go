@@ -30,6 +30,10 @@ type PodStatus struct {
 	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
 	// QOSClass is Guaranteed, Burstable or BestEffort.
 	QOSClass spec.QOSClass `json:"qosClass"`
+	// AllocatedResources are the requests of the pod: those at pod level, else the sum of its containers.
+	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
+	// Resources are the pod-level requests and limits. A pod without them has none.
+	Resources *Resources `json:"resources,omitempty"`
 
 	// HostIP is the address of the host that other hosts reach, and the first of HostIPs.
 	HostIP  string  `json:"hostIP,omitempty"`

@@ -87,8 +87,8 @@ type Pod struct {
 	ReadinessGates []ReadinessGate `json:"readinessGates,omitempty"`
 	// Secrets with credentials for registries.
 	ImagePullSecrets []ObjectReference `json:"imagePullSecrets,omitempty"`
-	// Service account, of which there is the name only: it is the value of `spec.serviceAccountName` in the downward API. There is no API
-	// server that a token would be for. Default: `default`. [Pod.ServiceAccount] resolves it.
+	// Name of the service account: the value of `spec.serviceAccountName` in the downward API. It gives no token and no permissions, since
+	// there is no API server. Default: `default`. [Pod.ServiceAccount] resolves it.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// Operating system of the containers. A manifest needs it to set `stopSignal`, as in Kubernetes. Default: Linux.
 	OS *PodOS `json:"os,omitempty"`
