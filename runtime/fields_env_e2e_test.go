@@ -19,7 +19,6 @@ const envFile = `
 name = "web"
 labels = { app = "shop", "example.org/tier" = "edge" }
 annotations = { note = "free text" }
-serviceAccountName = "shop"
 configMaps = [{ name = "colors", data = { door = "blue" } }]
 secrets = [{ name = "db", data = { password = "s3cret" } }]
 
@@ -78,6 +77,7 @@ func TestFieldsEnv(t *testing.T) {
 	// Set resources without the limits that the pod file would apply to the container.
 	definition.Containers[1].Resources.Limits = spec.ResourceList{"memory": resource.MustParse("64Mi")}
 	definition.Containers[1].Resources.Requests = spec.ResourceList{"memory": resource.MustParse("1k")}
+	definition.ServiceAccountName = "shop" // the pod file would have a warning
 	p := newPod(m, definition)
 	node, err := os.Hostname()
 	if err != nil {
