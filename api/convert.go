@@ -3,8 +3,10 @@ package api
 import (
 	"math"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -18,10 +20,16 @@ func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 		Kind: "Pod", APIVersion: "v1",
 		Metadata: Metadata{
 			Name: s.Pod.Name, Namespace: "default", UID: s.Facts.UID, Labels: s.Pod.Labels, Annotations: s.Pod.Annotations,
+			Generation:        s.Facts.Generation(),
 			CreationTimestamp: seconds(s.Facts.Accepted.Wall),
 		},
-		Spec:   PodSpec{Pod: *s.Pod, NodeName: nodeName()},
+		Spec:   PodSpec{Pod: withPullPolicies(s.Pod, s.Facts.Containers), NodeName: nodeName()},
 		Status: statusOf(&s.Status),
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; s.Facts.Conditions[lifecycle.ConditionType(c.Type)].Status == "" {
+			c.ObservedGeneration = p.Status.ObservedGeneration
+		}
 	}
 	p.Status.HostIPs, p.Status.Owner, p.Status.StoppedBy, p.Status.StoppedAt = hostIPs, s.Owner.String(), s.Facts.Stop.By, stoppedAt(s)
 	p.Status.File, p.Status.Pulling, p.Status.AtRest, p.Status.NotDurable = s.Owner.File, pullingOf(s.Pulling), s.AtRest, s.NotDurable
@@ -32,6 +40,32 @@ func podOf(s *supervisor.Snapshot, hostIPs []PodIP) Pod {
 	if stop := &s.Facts.Stop; stop.ByUser {
 		end, grace := seconds(stop.Deadline.Wall), int64(math.Ceil(stop.Grace.Seconds()))
 		p.Metadata.DeletionTimestamp, p.Metadata.DeletionGracePeriodSeconds = &end, &grace
+	}
+	return p
+}
+
+// withPullPolicies returns a pod with the pull policies that are used where it sets none. Whether an image is one of an archive is known
+// when the container has it: until then, the policy of an image with the tag latest is not known if the pod has archives.
+func withPullPolicies(pod *spec.Pod, containers map[string]lifecycle.Container) spec.Pod {
+	p := *pod
+	for _, list := range []*[]spec.Container{&p.InitContainers, &p.Containers, &p.EphemeralContainers} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			c := &(*list)[i]
+			image := containers[c.Name].Image
+			policy := spec.DefaultPullPolicy(c.Image, image.Archive)
+			if c.ImagePullPolicy == "" && (policy != spec.PullAlways || image.ID != "" || len(pod.ArchivesOf(c)) == 0) {
+				c.ImagePullPolicy = policy
+			}
+		}
+	}
+	p.Volumes = slices.Clone(p.Volumes)
+	for i := range p.Volumes {
+		v := &p.Volumes[i]
+		if v.Image != nil && v.Image.PullPolicy == "" && spec.DefaultPullPolicy(v.Image.Reference, false) == spec.PullIfNotPresent {
+			image := *v.Image
+			image.PullPolicy, v.Image = spec.PullIfNotPresent, &image
+		}
 	}
 	return p
 }

@@ -32,6 +32,9 @@ func statusOf(s *lifecycle.Status) PodStatus {
 		ContainerStatuses:          convert(s.ContainerStatuses, containerStatusOf),
 		EphemeralContainerStatuses: convert(s.EphemeralContainerStatuses, containerStatusOf),
 		QOSClass:                   s.QOSClass,
+		ObservedGeneration:         s.ObservedGeneration,
+		AllocatedResources:         s.AllocatedResources,
+		Resources:                  (*Resources)(s.Resources),
 	}
 }
 

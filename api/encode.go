@@ -97,11 +97,21 @@ func withoutOwn(annotations map[string]string) map[string]string {
 	return annotations
 }
 
+// hasStopSignal reports whether a container sets a stop signal, for which a manifest must name the operating system.
+func hasStopSignal(p *spec.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(p.InitContainers, p.Containers), func(c spec.Container) bool {
+		return c.Lifecycle != nil && c.Lifecycle.StopSignal != ""
+	})
+}
+
 // manifestOf returns a copy of a pod without fields that a manifest cannot have. The data of a config map includes that of its env file.
 // The values of a secret with an env file are in that file.
 func manifestOf(p *spec.Pod) spec.Pod {
 	m := *p
 	m.Hash = ""
+	if m.OS == nil && hasStopSignal(p) {
+		m.OS = &spec.PodOS{Name: spec.Linux}
+	}
 	for _, list := range []*[]spec.Container{&m.InitContainers, &m.Containers, &m.EphemeralContainers} {
 		*list = slices.Clone(*list)
 		for i := range *list {

@@ -8,6 +8,9 @@ import (
 
 // PodStatus is v1.PodStatus with additional fields. In JSON they are annotations of the pod, see [spec.OwnAnnotations].
 type PodStatus struct {
+	// ObservedGeneration is the generation that the rest of the status is of. A pod that is not supervised has none.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	Phase Phase `json:"phase"`
 	// Reason is why the pod is in its phase, and Message is the same for people. Both are empty for most pods.
 	Reason  Reason `json:"reason,omitempty"`
@@ -27,6 +30,10 @@ type PodStatus struct {
 	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
 	// QOSClass is Guaranteed, Burstable or BestEffort.
 	QOSClass spec.QOSClass `json:"qosClass"`
+	// AllocatedResources are the requests of the pod: those at pod level, else the sum of its containers.
+	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
+	// Resources are the pod-level requests and limits. A pod without them has none.
+	Resources *Resources `json:"resources,omitempty"`
 
 	// HostIP is the address of the host that other hosts reach, and the first of HostIPs.
 	HostIP  string  `json:"hostIP,omitempty"`
@@ -77,6 +84,8 @@ func (p Phase) Terminal() bool { return p == PhaseSucceeded || p == PhaseFailed 
 // Condition is v1.PodCondition.
 type Condition struct {
 	Type ConditionType `json:"type"`
+	// ObservedGeneration is the generation that the condition is of. One that a client has set has none.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Status is "True" or "False", or "Unknown" if a client has set that.
 	Status  string `json:"status"`
 	Reason  Reason `json:"reason,omitempty"`

@@ -25,11 +25,13 @@ type PodList struct {
 
 // Metadata is the part of metav1.ObjectMeta that podstead has. As in Kubernetes, DeletionTimestamp is the end of the grace period of a pod
 // that a client has stopped or deleted. DeletionGracePeriodSeconds is rounded up. A pod that exceeded its deadline or was evicted has
-// neither.
+// neither. Generation is 1 for a new pod and counts the changes of its spec. A pod that replaces
+// another one begins at 1 again, unlike the generations of a [Rollout].
 type Metadata struct {
 	Name              string            `json:"name"`
 	Namespace         string            `json:"namespace"`     // always "default"
 	UID               string            `json:"uid,omitempty"` // empty: a file of the pods directory that is refused
+	Generation        int64             `json:"generation,omitempty"`
 	Labels            map[string]string `json:"labels,omitempty"`
 	Annotations       map[string]string `json:"annotations,omitempty"`
 	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`

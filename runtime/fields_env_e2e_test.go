@@ -65,7 +65,7 @@ env.IPS.fieldRef.fieldPath = "status.podIPs"
 
 // TestFieldsEnv tests environment variables from all sources.
 //
-// fields: name, labels, annotations, configMaps[].{name,data}, secrets[].{name,data}
+// fields: name, labels, annotations, serviceAccountName, configMaps[].{name,data}, secrets[].{name,data}
 // fields: containers[].env[].{name,value}, containers[].env[].valueFrom.fieldRef.{apiVersion,fieldPath}
 // fields: containers[].env[].valueFrom.resourceFieldRef.{containerName,resource,divisor}
 // fields: containers[].env[].valueFrom.{configMapKeyRef,secretKeyRef}.{name,key,optional}
@@ -77,6 +77,7 @@ func TestFieldsEnv(t *testing.T) {
 	// Set resources without the limits that the pod file would apply to the container.
 	definition.Containers[1].Resources.Limits = spec.ResourceList{"memory": resource.MustParse("64Mi")}
 	definition.Containers[1].Resources.Requests = spec.ResourceList{"memory": resource.MustParse("1k")}
+	definition.ServiceAccountName = "shop" // the pod file would have a warning
 	p := newPod(m, definition)
 	node, err := os.Hostname()
 	if err != nil {
@@ -85,7 +86,7 @@ func TestFieldsEnv(t *testing.T) {
 	cpus := strconv.Itoa(runtime.NumCPU())
 	wantLines(t, p.run("c"),
 		"CM_DIR=of a directory", "CM_DOOR=blue",
-		"FIELD_ACCOUNT=", "FIELD_HOST_IP=127.0.0.1", "FIELD_HOST_IPS=127.0.0.1", "FIELD_LABEL=edge", "FIELD_NAME=web", "FIELD_NAMESPACE=default",
+		"FIELD_ACCOUNT=shop", "FIELD_HOST_IP=127.0.0.1", "FIELD_HOST_IPS=127.0.0.1", "FIELD_LABEL=edge", "FIELD_NAME=web", "FIELD_NAMESPACE=default",
 		"FIELD_NODE="+node, "FIELD_NOTE=free text", "FIELD_NO_LABEL=", "FIELD_UID="+uid,
 		"RES_CPU="+cpus, "RES_MILLI="+cpus+"000", "RES_OTHER=64", "RES_REQUEST=1000",
 		"SEC_PASSWORD=s3cret", "SEC_USED=db:s3cret", "V_A=1", "V_B=12 $(V_A) $(NONE)")

@@ -81,6 +81,8 @@ func TestFieldsNames(t *testing.T) {
 }
 
 const processFile = `
+os.name = "linux"
+
 [[containers]]
 name = "entrypoint"
 image = "localhost/podstead/testserver:1"
@@ -103,7 +105,7 @@ lifecycle.stopSignal = "SIGUSR1"
 
 // TestFieldsProcess tests the command, the working directory and the stop signal.
 //
-// fields: containers[].{name,image,command,args,workingDir}, containers[].lifecycle.stopSignal
+// fields: os.name, containers[].{name,image,command,args,workingDir}, containers[].lifecycle.stopSignal
 func TestFieldsProcess(t *testing.T) {
 	m := newTestHost(t)
 	m.pull(m.archive("testserver"), testserver)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/distribution/reference"
 )
 
 // kubeletBackoff is the restart back-off of the kubelet (MaxContainerBackOff).
@@ -38,6 +40,18 @@ func (p *Pod) BackoffOf(c *Container) Backoff {
 	}
 	b.InitialSeconds = min(b.InitialSeconds, b.MaxSeconds)
 	return b
+}
+
+// DefaultPullPolicy returns the pull policy of a container or a volume that does
+// not set one: that of Kubernetes, except for an image from an archive
+// (deviation 24).
+func DefaultPullPolicy(image string, archived bool) PullPolicy {
+	named, err := reference.ParseDockerRef(image)
+	tagged, hasTag := named.(reference.Tagged)
+	if err == nil && hasTag && tagged.Tag() == "latest" && !archived {
+		return PullAlways
+	}
+	return PullIfNotPresent
 }
 
 // defaulter sets the defaults before validation, as the Kubernetes API server

@@ -68,6 +68,9 @@ func (v *validator) ephemeral(c *Container) {
 		&c.Ports, &c.Resources, &c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe, &c.Lifecycle,
 		&c.RestartPolicy, &c.RestartPolicyRules, &c.RestartBackoff,
 	} {
+		if n := v.at[field]; n != nil && len(n.items) == 0 && (field == any(&c.Ports) || field == any(&c.Resources)) {
+			continue // as kubectl writes it
+		}
 		v.bad(field, "Forbidden: cannot be set for an Ephemeral Container")
 	}
 }

@@ -21,6 +21,11 @@ image = "a:1"
 		want       []string // problems; nil if the file is valid
 	}{
 		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\nstdin = true\nstdinOnce = true\ntty = true\n"},
+		{
+			name: "empty fields, as clients of Kubernetes write them",
+			text: "name = \"d\"\nimage = \"b:1\"\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\n" +
+				"stdin = true\nstdinOnce = true\ntty = true\nports = []\nresources = {}\n",
+		},
 		{"empty file", "", []string{"d.toml:1:1: name: Required value", "d.toml:1:1: image: Required value"}},
 		{"unknown field", "name = \"d\"\nimage = \"b\"\nimages = \"c\"\n", []string{"d.toml:3:1: images: unknown field"}},
 		{"invalid TOML", "name =\n", []string{"d.toml:1:7: invalid TOML: unexpected character U+000A at start of value"}},

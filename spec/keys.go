@@ -12,7 +12,7 @@ import (
 var clusterOnly = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
 		"affinity", "automountServiceAccountToken", "enableServiceLinks", "ephemeralContainers", "nodeName", "nodeSelector", "preemptionPolicy",
-		"priority", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName", "tolerations", "topologySpreadConstraints",
+		"priority", "priorityClassName", "schedulerName", "tolerations", "topologySpreadConstraints",
 	},
 	reflect.TypeFor[Container](): {"resizePolicy"},
 }
@@ -26,9 +26,6 @@ var unions = []reflect.Type{
 // without the field.
 func noEffect(c *node, t reflect.Type) bool {
 	switch {
-	case t == reflect.TypeFor[Pod]() && c.key == "os":
-		name := c.child("name")
-		return len(c.items) == 1 && name != nil && name.value == "linux"
 	case c.kind == kindTable:
 		return len(c.items) == 0 && !slices.Contains(unions, t)
 	case c.kind == kindArray:
@@ -46,7 +43,7 @@ var manifestOnly = setOf("apiVersion", "kind", "metadata", "namespace", "spec", 
 // the Pod API.
 var omitted = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"evictionResponders", "hostnameOverride", "os", "overhead", "resourceClaims", "schedulingGates", "schedulingGroup",
+		"evictionResponders", "hostnameOverride", "overhead", "resourceClaims", "schedulingGates", "schedulingGroup",
 		"setHostnameAsFQDN",
 	},
 	reflect.TypeFor[Container]():          {"volumeDevices"},

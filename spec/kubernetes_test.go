@@ -17,6 +17,9 @@ var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Container](): {"restartBackoff"},
 }
 
+// oldNames are the deprecated names of fields.
+var oldNames = map[reflect.Type][]string{reflect.TypeFor[Pod](): {"serviceAccount"}}
+
 // TestFieldsAreKubernetes checks that every table has the fields of its
 // Kubernetes type, except the omitted ones, and the additions.
 func TestFieldsAreKubernetes(t *testing.T) {
@@ -24,6 +27,7 @@ func TestFieldsAreKubernetes(t *testing.T) {
 		ours, theirs reflect.Type
 	}{
 		{reflect.TypeFor[Pod](), reflect.TypeFor[corev1.PodSpec]()},
+		{reflect.TypeFor[PodOS](), reflect.TypeFor[corev1.PodOS]()},
 		{reflect.TypeFor[Container](), reflect.TypeFor[corev1.Container]()},
 		{reflect.TypeFor[RestartRule](), reflect.TypeFor[corev1.ContainerRestartRule]()},
 		{reflect.TypeFor[ExitCodes](), reflect.TypeFor[corev1.ContainerRestartRuleOnExitCodes]()},
@@ -75,7 +79,7 @@ func TestFieldsAreKubernetes(t *testing.T) {
 		{reflect.TypeFor[SecurityProfile](), reflect.TypeFor[corev1.AppArmorProfile]()},
 		{reflect.TypeFor[Sysctl](), reflect.TypeFor[corev1.Sysctl]()},
 	} {
-		ours := slices.Concat(fieldsOf(test.ours).names(), omitted[test.ours], clusterOnly[test.ours])
+		ours := slices.Concat(fieldsOf(test.ours).names(), omitted[test.ours], clusterOnly[test.ours], oldNames[test.ours])
 		theirs := slices.Concat(jsonNames(test.theirs), additions[test.ours])
 		slices.Sort(ours)
 		slices.Sort(theirs)
@@ -129,6 +133,7 @@ func TestValuesAreKubernetes(t *testing.T) {
 		{string(ProtocolTCP), string(corev1.ProtocolTCP)},
 		{string(ProtocolUDP), string(corev1.ProtocolUDP)},
 		{string(ProtocolSCTP), string(corev1.ProtocolSCTP)},
+		{Linux, string(corev1.Linux)},
 		{string(DNSDefault), string(corev1.DNSDefault)},
 		{string(DNSNone), string(corev1.DNSNone)},
 		{string(HostPathDirectoryOrCreate), string(corev1.HostPathDirectoryOrCreate)},

@@ -15,6 +15,7 @@ func flatten(manifest *node, o Options) (*node, Problems, *syntaxError) {
 	if err := isPod(manifest); err != nil {
 		return nil, nil, err
 	}
+	own := isOutput(manifest.child("metadata"))
 	root := newTable(nil)
 	root.at, root.keyAt = manifest.at, manifest.at
 	var problems Problems
@@ -26,19 +27,22 @@ func flatten(manifest *node, o Options) (*node, Problems, *syntaxError) {
 				return nil, nil, &syntaxError{at: c.at, message: fmt.Sprintf("%s: must be a mapping, found %s", c.key, c.describe())}
 			}
 		case "status":
-			problems = append(problems, warnAt(c, "ignored: status is read-only"))
+			if !own {
+				problems = append(problems, warnAt(c, "ignored: status is read-only"))
+			}
 		default:
 			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, manifestKeys)))
 		}
 	}
-	problems = append(problems, flattenMetadata(root, manifest.child("metadata"), o)...)
+	problems = append(problems, flattenMetadata(root, manifest.child("metadata"), own, o)...)
 	if pod := manifest.child("spec"); pod != nil {
 		pod.fields = fieldsOf(reflect.TypeFor[Pod]())
 	}
 	for _, c := range items(manifest.child("spec")) {
-		switch c.key {
-		case "name", "labels", "annotations", "namespace":
+		switch {
+		case slices.Contains(metadataKeys, c.key):
 			problems = append(problems, problemAt(c, unknownField, "move it to metadata"))
+		case own && c.key == "nodeName":
 		default:
 			adopt(root, c)
 		}
@@ -56,8 +60,14 @@ func onlyItem(manifest *node) *node {
 	return manifest
 }
 
+// isOutput reports whether a manifest with this metadata is what "podstead get"
+// prints. What a person has not written is dropped from it without a warning.
+func isOutput(metadata *node) bool {
+	return slices.ContainsFunc(items(metadata.child("annotations")), func(c *node) bool { return slices.Contains(OwnAnnotations, c.key) })
+}
+
 // flattenMetadata adds the fields of metadata to the root.
-func flattenMetadata(root, metadata *node, o Options) Problems {
+func flattenMetadata(root, metadata *node, own bool, o Options) Problems {
 	var problems Problems
 	for _, c := range items(metadata) {
 		switch {
@@ -78,6 +88,7 @@ func flattenMetadata(root, metadata *node, o Options) Problems {
 			if c.value != "default" {
 				problems = append(problems, warnAt(c, `ignored: the only namespace is "default"`))
 			}
+		case own && objectMetaKeys[c.key]:
 		case objectMetaKeys[c.key]:
 			problems = append(problems, warnAt(c, ignoredField))
 		default:

@@ -34,7 +34,7 @@ func TestKubectlOutput(t *testing.T) {
 	}
 	want := strings.Fields(`metadata.creationTimestamp metadata.generateName metadata.ownerReferences metadata.resourceVersion metadata.uid
 		spec.containers[0].resizePolicy spec.containers[0].volumeDevices spec.containers[0].volumeMounts[0] spec.ephemeralContainers spec.enableServiceLinks
-		spec.nodeName spec.os spec.preemptionPolicy spec.priority spec.priorityClassName spec.schedulerName spec.serviceAccount spec.serviceAccountName spec.setHostnameAsFQDN
+		spec.nodeName spec.preemptionPolicy spec.priority spec.priorityClassName spec.schedulerName spec.setHostnameAsFQDN
 		spec.tolerations spec.volumes[0] status`)
 	if diff := cmp.Diff(want, ignored); diff != "" {
 		t.Errorf("ignored fields (-want +got):\n%s", diff)
@@ -50,6 +50,8 @@ func TestNoEffect(t *testing.T) {
 	for line, accepted := range map[string]bool{
 		"os: {name: linux}":                          true,
 		"os: {name: windows}":                        false,
+		"os: {name: plan9}":                          false,
+		"os: {}":                                     false,
 		"setHostnameAsFQDN: false":                   true,
 		"setHostnameAsFQDN: true":                    false,
 		"hostnameOverride: ''":                       true,
@@ -249,5 +251,64 @@ func TestStdin(t *testing.T) {
 	}
 	if _, problems := Parse(Stdin, []byte(podTail)); len(problems) != 1 || problems[0].Path != "name" || problems[0].Message != "Required value" {
 		t.Errorf("without a name: %v", problems)
+	}
+}
+
+// TestServiceAccount checks that the pod has the name of its service account, also by the deprecated field, and a warning if permissions
+// may be bound to it.
+func TestServiceAccount(t *testing.T) {
+	for line, want := range map[string]struct {
+		name     string
+		problems int
+	}{
+		"":                            {"default", 0},
+		"serviceAccountName: default": {"default", 0},
+		"serviceAccountName: ''":      {"default", 0},
+		"serviceAccountName: web":     {"web", 1},
+		"serviceAccount: web":         {"web", 1},
+		"{serviceAccountName: a, serviceAccount: b}":    {"a", 1},
+		"{serviceAccountName: '', serviceAccount: web}": {"web", 1},
+	} {
+		line = strings.Trim(strings.ReplaceAll(line, ", ", "\n  "), "{}")
+		pod, problems := Parse("web.yaml", []byte(manifestOfWeb+"  "+line+"\n"))
+		if pod == nil || pod.ServiceAccount() != want.name || len(problems) != want.problems {
+			t.Errorf("%s: got %v, want the name %q and %d warnings", line, problems, want.name, want.problems)
+		}
+	}
+	for _, bad := range []string{"serviceAccountName: A", "serviceAccount: [a]", "serviceAccount: A"} {
+		if pod, problems := Parse("web.yaml", []byte(manifestOfWeb+"  "+bad+"\n")); pod != nil || len(problems) != 1 {
+			t.Errorf("%s: got %v, want one error", bad, problems)
+		}
+	}
+}
+
+// TestStopSignalNeedsOS checks that a manifest that sets a stop signal names its operating system, as the API server requires. A pod file
+// is for Linux.
+func TestStopSignalNeedsOS(t *testing.T) {
+	const lifecycle = "    lifecycle: {stopSignal: SIGINT}\n"
+	if pod, problems := Parse("web.yaml", []byte(manifestOfWeb+lifecycle+"  os: {name: linux}\n")); pod == nil || len(problems) > 0 {
+		t.Error(problems)
+	}
+	pod, problems := Parse("web.yaml", []byte(manifestOfWeb+lifecycle))
+	if pod != nil || len(problems) != 1 || problems[0].Path != "spec.containers[0].lifecycle.stopSignal" ||
+		problems[0].Hint != `set os: {name: "linux"} in the spec` {
+		t.Errorf("without an operating system: %+v", problems)
+	}
+	toml := "name = \"web\"\n[[containers]]\nname = \"a\"\nimage = \"b\"\nlifecycle.stopSignal = \"SIGINT\"\n"
+	if pod, problems := Parse("web.toml", []byte(toml)); pod == nil || len(problems) > 0 {
+		t.Error(problems)
+	}
+}
+
+// TestOwnOutput checks that what "podstead get" adds to a pod is accepted without a warning, but in no other manifest.
+func TestOwnOutput(t *testing.T) {
+	text := strings.Replace(manifestOfWeb, "  name: web\n", "  name: web\n  uid: u\n  generation: 2\n  creationTimestamp: x\n", 1) +
+		"  nodeName: edge\nstatus: {phase: Running}\n"
+	if _, problems := Parse("web.yaml", []byte(text)); len(problems) != 5 {
+		t.Errorf("a manifest of a cluster: %v, want five warnings", problems)
+	}
+	text = strings.Replace(text, "  uid: u\n", "  uid: u\n  annotations: {podstead.io/spec-hash: a}\n", 1)
+	if pod, problems := Parse("web.yaml", []byte(text)); pod == nil || len(problems) > 0 || len(pod.Annotations) > 0 {
+		t.Errorf("own output: %v", problems)
 	}
 }

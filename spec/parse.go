@@ -89,6 +89,7 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, o Options)
 	}
 	problems = append(problems, expand(root)...)
 	problems = append(problems, dropTokens(root)...)
+	serviceAccountAlias(root)
 	if o.Interactive != nil {
 		o.Interactive.set(root)
 	}

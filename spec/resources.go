@@ -90,6 +90,28 @@ func (p *Pod) Request(name string) Quantity {
 	return p.aggregate(func(c *Container) Quantity { return c.Resources.Requests[name] })
 }
 
+// EffectiveRequests returns the requests of the pod that are not zero, see [Pod.Request].
+func (p *Pod) EffectiveRequests() ResourceList {
+	var list ResourceList
+	for _, name := range resourceNames {
+		if q := p.Request(name); q.Sign() > 0 {
+			if list == nil {
+				list = ResourceList{}
+			}
+			list[name] = q
+		}
+	}
+	return list
+}
+
+// OwnResources returns the pod-level resources; nil: there are none.
+func (p *Pod) OwnResources() *Resources {
+	if !p.hasOwnResources() {
+		return nil
+	}
+	return &p.Resources
+}
+
 // Limit returns the pod's limit of a resource: the pod-level limit, else the aggregate of the containers that have a limit.
 // Zero means none.
 func (p *Pod) Limit(name string) Quantity {

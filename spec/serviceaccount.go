@@ -1,9 +1,44 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
+
+// defaultServiceAccount is the service account of a pod that does not set one
+// (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount).
+const defaultServiceAccount = "default"
+
+// ServiceAccount returns the name of the service account of the pod.
+func (p *Pod) ServiceAccount() string { return cmp.Or(p.ServiceAccountName, defaultServiceAccount) }
+
+// serviceAccount checks the name of the service account. It warns of a name that
+// permissions in a cluster may be bound to.
+func (v *validator) serviceAccount() {
+	field := &v.pod.ServiceAccountName
+	v.name(field, dnsSubdomain)
+	if *field != "" && *field != defaultServiceAccount {
+		v.warn(field, "has no permissions and no token: there is no API server, only the downward API uses the name")
+	}
+}
+
+// serviceAccountAlias replaces serviceAccount, the deprecated name of
+// serviceAccountName. As in the API server, serviceAccountName takes precedence.
+func serviceAccountAlias(root *node) {
+	const alias, name = "serviceAccount", "serviceAccountName"
+	n := root.child(alias)
+	if n == nil {
+		return
+	}
+	if set := root.child(name); set != nil && set.value != "" {
+		root.remove(alias)
+		return
+	}
+	root.remove(name)
+	delete(root.index, alias)
+	n.key, root.index[name] = name, n
+}
 
 // dropTokens removes the volumes and mounts that the admission controller of
 // service accounts adds to every pod of a cluster. There is no service account

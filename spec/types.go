@@ -87,6 +87,11 @@ type Pod struct {
 	ReadinessGates []ReadinessGate `json:"readinessGates,omitempty"`
 	// Secrets with credentials for registries.
 	ImagePullSecrets []ObjectReference `json:"imagePullSecrets,omitempty"`
+	// Name of the service account: the value of `spec.serviceAccountName` in the downward API. It gives no token and no permissions, since
+	// there is no API server. Default: `default`. [Pod.ServiceAccount] resolves it.
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// Operating system of the containers. A manifest needs it to set `stopSignal`, as in Kubernetes. Default: Linux.
+	OS *PodOS `json:"os,omitempty"`
 	// Runtime class of the pod.
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
 	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
@@ -97,6 +102,15 @@ type Pod struct {
 	// Hash is "v1:" and a digest of what the file sets, before defaulting. Files with equal values have equal hashes,
 	// independent of notation.
 	Hash string `json:"specHash,omitempty" podfile:"-"`
+}
+
+// Linux is the operating system of containers, as the name of a [PodOS].
+const Linux = "linux"
+
+// PodOS is the operating system of the containers of a pod.
+type PodOS struct {
+	// `linux`. Required.
+	Name string `json:"name"`
 }
 
 // Container is an entry of initContainers or containers.

@@ -104,6 +104,10 @@ func (v *validator) lifecycle(c *Container) {
 			v.required(s, "seconds", n != nil && n.child("seconds") == nil)
 		}
 	}
+	if l.StopSignal != "" && v.format != formatTOML && v.pod.OS == nil { // a pod file is for Linux
+		hint := "set " + v.format.assign("os", v.format.table([]pair{{"name", Linux}})) + " in the spec"
+		v.badHint(&l.StopSignal, hint, "Forbidden: may not be set for containers with empty `spec.os.name`")
+	}
 	if l.StopSignal != "" && !slices.Contains(signals, l.StopSignal) {
 		hint := didYouMean(l.StopSignal, signals)
 		if long := "SIG" + strings.ToUpper(l.StopSignal); slices.Contains(signals, long) {

@@ -95,6 +95,20 @@ func (v *validator) defaultName() {
 	v.problems = append(v.problems, p)
 }
 
+func (v *validator) operatingSystem() {
+	if v.pod.OS == nil {
+		return
+	}
+	const windows = "windows"
+	name := &v.pod.OS.Name
+	v.required(v.pod.OS, "name", *name == "")
+	if *name == windows {
+		v.bad(name, "not supported: containers run on Linux")
+	} else {
+		oneOf(v, name, Linux, windows)
+	}
+}
+
 // archives reports image archives that do not exist.
 func (v *validator) archives() {
 	for i := range v.pod.ImageArchives {
@@ -134,6 +148,8 @@ func (v *validator) podFields() {
 		v.required(ref, "name", ref.Name == "")
 		v.name(&ref.Name, dnsSubdomain)
 	}
+	v.serviceAccount()
+	v.operatingSystem()
 	v.name(&p.RuntimeClassName, dnsSubdomain)
 	seen := unique{}
 	for i := range p.ImageArchives {

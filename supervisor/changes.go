@@ -44,6 +44,12 @@ func affected(from, to *spec.Pod, changes []change.Change) []string {
 	return names
 }
 
+// ofSpec reports whether a change is of a field that is in the spec of a pod, not in its metadata.
+func ofSpec(c change.Change) bool {
+	field, _, _ := strings.Cut(c.Path, ".")
+	return field != "labels" && field != "annotations"
+}
+
 // maxDescribed limits the changes in an event.
 const maxDescribed = 10
 

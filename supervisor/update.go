@@ -51,7 +51,9 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 		return nil, l.notPossible("change", "", "it is being deleted")
 	}
 	from, to := l.pod, withEphemerals(pod, nil)
-	changes := append(l.shared.between(from, to), imageChanges(from, to, l.facts, staged.Images)...)
+	changes := l.shared.between(from, to)
+	metadataOnly := !slices.ContainsFunc(changes, ofSpec)
+	changes = append(changes, imageChanges(from, to, l.facts, staged.Images)...)
 	change.Sort(changes)
 	if len(changes) == 0 {
 		if to.Hash != from.Hash || owner.File != l.owner.File {
@@ -62,7 +64,7 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 	if err := l.checkChange(to, changes); err != nil {
 		return nil, err
 	}
-	e := lifecycle.DefinitionChanged{From: from, To: to, Images: map[string]lifecycle.Image{}, At: now}
+	e := lifecycle.DefinitionChanged{From: from, To: to, Images: map[string]lifecycle.Image{}, MetadataOnly: metadataOnly, At: now}
 	for _, name := range affected(from, to, changes) {
 		image, ok := staged.Images[name]
 		if !ok {

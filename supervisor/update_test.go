@@ -252,13 +252,17 @@ func TestRedefineCompletedPod(t *testing.T) {
 		labelled.Labels = map[string]string{"a": "b"}
 		m.redefine(labelled)
 		time.Sleep(time.Minute)
-		if s, _ := m.Pod("p"); s.Status.Phase != lifecycle.PhaseSucceeded || s.Facts.Round != before.Facts.Round {
+		s, _ := m.Pod("p")
+		if s.Status.Phase != lifecycle.PhaseSucceeded || s.Facts.Round != before.Facts.Round || s.Status.ObservedGeneration != 1 {
 			t.Errorf("after a change of labels: %+v", s.Status)
 		}
 		m.redefine(pod("p", spec.RestartNever, "sleep 1", "exit 3"))
-		s := m.untilPhase("p", lifecycle.PhaseFailed)
+		s = m.untilPhase("p", lifecycle.PhaseFailed)
 		if c := s.Status.ContainerStatuses; c[0].RestartCount != 1 || c[1].RestartCount != 1 || s.Facts.UID != before.Facts.UID {
 			t.Errorf("after a change of a container: %+v", s.Status)
+		}
+		if s.Status.ObservedGeneration != 2 {
+			t.Errorf("generation %d, want 2", s.Status.ObservedGeneration)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
 func (s *Store) PullByHand(
 	ctx context.Context, ref string, platform Platform, policy spec.PullPolicy, progress func(Progress),
 ) (img Image, err error) {
-	name, _, err := parse(ref)
+	name, err := parse(ref)
 	if err != nil {
 		return Image{}, err
 	}

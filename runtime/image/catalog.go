@@ -59,7 +59,7 @@ func ArchiveRecord(archive, name string) (string, error) {
 
 // FullName returns the full name of a reference as in a pod file: busybox is docker.io/library/busybox:latest. The error is an *Error.
 func FullName(ref string) (string, error) {
-	name, _, err := parse(ref)
+	name, err := parse(ref)
 	return name, err
 }
 

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type Previous struct {
 func (s Scope) EnsureAgain(
 	ctx context.Context, ref string, policy spec.PullPolicy, p Previous, progress func(Progress),
 ) (Image, error) {
-	name, tag, err := parse(ref)
+	name, err := parse(ref)
 	if err != nil {
 		return Image{}, err
 	}
@@ -54,7 +55,7 @@ func (s Scope) EnsureAgain(
 		}
 	}
 	_, archived := rec.Labels[labelArchive]
-	policy = resolve(policy, tag, archived)
+	policy = cmp.Or(policy, spec.DefaultPullPolicy(ref, archived))
 	if policy == spec.PullAlways {
 		return s.pullShared(ctx, ref, name, progress)
 	}
@@ -92,7 +93,7 @@ func (s Scope) Find(ctx context.Context, ref string, policy spec.PullPolicy) (bo
 
 // FindAgain returns the image that EnsureAgain returns without a pull, and whether there is one.
 func (s Scope) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy, p Previous) (Image, bool, error) {
-	name, tag, err := parse(ref)
+	name, err := parse(ref)
 	if err != nil {
 		return Image{}, false, err
 	}
@@ -101,7 +102,7 @@ func (s Scope) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy
 		return Image{}, false, fail(ctx, ReasonInspect, "look up image", ref, err)
 	}
 	_, archived := rec.Labels[labelArchive]
-	if !found || resolve(policy, tag, archived) == spec.PullAlways || !s.admitted(ctx, rec) {
+	if !found || cmp.Or(policy, spec.DefaultPullPolicy(ref, archived)) == spec.PullAlways || !s.admitted(ctx, rec) {
 		return Image{}, false, nil
 	}
 	img, err := s.ready(ctx, rec)
@@ -125,18 +126,6 @@ func (s Scope) pullShared(ctx context.Context, ref, name string, progress func(P
 		return Image{}, fail(ctx, ReasonPull, "pull image", ref, err)
 	}
 	return img, nil
-}
-
-// resolve returns the effective policy for an empty one.
-func resolve(policy spec.PullPolicy, tag string, archived bool) spec.PullPolicy {
-	switch {
-	case policy != "":
-		return policy
-	case tag == "latest" && !archived:
-		return spec.PullAlways
-	default:
-		return spec.PullIfNotPresent
-	}
 }
 
 func neverPull(ref string, damage error) error {

@@ -24,7 +24,7 @@ import (
 // nothing is changed. ok is false for a name that refers to a pulled image or to nothing, and for a name with a digest. An archive that was
 // imported and does not exist any more counts as unchanged. The error is an *Error or the error of ctx.
 func (s Scope) Newest(ctx context.Context, ref string) (img Previous, ok bool, err error) {
-	name, _, err := parse(ref)
+	name, err := parse(ref)
 	if err != nil {
 		return Previous{}, false, err
 	}

@@ -97,7 +97,7 @@ func (s Scope) lookup(ctx context.Context, name string) (images.Image, bool, err
 // Remove removes the names of an image in the scope and waits until unreferenced content is deleted from disk. Containers of the image keep
 // running. The error for an unknown image is errdefs.ErrNotFound.
 func (s Scope) Remove(ctx context.Context, ref string) error {
-	name, _, err := parse(ref)
+	name, err := parse(ref)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ func (d *Downward) Field(path string) (string, error) {
 		return formatMap(d.Pod.Annotations), nil
 	case "spec.nodeName":
 		return d.NodeName, nil
-	case "spec.serviceAccountName": // without an API server there are no service accounts
-		return "", nil
+	case "spec.serviceAccountName":
+		return d.Pod.ServiceAccount(), nil
 	case "status.podIP":
 		return first(d.PodIPs), nil
 	case "status.podIPs":

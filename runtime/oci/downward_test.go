@@ -17,7 +17,7 @@ func TestField(t *testing.T) {
 		"metadata.name": "web", "metadata.namespace": "default", "metadata.uid": "uid-1",
 		"metadata.labels": "a=\"say \\\"1\\\"\"\nb=\"2\"", "metadata.annotations": "x/y=\"line\\nline\"",
 		"metadata.labels['b']": "2", "metadata.labels['none']": "", "metadata.annotations['x/y']": "line\nline",
-		"spec.nodeName": "edge", "spec.serviceAccountName": "",
+		"spec.nodeName": "edge", "spec.serviceAccountName": "default",
 		"status.podIP": "10.0.0.2", "status.podIPs": "10.0.0.2,fd00::2", "status.hostIP": "192.0.2.1", "status.hostIPs": "192.0.2.1",
 	} {
 		if got, err := d.Field(path); err != nil || got != want {

@@ -199,3 +199,23 @@ func TestRelocatedPairs(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultPolicy checks that the pull policy that a container has without one is no change.
+func TestDefaultPolicy(t *testing.T) {
+	parse := func(image, policy string) *spec.Pod {
+		pod, problems := spec.Parse("web.toml", []byte("[[containers]]\nname = \"a\"\nimage = \""+image+"\"\n"+policy))
+		if pod == nil {
+			t.Fatal(problems)
+		}
+		return pod
+	}
+	for _, test := range []struct {
+		image, policy string
+		changes       int
+	}{{"nginx:1.27", "IfNotPresent", 0}, {"nginx:1.27", "Always", 1}, {"nginx", "IfNotPresent", 1}, {"nginx", "Always", 1}} {
+		changes := change.Between(parse(test.image, ""), parse(test.image, "imagePullPolicy = \""+test.policy+"\"\n"))
+		if len(changes) != test.changes {
+			t.Errorf("%s with %s: %v, want %d changes", test.image, test.policy, changes, test.changes)
+		}
+	}
+}

@@ -21,7 +21,7 @@ func (d *differ) list(name string, from, to []spec.Container) {
 		after = append(after, c.Name)
 		if old.Hash == "" || old.Hash != c.Hash {
 			d.old, d.new, d.isInit = old, c, name == "initContainers"
-			d.walk("containers[]", path, reflect.ValueOf(old).Elem(), reflect.ValueOf(c).Elem())
+			d.walk("containers[]", path, reflect.ValueOf(withPolicy(old)).Elem(), reflect.ValueOf(withPolicy(c)).Elem())
 			d.old, d.new, d.isInit = nil, nil, false
 		}
 	}
@@ -66,4 +66,15 @@ func sameLimits(a, b *spec.Pod) bool {
 		equal = equal && bound.Cmp(other) == 0
 	}
 	return equal
+}
+
+// withPolicy returns a container with its pull policy, which is a default that "podstead get" prints. That of an image with the tag latest
+// is not known, since it depends on where the image comes from.
+func withPolicy(c *spec.Container) *spec.Container {
+	if c.ImagePullPolicy != "" || spec.DefaultPullPolicy(c.Image, false) != spec.PullIfNotPresent {
+		return c
+	}
+	set := *c
+	set.ImagePullPolicy = spec.PullIfNotPresent
+	return &set
 }

@@ -83,6 +83,8 @@ var rows = []Row{
 	{Field: "securityContext.fsGroupChangePolicy", Effect: NextRound, Why: "Used when the pod starts."},
 	{Field: "readinessGates", Effect: InPlace, Why: "Used when the readiness of the pod is determined."},
 	{Field: "imagePullSecrets", Effect: InPlace, Why: "Used when an image is pulled."},
+	{Field: "serviceAccountName", Effect: InPlace, Why: "Variables of a container follow at its next start."},
+	{Field: "os", Effect: InPlace, Why: "There is one value."},
 	{Field: "runtimeClassName", Effect: RestartPod, Why: atSandbox},
 	{Field: "resources", Effect: RestartPod, Why: "The limits of the pod's cgroup are set when the pod sandbox is created."},
 

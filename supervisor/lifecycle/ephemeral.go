@@ -24,6 +24,7 @@ type EphemeralAdded struct {
 func (e EphemeralAdded) apply(f *Facts) {
 	if _, taken := f.Containers[e.Container.Name]; !taken && !f.ephemeral(e.Container.Name) && len(f.Ephemeral) < maxEphemeral {
 		f.Ephemeral = append(slices.Clip(f.Ephemeral), e.Container)
+		f.Changes++
 	}
 }
 
@@ -32,6 +33,7 @@ func (f *Facts) removeEphemeral(name string) {
 	if f.ephemeral(name) {
 		f.Ephemeral = slices.DeleteFunc(slices.Clone(f.Ephemeral), func(c spec.Container) bool { return c.Name == name })
 		delete(f.Containers, name)
+		f.Changes++
 	}
 }
 

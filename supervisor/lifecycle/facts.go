@@ -33,6 +33,7 @@ type Facts struct {
 	Trial             Trial                `json:"trial,omitzero"`             // of the newest request
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
+	Changes    int                            `json:"changes,omitempty"`    // of the definition, apart from labels and annotations
 }
 
 // Stop is a request to stop the pod, from a user, a client or the supervisor.
@@ -160,6 +161,10 @@ type Pull struct {
 	Reason    Reason  `json:"reason,omitempty"` // why a pull for this attempt failed; empty if none failed
 	Message   string  `json:"message,omitempty"`
 }
+
+// Generation returns metadata.generation: 1 for a pod whose definition has not changed since it was created. As in Kubernetes, labels and
+// annotations do not count, and ephemeral containers do.
+func (f *Facts) Generation() int64 { return 1 + int64(f.Changes) }
 
 // Apply folds one event into the facts and returns the result. The receiver is not changed. An event about an object that is no
 // longer current changes nothing.

@@ -20,7 +20,9 @@ type DefinitionChanged struct {
 	Restarted []string
 	// Images are the staged images of containers, by name: their next run needs no pull.
 	Images map[string]Image
-	At     Instant
+	// MetadataOnly reports that nothing but labels, annotations and the content of images has changed.
+	MetadataOnly bool
+	At           Instant
 }
 
 // Outgoing is a container as a run of it was started, before a change of its definition. The run is stopped as it says.
@@ -49,6 +51,9 @@ func (e DefinitionChanged) Fits(f Facts) bool {
 
 func (e DefinitionChanged) apply(f *Facts) {
 	f.Outgoing, f.Escalation = slices.Clone(f.Outgoing), Escalation{}
+	if !e.MetadataOnly {
+		f.Changes++
+	}
 	for c := range containersOf(e.From) {
 		switch {
 		case e.To.Container(c.Name) == nil:

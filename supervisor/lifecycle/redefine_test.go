@@ -136,3 +136,23 @@ func TestStatusOfSkippedInitContainer(t *testing.T) {
 		}
 	}
 }
+
+// TestGeneration checks that changes of the spec count, those of metadata do not, and ephemeral containers do.
+func TestGeneration(t *testing.T) {
+	from, to := podOf(spec.RestartAlways, "app"), podOf(spec.RestartAlways, "app", "more")
+	facts := fold(history{up(), running("app", 1)})
+	for i, step := range []struct {
+		event lifecycle.Event
+		want  int64
+	}{
+		{lifecycle.DefinitionChanged{From: from, To: from, MetadataOnly: true, At: at(2)}, 1},
+		{lifecycle.DefinitionChanged{From: from, To: to, At: at(3)}, 2},
+		{lifecycle.EphemeralAdded{Container: spec.Container{Name: "debug"}, At: at(4)}, 3},
+		{lifecycle.EphemeralAdded{Container: spec.Container{Name: "debug"}, At: at(5)}, 3}, // its name is taken
+	} {
+		facts = facts.Apply(step.event)
+		if got := lifecycle.StatusOf(to, facts, at(6)).ObservedGeneration; got != step.want || facts.Generation() != step.want {
+			t.Errorf("step %d: generation %d, observed %d, want %d", i, facts.Generation(), got, step.want)
+		}
+	}
+}

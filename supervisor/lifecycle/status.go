@@ -27,6 +27,7 @@ func (p Phase) Terminal() bool { return p == PhaseSucceeded || p == PhaseFailed 
 
 // Status is the status of a pod. Its JSON is v1.PodStatus.
 type Status struct {
+	ObservedGeneration    int64             `json:"observedGeneration,omitempty"` // [Facts.Generation] of the facts that it was computed from
 	Phase                 Phase             `json:"phase"`
 	Reason                Reason            `json:"reason,omitempty"`
 	Message               string            `json:"message,omitempty"`
@@ -39,6 +40,9 @@ type Status struct {
 	// EphemeralContainerStatuses have neither Started nor Ready.
 	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
 	QOSClass                   spec.QOSClass     `json:"qosClass"`
+	// AllocatedResources are the requests of the pod, and Resources its pod-level requests and limits.
+	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
+	Resources          *spec.Resources   `json:"resources,omitempty"`
 }
 
 // PodIP is one address of the pod.
@@ -94,7 +98,10 @@ type Terminated struct {
 // transition times yet: see [Status.Since].
 func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	v := view{pod: pod, facts: &f, now: now, ended: Terminating(pod, f)}
-	s := Status{StartTime: stamp(f.Accepted), QOSClass: pod.QOS()}
+	s := Status{
+		ObservedGeneration: f.Generation(), StartTime: stamp(f.Accepted), QOSClass: pod.QOS(), AllocatedResources: pod.EffectiveRequests(),
+		Resources: pod.OwnResources(),
+	}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
 		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(c, roleOf(c)))

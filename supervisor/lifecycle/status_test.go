@@ -226,7 +226,7 @@ func TestStatusFields(t *testing.T) {
 			{Type: "Ready", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [bad]"},
 		},
 		PodIP: "10.0.0.2", PodIPs: []lifecycle.PodIP{{IP: "10.0.0.2"}, {IP: "fd00::2"}},
-		StartTime: at(1).Wall, QOSClass: "BestEffort",
+		StartTime: at(1).Wall, QOSClass: "BestEffort", ObservedGeneration: 1,
 		InitContainerStatuses: []lifecycle.ContainerStatus{{
 			Name: "init", Resources: none, Ready: true, Started: &no,
 			Image: "init:1", ImageID: "sha256:init", ContainerID: "containerd://init-id",

@@ -65,6 +65,8 @@ func podTemplates() []template {
 		{field: "dnsConfig.options[].value", pod: "dnsConfig.options = [{ name = \"ndots\", value = %s }]", before: `"1"`, after: `"2"`, effect: again},
 		{field: "readinessGates[].conditionType", pod: "readinessGates = [{ conditionType = %s }]", before: `"example.com/a"`, after: `"example.com/b"`, effect: inPlace},
 		{field: "imagePullSecrets[].name", pod: "imagePullSecrets = [{ name = %s }]", before: `"a"`, after: `"b"`, effect: inPlace},
+		{field: "serviceAccountName", pod: "serviceAccountName = %s", before: `"a"`, after: `"b"`, effect: inPlace},
+		{field: "os.name", pod: "%s", before: "", after: `os.name = "linux"`, effect: inPlace},
 		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: again, fails: true},
 		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
 		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
