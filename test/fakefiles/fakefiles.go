@@ -118,7 +118,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 			plan.Instead = s.instead(name)
 		}
 	case exists:
-		plan.Outcome, plan.Changes = podfiles.Configured, s.Changes
+		plan.Outcome, plan.Changes, plan.Undone = podfiles.Configured, s.Changes, s.histories[name].Instead.Undo()
 	}
 	if o.DryRun || plan.Outcome == podfiles.Unchanged {
 		return plan, nil
