@@ -79,7 +79,7 @@ func flattenMetadata(root, metadata *node, o Options) Problems {
 				problems = append(problems, warnAt(c, `ignored: the only namespace is "default"`))
 			}
 		case objectMetaKeys[c.key]:
-			problems = append(problems, warnAt(c, ignoredField))
+			problems = append(problems, warnAt(c, ignored+"it is a field of the pod in the cluster"))
 		default:
 			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
 		}
