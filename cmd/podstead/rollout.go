@@ -32,7 +32,7 @@ returns to the last generation that was ready. The file is kept, and is carried 
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+				return unknown(cmd, args[0])
 			}
 			return cmd.Help()
 		},
