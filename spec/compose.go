@@ -10,7 +10,7 @@ import (
 // composeWords are the fields of services in a Compose file, and some of Kubernetes' controllers, with what does it in a pod file. Keys are
 // in lower case, without "_" and "-". Words that a pod file has at another place, such as privileged, have the hint of that place.
 var composeWords = map[string]string{
-	"attach":                  "omit it: podstead run shows the output of all containers, podstead logs -c that of one",
+	"attach":                  "omit it: podstead run FILE shows the output of all containers, podstead logs POD -c CONTAINER that of one",
 	"backofflimit":            "omit it: restartPolicy and restartBackoff apply until activeDeadlineSeconds",
 	"blkioconfig":             "not supported: limits are cpu, memory and ephemeral-storage",
 	"build":                   "build the image with another tool, and set image, with imageArchives if there is no registry",
@@ -83,7 +83,7 @@ var composeWords = map[string]string{
 	"pullpolicy":              "set imagePullPolicy",
 	"readonly":                "set securityContext.readOnlyRootFilesystem",
 	"replicas":                "write a pod file for each replica",
-	"restart":                 "set restartPolicy to Always (the default), OnFailure or Never; podstead stop holds with each",
+	"restart":                 "set restartPolicy to Always (the default), OnFailure or Never; podstead stop POD holds with each",
 	"revisionhistorylimit":    "omit it: the last three generations that were ready are kept",
 	"runtime":                 "set engine.runtime in podstead.toml",
 	"scale":                   "write a pod file for each replica",

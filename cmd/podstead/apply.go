@@ -140,7 +140,7 @@ func (a *app) noteRolledBack(ctx context.Context, client *api.Client, r *api.App
 	a.noteUndone(r)
 	if r.Instead != "" {
 		a.note("pod/%s does not run this file: %s", r.Pod, r.Instead)
-		fmt.Fprintln(a.err, "hint: "+plain.Text(hintAgain(ctx, client, r.Pod)))
+		a.hint(hintAgain(ctx, client, r.Pod))
 	}
 }
 
@@ -155,7 +155,7 @@ func (a *app) noteUndone(r *api.Applied) {
 func (a *app) noteUnit(r *api.Applied, hint string) {
 	if hint != "" {
 		a.note("pod/%s does not run this file yet: %s starts the pod", r.Pod, r.Unit)
-		fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
+		a.hint(hint)
 	}
 }
 

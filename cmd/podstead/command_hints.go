@@ -32,7 +32,7 @@ var commandHints = []commandHint{
 	{[]string{"rmi"}, "remove images with podstead image rm IMAGE"},
 	{[]string{"search"}, "name the image with its registry, such as in podstead image pull docker.io/library/nginx:1.27"},
 	{[]string{"history"}, "list the build steps of an image with podstead image history IMAGE, or the generations of a pod with podstead rollout history POD"},
-	{[]string{"info", "check", "cluster-info", "auth"}, "check the host with podstead doctor, and pod files with podstead validate"},
+	{[]string{"info", "check", "cluster-info", "auth"}, "check the host with podstead doctor, and pod files with podstead validate FILE"},
 	{[]string{"patch", "set", "replace", "label", "annotate", "update", "rename"}, "change the file of a pod with podstead edit POD, or apply a changed file with podstead apply FILE"},
 	{[]string{"reload", "daemon-reload"}, "apply a changed file with podstead apply FILE; the daemon notices changes in the pods directory"},
 	{[]string{"explain", "api-resources", "api-versions"}, "check a pod file with podstead validate FILE; docs/reference/pod-file.md describes its fields"},
@@ -41,8 +41,8 @@ var commandHints = []commandHint{
 	{[]string{"expose", "proxy", "service"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"port"}, "list the ports of containers with podstead ps"},
 	{[]string{"network"}, "pods reach each other by name; list their addresses with podstead get, and check the network with podstead doctor"},
-	{[]string{"secret"}, "write a table [[secrets]] in the pod file, or save credentials of a registry with podstead login"},
-	{[]string{"mount", "unmount"}, "copy files from and to containers with podstead cp"},
+	{[]string{"secret"}, "write a table [[secrets]] in the pod file, or save credentials of a registry with podstead login REGISTRY"},
+	{[]string{"mount", "unmount"}, "copy files from and to containers with podstead cp POD:FILE FILE"},
 	{[]string{"drain", "cordon", "taint"}, "stop all pods with podstead stop --all"},
 	{[]string{"uncordon"}, "start all pods with podstead start --all"},
 	{[]string{"pause", "unpause"}, "stop the containers of a pod with podstead stop POD, and start them with podstead start POD"},
@@ -88,7 +88,7 @@ var (
 // createHints are the objects that kubectl create creates from arguments, with a hint.
 var createHints = []commandHint{
 	{[]string{"configmap", "cm"}, "write a table [[configMaps]] with name and data in the pod file"},
-	{[]string{"secret"}, "write a table [[secrets]] with name and data in the pod file, or save credentials of a registry with podstead login"},
+	{[]string{"secret"}, "write a table [[secrets]] with name and data in the pod file, or log in to a registry with podstead login REGISTRY"},
 	{[]string{"deployment", "deploy", "job", "cronjob", "cj"}, "write a pod file, and create the pod with podstead create -f FILE"},
 	{[]string{"service", "svc", "ingress", "ing"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"namespace", "ns"}, "omit the namespace: all pods of a host are in the namespace default"},
@@ -126,8 +126,8 @@ func runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	if strings.HasSuffix(args[0], ".toml") {
-		return &failure{status: statusUsage, err: unknownCommand(cmd, args[0]), hints: []string{"run a pod file with podstead run " + args[0]}}
+	if file := args[0]; strings.HasSuffix(file, ".toml") {
+		return &failure{status: statusUsage, err: unknownCommand(cmd, file), hints: []string{"run a pod file with podstead run " + file}}
 	}
 	return unknown(cmd, args[0])
 }

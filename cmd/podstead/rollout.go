@@ -303,8 +303,7 @@ func (a *app) noteFile(pod string, r *api.Rollout) {
 		has = fmt.Sprintf("generation %d", r.FileGeneration)
 	}
 	a.note("%s still has %s: it runs again when the file is changed or applied", r.File, has)
-	fmt.Fprintln(a.err, plain.Text(fmt.Sprintf(
-		"hint: correct the file with podstead edit %s; podstead plan %s shows what of it does not run", pod, r.File)))
+	a.hint(fmt.Sprintf("correct the file with podstead edit %s; podstead plan %s shows what of it does not run", pod, r.File))
 }
 
 func (a *app) rolloutRestartCommand() *cobra.Command {

@@ -168,7 +168,7 @@ func TestRolloutErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "bad", Reason: podfiles.ReasonRejected, Refused: errors.New("two files define it")})
-	const hint = "hint: only pods of podstead apply and of the pods directory have generations\n"
+	const hint = "hint: apply the file of the pod with podstead apply FILE: pods of the pods directory have generations\n"
 	for _, command := range []string{"status", "history", "undo"} {
 		h.fails(t, "rollout "+command, statusUsage, "rollout "+command+" requires a pod")
 		h.fails(t, "rollout "+command+" a b", statusUsage, "rollout "+command+` accepts at most one pod, got "a", "b"`)

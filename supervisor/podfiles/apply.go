@@ -129,7 +129,7 @@ func (s *Set) checkCreate(name string, o ApplyOptions) error {
 	if !o.Create || !exists {
 		return nil
 	}
-	return &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply"}
+	return &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply FILE"}
 }
 
 // place returns the path for the file of a pod, and the files of that pod that it replaces under another name. s.turn must be held.

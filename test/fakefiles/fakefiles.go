@@ -111,7 +111,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	case taken && running.Owner.File == "":
 		return podfiles.Plan{}, &supervisor.NameTakenError{Name: name, Holder: running.Owner.By}
 	case exists && o.Create:
-		return podfiles.Plan{}, &podfiles.ConflictError{Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply"}
+		return podfiles.Plan{}, &podfiles.ConflictError{Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply FILE"}
 	case exists && old == string(text):
 		plan.Outcome = podfiles.Unchanged
 		if h := s.histories[name]; h.Instead != nil && h.Instead.By == "" {
