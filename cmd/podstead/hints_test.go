@@ -49,7 +49,7 @@ func TestHintProblems(t *testing.T) {
 		"run podstead frob", "run podstead ls", "see podstead get --frob", "podstead exec -Z POD", "podstead volume frob VOLUME",
 		"stop it with podstead stop", "run podstead rollout undo", "podstead image pulll IMAGE", "use --frob",
 		"set resources.limit.memory", "set readyWithinSecond",
-		"see docs/howto/frob.md", "set frob in podstead.toml", "set pods.frob in podstead.toml", "set dirs in [pod] of podstead.toml",
+		"see docs/howto/" + "frob.md", "set frob in podstead.toml", "set pods.frob in podstead.toml", "set dirs in [pod] of podstead.toml",
 		"set PODSTEAD_FROB", "run systemctl frob podstead", "run systemctl restart frob.service", "run frob -x",
 	} {
 		if len(hintProblems(t, hint)) == 0 {
