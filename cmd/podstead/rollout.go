@@ -302,7 +302,7 @@ func (a *app) noteFile(pod string, r *api.Rollout) {
 	if r.FileGeneration > 0 {
 		has = fmt.Sprintf("generation %d", r.FileGeneration)
 	}
-	a.note("%s still has %s: it runs again when the file is changed or applied", r.File, has)
+	a.note("%s still has %s: it is carried out when the file is changed or applied", r.File, has)
 	a.hint(fmt.Sprintf("correct the file with podstead edit %s; podstead plan %s shows what of it does not run", pod, r.File))
 }
 

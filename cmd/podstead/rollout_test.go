@@ -104,7 +104,7 @@ func TestRolloutUndo(t *testing.T) {
 	h := newRollouts(t)
 	h.await(t, "get web", "web +1/1 +Running")
 	undone := h.want(t, "rollout undo web", "pod/web rolled back to generation 2\n")
-	want := "podstead: /etc/podstead/pods.d/web.toml still has generation 3: it runs again when the file is changed or applied\n" +
+	want := "podstead: /etc/podstead/pods.d/web.toml still has generation 3: it is carried out when the file is changed or applied\n" +
 		"hint: correct the file with podstead edit web; podstead plan /etc/podstead/pods.d/web.toml shows what of it does not run\n"
 	if undone.stderr != want {
 		t.Errorf("stderr %q, want %q", undone.stderr, want)
