@@ -42,7 +42,8 @@ func TestFollowedHints(t *testing.T) {
 				}
 				named := strings.NewReplacer(" web", " POD", " app", " CONTAINER").Replace(hint) // arguments, and no words of the text
 				for _, words := range commandLines(named) {
-					command := strings.NewReplacer("POD", "web", "CONTAINER", "app", "FILE", test.file).Replace(strings.Join(words[1:], " "))
+					command := strings.Join(words[1:], " ")
+					command = strings.NewReplacer("POD", "web", "CONTAINER", "app", "FILE", test.file).Replace(command)
 					if cannotRun(words[1:]) {
 						continue
 					}
