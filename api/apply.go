@@ -60,6 +60,8 @@ type Applied struct {
 	Replaced []string `json:"replaced,omitempty"`
 	// Instead is why the pod does not run this definition, although the file has it: it was rolled back, and has not changed since.
 	Instead string `json:"instead,omitempty"`
+	// Undone is the generation, and the person who requested it with [Client.UndoRollout], that runs until this definition is carried out.
+	Undone string `json:"undone,omitempty"`
 	// Unit is the systemd unit that starts the pod; empty: the daemon starts it.
 	Unit string `json:"unit,omitempty"`
 	// SpecHash is the hash of the definition, see [spec.Pod]. A pod that has it runs this definition.
@@ -161,7 +163,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		unit = UnitOf(pod.Name)
 	}
 	return Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes), Replaced: plan.Replaced, Instead: plan.Instead,
+		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes), Replaced: plan.Replaced, Instead: plan.Instead, Undone: plan.Undone,
 		Unit: unit, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }

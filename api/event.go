@@ -130,6 +130,7 @@ const (
 	EventRollbackStarted          EventKind = "RollbackStarted"
 	EventRollbackCompleted        EventKind = "RollbackCompleted"
 	EventRolloutUndone            EventKind = "RolloutUndone"
+	EventRolloutResumed           EventKind = "RolloutResumed"
 	EventPodsDirLost              EventKind = "PodsDirLost"
 	EventPodsDirFound             EventKind = "PodsDirFound"
 	EventImageArchiveImported     EventKind = "ImageArchiveImported"

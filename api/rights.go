@@ -127,7 +127,7 @@ func (p peer) applicable(pod *spec.Pod) error {
 		return nil
 	}
 	e := failure(http.StatusForbidden, "only root can apply a pod with files of the host (%s), uid %d cannot", strings.Join(files, ", "), p.uid)
-	e.Hint = "apply the file as root, or run the pod with podstead run"
+	e.Hint = "apply the file as root, or run the pod with podstead run FILE"
 	return e
 }
 

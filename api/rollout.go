@@ -47,6 +47,8 @@ type Rollout struct {
 	Running int `json:"running"`
 	// FileNewer reports that the newest content of the file is not what runs: it waits, is not accepted, or was rolled back.
 	FileNewer bool `json:"fileNewer,omitempty"`
+	// FileGeneration is the generation that the file has and that another one runs in place of; 0: there is none.
+	FileGeneration int `json:"fileGeneration,omitempty"`
 	// Generations are the definitions that the pod has had, the oldest one first.
 	Generations []Generation `json:"generations"`
 }
@@ -146,6 +148,9 @@ func (s *Server) undoRollout(r *http.Request) (any, error) {
 func (s *Server) rolloutOf(r *podfiles.Rollout, f *refusal) Rollout {
 	h := r.History
 	converted := Rollout{Pod: r.Pod, File: r.File, FileNewer: r.Newer || h.Instead != nil || f != nil, Generations: []Generation{}}
+	if h.Instead != nil && !r.Newer {
+		converted.FileGeneration = h.Instead.Failed
+	}
 	if running := h.Running(); running != nil {
 		converted.Running = running.Number
 	}

@@ -348,7 +348,7 @@ func asError(err error) *Error {
 		return failure(http.StatusConflict, "%v", err)
 	case errors.As(err, &noRollout):
 		e := failure(http.StatusNotFound, "%v", err)
-		e.Hint = "only pods of podstead apply and of the pods directory have generations"
+		e.Hint = "apply the file of the pod with podstead apply FILE: pods of the pods directory have generations"
 		return e
 	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)

@@ -29,7 +29,7 @@ const (
 	reasonExitCode = metav1.StatusReason("NonZeroExitCode")
 	causeExitCode  = metav1.CauseType("ExitCode")
 	causeStart     = metav1.CauseType("StartError") // the command could not be executed
-	causeHint      = metav1.CauseType("Hint")
+	causeAdvice    = metav1.CauseType("Hint")
 )
 
 // CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not
@@ -54,7 +54,7 @@ func sessionStatusOf(code int, err error) metav1.Status {
 		e := asError(err).withReason()
 		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(e.Status), Reason: metav1.StatusReason(e.Reason), Message: e.Message}
 		if e.Hint != "" {
-			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeHint, Message: e.Hint}}}
+			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
 		}
 		return s
 	case code != 0:
@@ -98,5 +98,5 @@ func readStatus(s *metav1.Status) (code int, err error) {
 		}
 		return code, nil
 	}
-	return 0, &Error{Status: int(s.Code), Reason: ErrorReason(s.Reason), Message: s.Message, Hint: causes[causeHint]}
+	return 0, &Error{Status: int(s.Code), Reason: ErrorReason(s.Reason), Message: s.Message, Hint: causes[causeAdvice]}
 }

@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"maps"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +82,9 @@ func TestFieldsAreKubernetes(t *testing.T) {
 		{reflect.TypeFor[SecurityProfile](), reflect.TypeFor[corev1.AppArmorProfile]()},
 		{reflect.TypeFor[Sysctl](), reflect.TypeFor[corev1.Sysctl]()},
 	} {
-		ours := slices.Concat(fieldsOf(test.ours).names(), omitted[test.ours], clusterOnly[test.ours], oldNames[test.ours])
+		ours := slices.AppendSeq(fieldsOf(test.ours).names(), maps.Keys(omitted[test.ours]))
+		ours = slices.AppendSeq(ours, maps.Keys(clusterOnly[test.ours]))
+		ours = append(ours, oldNames[test.ours]...)
 		theirs := slices.Concat(jsonNames(test.theirs), additions[test.ours])
 		slices.Sort(ours)
 		slices.Sort(theirs)
@@ -91,6 +96,28 @@ func TestFieldsAreKubernetes(t *testing.T) {
 		for _, name := range theirs {
 			if !slices.Contains(ours, name) {
 				t.Errorf("%s.%s of Kubernetes is neither supported nor omitted", test.ours, name)
+			}
+		}
+	}
+}
+
+// TestRefusals checks that each field that is ignored or refused has a reason, each refused one a hint, and that docs/design/deviations.md
+// has all of them.
+func TestRefusals(t *testing.T) {
+	page, err := os.ReadFile("../docs/design/deviations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for effect, tables := range map[string]map[reflect.Type]map[string]refusal{"ignored": clusterOnly, "refused": omitted} {
+		for table, fields := range tables {
+			for field, r := range fields {
+				if r.why == "" || effect == "refused" && r.hint == "" || strings.Contains(r.why, "single host") {
+					t.Errorf("%s.%s: %+v", table, field, r)
+				}
+				want := `\| ` + table.Name() + " \\| [^|]*`" + field + "`[^|]* \\| " + effect + ` \| ` + regexp.QuoteMeta(r.why) + ` \|`
+				if row := regexp.MustCompile(want); !row.Match(page) {
+					t.Errorf("docs/design/deviations.md has no row %v", row)
+				}
 			}
 		}
 	}

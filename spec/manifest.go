@@ -90,7 +90,7 @@ func flattenMetadata(root, metadata *node, own bool, o Options) Problems {
 			}
 		case own && objectMetaKeys[c.key]:
 		case objectMetaKeys[c.key]:
-			problems = append(problems, warnAt(c, ignoredField))
+			problems = append(problems, warnAt(c, ignored+"it is a field of the pod in the cluster"))
 		default:
 			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -127,4 +128,98 @@ func podFiles(path string) ([]string, error) {
 		})
 	}
 	return texts, nil
+}
+
+// TestMisplacedHints writes each field of all tables into the pod and into a container. If that is not its place, the hint names one, or
+// there are too many; each place that a hint names has the field.
+func TestMisplacedHints(t *testing.T) {
+	for table, want := range map[string]map[string]string{
+		"": {
+			"readyWithinSeconds": "set it in update", "initialSeconds": "set it in restartBackoff",
+			"mountPath": "set volumeMounts.mountPath in a container", "hostPort": "set ports.hostPort in a container",
+			"progressDeadlineSeconds": "set update.readyWithinSeconds in the pod", "sizeLimit": "set volumes.emptyDir.sizeLimit in the pod",
+		},
+		"app": {
+			"readyWithinSeconds": "set update.readyWithinSeconds in the pod", "minReadySeconds": "set update.minReadySeconds in the pod",
+			"onFailure": "set update.onFailure in the pod", "fsGroup": "set securityContext.fsGroup in the pod", "path": "",
+		},
+	} {
+		for key, hint := range want {
+			if got := hintOf(table, key); got != hint {
+				t.Errorf("%s in %q: hint %q, want %q", key, table, got, hint)
+			}
+		}
+	}
+	place := regexp.MustCompile(`^set ([\w., ]+?) in (the pod|a container)$`)
+	within := regexp.MustCompile(`^set it in ([\w, ]+)$`)
+	tables := map[string]reflect.Type{"": reflect.TypeFor[Pod](), "app": reflect.TypeFor[Container]()}
+	tables["the pod"], tables["a container"] = tables[""], tables["app"]
+	count := 0
+	for key := range allKeys(reflect.TypeFor[Pod](), map[string]bool{}) {
+		for _, table := range []string{"", "app"} {
+			hint := hintOf(table, key)
+			owner, paths := tables[table], ""
+			if m := place.FindStringSubmatch(hint); m != nil {
+				owner, paths = tables[m[2]], m[1]
+			} else if m := within.FindStringSubmatch(hint); m != nil {
+				paths = regexp.MustCompile(`\w+`).ReplaceAllString(strings.ReplaceAll(m[1], " or ", ", "), "$0."+key)
+			}
+			for _, path := range strings.Fields(strings.NewReplacer(" or ", " ", ",", " ").Replace(paths)) {
+				count++
+				if !hasPath(owner, path) {
+					t.Errorf("%s in %q: hint %q: there is no %s", key, table, hint, path)
+				}
+			}
+		}
+	}
+	if count < 50 {
+		t.Errorf("only %d places", count)
+	}
+}
+
+// hintOf is the hint to a key in the pod, or in its container app, that cannot be there.
+func hintOf(table, key string) string {
+	line := key + " = true\n"
+	text := "name = \"web\"\n" + line + podTail
+	if table != "" {
+		text = "name = \"web\"\n" + podTail + line
+	}
+	_, problems := Parse("web.toml", []byte(text))
+	for _, p := range problems {
+		if strings.HasSuffix(p.Path, key) && (p.Message == unknownField || strings.Contains(p.Message, "is not a field of")) {
+			return p.Hint
+		}
+	}
+	return ""
+}
+
+func allKeys(t reflect.Type, keys map[string]bool) map[string]bool {
+	for name, i := range fieldsOf(t) {
+		keys[name] = true
+		if inner := tableOf(t.Field(i).Type); inner != nil {
+			allKeys(inner, keys)
+		}
+	}
+	return keys
+}
+
+func hasPath(t reflect.Type, path string) bool {
+	key, rest, more := strings.Cut(path, ".")
+	i, ok := fieldsOf(t)[key]
+	if !ok || !more {
+		return ok
+	}
+	inner := tableOf(t.Field(i).Type)
+	return inner != nil && hasPath(inner, rest)
+}
+
+// tableOf returns the table in a field; nil: it is none.
+func tableOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
 }

@@ -58,7 +58,7 @@ type node struct {
 	fields  fieldSet // of a decoded table, its known keys
 	header  bool     // opened by a [header]: the lines after it belong to it
 	failed  bool     // has a problem; suppresses further ones
-	ignored bool     // not supported on a single host; not part of the hash
+	ignored bool     // only a cluster uses it; not part of the hash
 	meant   []string // known keys nearest to the misspelled keys of this table
 }
 

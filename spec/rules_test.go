@@ -163,7 +163,7 @@ func TestContainerRules(t *testing.T) {
 		{appWith(`command = [1]`), "containers[0].command[0]", "must be a string"},
 		{appWith(`terminationMessagePath = "log"`), "containers[0].terminationMessagePath", "absolute"},
 		{appWith(`terminationMessagePolicy = "Logs"`), "containers[0].terminationMessagePolicy", "Unsupported value"},
-		{appWith(`volumeDevices = [{ name = "a", devicePath = "/a" }]`), "containers[0].volumeDevices", "not supported on a single host"},
+		{appWith(`volumeDevices = [{ name = "a", devicePath = "/a" }]`), "containers[0].volumeDevices", "volumes are directories"},
 		{initWith(`livenessProbe.exec.command = ["a"]`), "initContainers[0].livenessProbe", "may not be set for init containers"},
 		{initWith(`lifecycle.preStop.sleep.seconds = 1`), "initContainers[0].lifecycle.preStop", "may not be set for init containers"},
 		{initWith(`lifecycle.stopSignal = "SIGINT"`), "initContainers[0].lifecycle.stopSignal", "may not be set for init containers"},
@@ -193,7 +193,7 @@ func TestEnvironmentRules(t *testing.T) {
 		{appWith(`env.A = true`), "containers[0].env.A", "must be a string, found boolean"},
 		{appWith(`env = 1`), "containers[0].env", "must be an array of tables"},
 		{envVariable(`fieldReff = {}`), "containers[0].env.X.fieldReff", "unknown field"},
-		{envVariable(`fileKeyRef = {}`), "containers[0].env.X.fileKeyRef", "not supported on a single host"},
+		{envVariable(`fileKeyRef = {}`), "containers[0].env.X.fileKeyRef", "variables are not read"},
 		{appWith(`env.X = {}`), "containers[0].env.X", "must specify one of"},
 		{envVariable(`fieldRef.fieldPath = "metadata.nam"`), "containers[0].env.X.fieldRef.fieldPath", "Unsupported value"},
 		{envVariable(`fieldRef.fieldPath = "metadata.labels"`), "containers[0].env.X.fieldRef.fieldPath", "Unsupported value"},
@@ -261,7 +261,7 @@ func TestProbeAndHookRules(t *testing.T) {
 		{appWith(`lifecycle.preStop = {}`), "containers[0].lifecycle.preStop", "must specify one of"},
 		{appWith(`lifecycle.preStop.sleep = {}`), "containers[0].lifecycle.preStop.sleep.seconds", "Required value"},
 		{appWith(`lifecycle.preStop.sleep.seconds = 31`), "containers[0].lifecycle.preStop.sleep.seconds", "less than or equal to terminationGracePeriodSeconds"},
-		{appWith(`lifecycle.postStart.tcpSocket = {}`), "containers[0].lifecycle.postStart.tcpSocket", "not supported on a single host"},
+		{appWith(`lifecycle.postStart.tcpSocket = {}`), "containers[0].lifecycle.postStart.tcpSocket", "a hook that only connects"},
 	})
 }
 
@@ -314,8 +314,8 @@ func clipFile(s string) string { return s[:min(len(s), 1000)] }
 // TestWarnings checks the problems of files that are accepted.
 func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ file, path, words string }{
-		{pod(`nodeSelector = { disk = "ssd" }`), "nodeSelector", "not supported on a single host"},
-		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "not supported on a single host"},
+		{pod(`nodeSelector = { disk = "ssd" }`), "nodeSelector", "ignored: there is one host"},
+		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "ignored: there is one host"},
 		{appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name", `hides previous definition of "A"`},
 		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "duplicate port definition 80/TCP"},
 		{appWith(`resources.limits.memory = "128m"`), "containers[0].resources.limits.memory", `fractional byte value "128m" is invalid`},

@@ -26,11 +26,11 @@ func TestVolumeRules(t *testing.T) {
 			volume(`secret = { secretName = "s", items = [{ key = "a", path = "..data/a" }] }`),
 			"volumes[0].secret.items[0].path", "must not start with '..'",
 		},
-		{volume(`projected.sources = [{ serviceAccountToken = {} }]`), "volumes[0].projected.sources[0].serviceAccountToken", "not supported on a single host"},
+		{volume(`projected.sources = [{ serviceAccountToken = {} }]`), "volumes[0].projected.sources[0].serviceAccountToken", "there are no service accounts"},
 		{volume(`downwardAPI.items = [{ path = "a" }]`), "volumes[0].downwardAPI.items[0]", "must specify one of"},
 		{volume(`downwardAPI.items = [{ path = "a", resourceFieldRef.resource = "limits.cpu" }]`), "volumes[0].downwardAPI.items[0].resourceFieldRef.containerName", "Required value"},
 		{volume(`image.reference = "A"`), "volumes[0].image.reference", "must be an image reference"},
-		{volume(`nfs = { server = "a" }`), "volumes[0].nfs", "not supported on a single host"},
+		{volume(`nfs = { server = "a" }`), "volumes[0].nfs", "the host mounts storage"},
 	})
 }
 
@@ -75,7 +75,7 @@ func TestSecurityRules(t *testing.T) {
 		{podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name", "Duplicate value"},
 		{"hostNetwork = true\n" + podSecurity(`sysctls = [{ name = "net.a", value = "1" }]`), "securityContext.sysctls[0].name", "hostNetwork"},
 		{"hostIPC = true\n" + podSecurity(`sysctls = [{ name = "kernel.shmmax", value = "1" }]`), "securityContext.sysctls[0].name", "hostIPC"},
-		{podSecurity(`seLinuxOptions = { level = "s0" }`), "securityContext.seLinuxOptions", "not supported on a single host"},
+		{podSecurity(`seLinuxOptions = { level = "s0" }`), "securityContext.seLinuxOptions", "containers have no SELinux labels"},
 		{podSecurity(`seccompProfile = {}`), "securityContext.seccompProfile.type", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost" }`), "securityContext.seccompProfile.localhostProfile", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost", localhostProfile = "../a" }`), "securityContext.seccompProfile.localhostProfile", "'..'"},

@@ -41,8 +41,8 @@ func serviceAccountAlias(root *node) {
 }
 
 // dropTokens removes the volumes and mounts that the admission controller of
-// service accounts adds to every pod of a cluster. There is no service account
-// on a single host. Warnings name what it removes.
+// service accounts adds to every pod of a cluster. There are no service
+// accounts. Warnings name what it removes.
 func dropTokens(root *node) Problems {
 	volumes := root.child("volumes")
 	if volumes == nil || volumes.kind != kindArray {
@@ -55,7 +55,7 @@ func dropTokens(root *node) Problems {
 			return false
 		}
 		names[volume.child("name").value] = true
-		problems = append(problems, warnAt(volume, ignoredField))
+		problems = append(problems, warnAt(volume, ignored+noAccounts.why))
 		return true
 	})
 	if len(names) == 0 {
@@ -72,7 +72,7 @@ func dropTokens(root *node) Problems {
 				if name == nil || !names[name.value] {
 					return false
 				}
-				problems = append(problems, warnAt(mount, ignoredField))
+				problems = append(problems, warnAt(mount, ignored+noAccounts.why))
 				return true
 			})
 		}

@@ -9,6 +9,9 @@ var notSupportedYet = []string{
 	"runtimeClassName",
 }
 
+// unsupportedWhy is why the fields of notSupportedYet are refused.
+var unsupportedWhy = refusal{"all pods run with one OCI runtime", "set engine.runtime in podstead.toml"}
+
 // unsupported reports every field of notSupportedYet that a file sets.
 func unsupported(root *node) Problems { return unsupportedBelow(root, "") }
 
@@ -26,7 +29,7 @@ func unsupportedBelow(root *node, at string) Problems {
 			var b strings.Builder
 			canonical(&b, n)
 			if b.String() != value {
-				problems = append(problems, problemAt(n, "not supported yet", ""))
+				problems = append(problems, problemAt(n, "not supported: "+unsupportedWhy.why, unsupportedWhy.hint))
 			}
 			return
 		}

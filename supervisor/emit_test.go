@@ -84,7 +84,7 @@ func nothing(*spec.Pod, *spec.Container) {}
 // elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagedirs and imagegc emit.
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
-	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone,
+	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone, event.RolloutResumed,
 	event.DaemonCrashed,
 	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
 	event.PodEscalated, event.RebootRequested, event.RebootHeldBack, event.RebootFailed,

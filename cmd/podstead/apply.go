@@ -137,9 +137,17 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 
 // noteRolledBack prints why a pod does not run the file that was applied, and how to try it again.
 func (a *app) noteRolledBack(ctx context.Context, client *api.Client, r *api.Applied) {
+	a.noteUndone(r)
 	if r.Instead != "" {
 		a.note("pod/%s does not run this file: %s", r.Pod, r.Instead)
-		fmt.Fprintln(a.err, "hint: "+plain.Text(hintAgain(ctx, client, r.Pod)))
+		a.hint(hintAgain(ctx, client, r.Pod))
+	}
+}
+
+// noteUndone prints that a file ends what rollout undo did.
+func (a *app) noteUndone(r *api.Applied) {
+	if r.Undone != "" {
+		a.note("pod/%s: this file replaces %s", r.Pod, r.Undone)
 	}
 }
 
@@ -147,7 +155,7 @@ func (a *app) noteRolledBack(ctx context.Context, client *api.Client, r *api.App
 func (a *app) noteUnit(r *api.Applied, hint string) {
 	if hint != "" {
 		a.note("pod/%s does not run this file yet: %s starts the pod", r.Pod, r.Unit)
-		fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
+		a.hint(hint)
 	}
 }
 
@@ -175,6 +183,7 @@ func hintUnit(r *api.Applied, before []api.Pod) string {
 // rolledBack returns an error if a pod does not become ready with the file that was applied, since that was rolled back before. It explains
 // the pod.
 func (a *app) rolledBack(cmd *cobra.Command, client *api.Client, r *api.Applied) error {
+	a.noteUndone(r)
 	if r.Instead == "" {
 		return nil
 	}

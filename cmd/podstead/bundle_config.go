@@ -44,7 +44,7 @@ func (c *carrying) checkConfig() error {
 		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
 			return &failure{
 				status: statusFailed, err: fmt.Errorf("write %s %q: %w", o.Kind, o.Name, &fs.PathError{Op: "write", Path: dir, Err: err}),
-				hints: []string{"run podstead bundle apply as root"},
+				hints: []string{"run the command as root"},
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (c *carrying) acquire() (*bundleundo.Lock, error) {
 		lock, err := bundleundo.Acquire(c.config.StateDir)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return nil, &failure{status: statusFailed, err: err, hints: []string{"run podstead bundle apply as root"}}
+			return nil, &failure{status: statusFailed, err: err, hints: []string{"run the command as root"}}
 		case err != nil && !errors.Is(err, bundleundo.ErrBusy):
 			return nil, err
 		case err == nil:

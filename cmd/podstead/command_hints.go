@@ -26,13 +26,13 @@ var commandHints = []commandHint{
 	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
 	{[]string{"ui", "tui", "gui", "dashboard"}, "watch pods with podstead get --watch, and what they use with podstead top pods --watch"},
 	{[]string{"init", "new"}, "write a pod file, and check it with podstead validate FILE"},
-	{[]string{"auto-update", "autoupdate"}, "pull the newest image with podstead pull IMAGE, and run it with podstead rollout restart POD"},
+	{[]string{"auto-update", "autoupdate"}, "set imagePullPolicy to Always in the pod file: each start pulls the image, also that of podstead restart POD"},
 	{[]string{"import"}, "import image archives with podstead image import FILE"},
 	{[]string{"save", "export"}, "write images to an archive with podstead image export IMAGE -o FILE"},
 	{[]string{"rmi"}, "remove images with podstead image rm IMAGE"},
 	{[]string{"search"}, "name the image with its registry, such as in podstead image pull docker.io/library/nginx:1.27"},
 	{[]string{"history"}, "list the build steps of an image with podstead image history IMAGE, or the generations of a pod with podstead rollout history POD"},
-	{[]string{"info", "check", "cluster-info", "auth"}, "check the host with podstead doctor, and pod files with podstead validate"},
+	{[]string{"info", "check", "cluster-info", "auth"}, "check the host with podstead doctor, and pod files with podstead validate FILE"},
 	{[]string{"patch", "set", "replace", "label", "annotate", "update", "rename"}, "change the file of a pod with podstead edit POD, or apply a changed file with podstead apply FILE"},
 	{[]string{"reload", "daemon-reload"}, "apply a changed file with podstead apply FILE; the daemon notices changes in the pods directory"},
 	{[]string{"explain", "api-resources", "api-versions"}, "check a pod file with podstead validate FILE; docs/reference/pod-file.md describes its fields"},
@@ -41,15 +41,19 @@ var commandHints = []commandHint{
 	{[]string{"expose", "proxy", "service"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"port"}, "list the ports of containers with podstead ps"},
 	{[]string{"network"}, "pods reach each other by name; list their addresses with podstead get, and check the network with podstead doctor"},
-	{[]string{"secret"}, "write a table [[secrets]] in the pod file, or save credentials of a registry with podstead login"},
-	{[]string{"mount", "unmount"}, "copy files from and to containers with podstead cp"},
+	{[]string{"secret"}, "write a table [[secrets]] in the pod file, or save credentials of a registry with podstead login REGISTRY"},
+	{[]string{"mount", "unmount"}, "copy files from and to containers with podstead cp POD:FILE FILE"},
 	{[]string{"drain", "cordon", "taint"}, "stop all pods with podstead stop --all"},
 	{[]string{"uncordon"}, "start all pods with podstead start --all"},
 	{[]string{"pause", "unpause"}, "stop the containers of a pod with podstead stop POD, and start them with podstead start POD"},
 	{[]string{"build", "commit", "push", "tag"}, otherTool},
-	{[]string{"deploy", "stack"}, "write a pod file for each service, and apply them with podstead apply DIR"},
+	{[]string{"deploy", "stack", "swarm"}, "write a pod file for each service, and apply them with podstead apply DIR"},
 	{[]string{"schedule", "cron", "cronjob"}, "start a pod with a timer of systemd that runs podstead run FILE"},
 	{[]string{"publish", "bridge"}, "carry pod files and images to another host with podstead bundle create DIR"},
+	{[]string{"prune"}, "remove what no pod uses with podstead system prune"},
+	{[]string{"backup", "restore"}, volumeArchive},
+	{[]string{"node", "nodes"}, "check the host with podstead doctor, and show what pods use with podstead top pods"},
+	{[]string{"upgrade"}, "install the new package: pods keep running, as docs/howto/upgrade.md describes"},
 	{[]string{"volumes"}, "list persistent volumes with podstead volume ls"},
 	{[]string{"compose"}, "omit compose, such as in podstead up FILE"},
 	{[]string{"pod"}, "omit pod, such as in podstead ps"},
@@ -57,6 +61,9 @@ var commandHints = []commandHint{
 }
 
 const otherTool = "build images with another tool, and import them with podstead image import FILE"
+
+const volumeArchive = "archive the data of a volume with podstead volume export VOLUME -o FILE, " +
+	"and bring it back with podstead volume import VOLUME FILE"
 
 // imageHints, volumeHints and systemHints are the subcommands of docker and podman with a hint.
 var (
@@ -69,6 +76,7 @@ var (
 	volumeHints = []commandHint{
 		{[]string{"create"}, "a persistent volume is created with the first pod that has a persistentVolumeClaim of this name: apply it with podstead apply FILE"},
 		{[]string{"inspect"}, "list persistent volumes and the pods that use them with podstead volume ls"},
+		{[]string{"backup", "save", "restore", "load"}, volumeArchive},
 		{[]string{"prune"}, "remove the volumes that no pod uses with podstead system prune --volumes"},
 	}
 	systemHints = []commandHint{
@@ -80,7 +88,7 @@ var (
 // createHints are the objects that kubectl create creates from arguments, with a hint.
 var createHints = []commandHint{
 	{[]string{"configmap", "cm"}, "write a table [[configMaps]] with name and data in the pod file"},
-	{[]string{"secret"}, "write a table [[secrets]] with name and data in the pod file, or save credentials of a registry with podstead login"},
+	{[]string{"secret"}, "write a table [[secrets]] with name and data in the pod file, or log in to a registry with podstead login REGISTRY"},
 	{[]string{"deployment", "deploy", "job", "cronjob", "cj"}, "write a pod file, and create the pod with podstead create -f FILE"},
 	{[]string{"service", "svc", "ingress", "ing"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"namespace", "ns"}, "omit the namespace: all pods of a host are in the namespace default"},
@@ -118,21 +126,34 @@ func runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	f := &failure{status: statusUsage, err: unknownCommand(cmd, args[0])}
-	similar := slices.DeleteFunc(cmd.SuggestionsFor(args[0]), hasCommandHint)
-	switch {
-	case strings.HasSuffix(args[0], ".toml"):
-		f.hints = append(f.hints, "run a pod file with podstead run "+args[0])
-	case len(similar) > 0:
-		f.hints = append(f.hints, "did you mean "+strings.Join(similar, " or ")+"?")
-	default:
-		f.hints = append(f.hints, "run podstead help for a list of commands")
+	if file := args[0]; strings.HasSuffix(file, ".toml") {
+		return &failure{status: statusUsage, err: unknownCommand(cmd, file), hints: []string{"run a pod file with podstead run " + file}}
 	}
-	return f
+	return unknown(cmd, args[0])
 }
 
-func hasCommandHint(name string) bool {
-	return slices.ContainsFunc(commandHints, func(h commandHint) bool { return slices.Contains(h.names, name) })
+// similar returns the subcommands whose names differ in one letter or, if there are none, in two after the first.
+func similar(parent *cobra.Command, name string) []string {
+	parent.SuggestionsMinimumDistance = 1
+	if names := parent.SuggestionsFor(name); len(names) > 0 {
+		return names
+	}
+	parent.SuggestionsMinimumDistance = 2
+	return slices.DeleteFunc(parent.SuggestionsFor(name), func(s string) bool { return s[:1] != name[:min(1, len(name))] })
+}
+
+// unknown returns the error for an unknown subcommand.
+func unknown(parent *cobra.Command, name string) error {
+	f := &failure{status: statusUsage, err: unknownCommand(parent, name)}
+	switch names := similar(parent, name); {
+	case len(names) > 0:
+		f.hints = []string{"did you mean " + strings.Join(names, " or ") + "?"}
+	case parent.HasParent():
+		f.hints = []string{"run " + parent.CommandPath() + " --help for usage"}
+	default:
+		f.hints = []string{"run podstead help for a list of commands"}
+	}
+	return f
 }
 
 // errNoPods is printed instead of an empty table.

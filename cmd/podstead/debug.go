@@ -128,7 +128,7 @@ func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFla
 			return problem
 		}
 		failed := &failure{status: statusFailed, err: err}
-		if hint := e.Hint(c.Images.Dir); hint != "" {
+		if hint := e.HintFor(c.Images.Dir); hint != "" {
 			failed.hints = append(failed.hints, hint)
 		}
 		return failed

@@ -98,7 +98,7 @@ func (a *app) printFindings(findings []doctor.Finding) {
 		}
 		fmt.Fprintf(a.out, "%s  %-16s %s\n", grade, f.Check, plain.Text(f.Detail))
 		if f.Hint != "" {
-			fmt.Fprintf(a.out, "      hint: %s\n", plain.Text(f.Hint))
+			fmt.Fprintln(a.out, plain.Text("      hint: "+f.Hint))
 		}
 	}
 }

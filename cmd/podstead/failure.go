@@ -68,6 +68,9 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.err, plain.Text(a.pages("podstead: "+fmt.Sprintf(format, args...))))
 }
 
+// hint prints what a person can do. TestHints follows all hints of the program.
+func (a *app) hint(text string) { fmt.Fprintln(a.err, plain.Text(a.pages("hint: "+text))) }
+
 // page matches the path of a page in the repository.
 var page = regexp.MustCompile(`\bdocs/(howto|reference)/[a-z-]+\.md\b`)
 
@@ -100,7 +103,7 @@ func (a *app) report(err error) int {
 		}
 	}
 	for _, hint := range f.hints {
-		fmt.Fprintln(a.err, "hint: "+plain.Text(a.pages(hint)))
+		a.hint(hint)
 	}
 	return f.status
 }
@@ -113,7 +116,7 @@ func (a *app) problem(p api.Problem) {
 	}
 	fmt.Fprintln(a.err, plain.Text(a.pages(text)))
 	if p.Hint != "" {
-		fmt.Fprintln(a.err, "hint: "+plain.Text(a.pages(p.Hint)))
+		a.hint(p.Hint)
 	}
 }
 

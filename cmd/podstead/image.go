@@ -30,7 +30,7 @@ that must be present before, for hosts without a registry, and for the disk.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+				return unknown(cmd, args[0])
 			}
 			return cmd.Help()
 		},

@@ -31,7 +31,7 @@ Both commands read the files of the daemon, and work while it is stopped.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+				return unknown(cmd, args[0])
 			}
 			return cmd.Help()
 		},

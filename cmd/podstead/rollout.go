@@ -32,7 +32,7 @@ returns to the last generation that was ready. The file is kept, and is carried 
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+				return unknown(cmd, args[0])
 			}
 			return cmd.Help()
 		},
@@ -247,8 +247,8 @@ func (a *app) rolloutUndoCommand() *cobra.Command {
 		Use:   "undo POD",
 		Short: "Return to an earlier generation",
 		Long: `Make a pod of the pods directory return to the last generation before the running one that was ready, or to another one that
-is kept. It runs with the images, config maps and secrets that it had. The file is kept: the pod follows it again when it is
-changed or applied. To try a generation again that was rolled back, name it.`,
+is kept. It runs with the images, config maps and secrets that it had. The file is kept as it is: the pod follows it again,
+with all that was undone, when it is changed or applied. To try a generation again that was rolled back, name it.`,
 		Example: `  # Return to the last generation that was ready
   podstead rollout undo web
 
@@ -284,10 +284,26 @@ func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int, f *readine
 		line = "pod/" + pod + " rolled out again" // as a new generation
 		r.Running = 0
 	}
-	if _, err = fmt.Fprintln(a.out, line); err != nil || !f.wait {
+	if _, err = fmt.Fprintln(a.out, line); err != nil {
 		return err
 	}
+	if r.FileNewer {
+		a.noteFile(pod, &r)
+	}
+	if !f.wait {
+		return nil
+	}
 	return a.awaitRollout(cmd, w, pod, r.Running, f.timeout)
+}
+
+// noteFile prints that the file of a pod still has what was undone.
+func (a *app) noteFile(pod string, r *api.Rollout) {
+	has := "a definition that did not run"
+	if r.FileGeneration > 0 {
+		has = fmt.Sprintf("generation %d", r.FileGeneration)
+	}
+	a.note("%s still has %s: it is carried out when the file is changed or applied", r.File, has)
+	a.hint(fmt.Sprintf("correct the file with podstead edit %s; podstead plan %s shows what of it does not run", pod, r.File))
 }
 
 func (a *app) rolloutRestartCommand() *cobra.Command {

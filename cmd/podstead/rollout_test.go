@@ -102,7 +102,13 @@ $`)
 
 func TestRolloutUndo(t *testing.T) {
 	h := newRollouts(t)
-	h.want(t, "rollout undo web", "pod/web rolled back to generation 2\n")
+	h.await(t, "get web", "web +1/1 +Running")
+	undone := h.want(t, "rollout undo web", "pod/web rolled back to generation 2\n")
+	want := "podstead: /etc/podstead/pods.d/web.toml still has generation 3: it is carried out when the file is changed or applied\n" +
+		"hint: correct the file with podstead edit web; podstead plan /etc/podstead/pods.d/web.toml shows what of it does not run\n"
+	if undone.stderr != want {
+		t.Errorf("stderr %q, want %q", undone.stderr, want)
+	}
 	h.want(t, "rollout undo pod/web --to-generation 1", "pod/web rolled back to generation 1\n")
 	h.want(t, "rollout undo web --to-revision 2", "pod/web rolled back to generation 2\n")
 	h.fails(t, "rollout undo web --to-generation 2", statusFailed, `generation 2 of pod "web" runs already`)
@@ -113,6 +119,15 @@ func TestRolloutUndo(t *testing.T) {
 	got := h.run(t, "rollout history web")
 	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 2 was requested\n"; got.stderr != want {
 		t.Errorf("stderr %q, want %q", got.stderr, want)
+	}
+	h.await(t, "get web -o yaml", `message: generation 2 runs instead, requested by [^;]*;\s+the file still has\s+generation 3`)
+	h.write(t, "web.toml", script("labels.a = \"d\"", runs))
+	ends := regexp.MustCompile(`^podstead: pod/web: this file replaces generation 2, requested by podstead rollout undo, pid \d+, uid \d+
+$`)
+	for _, command := range []string{"plan", "apply"} {
+		if got := h.run(t, command+" $DIR/web.toml"); got.code != 0 || !ends.MatchString(got.stderr) {
+			t.Errorf("%s: exit code %d, stderr %q, want %v", command, got.code, got.stderr, ends)
+		}
 	}
 }
 
@@ -154,7 +169,7 @@ func TestRolloutErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "bad", Reason: podfiles.ReasonRejected, Refused: errors.New("two files define it")})
-	const hint = "hint: only pods of podstead apply and of the pods directory have generations\n"
+	const hint = "hint: apply the file of the pod with podstead apply FILE: pods of the pods directory have generations\n"
 	for _, command := range []string{"status", "history", "undo"} {
 		h.fails(t, "rollout "+command, statusUsage, "rollout "+command+" requires a pod")
 		h.fails(t, "rollout "+command+" a b", statusUsage, "rollout "+command+` accepts at most one pod, got "a", "b"`)

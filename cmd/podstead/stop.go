@@ -13,7 +13,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/internal/plain"
 )
 
 // stopFlags are the flags of stop.
@@ -215,7 +214,7 @@ func (a *app) noteNewer(pod string, s *api.Started) {
 	case s.File != "":
 		hint = "to use it, run podstead apply " + s.File
 	}
-	fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
+	a.hint(hint)
 }
 
 // failed returns the error of a request for a pod with its operation, which some errors of the daemon name.

@@ -30,7 +30,7 @@ full, see images.gcHighPercent in the configuration.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+				return unknown(cmd, args[0])
 			}
 			return cmd.Help()
 		},

@@ -26,7 +26,7 @@ when pods are deleted. It is created by the first pod that uses it with persiste
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+				return unknown(cmd, args[0])
 			}
 			return cmd.Help()
 		},

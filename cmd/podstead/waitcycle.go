@@ -40,7 +40,7 @@ func (a *app) waitCycles(cmd *cobra.Command, list []readPod) []string {
 		i := slices.IndexFunc(list, func(r readPod) bool { return r.pod.Name == cycle[0] })
 		text := fmt.Sprintf("%s: waitFor: pods wait for each other: %s", list[i].path, strings.Join(cycle, " -> "))
 		fmt.Fprintln(a.err, plain.Text(text))
-		fmt.Fprintln(a.err, "hint: remove one of these pods from waitFor")
+		a.hint("remove one of these pods from waitFor")
 		names = append(names, cycle...)
 	}
 	return names

@@ -275,7 +275,7 @@ func describe(operation, container, path string, err error) error {
 	case errors.Is(err, inroot.ErrCovered):
 		return refused(filecopy.Conflict, "start the pod, or copy the file while the container runs")
 	case errors.Is(err, inroot.ErrKernel):
-		return refused(filecopy.Conflict, "read files of /proc and /sys with podstead exec")
+		return refused(filecopy.Conflict, "read files of /proc and /sys with podstead exec POD -- cat FILE")
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG),
 		errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, inroot.ErrNotRegular), errors.Is(err, os.ErrPermission):
 		return refused(filecopy.Conflict, "")

@@ -220,7 +220,7 @@ func hintOf(err error) string {
 	case errors.Is(err, unix.ENOSPC):
 		return "free disk space; the volume was not changed"
 	case strings.Contains(err.Error(), "read archive"):
-		return "import an uncompressed tar archive, such as the output of podstead volume export, or of zstd -dc or gzip -dc"
+		return "import an uncompressed tar archive, such as the output of podstead volume export VOLUME, or of zstd -dc or gzip -dc"
 	}
 	return "the volume was not changed"
 }

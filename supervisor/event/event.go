@@ -148,6 +148,7 @@ const (
 	RollbackStarted          Kind = "RollbackStarted"
 	RollbackCompleted        Kind = "RollbackCompleted"
 	RolloutUndone            Kind = "RolloutUndone"
+	RolloutResumed           Kind = "RolloutResumed"
 	PodsDirLost              Kind = "PodsDirLost"
 	PodsDirFound             Kind = "PodsDirFound"
 	ImageArchiveImported     Kind = "ImageArchiveImported"
@@ -284,6 +285,11 @@ func troubles() []Entry {
 		{RollbackStarted, "RollbackStarted", Warning, "Rolling back from generation {generation} to {target}: {error}", []string{"generation", "target", "error"}, nil, true},
 		{RollbackCompleted, "RollbackCompleted", Normal, "Rolled back, generation {generation} is ready", []string{"generation"}, nil, true},
 		{RolloutUndone, "RolloutUndone", Normal, "Returning to generation {generation}, requested by {by}", []string{"generation", "by"}, nil, true},
+		{
+			RolloutResumed, "RolloutResumed", Normal,
+			"Pod file is carried out again, in place of generation {generation} requested by {by}",
+			[]string{"generation", "by"}, nil, true,
+		},
 		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
 		{ImageArchiveImported, "ImageArchiveImported", Normal, "Imported image archive {archive}: {images}", []string{"archive", "images"}, nil, true},

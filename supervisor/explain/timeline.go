@@ -84,6 +84,7 @@ var onPod = map[event.Kind]bool{
 	event.RollbackStarted:     true,
 	event.RollbackCompleted:   true,
 	event.RolloutUndone:       true,
+	event.RolloutResumed:      true,
 	event.PodEvicted:          true,
 	event.NodeShutdown:        true,
 	event.PodDeadlineExceeded: true,

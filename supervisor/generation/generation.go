@@ -5,6 +5,7 @@ package generation
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -108,6 +109,27 @@ type Instead struct {
 	Completed bool `json:"completed,omitempty"`
 	// Definition is that of the generation, with the config maps and secrets that differ from those of the host inline.
 	Definition *Definition `json:"definition"`
+}
+
+// String is why the content of the file is not carried out. The file is never written back: a definition is kept, not the text of its file
+// with the comments of a person.
+func (i *Instead) String() string {
+	if i.By == "" {
+		return fmt.Sprintf("generation %d was rolled back: %s; generation %d runs", i.Failed, i.Why, i.Number)
+	}
+	has := fmt.Sprintf("generation %d", i.Failed)
+	if i.Failed == 0 {
+		has = "a definition that did not run"
+	}
+	return fmt.Sprintf("generation %d runs instead, requested by %s; the file still has %s", i.Number, i.By, has)
+}
+
+// Undo is the generation and the person who requested it; empty: nobody did, the update failed. A nil receiver is nobody.
+func (i *Instead) Undo() string {
+	if i == nil || i.By == "" {
+		return ""
+	}
+	return fmt.Sprintf("generation %d, requested by %s", i.Number, i.By)
 }
 
 // History is the generations of a pod. Its methods change it in place; [History.Clone] returns one that they can change.

@@ -90,10 +90,13 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		return Plan{}, err
 	}
 	instead := s.rollouts.Instead(pod.Name)
+	if len(plan.Changes) > 0 {
+		plan.Undone = instead.Undo()
+	}
 	again := instead != nil && instead.Digest == next.hex()
 	if again && instead.By == "" && (!newest || s.rollouts.FailedWith(pod.Name, images)) { // until the file or an image is changed
 		newest = false
-		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, (&insteadError{instead}).Error()
+		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, instead.String()
 	}
 	if o.DryRun {
 		return plan, nil
@@ -111,7 +114,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		s.world.newer[pod.Name] = newer{next.digest, images}
 	}
 	if again && plan.Instead == "" { // a person had it undone, or its images are others
-		s.rollouts.Retry(ctx, pod.Name)
+		s.rollouts.Retry(ctx, pod.Name, s.world.pods[pod.Name].uid)
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
 	return plan, nil
@@ -126,7 +129,7 @@ func (s *Set) checkCreate(name string, o ApplyOptions) error {
 	if !o.Create || !exists {
 		return nil
 	}
-	return &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply"}
+	return &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply FILE"}
 }
 
 // place returns the path for the file of a pod, and the files of that pod that it replaces under another name. s.turn must be held.

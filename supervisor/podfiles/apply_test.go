@@ -125,7 +125,7 @@ func TestCreate(t *testing.T) {
 	}
 	for _, name := range []string{"web", "db"} {
 		e, ok := errors.AsType[*ConflictError](create(name))
-		if !ok || e.Message != `pod "`+name+`" already exists` || e.Hint != "update it with podstead apply" {
+		if !ok || e.Message != `pod "`+name+`" already exists` || e.Hint != "update it with podstead apply FILE" {
 			t.Errorf("create %s: %v", name, e)
 		}
 	}

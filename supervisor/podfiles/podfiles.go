@@ -71,6 +71,8 @@ type Plan struct {
 	Replaced []string
 	// Instead is why the file is not carried out although it is applied: its definition was rolled back. Empty: it is carried out.
 	Instead string
+	// Undone is the generation, and the person who requested it, that runs until this file is carried out; empty: none.
+	Undone string
 }
 
 // Pods is the set of pods of a host. [*supervisor.Supervisor] implements it.

@@ -264,12 +264,50 @@ func TestUndo(t *testing.T) {
 			t.Errorf("undo to %d: got %v, want %q", to, conflict, want)
 		}
 	}
-	b.until("the file is shown", func() bool { return text(b.file().Refused) == "generation 1 runs instead, requested by uid 0" })
+	b.until("the file is shown", func() bool {
+		return text(b.file().Refused) == "generation 1 runs instead, requested by uid 0; the file still has generation 3"
+	})
 	b.must(undo(3)) // the generation of the file
+	b.untilEvent(event.RolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
 	b.untilPods(map[string]string{"web": "c"})
 	b.untilOutcomes("1 Ready, 2 Ready, 3 Ready, runs 3")
 	if _, err := b.set.Undo(t.Context(), "db", 0, "uid 0"); err == nil {
 		t.Error("a pod that does not exist was rolled back")
+	}
+}
+
+// TestChangeAfterUndo: a change of the file, by hand or by a client, brings back what a person had undone. The plan and an event say so.
+func TestChangeAfterUndo(t *testing.T) {
+	t.Parallel()
+	for name, changed := range map[string]string{
+		"changed": updating("c", withinHour), "comment": "# a comment\n" + updating("b", withinHour), "applied": updating("b", withinHour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRollback(t)
+			b.becomes["b"], b.becomes["c"] = "ready", "ready"
+			b.run()
+			for i, image := range []string{"a", "b"} {
+				b.write("web.toml", updating(image, withinHour))
+				b.until("ready", func() bool { return strings.HasSuffix(b.outcomes(), fmt.Sprintf("%d Ready, runs %d", i+1, i+1)) })
+			}
+			_, err := b.set.Undo(t.Context(), "web", 0, "uid 0")
+			b.must(err)
+			b.untilPods(map[string]string{"web": "a"})
+			if plan, err := b.apply("web", ".toml", changed, true); err != nil || plan.Undone != "generation 1, requested by uid 0" {
+				t.Errorf("plan %+v, %v", plan, err)
+			}
+			if name == "applied" {
+				_, err = b.apply("web", ".toml", changed, false)
+				b.must(err)
+			} else {
+				b.write("web.toml", changed)
+			}
+			b.untilEvent(event.RolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
+			b.until("carried out", func() bool { return b.images()["web"] != "a" })
+			if plan, err := b.apply("web", ".toml", changed, true); err != nil || plan.Undone != "" {
+				t.Errorf("plan afterwards %+v, %v", plan, err)
+			}
+		})
 	}
 }
 

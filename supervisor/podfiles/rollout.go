@@ -58,12 +58,7 @@ func (w *world) target(c *content) (*content, error) {
 // insteadError is why the content of a file is not carried out: another generation runs in its place.
 type insteadError struct{ *generation.Instead }
 
-func (e *insteadError) Error() string {
-	if e.By != "" {
-		return fmt.Sprintf("generation %d runs instead, requested by %s", e.Number, e.By)
-	}
-	return fmt.Sprintf("generation %d was rolled back: %s; generation %d runs", e.Failed, e.Why, e.Number)
-}
+func (e *insteadError) Error() string { return e.String() }
 
 // observe records what the pods run, and what becomes of it. It reports whether another definition is to run now. s.turn must be held.
 func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
@@ -144,7 +139,9 @@ func (s *Set) recordStep(
 	if step.target.instead != nil {
 		return false, s.rollouts.Keep(step.pod), nil
 	}
-	b := rollout.Beginning{Definition: step.target.pod, Digest: step.target.hex(), By: s.requester(step.target, by), Images: images}
+	b := rollout.Beginning{
+		UID: step.uid, Definition: step.target.pod, Digest: step.target.hex(), By: s.requester(step.target, by), Images: images,
+	}
 	if p, exists := s.world.pods[step.pod]; exists && p.uid == step.uid && len(step.newer) > 0 {
 		b.ImageChanges = supervisor.ImageChanges(p.snapshot, step.target.pod, images)
 	}

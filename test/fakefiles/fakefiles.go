@@ -111,14 +111,14 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	case taken && running.Owner.File == "":
 		return podfiles.Plan{}, &supervisor.NameTakenError{Name: name, Holder: running.Owner.By}
 	case exists && o.Create:
-		return podfiles.Plan{}, &podfiles.ConflictError{Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply"}
+		return podfiles.Plan{}, &podfiles.ConflictError{Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply FILE"}
 	case exists && old == string(text):
 		plan.Outcome = podfiles.Unchanged
 		if h := s.histories[name]; h.Instead != nil && h.Instead.By == "" {
 			plan.Instead = s.instead(name)
 		}
 	case exists:
-		plan.Outcome, plan.Changes = podfiles.Configured, s.Changes
+		plan.Outcome, plan.Changes, plan.Undone = podfiles.Configured, s.Changes, s.histories[name].Instead.Undo()
 	}
 	if o.DryRun || plan.Outcome == podfiles.Unchanged {
 		return plan, nil

@@ -67,13 +67,10 @@ func (s *Set) file(pod string) podfiles.File {
 // instead is why another generation runs in place of the file; empty: none. s.mu must be held.
 func (s *Set) instead(pod string) string {
 	h := s.histories[pod]
-	switch {
-	case h == nil || h.Instead == nil || h.Instead.Digest != digest(s.texts[pod]):
+	if h == nil || h.Instead == nil || h.Instead.Digest != digest(s.texts[pod]) {
 		return ""
-	case h.Instead.By != "":
-		return fmt.Sprintf("generation %d runs instead, requested by %s", h.Instead.Number, h.Instead.By)
 	}
-	return fmt.Sprintf("generation %d was rolled back: %s; generation %d runs", h.Instead.Failed, h.Instead.Why, h.Instead.Number)
+	return h.Instead.String()
 }
 
 // Rollout implements the interface of the API.

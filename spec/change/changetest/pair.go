@@ -51,7 +51,7 @@ func Fields() []string {
 
 func isUnsupported(text string) bool {
 	_, problems := spec.Parse("pair.toml", []byte(text))
-	return slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Message == "not supported yet" })
+	return slices.ContainsFunc(problems, func(p spec.Problem) bool { return strings.HasPrefix(p.Message, "not supported: ") })
 }
 
 // template is a pair in short form. %s in its lines stands for the value before and after.

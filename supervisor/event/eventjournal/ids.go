@@ -66,6 +66,7 @@ var messageIDs = map[string]string{
 	"RestartingAllContainers":         "ded474419c1e4fdca4e927c4f8e8d339",
 	"RollbackCompleted":               "e94a1a7162454fc986494fb5ea619acf",
 	"RollbackStarted":                 "3a7564c82f194be9b5db6353882f9b39",
+	"RolloutResumed":                  "aea9675ffb324e25a21edf9c11d44780",
 	"RolloutUndone":                   "b59dbb7b3f0e42b29ed2546e300cd213",
 	"SandboxChanged":                  "4419944015d94e49a4fd798741e70fea",
 	"SandboxStarted":                  "55a00d3c014f4b56b70f3e93ba8d8ea6",

@@ -77,6 +77,7 @@ func (t *Tracker) ObserveInstead(p *Pod) {
 type Beginning struct {
 	Definition *spec.Pod
 	Digest     string                     // of the text of the file
+	UID        string                     // of the pod that runs; empty: there is none
 	By         string                     // who requested it
 	Images     map[string]lifecycle.Image // that its containers are about to use, as far as that is known
 	// ImageChanges are those of the changes that only the images show.
@@ -180,6 +181,7 @@ func (t *Tracker) Refused(ctx context.Context, definition *spec.Pod, digest stri
 
 // begin adds a generation with the config that its containers are about to read.
 func (t *Tracker) begin(ctx context.Context, h *generation.History, b *Beginning) {
+	t.resumes(h, b.UID)
 	d := &generation.Definition{Pod: b.Definition, Images: b.Images, Config: t.config(ctx, b.Definition)}
 	g := generation.Generation{Digest: b.Digest, Since: t.o.Now(), By: b.By, Definition: d}
 	if from := definitionOf(h); from != nil {
@@ -203,7 +205,7 @@ func (t *Tracker) record(ctx context.Context, h *generation.History, p *Pod, dig
 			return true
 		}
 	}
-	t.begin(ctx, h, &Beginning{Definition: p.Definition, Digest: digest, By: by})
+	t.begin(ctx, h, &Beginning{UID: p.UID, Definition: p.Definition, Digest: digest, By: by})
 	return true
 }
 

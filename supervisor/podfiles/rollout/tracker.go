@@ -208,11 +208,19 @@ func notPossible(format string, args ...any) error {
 }
 
 // Retry carries out the file of a pod again in place of which another generation runs.
-func (t *Tracker) Retry(ctx context.Context, pod string) {
+func (t *Tracker) Retry(ctx context.Context, pod, uid string) {
 	h := t.histories[pod].Clone()
+	t.resumes(h, uid)
 	h.Retry()
 	t.put(h)
 	t.Save(ctx)
+}
+
+// resumes reports that a file is about to be carried out that a person had undone.
+func (t *Tracker) resumes(h *generation.History, uid string) {
+	if i := h.Instead; i != nil && i.By != "" {
+		t.emit(event.RolloutResumed, h.Pod, uid, event.Fields{"generation": fmt.Sprint(i.Number), "by": i.By})
+	}
 }
 
 // Undo makes a generation run in place of a file with a digest. Generation 0 is the last one before the running one that was ready, or the
@@ -224,7 +232,7 @@ func (t *Tracker) Undo(ctx context.Context, p *Pod, digest string, waits bool, t
 		return notPossible("pod %q has no earlier generation", p.Name)
 	}
 	if h.Instead != nil && h.Instead.Digest == digest && to != 0 && to == h.Instead.Failed {
-		t.Retry(ctx, p.Name)
+		t.Retry(ctx, p.Name, p.UID)
 		return nil
 	}
 	running, target := h.Running(), h.Find(to)

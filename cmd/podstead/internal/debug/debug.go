@@ -132,8 +132,8 @@ func (e *StartError) Error() string {
 	return text
 }
 
-// Hint returns what a person can do. Archives can be put into the directory.
-func (e *StartError) Hint(dir string) string {
+// HintFor returns what a person can do. Archives can be put into the directory.
+func (e *StartError) HintFor(dir string) string {
 	if e.isImage() {
 		return "name another image with --image, its archive with --image-archive FILE, or put busybox.tar into the image directory " + dir
 	}

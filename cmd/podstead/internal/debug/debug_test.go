@@ -131,8 +131,8 @@ func TestAwait(t *testing.T) {
 		if test.want == "" && (err != nil || state.Running == nil && state.Terminated == nil) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %+v, %v", name, state, err)
 		}
-		if e, ok := errors.AsType[*StartError](err); ok && (e.Hint("/images") != "") != test.hint {
-			t.Errorf("%s: hint %q", name, e.Hint("/images"))
+		if e, ok := errors.AsType[*StartError](err); ok && (e.HintFor("/images") != "") != test.hint {
+			t.Errorf("%s: hint %q", name, e.HintFor("/images"))
 		}
 	}
 }

@@ -46,24 +46,30 @@ func podsDirResult(dir string, pods []api.Pod) result {
 	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o002 != 0 {
 		return result{Warn, dir + " is writable by all users, who can run pods with it", "run chmod o-w " + dir}
 	}
-	var problems []string
+	var problems, hints []string
 	for i := range l.Files {
 		if text := fileProblem(filepath.Join(dir, l.Files[i].Name), &l.Files[i]); text != "" {
 			problems = append(problems, text)
 		}
 	}
-	problems = append(problems, refusedFiles(pods)...)
+	if len(problems) > 0 {
+		hints = append(hints, "correct the files: podstead validate "+dir+" shows all problems")
+	}
+	refused, undone := refusedFiles(pods)
+	if len(refused) > 0 {
+		hints = append(hints, "podstead why POD shows what a file waits for, or why it is refused")
+	}
+	if len(undone) > 0 {
+		hints = append(hints, "correct the file with podstead edit POD: podstead rollout history POD shows what was rolled back")
+	}
+	problems = slices.Concat(problems, refused, undone)
 	if len(problems) == 0 {
 		return ok("%s, pod files: %d", dir, len(l.Files))
 	}
 	if more := len(problems) - maxFiles; more > 0 {
 		problems = append(problems[:maxFiles], fmt.Sprintf("and %d more", more))
 	}
-	hint := "correct the files; podstead validate " + dir + " shows all problems"
-	if slices.ContainsFunc(pods, isRolledBack) {
-		hint += ", and podstead rollout history POD what was rolled back"
-	}
-	return result{Warn, strings.Join(problems, "; "), hint}
+	return result{Warn, strings.Join(problems, "; "), strings.Join(hints, "; ")}
 }
 
 // fileProblem is the first error of a file; "": it is valid.
@@ -103,25 +109,23 @@ func lostDirectory(dir string, missing bool, pods []string) result {
 	}
 }
 
-// isRolledBack reports whether a pod runs an earlier definition than its file has.
-func isRolledBack(p api.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
-		return c.Type == api.FileAccepted && c.Status == "False" && c.Reason == api.ReasonRolledBack
-	})
-}
-
-// refusedFiles returns why the daemon does not run the newest content of files, except of those that are invalid.
-func refusedFiles(pods []api.Pod) (problems []string) {
+// refusedFiles returns why the daemon does not run the newest content of files, except of those that are invalid, and of those that were
+// rolled back, which are undone.
+func refusedFiles(pods []api.Pod) (refused, undone []string) {
 	for i := range pods {
 		p := &pods[i]
 		if p.Metadata.UID == "" && p.Status.Reason != api.ReasonInvalidFile {
-			problems = append(problems, p.Metadata.Name+": "+p.Status.Message)
+			refused = append(refused, p.Metadata.Name+": "+p.Status.Message)
 		}
 		for _, c := range p.Status.Conditions {
-			if c.Type == api.FileAccepted && c.Status == "False" && c.Reason != api.ReasonInvalidFile {
-				problems = append(problems, p.Metadata.Name+": "+c.Message)
+			switch {
+			case c.Type != api.FileAccepted || c.Status != "False" || c.Reason == api.ReasonInvalidFile:
+			case c.Reason == api.ReasonRolledBack:
+				undone = append(undone, p.Metadata.Name+": "+c.Message)
+			default:
+				refused = append(refused, p.Metadata.Name+": "+c.Message)
 			}
 		}
 	}
-	return problems
+	return refused, undone
 }

@@ -111,7 +111,7 @@ func (m *Metrics) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "not found\nhint: metrics are at /metrics", http.StatusNotFound)
+		http.Error(w, "not found: metrics are at /metrics", http.StatusNotFound)
 	})
 	return mux
 }
