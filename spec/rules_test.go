@@ -254,6 +254,7 @@ func TestProbeAndHookRules(t *testing.T) {
 		{liveness("exec.command = [\"a\"]\nfailureThreshold = -2"), "containers[0].livenessProbe.failureThreshold", "greater than or equal to 0"},
 		{liveness("exec.command = [\"a\"]\nterminationGracePeriodSeconds = 0"), "containers[0].livenessProbe.terminationGracePeriodSeconds", "greater than 0"},
 		{appWith("readinessProbe = { exec.command = [\"a\"], terminationGracePeriodSeconds = 1 }"), "containers[0].readinessProbe.terminationGracePeriodSeconds", "must not be set for readinessProbes"},
+		{appWith(`lifecycle.stopSignal = ""`), "containers[0].lifecycle.stopSignal", `Unsupported value: ""`},
 		{appWith(`lifecycle.preStop = {}`), "containers[0].lifecycle.preStop", "must specify one of"},
 		{appWith(`lifecycle.preStop.sleep.seconds = 31`), "containers[0].lifecycle.preStop.sleep.seconds", "less than or equal to terminationGracePeriodSeconds"},
 		{appWith(`lifecycle.postStart.tcpSocket = {}`), "containers[0].lifecycle.postStart.tcpSocket", "not supported on a single host"},

@@ -98,6 +98,9 @@ func (v *validator) lifecycle(c *Container) {
 	if l == nil {
 		return
 	}
+	if n := v.at[&l.StopSignal]; l.StopSignal == "" && n != nil && n.kind == kindString {
+		v.badHint(&l.StopSignal, "remove it for the default", "Unsupported value: \"\": must be a Linux signal such as \"SIGTERM\"")
+	}
 	for _, hook := range []*LifecycleHandler{l.PostStart, l.PreStop} {
 		if hook == nil {
 			continue
