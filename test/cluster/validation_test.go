@@ -434,7 +434,8 @@ difference that is not listed below, and for each field of a row that has none. 
 
 `)
 	fmt.Fprintf(&b, "The API server is kube-apiserver %s. The seed of the random pods is %d.\n\n", version, defaultSeed)
-	b.WriteString("| pods | number | also as TOML | accepted by both | refused by both | only Kubernetes accepts | only Podstead accepts |\n")
+	b.WriteString("| pods | number | also as TOML | accepted by both | refused by both ")
+	b.WriteString("| only Kubernetes accepts | only Podstead accepts |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	total := count{name: "all"}
 	for _, c := range s.counts {
