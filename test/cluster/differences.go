@@ -130,7 +130,8 @@ func ignored() []Difference {
 		{Kubernetes, "spec.serviceAccountName", "", "ignored with a warning: there is no API server to which the pod could connect"},
 		{Kubernetes, "spec.containers.resizePolicy", "", "ignored with a warning: a changed limit restarts the container"},
 		{Kubernetes, "spec.containers.lifecycle.stopSignal", "empty .spec.os.name", "there is one operating system"},
-		{Kubernetes, "spec.hostnameOverride spec.securityContext.seLinuxChangePolicy spec.resources.claims", "",
+		{Kubernetes, `spec.hostnameOverride spec.securityContext.seLinuxChangePolicy spec.resources.claims
+			spec.securityContext.windowsOptions spec.containers.securityContext.windowsOptions`, "",
 			"an empty value of a field that is not supported is ignored with a warning"},
 		{Kubernetes, "spec.volumes.hostPath.path", "must not contain '..'", "a relative path is relative to the directory of the file"},
 	}

@@ -153,6 +153,13 @@ func groups() []group {
 			{first + "lifecycle.stopSignal", []string{`"SIGINT"`, `"INT"`}},
 			{"spec.os.name", []string{`"linux"`, `"windows"`}},
 		}},
+		{"operating systems", []axis{
+			{"spec.os.name", []string{`"linux"`}},
+			{"spec.securityContext.windowsOptions", []string{`{}`}},
+			{"spec.securityContext.seLinuxOptions", []string{`{}`}},
+			{first + "securityContext.windowsOptions", []string{`{}`}},
+			{first + "securityContext.seLinuxOptions", []string{`{}`}},
+		}},
 		{"restarts", []axis{
 			{"spec.restartPolicy", []string{`"Always"`, `"OnFailure"`, `"Never"`}},
 			{"spec.activeDeadlineSeconds", []string{`0`, `1`}},
