@@ -155,7 +155,7 @@ bench-compare: ## measure the git revision BASE and this one in turns, and fail 
 	@base=$$(mktemp -d) && trap 'rm -rf "$$base"' EXIT && git archive $(BASE) | tar -x -C "$$base" && \
 	$(MAKE) --no-print-directory -C "$$base" build VERSION=base && $(GO) run ./test/bench -base "$$base/bin" -scale 0.4 $(BENCHFLAGS)
 
-soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates and power cuts longer than make test, then restart pods and kill daemons for SOAKTIME (30m) (root)
+soak: ## run conformance tests SOAKRUNS (20) times under load, hold validation against an API server, storms of updates and power cuts longer than make test, then restart pods and kill daemons for SOAKTIME (30m) (root)
 	$(NEED_ROOT)
 	@.ci/deps soak
 	@.ci/deps test
@@ -164,6 +164,8 @@ soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates
 	setsid stress --quiet --cpu $$(nproc) --io 1 --vm 1 --vm-bytes 64M & load=$$!; trap "kill -- -$$load" EXIT; \
 	$(GO) test -tags e2e,$(TAGS) -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
 	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 ./test/conformance
+	test/cluster/build .cache/cluster
+	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm

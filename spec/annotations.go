@@ -16,7 +16,7 @@ const (
 
 // profileAnnotations handles the annotations of AppArmor and seccomp as the API
 // server does: those of AppArmor set the field of a container that does not have
-// it, those of seccomp have no effect. Both are reported.
+// it, those of seccomp have no effect, but must match the field. Both are reported.
 func (v *validator) profileAnnotations() {
 	p := v.pod
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
@@ -26,9 +26,41 @@ func (v *validator) profileAnnotations() {
 		case isAppArmor:
 			v.warn(at, `deprecated since v1.30; use the "appArmorProfile" field instead`)
 			v.appArmorAnnotation(at, container, p.Annotations[key])
-		case key == seccompPod || strings.HasPrefix(key, seccompContainerPrefix):
-			v.warn(at, `non-functional in v1.27+; use the "seccompProfile" field instead`)
+		case key == seccompPod:
+			v.warn(at, nonFunctional)
+			if s := p.SecurityContext; s != nil {
+				v.seccompAnnotation(s.SeccompProfile, p.Annotations[key])
+			}
+		case strings.HasPrefix(key, seccompContainerPrefix):
+			v.warn(at, nonFunctional)
+			if c := p.Container(strings.TrimPrefix(key, seccompContainerPrefix)); c != nil && c.SecurityContext != nil {
+				v.seccompAnnotation(c.SecurityContext.SeccompProfile, p.Annotations[key])
+			}
 		}
+	}
+}
+
+const nonFunctional = `non-functional in v1.27+; use the "seccompProfile" field instead`
+
+// seccompAnnotation reports a field that does not match its annotation (validateSeccompAnnotationsAndFieldsMatch).
+func (v *validator) seccompAnnotation(field *SecurityProfile, value string) {
+	if field == nil {
+		return
+	}
+	local, isLocal := strings.CutPrefix(value, "localhost/")
+	matches := true
+	switch field.Type {
+	case "Unconfined":
+		matches = value == "unconfined"
+	case "RuntimeDefault":
+		matches = value == "runtime/default" || value == "docker/default"
+	case "Localhost":
+		if matches = isLocal; matches && field.LocalhostProfile != nil && *field.LocalhostProfile != local {
+			v.bad(field.LocalhostProfile, "Forbidden: seccomp profile in annotation and field must match")
+		}
+	}
+	if !matches {
+		v.bad(&field.Type, "Forbidden: seccomp type in annotation and field must match")
 	}
 }
 

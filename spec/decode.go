@@ -288,12 +288,6 @@ func (d *decoder) port(n *node, p *Port) {
 		}
 		p.Number = int32(x)
 	case string:
-		// Kubernetes accepts a number in quotes.
-		if i, err := strconv.Atoi(x); err == nil && i >= 1 && i <= 65535 {
-			p.Number = int32(i)
-			n.canonical = strconv.Itoa(i)
-			return
-		}
 		if p.Name = x; x == "" {
 			d.fail(n, n.at, badPort, "")
 		}

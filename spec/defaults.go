@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/distribution/reference"
 )
@@ -92,6 +93,13 @@ func (d *defaulter) container(c *Container) {
 	setDefault(&c.TerminationMessagePath, defaultTerminationMessagePath)
 	setDefault(&c.TerminationMessagePolicy, TerminationMessageFile)
 	c.Resources.setDefaults()
+	if s := c.SecurityContext; s != nil && s.Capabilities != nil {
+		for _, list := range [][]string{s.Capabilities.Add, s.Capabilities.Drop} {
+			for i := range list {
+				list[i] = strings.ToUpper(list[i]) // as containerd's CRI does
+			}
+		}
+	}
 	for i := range c.Ports {
 		port := &c.Ports[i]
 		setDefault(&port.Protocol, ProtocolTCP)

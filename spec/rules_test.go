@@ -123,7 +123,7 @@ func TestPodRules(t *testing.T) {
 		{pod("hostPID = true\nshareProcessNamespace = true"), "shareProcessNamespace", "hostPID"},
 		{pod("hostIPC = true\nhostUsers = false"), "hostUsers", "hostIPC"},
 		{pod(`hostAliases = [{ ip = "fe80::1%eth0", hostnames = ["a"] }]`), "hostAliases[0].ip", "IP address"},
-		{pod(`hostAliases = [{ ip = "10.0.0.1" }]`), "hostAliases[0].hostnames", "Required value"},
+		{pod(`hostAliases = [{ ip = "::ffff:10.0.0.1", hostnames = ["a"] }]`), "hostAliases[0].ip", "IPv4-mapped"},
 		{pod(`hostAliases = [{ ip = "10.0.0.1", hostnames = [""] }]`), "hostAliases[0].hostnames[0]", "empty"},
 		{pod(`hostAliases = [{ ip = "10.0.0.1", hostnames = ["a b"] }]`), "hostAliases[0].hostnames[0]", "subdomain"},
 		{pod(`dnsPolicy = "None"`), "dnsPolicy", "at least one DNS nameserver"},
@@ -161,12 +161,13 @@ func TestContainerRules(t *testing.T) {
 		{initWith("") + strings.Replace(podTail, "app", "prepare", 1), "containers[1].name", "Duplicate value"},
 		{appWith(`workingDir = "srv"`), "containers[0].workingDir", "absolute"},
 		{appWith(`command = [1]`), "containers[0].command[0]", "must be a string"},
-		{appWith(`terminationMessagePath = "log"`), "containers[0].terminationMessagePath", "absolute"},
+		{appWith(`restartPolicy = ""`), "containers[0].restartPolicy", `Unsupported value: ""`},
 		{appWith(`terminationMessagePolicy = "Logs"`), "containers[0].terminationMessagePolicy", "Unsupported value"},
 		{appWith(`volumeDevices = [{ name = "a", devicePath = "/a" }]`), "containers[0].volumeDevices", "volumes are directories"},
 		{initWith(`livenessProbe.exec.command = ["a"]`), "initContainers[0].livenessProbe", "may not be set for init containers"},
-		{initWith(`lifecycle.preStop.sleep.seconds = 1`), "initContainers[0].lifecycle.preStop", "may not be set for init containers"},
-		{initWith(`lifecycle.stopSignal = "SIGINT"`), "initContainers[0].lifecycle.stopSignal", "may not be set for init containers"},
+		{initWith(`lifecycle.preStop.sleep.seconds = 1`), "initContainers[0].lifecycle", "may not be set for init containers"},
+		{initWith(`lifecycle = {}`), "initContainers[0].lifecycle", "may not be set for init containers"},
+		{initWith(`lifecycle.stopSignal = "SIGINT"`), "initContainers[0].lifecycle", "may not be set for init containers"},
 	})
 }
 
@@ -178,8 +179,6 @@ func TestRestartRules(t *testing.T) {
 		{restartRules(`{ action = "Stop", exitCodes = { operator = "In", values = [1] } }`), "containers[0].restartPolicyRules[0].action", "Unsupported value"},
 		{restartRules(`{ action = "Restart" }`), "containers[0].restartPolicyRules[0].exitCodes", "Required value"},
 		{restartRules(`{ action = "Restart", exitCodes = { operator = "in", values = [1] } }`), "containers[0].restartPolicyRules[0].exitCodes.operator", "Unsupported value"},
-		{restartRules(`{ action = "Restart", exitCodes = { operator = "In" } }`), "containers[0].restartPolicyRules[0].exitCodes.values", "Required value"},
-		{restartRules(`{ action = "Restart", exitCodes = { operator = "In", values = [1, 1] } }`), "containers[0].restartPolicyRules[0].exitCodes.values[1]", "Duplicate value"},
 		{restartRules(repeat(`{ action = "Restart", exitCodes = { operator = "In", values = [1] } }`, 21)), "containers[0].restartPolicyRules", "at most 20"},
 	})
 }
@@ -248,6 +247,8 @@ func TestProbeAndHookRules(t *testing.T) {
 		{liveness(`httpGet = {}`), "containers[0].livenessProbe.httpGet.port", "Required value"},
 		{liveness(`httpGet.port = 0`), "containers[0].livenessProbe.httpGet.port", "between 1 and 65535"},
 		{liveness(`httpGet.port = ""`), "containers[0].livenessProbe.httpGet.port", "between 1 and 65535"},
+		{liveness(`httpGet.port = "80"`), "containers[0].livenessProbe.httpGet.port", "must contain at least one letter"},
+		{liveness(`tcpSocket.port = "HTTP"`), "containers[0].livenessProbe.tcpSocket.port", `"HTTP"`},
 		{liveness(`httpGet.port = true`), "containers[0].livenessProbe.httpGet.port", "must be a port"},
 		{liveness(`httpGet = { port = 1, scheme = "http" }`), "containers[0].livenessProbe.httpGet.scheme", "Unsupported value"},
 		{liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a b", value = "" }] }`), "containers[0].livenessProbe.httpGet.httpHeaders[0].name", `"a b"`},
@@ -258,8 +259,8 @@ func TestProbeAndHookRules(t *testing.T) {
 		{liveness("exec.command = [\"a\"]\nfailureThreshold = -2"), "containers[0].livenessProbe.failureThreshold", "greater than or equal to 0"},
 		{liveness("exec.command = [\"a\"]\nterminationGracePeriodSeconds = 0"), "containers[0].livenessProbe.terminationGracePeriodSeconds", "greater than 0"},
 		{appWith("readinessProbe = { exec.command = [\"a\"], terminationGracePeriodSeconds = 1 }"), "containers[0].readinessProbe.terminationGracePeriodSeconds", "must not be set for readinessProbes"},
+		{appWith(`lifecycle.stopSignal = ""`), "containers[0].lifecycle.stopSignal", `Unsupported value: ""`},
 		{appWith(`lifecycle.preStop = {}`), "containers[0].lifecycle.preStop", "must specify one of"},
-		{appWith(`lifecycle.preStop.sleep = {}`), "containers[0].lifecycle.preStop.sleep.seconds", "Required value"},
 		{appWith(`lifecycle.preStop.sleep.seconds = 31`), "containers[0].lifecycle.preStop.sleep.seconds", "less than or equal to terminationGracePeriodSeconds"},
 		{appWith(`lifecycle.postStart.tcpSocket = {}`), "containers[0].lifecycle.postStart.tcpSocket", "a hook that only connects"},
 	})

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,8 @@ func TestMountRules(t *testing.T) {
 		},
 		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "readOnly"},
 		{mount(`{ name = "v", mountPath = "/a", readOnly = true, mountPropagation = "HostToContainer", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "mountPropagation"},
+		{mount(`{ name = "v", mountPath = "/a", mountPropagation = "" }`), "containers[1].volumeMounts[0].mountPropagation", `value: ""`},
+		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "" }`), "containers[1].volumeMounts[0].recursiveReadOnly", `value: ""`},
 		{appWith("volumeMounts.v = { name = \"v\", mountPath = \"/a\" }\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v.name", "name of the volume"},
 		{appWith("volumeMounts.v = 1\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v", "must be a string"},
 	})
@@ -70,6 +73,8 @@ func TestSecurityRules(t *testing.T) {
 		{podSecurity(`runAsUser = -1`), "securityContext.runAsUser", "between 0 and"},
 		{podSecurity(`supplementalGroups = [4294967296]`), "securityContext.supplementalGroups[0]", "between 0 and"},
 		{podSecurity(`supplementalGroups = 1`), "securityContext.supplementalGroups", "an array of integers"},
+		{podSecurity(`fsGroupChangePolicy = ""`), "securityContext.fsGroupChangePolicy", `Unsupported value: ""`},
+		{podSecurity(`supplementalGroupsPolicy = ""`), "securityContext.supplementalGroupsPolicy", `Unsupported value: ""`},
 		{podSecurity(`fsGroupChangePolicy = "Never"`), "securityContext.fsGroupChangePolicy", "Unsupported value"},
 		{podSecurity(`sysctls = [{ name = "A", value = "1" }]`), "securityContext.sysctls[0].name", "sysctl"},
 		{podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name", "Duplicate value"},
@@ -83,7 +88,23 @@ func TestSecurityRules(t *testing.T) {
 		{security(`capabilities.add = ["CAP_KILL"]`), "containers[0].securityContext.capabilities.add[0]", "Linux capability"},
 		{security(`procMount = "Unmasked"`), "containers[0].securityContext.procMount", "hostUsers"},
 		{security("privileged = true\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation", "privileged"},
-		{security("capabilities.add = [\"SYS_ADMIN\"]\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation", "SYS_ADMIN"},
+		{security(`procMount = ""`), "containers[0].securityContext.procMount", `supported values: "Default", "Unmasked"`},
+		{
+			security(`appArmorProfile = { type = "Localhost", localhostProfile = " a" }`),
+			"containers[0].securityContext.appArmorProfile.localhostProfile", "padded",
+		},
+		{
+			security(`appArmorProfile = { type = "Localhost", localhostProfile = "` + strings.Repeat("a", 4096) + `" }`),
+			"containers[0].securityContext.appArmorProfile.localhostProfile", "Too long",
+		},
+		{
+			annotated(seccompPod, "unconfined") + podSecurity(`seccompProfile = { type = "RuntimeDefault" }`),
+			"securityContext.seccompProfile.type", "must match",
+		},
+		{
+			annotated(seccompContainerPrefix+"app", "localhost/a") + security(`seccompProfile = { type = "Localhost", localhostProfile = "b" }`),
+			"containers[0].securityContext.seccompProfile.localhostProfile", "must match",
+		},
 		{security(`privileged = "yes"`), "containers[0].securityContext.privileged", "must be a boolean"},
 	})
 }
@@ -105,6 +126,23 @@ func TestVolumeWithoutSource(t *testing.T) {
 	}
 }
 
+// annotated begins a pod file with an annotation.
+func annotated(key, value string) string {
+	return fmt.Sprintf("annotations = { %q = %q }\n", key, value)
+}
+
+// TestCapabilitiesAreUpperCase checks that capabilities are known by one name, as containerd's CRI writes them.
+func TestCapabilitiesAreUpperCase(t *testing.T) {
+	pod, problems := Parse("web.toml", []byte(security(`capabilities = { add = ["net_Admin"], drop = ["all"] }`)))
+	if pod == nil {
+		t.Fatal(problems)
+	}
+	c := pod.Containers[0].SecurityContext.Capabilities
+	if c.Add[0] != "NET_ADMIN" || c.Drop[0] != "ALL" {
+		t.Errorf("got %+v", c)
+	}
+}
+
 // TestAcceptedAsInTheAPI checks what the Pod API accepts although it has no effect or fails later. Here, a warning says so.
 func TestAcceptedAsInTheAPI(t *testing.T) {
 	for _, test := range []struct{ file, warning string }{
@@ -119,6 +157,15 @@ func TestAcceptedAsInTheAPI(t *testing.T) {
 		{liveness(`tcpSocket.port = "http"`), `the container has no port "http", so this always fails`},
 		{envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024Ki" }`), ""},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "0.001" }`), ""},
+		{appWith(`terminationMessagePath = "log"`), "is relative, used as /log"},
+		{appWith(`lifecycle.preStop.sleep = {}`), ""},
+		{appWith(`ports = [{ containerPort = 80, hostPort = 0 }]`), ""},
+		{restartRules(`{ action = "Restart", exitCodes = { operator = "NotIn" } }`), ""},
+		{restartRules(`{ action = "Restart", exitCodes = { operator = "In", values = [1, 1] } }`), ""},
+		{pod(`hostAliases = [{ ip = "10.0.0.1" }]`), ""},
+		{security("capabilities.add = [\"SYS_ADMIN\"]\nallowPrivilegeEscalation = false"), ""},
+		{security(`capabilities = { add = ["net_admin"], drop = ["all"] }`), ""},
+		{security(`appArmorProfile = { type = "Localhost", localhostProfile = "/usr/sbin/nginx" }`), ""},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "0" }`), ""},
 	} {
 		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})

@@ -157,7 +157,7 @@ type Container struct {
 
 	// Security settings of the container. They override those of the pod.
 	SecurityContext *SecurityContext `json:"securityContext,omitempty"`
-	// File in the container with the termination message. Default: `/dev/termination-log`.
+	// File in the container with the termination message; a relative path is relative to /. Default: `/dev/termination-log`.
 	TerminationMessagePath string `json:"terminationMessagePath,omitempty"`
 	// Source of the termination message. Default: `File`.
 	TerminationMessagePolicy TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
@@ -237,7 +237,7 @@ type RestartRule struct {
 type ExitCodes struct {
 	// `In` or `NotIn`. Required.
 	Operator string `json:"operator,omitempty"`
-	// Exit codes, at most 255. Required.
+	// Exit codes, at most 255. Default: none.
 	Values []int32 `json:"values,omitempty"`
 }
 
@@ -351,7 +351,7 @@ type ReadinessGate struct {
 type HostAlias struct {
 	// IP address. Required.
 	IP string `json:"ip"`
-	// Host names of the address. Required.
+	// Host names of the address. Default: none.
 	Hostnames []string `json:"hostnames,omitempty"`
 }
 

@@ -91,7 +91,7 @@ type GRPCAction struct {
 
 // SleepAction waits.
 type SleepAction struct {
-	// Time to wait, at most the grace period of the pod; 0 is allowed. Required.
+	// Time to wait, at most the grace period of the pod. Default: 0.
 	Seconds Seconds `json:"seconds"`
 }
 
@@ -146,7 +146,7 @@ type SecurityContext struct {
 // Capabilities are Linux capabilities without the prefix CAP_. `ALL` means all capabilities of the daemon; it is applied before
 // the others.
 type Capabilities struct {
-	// Capabilities to add to the default set, such as `NET_ADMIN`.
+	// Capabilities to add to the default set, such as `NET_ADMIN`; lower case is accepted.
 	Add []string `json:"add,omitempty"`
 	// Capabilities to drop, such as `ALL`.
 	Drop []string `json:"drop,omitempty"`

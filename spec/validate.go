@@ -96,11 +96,24 @@ func oneOf[T ~string](v *validator, field *T, allowed ...T) {
 	if *field == "" || slices.Contains(allowed, *field) {
 		return
 	}
-	names := make([]string, len(allowed))
-	for i, a := range allowed {
-		names[i] = string(a)
+	v.unsupportedValue(field, string(*field), names(allowed))
+}
+
+// chosen checks the value of an enumeration that the file must not leave empty: the field is a pointer in the Pod API.
+func chosen[T ~string](v *validator, field *T, allowed ...T) {
+	if n := v.at[field]; *field != "" || n == nil {
+		oneOf(v, field, allowed...)
+	} else if n.kind == kindString {
+		v.badHint(field, "remove it for the default", "Unsupported value: \"\": supported values: %s", quotedList(names(allowed)))
 	}
-	v.unsupportedValue(field, string(*field), names)
+}
+
+func names[T ~string](values []T) []string {
+	names := make([]string, len(values))
+	for i, value := range values {
+		names[i] = string(value)
+	}
+	return names
 }
 
 // invalid reports a value with the reason why it is invalid.
@@ -185,8 +198,12 @@ func (u unique) seen(key string) bool {
 }
 
 func (v *validator) ip(field *string) {
-	if _, err := netip.ParseAddr(*field); err != nil || strings.Contains(*field, "%") {
+	addr, err := netip.ParseAddr(*field)
+	switch {
+	case err != nil || addr.Zone() != "":
 		v.invalid(field, *field, "must be a valid IP address")
+	case addr.Is4In6():
+		v.invalid(field, *field, "must not be an IPv4-mapped IPv6 address")
 	}
 }
 

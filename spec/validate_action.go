@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -67,11 +68,19 @@ func (v *validator) httpGet(c *Container, h *HTTPGetAction) {
 	}
 }
 
-// port checks that a port is set. As the Pod API, it accepts the name of a port that the container does not have, with a warning: the probe
-// or the hook fails.
+// port checks that a port is set, and its name. As the Pod API, it accepts the name of a port that the container does not have, with a
+// warning: the probe or the hook fails.
 func (v *validator) port(c *Container, table any, p *Port) {
 	v.required(table, "port", *p == Port{})
 	if p.Name == "" {
+		return
+	}
+	if reasons := validation.IsValidPortName(p.Name); len(reasons) > 0 {
+		hint := ""
+		if number, err := strconv.Atoi(p.Name); err == nil && len(validation.IsValidPortNum(number)) == 0 {
+			hint = fmt.Sprintf("write %d without quotes", number)
+		}
+		v.badHint(p, hint, "Invalid value: %s: %s", quote(p.Name), withoutExample(reasons[0]))
 		return
 	}
 	var known []string
@@ -90,6 +99,9 @@ func (v *validator) lifecycle(c *Container) {
 	if l == nil {
 		return
 	}
+	if n := v.at[&l.StopSignal]; l.StopSignal == "" && n != nil && n.kind == kindString {
+		v.badHint(&l.StopSignal, "remove it for the default", "Unsupported value: \"\": must be a Linux signal such as \"SIGTERM\"")
+	}
 	for _, hook := range []*LifecycleHandler{l.PostStart, l.PreStop} {
 		if hook == nil {
 			continue
@@ -97,11 +109,11 @@ func (v *validator) lifecycle(c *Container) {
 		v.exactlyOne(hook, "exec", "httpGet", "sleep")
 		v.exec(hook.Exec)
 		v.httpGet(c, hook.HTTPGet)
-		if s := hook.Sleep; s != nil && s.Seconds > v.pod.TerminationGracePeriodSeconds {
-			v.bad(&s.Seconds, "must be less than or equal to terminationGracePeriodSeconds (%v)", v.pod.TerminationGracePeriodSeconds)
-		} else if s != nil {
-			n := v.at[s]
-			v.required(s, "seconds", n != nil && n.child("seconds") == nil)
+		grace := v.pod.TerminationGracePeriodSeconds
+		n := v.at[&v.pod.TerminationGracePeriodSeconds]
+		invalid := n != nil && n.failed
+		if s := hook.Sleep; s != nil && s.Seconds > grace && !invalid {
+			v.bad(&s.Seconds, "must be less than or equal to terminationGracePeriodSeconds (%v)", grace)
 		}
 	}
 	if l.StopSignal != "" && v.format != formatTOML && v.pod.OS == nil { // a pod file is for Linux

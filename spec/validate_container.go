@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -59,7 +60,9 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.lifecycle(c)
 	v.restart(c)
 	v.security(c)
-	v.absolutePath(&c.TerminationMessagePath)
+	if p := c.TerminationMessagePath; !path.IsAbs(p) {
+		v.warn(&c.TerminationMessagePath, "is relative, used as %s", path.Join("/", p))
+	}
 	if !privileged(c) {
 		v.outsideKernel(&c.TerminationMessagePath)
 	}
@@ -78,16 +81,8 @@ func (v *validator) initContainer(c *Container) {
 			v.badHint(probe, hint, forbidden)
 		}
 	}
-	if c.Lifecycle == nil {
-		return
-	}
-	for _, hook := range []**LifecycleHandler{&c.Lifecycle.PostStart, &c.Lifecycle.PreStop} {
-		if *hook != nil {
-			v.badHint(hook, hint, forbidden)
-		}
-	}
-	if c.Lifecycle.StopSignal != "" {
-		v.badHint(&c.Lifecycle.StopSignal, hint, forbidden)
+	if c.Lifecycle != nil {
+		v.badHint(&c.Lifecycle, hint, forbidden)
 	}
 }
 
@@ -104,6 +99,7 @@ func (v *validator) restartPolicy(field *RestartPolicy) {
 
 func (v *validator) restart(c *Container) {
 	v.restartPolicy(&c.RestartPolicy)
+	chosen(v, &c.RestartPolicy, RestartAlways, RestartOnFailure, RestartNever)
 	v.backoff(c.RestartBackoff)
 	rules := c.RestartPolicyRules
 	v.tooMany(&c.RestartPolicyRules, len(rules), maxRestartRules)
@@ -120,14 +116,7 @@ func (v *validator) restart(c *Container) {
 		}
 		v.required(codes, "operator", codes.Operator == "")
 		oneOf(v, &codes.Operator, "In", "NotIn")
-		v.required(codes, "values", len(codes.Values) == 0)
 		v.tooMany(&codes.Values, len(codes.Values), maxExitCodes)
-		seen := unique{}
-		for j := range codes.Values {
-			if seen.seen(fmt.Sprint(codes.Values[j])) {
-				v.bad(&codes.Values[j], "Duplicate value: %d", codes.Values[j])
-			}
-		}
 	}
 }
 
@@ -270,7 +259,9 @@ func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {
 		p := &c.Ports[i]
 		v.required(p, "containerPort", p.ContainerPort == 0)
 		v.portNumber(&p.ContainerPort)
-		v.portNumber(&p.HostPort)
+		if p.HostPort != 0 { // 0 is none
+			v.portNumber(&p.HostPort)
+		}
 		oneOf(v, &p.Protocol, ProtocolTCP, ProtocolUDP, ProtocolSCTP)
 		if p.HostIP != "" {
 			v.ip(&p.HostIP)

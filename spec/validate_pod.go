@@ -203,7 +203,6 @@ func (v *validator) hostAndDNS() {
 	for i := range p.HostAliases {
 		alias := &p.HostAliases[i]
 		v.required(alias, "ip", alias.IP == "")
-		v.required(alias, "hostnames", len(alias.Hostnames) == 0)
 		v.ip(&alias.IP)
 		for j := range alias.Hostnames {
 			v.host(&alias.Hostnames[j])

@@ -17,10 +17,10 @@ func (v *validator) podSecurity(s *PodSecurityContext) {
 	for i := range s.SupplementalGroups {
 		v.id(&s.SupplementalGroups[i])
 	}
-	oneOf(v, &s.SupplementalGroupsPolicy, "Merge", "Strict")
-	oneOf(v, &s.FSGroupChangePolicy, "Always", "OnRootMismatch")
-	v.profile(s.SeccompProfile)
-	v.profile(s.AppArmorProfile)
+	chosen(v, &s.SupplementalGroupsPolicy, "Merge", "Strict")
+	chosen(v, &s.FSGroupChangePolicy, "Always", "OnRootMismatch")
+	v.profile(s.SeccompProfile, v.relativePath)
+	v.profile(s.AppArmorProfile, v.appArmorName)
 	seen := unique{}
 	for i := range s.Sysctls {
 		v.sysctl(&s.Sysctls[i], seen)
@@ -53,7 +53,8 @@ func (v *validator) id(id *int64) {
 	}
 }
 
-func (v *validator) profile(p *SecurityProfile) {
+// profile checks a profile. local checks the name or the path of its Localhost profile.
+func (v *validator) profile(p *SecurityProfile, local func(*string)) {
 	if p == nil {
 		return
 	}
@@ -63,10 +64,21 @@ func (v *validator) profile(p *SecurityProfile) {
 	case p.Type == "Localhost":
 		v.required(p, "localhostProfile", p.LocalhostProfile == nil || *p.LocalhostProfile == "")
 		if p.LocalhostProfile != nil {
-			v.relativePath(p.LocalhostProfile)
+			local(p.LocalhostProfile)
 		}
 	case p.LocalhostProfile != nil:
 		v.bad(p.LocalhostProfile, "may only be set when type is Localhost")
+	}
+}
+
+// appArmorName checks the name of a loaded AppArmor profile. It is often the path of a program, such as /usr/sbin/nginx.
+func (v *validator) appArmorName(field *string) {
+	const maxLength = 4095 // PATH_MAX - 1
+	if strings.TrimSpace(*field) != *field {
+		v.invalid(field, *field, "must not be padded with whitespace")
+	}
+	if len(*field) > maxLength {
+		v.bad(field, "Too long: may not be more than %d bytes", maxLength)
 	}
 }
 
@@ -77,9 +89,9 @@ func (v *validator) security(c *Container) {
 	}
 	v.id(s.RunAsUser)
 	v.id(s.RunAsGroup)
-	v.profile(s.SeccompProfile)
-	v.profile(s.AppArmorProfile)
-	oneOf(v, &s.ProcMount, "Default", "Unmasked")
+	v.profile(s.SeccompProfile, v.relativePath)
+	v.profile(s.AppArmorProfile, v.appArmorName)
+	chosen(v, &s.ProcMount, "Default", "Unmasked")
 	if s.ProcMount == "Unmasked" && (v.pod.HostUsers == nil || *v.pod.HostUsers) {
 		v.invalid(&s.ProcMount, s.ProcMount, "hostUsers must be false to use Unmasked")
 	}
@@ -90,14 +102,8 @@ func (v *validator) security(c *Container) {
 			}
 		}
 	}
-	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
-		return
-	}
-	if privileged(c) {
+	if s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation && privileged(c) {
 		v.bad(s.AllowPrivilegeEscalation, "cannot set allowPrivilegeEscalation to false and privileged to true")
-	}
-	if s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "SYS_ADMIN") {
-		v.bad(s.AllowPrivilegeEscalation, "cannot set allowPrivilegeEscalation to false and capabilities.add SYS_ADMIN")
 	}
 }
 
@@ -105,7 +111,7 @@ func (v *validator) capability(field *string) {
 	if slices.Contains(capabilities, *field) {
 		return
 	}
-	name := strings.TrimPrefix(strings.ToUpper(*field), "CAP_")
+	name := strings.TrimPrefix(*field, "CAP_")
 	v.badHint(field, didYouMean(name, capabilities), "Unsupported value: %s: must be a Linux capability without the prefix CAP_, or \"ALL\"", quote(*field))
 }
 

@@ -184,7 +184,7 @@ func (v *validator) mounts(c *Container) {
 		if m.SubPath != "" && m.SubPathExpr != "" {
 			v.bad(&m.SubPathExpr, "subPathExpr and subPath are mutually exclusive")
 		}
-		oneOf(v, &m.MountPropagation, "None", "HostToContainer", "Bidirectional")
+		chosen(v, &m.MountPropagation, "None", "HostToContainer", "Bidirectional")
 		if m.MountPropagation == "Bidirectional" && !privileged(c) {
 			v.bad(&m.MountPropagation, "Forbidden: Bidirectional mount propagation is available only to privileged containers")
 		}
@@ -221,7 +221,7 @@ func (v *validator) mountPath(field *string, paths, places unique) {
 }
 
 func (v *validator) recursiveReadOnly(m *VolumeMount) {
-	oneOf(v, &m.RecursiveReadOnly, "Disabled", "IfPossible", "Enabled")
+	chosen(v, &m.RecursiveReadOnly, "Disabled", "IfPossible", "Enabled")
 	if m.RecursiveReadOnly != "IfPossible" && m.RecursiveReadOnly != "Enabled" {
 		return
 	}

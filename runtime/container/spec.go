@@ -81,7 +81,7 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 		if err := errors.Join(termination.Create(message), userns.Chown(n.ids, message)); err != nil {
 			return oci.Input{}, err
 		}
-		in.Files = append(in.Files, oci.File{Path: path.Clean(n.container.TerminationMessagePath), Source: message})
+		in.Files = append(in.Files, oci.File{Path: path.Join("/", n.container.TerminationMessagePath), Source: message})
 	}
 	return in, nil
 }
