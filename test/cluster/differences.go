@@ -54,7 +54,7 @@ func unsupported() []Difference {
 		{Podstead, "spec.containers.securityContext.seLinuxOptions spec.securityContext.seLinuxOptions", "",
 			"Podstead sets no SELinux labels, so the pod would not be confined as it asks"},
 		{Podstead, "spec.containers.securityContext.windowsOptions spec.securityContext.windowsOptions", "", "for Windows"},
-		{Podstead, "spec.os", "", "for Windows, except for the name `linux`"},
+		{Podstead, "spec.os.name", "", "for Windows, except for the name `linux`"},
 		{Podstead, "spec.resourceClaims", "", "devices are allocated by the scheduler of a cluster"},
 		{Podstead, "spec.schedulingGates spec.schedulingGroup", "",
 			"controllers of a cluster open the gates; here the pod would never start"},
@@ -127,9 +127,8 @@ func ignored() []Difference {
 		{Kubernetes, `spec.affinity.* spec.nodeName spec.nodeSelector spec.preemptionPolicy spec.priority spec.priorityClassName
 			spec.tolerations.* spec.topologySpreadConstraints.*`, "", "ignored with a warning: they choose a node"},
 		{Kubernetes, "spec.ephemeralContainers*", "", "ignored with a warning: they can only be added to a running pod"},
-		{Kubernetes, "spec.serviceAccountName", "", "ignored with a warning: there is no API server to which the pod could connect"},
 		{Kubernetes, "spec.containers.resizePolicy", "", "ignored with a warning: a changed limit restarts the container"},
-		{Kubernetes, "spec.containers.lifecycle.stopSignal", "empty .spec.os.name", "there is one operating system"},
+		{AsYAML, "spec.containers.lifecycle.stopSignal", "empty .spec.os.name", "a pod file is for Linux"},
 		{Kubernetes, `spec.hostnameOverride spec.securityContext.seLinuxChangePolicy spec.resources.claims
 			spec.securityContext.windowsOptions spec.containers.securityContext.windowsOptions`, "",
 			"an empty value of a field that is not supported is ignored with a warning"},
