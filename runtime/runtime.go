@@ -159,6 +159,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		return err
 	}
 	snapshotter := r.opts.Images.Snapshotter
+	r.opts.Images.Collect = r.engine.CollectGarbage
 	r.images = image.New(r.client, r.opts.Images)
 	r.imageVolumes = imagevolume.New(r.client.SnapshotService(snapshotter), r.images, r.dirs)
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)

@@ -216,10 +216,7 @@ func (e *Engine) Client() *client.Client { return e.client }
 
 // CollectGarbage removes what no record refers to, such as the layers of deleted containers, if something was removed since the last time.
 // It blocks until that is gone from the disk. Some seconds after a removal, the engine does this by itself.
-func (e *Engine) CollectGarbage(ctx context.Context) error {
-	_, err := e.collector.ScheduleAndWait(ctx)
-	return err
-}
+func (e *Engine) CollectGarbage(ctx context.Context) error { return e.collector.Collect(ctx) }
 
 // ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }

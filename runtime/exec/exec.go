@@ -68,27 +68,34 @@ type Runner struct {
 
 	mu      sync.Mutex
 	closed  bool
+	ending  map[string]chan struct{} // commands that have timed out and still end, by request.key; closed when that is over
 	running sync.WaitGroup
 	closing chan struct{} // closed when all commands must be killed
 }
 
 // New returns a runner.
 func New(c Config) *Runner {
-	return &Runner{config: c, marks: newMarks(), closing: make(chan struct{})}
+	return &Runner{config: c, marks: newMarks(), ending: map[string]chan struct{}{}, closing: make(chan struct{})}
 }
 
 // Exec runs a command as the container's user and with the container's environment. It returns when the first process of the command
 // has exited, with the exit code and the output: standard output followed by standard error, truncated to max bytes.
 //
-// The timeout counts from the start of the command; 0 means none. When it expires, and when ctx ends, the command and all processes
-// that it has started are killed, and the error is context.DeadlineExceeded or that of ctx. Processes that a command with a timeout has
-// left are killed when the timeout expires. Processes that a command without a timeout has left keep running. Any other error means that
-// the command could not be run, [lifecycle.FailureNotFound] because the container is not running.
+// The timeout includes the time that the OCI runtime takes to start the command; 0 means none. When it expires, and when ctx ends, the
+// error is context.DeadlineExceeded or that of ctx, and the command and all processes that it has started are killed, as is an OCI runtime
+// that has not started it. That may take longer than the call. The same command with a timeout waits for it. Processes that a command with
+// a timeout has left are killed when the timeout expires. Processes that a command without a timeout has left keep running. Any other error
+// means that the command could not be run, [lifecycle.FailureNotFound] because the container is not running.
 func (r *Runner) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
 	done := make(chan result, 1)
-	q := request{uid: uid, ref: ref, command: command, timeout: timeout, max: max}
+	q := request{uid: uid, ref: ref, command: command, timeout: timeout, left: timeout, max: max}
+	if timeout > 0 {
+		if err := r.awaitEarlier(ctx, &q); err != nil {
+			return 0, nil, err
+		}
+	}
 	if !r.begin(func() { r.run(enginecall.Context(ctx), q, done) }) {
 		return 0, nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
 	}
@@ -119,7 +126,16 @@ type request struct {
 	ref     lifecycle.Ref
 	command []string
 	timeout time.Duration
+	left    time.Duration // what is left of the timeout
 	max     int
+}
+
+// key identifies a command in a container.
+func (q request) key() string { return fmt.Sprintf("%s %v %q", q.uid, q.ref, q.command) }
+
+// timedOut is the error of a command whose timeout has expired.
+func (q request) timedOut() error {
+	return fmt.Errorf("%v: not done within %v: %w", q, q.timeout, context.DeadlineExceeded)
 }
 
 func (q request) String() string { return "exec in container " + q.ref.Container }
@@ -143,41 +159,92 @@ type result struct {
 	err    error
 }
 
+// awaitEarlier waits for the end of an earlier attempt that has timed out, so that attempts do not accumulate. The time that it takes is
+// part of the timeout.
+func (r *Runner) awaitEarlier(ctx context.Context, q *request) error {
+	r.mu.Lock()
+	ended := r.ending[q.key()]
+	r.mu.Unlock()
+	if ended == nil {
+		return nil
+	}
+	begun := time.Now()
+	late := time.NewTimer(q.timeout)
+	defer late.Stop()
+	select {
+	case <-ended:
+		q.left -= time.Since(begun)
+		return nil
+	case <-late.C:
+		return q.timedOut()
+	case <-ctx.Done():
+		return fmt.Errorf("%v: %w", q, context.Cause(ctx))
+	}
+}
+
+// expired makes the same command wait until ended is called, because this one has timed out and still ends.
+func (r *Runner) expired(q request) (ended func()) {
+	over := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending[q.key()] = over
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		close(over)
+		if r.ending[q.key()] == over { // not that of another probe with the same command
+			delete(r.ending, q.key())
+		}
+	}
+}
+
 // run runs a command until it and all processes that must be killed with it have exited. It sends the result earlier, as soon as it is
 // known.
 func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
-	x, err := r.start(ctx, q)
+	report := func(a result) {
+		select {
+		case done <- a:
+		default: // the timeout has expired, which was the result
+		}
+	}
+	ended := func() {}
+	defer func() { ended() }()
+	expire := sync.OnceFunc(func() {
+		ended = r.expired(q)
+		report(result{err: q.timedOut()})
+	})
+	x, err := r.start(ctx, q, expire)
 	if err != nil {
-		done <- result{err: q.startError(ctx, err, r.config.Exited(ctx, q.uid, q.ref))}
+		report(result{err: q.startError(ctx, err, r.config.Exited(ctx, q.uid, q.ref))})
 		return
 	}
 	var left bool
 	defer func() { x.delete(ctx, left) }()
 	var expired <-chan time.Time // nil: never
 	if q.timeout > 0 {
-		timer := time.NewTimer(q.timeout)
+		timer := time.NewTimer(q.left - time.Since(x.begun))
 		defer timer.Stop()
 		expired = timer.C
 	}
 	select {
 	case status := <-x.exited:
 		if err := status.Error(); err != nil {
-			done <- result{err: enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))}
+			report(result{err: enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))})
 			x.kill(ctx)
 			return
 		}
 		x.drain()
-		done <- result{code: int(status.ExitCode()), output: x.output(q.max)}
+		report(result{code: int(status.ExitCode()), output: x.output(q.max)})
 		left = r.waitForOthers(ctx, x, expired)
 	case <-expired:
+		expire()
 		x.kill(ctx)
-		done <- result{err: fmt.Errorf("%v: not done within %v: %w", q, q.timeout, context.DeadlineExceeded)}
 	case <-ctx.Done():
 		x.kill(ctx)
-		done <- result{err: fmt.Errorf("%v: %w", q, context.Cause(ctx))}
+		report(result{err: fmt.Errorf("%v: %w", q, context.Cause(ctx))})
 	case <-r.closing:
 		x.kill(ctx)
-		done <- result{err: enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))}
+		report(result{err: enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 // execution is a command that was started.
 type execution struct {
 	log            *slog.Logger
+	begun          time.Time // when its start began
 	process        client.Process
 	exited         <-chan client.ExitStatus
 	stopWaiting    context.CancelFunc
@@ -41,8 +42,8 @@ func (r *Runner) awaitShim(ctx context.Context, c client.Container) error {
 	return r.config.AwaitResponse(ctx, info.SandboxID)
 }
 
-// start starts a command whose output is kept.
-func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
+// start starts a command whose output is kept. It calls expire if the timeout expires before the OCI runtime has started the command.
+func (r *Runner) start(ctx context.Context, q request, expire func()) (*execution, error) {
 	stdout, stderr := newCapture(q.max), newCapture(q.max)
 	streams := cio.NewCreator(cio.WithStreams(nil, stdout, stderr), cio.WithFIFODir(r.config.Dir))
 	k := hook
@@ -50,7 +51,7 @@ func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
 		k = probe
 	}
 	edit := func(p *specs.Process) { p.Args, p.Terminal = q.command, false }
-	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), q.timeout, edit, streams)
+	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), limit{q.left, expire}, edit, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +60,9 @@ func (r *Runner) start(ctx context.Context, q request) (*execution, error) {
 }
 
 // launch starts a process that has what the container's first process has, but for what edit changes. A process that is started in part
-// cannot be found. If ctx ends, or the OCI runtime hangs, that is therefore killed instead, see [starting].
+// cannot be found. If ctx ends, or the OCI runtime takes too long, that is therefore killed instead, see [starting].
 func (r *Runner) launch(
-	ctx context.Context, uid string, ref lifecycle.Ref, mark mark, timeout time.Duration, edit func(*specs.Process), streams cio.Creator,
+	ctx context.Context, uid string, ref lifecycle.Ref, mark mark, limit limit, edit func(*specs.Process), streams cio.Creator,
 ) (_ *execution, err error) {
 	c, err := r.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
@@ -70,7 +71,7 @@ func (r *Runner) launch(
 	if err := r.awaitShim(ctx, c); err != nil {
 		return nil, err
 	}
-	start := r.watchStart(ctx, mark, timeout)
+	start := r.watchStart(ctx, mark, limit)
 	defer func() { err = start.end(err) }()
 	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
@@ -86,7 +87,7 @@ func (r *Runner) launch(
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{log: r.config.Log}
+	x := &execution{log: r.config.Log, begun: start.begun}
 	if x.process, err = task.Exec(ctx, mark.String(), processOf(s.Process, env, mark, edit), streams); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func startCode(message string) int {
 func (r *Runner) runSession(ctx context.Context, q request, c session.Command, done chan<- result) {
 	streams := &streams{command: &c}
 	edit := func(p *specs.Process) { editSession(p, &c) }
-	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(attached), 0, edit, streams.creator(ctx, r.config.Dir))
+	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(attached), limit{}, edit, streams.creator(ctx, r.config.Dir))
 	if err != nil {
 		done <- result{err: q.sessionError(ctx, err, r.config.Exited(ctx, q.uid, q.ref))}
 		return

@@ -17,8 +17,8 @@ import (
 const (
 	// stoppedTimeout is how long a process of the OCI runtime may be stopped if the command has no timeout.
 	stoppedTimeout = 10 * time.Second
-	// startDelay is how much longer than the timeout of a command its start may take, if the OCI runtime is only slow.
-	// It is longer than it takes to detect that a shim does not respond.
+	// startDelay is how much longer than the timeout of a command its start may take if the shim has not started the OCI runtime. It is
+	// longer than it takes to detect that a shim does not respond.
 	startDelay = 30 * time.Second
 	// startInterval is how often a late start is checked.
 	startInterval = 250 * time.Millisecond
@@ -30,17 +30,24 @@ var errStopped = errors.New("a process in the container stops the OCI runtime (S
 // starting watches the start of a command. The OCI runtime enters the PID namespace of the container, where a process with the same user
 // can send it signals: SIGSTOP makes it hang. A start that hangs is ended by killing the OCI runtime, which then fails.
 type starting struct {
-	ctx  context.Context
-	done chan struct{} // closed when the start has succeeded or failed
-	over sync.WaitGroup
-	why  error // why the OCI runtime was killed; nil: it was not
+	ctx   context.Context
+	begun time.Time
+	done  chan struct{} // closed when the start has succeeded or failed
+	over  sync.WaitGroup
+	why   error // why the OCI runtime was killed; nil: it was not
 }
 
-// watchStart watches a start until [starting.end]. The timeout is that of the command; 0 means none.
-func (r *Runner) watchStart(ctx context.Context, m mark, timeout time.Duration) *starting {
-	s := &starting{ctx: ctx, done: make(chan struct{})}
+// limit is the timeout of a command, which its start is part of. The zero value is none.
+type limit struct {
+	timeout time.Duration
+	expire  func() // called when it has expired during the start
+}
+
+// watchStart watches a start until [starting.end].
+func (r *Runner) watchStart(ctx context.Context, m mark, l limit) *starting {
+	s := &starting{ctx: ctx, begun: time.Now(), done: make(chan struct{})}
 	s.over.Go(func() {
-		if s.why = s.watch(r.closing, m, timeout); s.why != nil {
+		if s.why = s.watch(r.closing, m, l); s.why != nil {
 			s.kill(m)
 		}
 	})
@@ -58,13 +65,11 @@ func (s *starting) end(err error) error {
 }
 
 // watch returns why the OCI runtime must be killed; nil: the command is started.
-func (s *starting) watch(closing <-chan struct{}, m mark, timeout time.Duration) error {
-	limit, cause := stoppedTimeout, errStopped
-	if timeout > 0 {
-		limit, cause = timeout, fmt.Errorf("%w: %w", context.DeadlineExceeded, errStopped)
+func (s *starting) watch(closing <-chan struct{}, m mark, l limit) error {
+	late := time.NewTimer(stoppedTimeout)
+	if l.expire != nil {
+		late.Reset(l.timeout)
 	}
-	begun := time.Now()
-	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
 		select {
@@ -76,11 +81,13 @@ func (s *starting) watch(closing <-chan struct{}, m mark, timeout time.Duration)
 			return fmt.Errorf("the runtime is closed: %w", errdefs.ErrUnavailable)
 		case <-late.C:
 		}
+		runs, stopped := m.runtime().State()
 		switch {
-		case m.runtime().Stopped():
-			return cause
-		case timeout > 0 && time.Since(begun) >= timeout+startDelay:
-			return fmt.Errorf("not started within %v: %w", timeout+startDelay, context.DeadlineExceeded)
+		case l.expire != nil && (runs || time.Since(s.begun) >= l.timeout+startDelay):
+			l.expire()
+			return fmt.Errorf("the OCI runtime has not started the command: %w", context.DeadlineExceeded)
+		case l.expire == nil && stopped:
+			return errStopped
 		}
 		late.Reset(startInterval)
 	}

@@ -5,21 +5,23 @@ import (
 	"errors"
 	"os/exec"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// TestStartThatHangs: the OCI runtime of a command is killed if it is stopped when the timeout of the command expires, and when the call is
-// cancelled. The error of the start is the cause.
+// TestStartThatHangs: the OCI runtime of a command is killed if it runs when the timeout of the command expires, stopped or slow, and when
+// the call is cancelled. The result of the timeout is known before. The error of the start is the cause.
 func TestStartThatHangs(t *testing.T) {
 	cancelled := errors.New("cancelled by the test")
 	for name, test := range map[string]struct {
-		stop bool
-		want error
+		stop, cancel bool
+		want         error
 	}{
-		"stopped":   {true, context.DeadlineExceeded},
-		"cancelled": {false, cancelled},
+		"stopped":   {true, false, context.DeadlineExceeded},
+		"slow":      {false, false, context.DeadlineExceeded},
+		"cancelled": {false, true, cancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(Config{})
@@ -31,17 +33,26 @@ func TestStartThatHangs(t *testing.T) {
 			t.Cleanup(func() { _ = runtime.Process.Kill() })
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			timeout := time.Hour
+			expired := make(chan struct{})
+			l := limit{time.Millisecond, func() { close(expired) }}
 			if test.stop {
-				timeout = time.Millisecond
 				if err := runtime.Process.Signal(unix.SIGSTOP); err != nil {
 					t.Fatal(err)
 				}
-			} else {
+			}
+			if test.cancel {
+				l.timeout = time.Hour
 				cancel(cancelled)
 			}
-			start := r.watchStart(ctx, m, timeout)
+			start := r.watchStart(ctx, m, l)
 			failed := runtime.Wait() // as the shim does
+			select {
+			case <-expired:
+			default:
+				if !test.cancel {
+					t.Error("the OCI runtime was killed before the result was known")
+				}
+			}
 			if failed == nil || failed.Error() != "signal: killed" {
 				t.Errorf("the OCI runtime exited with %v, want signal: killed", failed)
 			}
@@ -56,10 +67,49 @@ func TestStartThatHangs(t *testing.T) {
 func TestStartInTime(t *testing.T) {
 	r := New(Config{})
 	ctx, cancel := context.WithCancel(t.Context())
-	start := r.watchStart(ctx, r.marks.next(hook), 0)
+	start := r.watchStart(ctx, r.marks.next(hook), limit{})
 	err := start.end(nil)
 	cancel()
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestStartWithoutRuntime: while the shim has not started the OCI runtime, a timeout is not the fault of the container.
+func TestStartWithoutRuntime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Config{})
+		start := r.watchStart(t.Context(), r.marks.next(probe), limit{time.Second, func() { t.Error("the timeout of the command has expired") }})
+		time.Sleep(4 * time.Second)
+		if err := start.end(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAttemptsDoNotAccumulate: the attempt of a probe waits for the end of the one before, which has timed out, at most as long as its
+// timeout, of which that is a part. Other commands do not wait.
+func TestAttemptsDoNotAccumulate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Config{})
+		command := func(args ...string) request {
+			return request{command: args, timeout: 3 * time.Second, left: 3 * time.Second}
+		}
+		awaits := func(q request, want, left time.Duration, timesOut bool) {
+			t.Helper()
+			begun := time.Now()
+			err := r.awaitEarlier(t.Context(), &q)
+			if took := time.Since(begun); took != want || q.left != left || errors.Is(err, context.DeadlineExceeded) != timesOut {
+				t.Errorf("%v after %v, %v left, want %v, %v left", err, took, q.left, want, left)
+			}
+		}
+		awaits(command("check"), 0, 3*time.Second, false)
+		first, second := r.expired(command("check")), r.expired(command("check")) // of two probes
+		awaits(command("check", "other"), 0, 3*time.Second, false)
+		awaits(command("check"), 3*time.Second, 3*time.Second, true)
+		first()
+		time.AfterFunc(time.Second, second)
+		awaits(command("check"), time.Second, 2*time.Second, false)
+		awaits(command("check"), 0, 3*time.Second, false)
+	})
 }

@@ -248,7 +248,7 @@ func TestKilledUnpackIsFinishedByNextStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.applier.before = nil
-	next := image.New(w.client, image.Options{Snapshotter: "native"})
+	next := image.New(w.client, image.Options{Snapshotter: "native", Collect: w.garbage})
 	defer next.Close()
 	img, err := next.In(archive).Ensure(ctx, "shop:1", spec.PullNever, nil)
 	if err != nil {

@@ -51,7 +51,7 @@ func daemon(dir, ref string) error {
 	if err != nil {
 		return err
 	}
-	store := image.New(e.Client(), image.Options{})
+	store := image.New(e.Client(), image.Options{Collect: e.CollectGarbage})
 	scope := store.In()
 	if strings.HasSuffix(ref, ".tar") {
 		scope = store.In(ref)
@@ -117,7 +117,7 @@ func (r *hostEnv) start(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.engine, r.store = e, image.New(e.Client(), image.Options{})
+	r.engine, r.store = e, image.New(e.Client(), image.Options{Collect: e.CollectGarbage})
 	t.Cleanup(func() {
 		r.store.Close()
 		if err := e.Close(); err != nil {

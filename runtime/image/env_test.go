@@ -83,7 +83,7 @@ func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Snapshotter = "native"
+	opts.Snapshotter, opts.Collect = "native", w.garbage
 	w.store = image.New(w.client, opts)
 	w.scope = w.store.In()
 	t.Cleanup(func() {
@@ -104,9 +104,15 @@ func (w *env) load(ctx context.Context, archive string) ([]image.Image, error) {
 // collect runs the garbage collector, which containerd runs by itself.
 func (w *env) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if _, err := w.db.GarbageCollect(ctx); err != nil {
+	if err := w.garbage(ctx); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// garbage is the Collect of the store.
+func (w *env) garbage(ctx context.Context) error {
+	_, err := w.db.GarbageCollect(ctx)
+	return err
 }
 
 // blobs counts the content. snapshots counts the unpacked layers and those being unpacked.

@@ -48,7 +48,7 @@ func (s *Store) Free(ctx context.Context, remove func() error) (freed int64, err
 	if err := remove(); err != nil {
 		return 0, err
 	}
-	if err := s.collect(ctx); err != nil {
+	if err := s.opts.Collect(ctx); err != nil {
 		return 0, err
 	}
 	after, err := s.usage(ctx)

@@ -46,8 +46,10 @@ const maxParallelImports = 2
 // read again; see fingerprint.
 const labelArchive = "podstead.io/image-archive"
 
-// Options configure a Store. The zero value is usable.
+// Options configure a Store. Only Collect is required.
 type Options struct {
+	// Collect removes what no record refers to, and returns when that is gone from the disk.
+	Collect func(context.Context) error
 	// Snapshotter unpacks the layers. The default is overlayfs.
 	Snapshotter string
 	// MaxParallelPulls is the maximum number of concurrent pulls. The default is 2.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -66,24 +65,10 @@ func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err err
 		return bad, err
 	}
 	if bad {
-		return bad, s.collect(ctx)
+		return bad, s.opts.Collect(ctx)
 	}
 	n, err := s.missing(ctx, rec.Target)
 	return n > 0, err
-}
-
-// collect runs containerd's garbage collector and waits for it. There is no call for that, but a synchronous deletion of a lease
-// does it.
-func (s *Store) collect(ctx context.Context) error {
-	lm := s.client.LeasesService()
-	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(cleanupTimeout))
-	if err != nil {
-		return err
-	}
-	if err := lm.Delete(ctx, lease, leases.SynchronousDelete); err != nil {
-		return err
-	}
-	return nil
 }
 
 // intact reports whether content matches its digest.

@@ -15,14 +15,13 @@ type Family struct {
 	Leads func(args []string) bool // whether a process with these arguments leads a family
 }
 
-// Stopped reports whether a process of the family is stopped by a signal.
-func (f Family) Stopped() bool {
-	for _, p := range f.processes() {
-		if p.state == "T" {
-			return true
-		}
+// State reports whether the family has processes, and whether one of them is stopped by a signal.
+func (f Family) State() (runs, stopped bool) {
+	found := f.processes()
+	for _, p := range found {
+		stopped = stopped || p.state == "T"
 	}
-	return false
+	return len(found) > 0, stopped
 }
 
 // Kill sends SIGKILL to each process of the family. The leaders are stopped first, so that they start no other process. It does not wait

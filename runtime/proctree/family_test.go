@@ -37,15 +37,15 @@ func TestFamily(t *testing.T) {
 	if _, has := found[child]; !has || len(found) != 2 {
 		t.Errorf("family %v, want %d and %d", found, cmd.Process.Pid, child)
 	}
-	if f.Stopped() {
-		t.Error("it is stopped")
+	if runs, stopped := f.State(); !runs || stopped {
+		t.Errorf("it runs: %v, is stopped: %v", runs, stopped)
 	}
 	if err := unix.Kill(child, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for !f.Stopped() {
+	for stopped := false; !stopped; _, stopped = f.State() {
 		if ctx.Err() != nil {
 			t.Fatal("it is not stopped")
 		}
@@ -56,10 +56,13 @@ func TestFamily(t *testing.T) {
 	}
 	for {
 		if _, running := readStat(child); !running {
-			return
+			break
 		}
 		if ctx.Err() != nil {
 			t.Fatal("the child runs")
 		}
+	}
+	if runs, _ := f.State(); runs {
+		t.Error("it runs after it was killed")
 	}
 }

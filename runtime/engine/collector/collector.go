@@ -147,20 +147,28 @@ func (c *Collector) collect(waiting, ctx context.Context) error {
 	return err
 }
 
-// ScheduleAndWait waits for a collection, unless nothing was removed since the last one. Leases that are deleted synchronously call it. The
-// collection starts after the delay of others, because containerd may still be cleaning up after a pull that failed. When ctx ends it
-// returns at once. The collection continues, or starts when no caller delays it.
+// Collect waits for a collection, unless nothing was removed since the last one. The collection starts at once. When ctx ends it returns at
+// once. The collection continues, or starts when no caller delays it.
+func (c *Collector) Collect(ctx context.Context) error { return c.wait(ctx, 0) }
+
+// ScheduleAndWait is [Collector.Collect] with the delay of others. Leases that are deleted synchronously call it, when containerd may still
+// be cleaning up after a pull that failed.
 func (c *Collector) ScheduleAndWait(ctx context.Context) (gc.Stats, error) {
+	return nil, c.wait(ctx, c.request())
+}
+
+// wait waits for a collection that starts after a delay.
+func (c *Collector) wait(ctx context.Context, after time.Duration) error {
 	collected := make(chan error, 1)
 	go func() {
-		<-time.After(c.request())
+		<-time.After(after)
 		collected <- c.collect(ctx, context.WithoutCancel(ctx))
 	}()
 	select {
 	case err := <-collected:
-		return nil, err
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

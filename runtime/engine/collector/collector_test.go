@@ -110,6 +110,31 @@ func TestRequest(t *testing.T) {
 	})
 }
 
+// TestRemovalsOneByOne expects a collection for each removal that is waited for, without a delay, and one for several that are waited for
+// at the same time.
+func TestRemovalsOneByOne(t *testing.T) {
+	started(t, func(t *testing.T, c *Collector, db *fakeDB, after func(time.Duration, int32)) {
+		began := time.Now()
+		for range 10 {
+			db.changed(true)
+			if err := c.Collect(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("ten removals took %v, want no delay", took)
+		}
+		after(time.Hour, 10)
+		db.takes.Store(int64(time.Minute))
+		for range 10 {
+			db.changed(true)
+			go func() { _ = c.Collect(t.Context()) }()
+			synctest.Wait() // the first collection runs, and the others wait
+		}
+		after(time.Hour, 2)
+	})
+}
+
 // TestRequestWaits expects that a request during a collection returns after that, and is not lost if something was removed meanwhile.
 func TestRequestWaits(t *testing.T) {
 	started(t, func(t *testing.T, c *Collector, db *fakeDB, after func(time.Duration, int32)) {

@@ -250,7 +250,7 @@ func serverOf(registry string) string {
 func Registry(text string) (string, error) {
 	pattern, err := patternOf(text)
 	if err != nil || strings.ContainsAny(pattern, "/*?\\ ") {
-		return "", fmt.Errorf("registry %q: must be HOST or HOST:PORT", text)
+		return "", errors.New("a registry must be HOST or HOST:PORT")
 	}
 	if pattern == hubIndex || pattern == hubHost {
 		return hub, nil

@@ -104,6 +104,9 @@ func TestUnusableFile(t *testing.T) {
 	const hidden = "hunter22"
 	for want, text := range map[string]string{
 		"invalid JSON at byte ": `{"auths": ` + hidden, "auth is not the base64 form": `{"auths": {"a": {"auth": "` + hidden + `"}}}`,
+		"invalid JSON at byte 11: want an object, not a number": `{"auths": 1}`, "want an object, not an array": `[]`,
+		"want a string, not true or false":                               `{"credsStore": false}`,
+		"want an object, not a string":                                   `{"credHelpers": "` + hidden + `"}`,
 		"credential helper docker-credential-missing: program not found": `{"credsStore": "missing"}`,
 		`credential helper "../a": invalid name`:                         `{"credHelpers": {"a.example": "../a"}}`,
 	} {

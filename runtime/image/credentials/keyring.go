@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -201,10 +202,25 @@ func decode(text []byte, v any) error {
 		return fmt.Errorf("invalid JSON at byte %d", e.Offset)
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("invalid JSON at byte %d: want a value of type %v", e.Offset, e.Type)
+		got, _, _ := strings.Cut(e.Value, " ") // a number comes with its digits
+		return fmt.Errorf("invalid JSON at byte %d: want %s, not %s", e.Offset, named(e.Type.Kind()), kinds[got])
 	}
 	if err != nil {
 		return errors.New("invalid JSON")
 	}
 	return nil
+}
+
+// kinds are the kinds of JSON values by their names in [json.UnmarshalTypeError].
+var kinds = map[string]string{"object": "an object", "array": "an array", "string": "a string", "number": "a number", "bool": "true or false"}
+
+// named returns the kind of the JSON value that is read into a Go value.
+func named(k reflect.Kind) string {
+	switch k {
+	case reflect.Map, reflect.Struct:
+		return kinds["object"]
+	case reflect.Slice:
+		return kinds["array"]
+	}
+	return kinds["string"]
 }

@@ -101,7 +101,7 @@ func TestErrorsHaveNoCredentials(t *testing.T) {
 	for want, values := range map[string]map[string][]byte{
 		"has neither key .dockerconfigjson nor key .dockercfg":     {"password": []byte("hunter22")},
 		"key .dockerconfigjson: invalid JSON at byte ":             {".dockerconfigjson": []byte(`{"auths": hunter22}`)},
-		"key .dockercfg: invalid JSON at byte ":                    {".dockercfg": []byte(`{"a": {"password": ["hunter22"]}}`)},
+		"invalid JSON at byte 20: want a string, not an array":     {".dockercfg": []byte(`{"a": {"password": ["hunter22"]}}`)},
 		"auths of \"a\": auth is not the base64 form of username:": {".dockercfg": []byte(`{"a": {"auth": "hunter22"}}`)},
 		"auths: an entry has an invalid name":                      {".dockercfg": []byte(`{"https://me:hunter22@host": {"password": "p"}}`)},
 	} {

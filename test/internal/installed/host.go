@@ -148,8 +148,8 @@ func (h *Host) Status(pod, columns string) {
 	h.Eventually(pod+" is "+columns, `podstead get > /tmp/get; cat /tmp/get; grep -qE '^`+pod+" +"+strings.ReplaceAll(columns, " ", " +")+` ' /tmp/get`)
 }
 
-// Web returns the file of a pod that records its starts and is ready when [Host.Open] was called. Its container exits when the host
-// shuts down: systemd waits for 90 s for one that ignores SIGTERM.
+// Web returns the file of a pod that records its starts and is ready when [Host.Open] was called. Its container exits at
+// SIGTERM: if a machine shuts down without the daemon, systemd waits for 90 s for one that ignores it.
 func Web(name, more string) string {
 	return fmt.Sprintf(`name = %[1]q
 imageArchives = [%[2]q]

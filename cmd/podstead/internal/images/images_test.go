@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -357,7 +358,9 @@ func TestLogin(t *testing.T) {
 	wantStatus(t, err, http.StatusNotFound, `log out of "other.example:5000": not logged in`)
 	for _, bad := range []string{"host/path", "*.example", "http://", "user:pass@host"} {
 		_, err = host.Login(t.Context(), api.LoginRequest{Registry: bad})
-		wantStatus(t, err, http.StatusBadRequest, "must be HOST or HOST:PORT")
+		wantStatus(t, err, http.StatusBadRequest, fmt.Sprintf("log in to %q: a registry must be HOST or HOST:PORT", bad))
+		_, err = host.Logout(t.Context(), bad)
+		wantStatus(t, err, http.StatusBadRequest, fmt.Sprintf("log out of %q: a registry must be HOST or HOST:PORT", bad))
 	}
 	for cause, status := range map[error]int{
 		image.ErrUnauthorized: http.StatusForbidden, errors.New("refused"): http.StatusBadGateway, credentials.ErrFile: http.StatusInternalServerError,

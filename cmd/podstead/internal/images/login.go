@@ -13,27 +13,29 @@ import (
 
 // Login implements [api.Images].
 func (i *Images) Login(ctx context.Context, q api.LoginRequest) (string, error) {
-	registry, err := registryOf(q.Registry)
+	const operation = "log in to"
+	registry, err := registryOf(operation, q.Registry)
 	if err != nil {
 		return "", err
 	}
 	err = i.store.Login(ctx, registry, credentials.Login{Username: q.Username, Password: q.Password})
-	return registry, loginFailure("log in to", registry, err)
+	return registry, loginFailure(operation, registry, err)
 }
 
 // Logout implements [api.Images].
 func (i *Images) Logout(ctx context.Context, name string) (string, error) {
-	registry, err := registryOf(name)
+	const operation = "log out of"
+	registry, err := registryOf(operation, name)
 	if err != nil {
 		return "", err
 	}
-	return registry, loginFailure("log out of", registry, i.store.Logout(ctx, registry))
+	return registry, loginFailure(operation, registry, i.store.Logout(ctx, registry))
 }
 
-func registryOf(text string) (string, error) {
+func registryOf(operation, text string) (string, error) {
 	registry, err := credentials.Registry(text)
 	if err != nil {
-		return "", &api.Error{Status: http.StatusBadRequest, Field: "registry", Message: err.Error()}
+		return "", &api.Error{Status: http.StatusBadRequest, Field: "registry", Message: fmt.Sprintf("%s %q: %v", operation, text, err)}
 	}
 	return registry, nil
 }
