@@ -141,16 +141,16 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 	return swap, oomGroup, errors.Join(err1, err2)
 }
 
-// Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear].
+// Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear]. systemd stops a slice after its processes were killed:
+// it would wait for one that ignores SIGTERM, and for frozen ones.
 func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
-	if g.systemd {
-		if err := stopSlice(ctx, uid); err != nil {
-			return Cleared{}, err
-		}
-	} else if cgroup.Remove(g.Pod(uid)) == nil {
+	if !g.systemd && cgroup.Remove(g.Pod(uid)) == nil {
 		return Cleared{}, nil
 	}
 	cleared, err := g.Clear(ctx, uid)
+	if err == nil && g.systemd {
+		err = stopSlice(ctx, uid)
+	}
 	if err != nil {
 		return cleared, err
 	}
