@@ -39,6 +39,8 @@ const (
 type Cgroups interface {
 	// ProcessDir returns a directory that lists the processes of a container.
 	ProcessDir(uid, id string) string
+	// InPod reports whether a process is in the cgroup of a pod.
+	InPod(pid int) bool
 }
 
 // Config is what a [Runner] needs. All fields are required.

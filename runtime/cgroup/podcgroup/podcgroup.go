@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -202,6 +203,24 @@ func (g Groups) Container(uid, id string) string {
 // ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes.
 func (g Groups) ProcessDir(uid, id string) string {
 	return filepath.Join(g.processes, g.Container(uid, id))
+}
+
+// InPod reports whether a process is in the cgroup of a pod.
+func (g Groups) InPod(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // it may have exited
+	return g.namesPod(string(text))
+}
+
+// namesPod reports whether the text of cgroups(7) about a process has the cgroup of a pod in any hierarchy.
+func (g Groups) namesPod(text string) bool {
+	for line := range strings.Lines(text) {
+		if _, below, found := strings.Cut(line, ":"+g.Parent()+"/"); found {
+			if name, _, _ := strings.Cut(strings.TrimSpace(below), "/"); g.podUID(name) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // OOMKilled reports whether the kernel has OOM-killed a process of a container, if the container's cgroup still exists. It is for a
