@@ -35,7 +35,8 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return followGroup(ctx, dir, p)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
-	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, max(size/tree.FileBytes, minInodes))
+	files := max(size/tree.FileBytes, minInodes)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	if gid := p.fsGroup(); gid == nil {
 		data += ",mode=0777"
 	} else {
@@ -44,7 +45,7 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 	if err := mountpoint.EnsureTmpfs(dir, 0, data); err != nil {
 		return err
 	}
-	if err := mountpoint.ResizeTmpfs(dir, size); err != nil {
+	if err := mountpoint.ResizeTmpfs(dir, size, files); err != nil {
 		return err
 	}
 	return followGroup(ctx, dir, p)

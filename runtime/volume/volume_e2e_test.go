@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,7 +60,6 @@ func TestMemoryEmptyDir(t *testing.T) {
 	}
 }
 
-// An option that the kernel does not support is left out.
 // TestEmptyDirFollows checks that an emptyDir follows a changed definition of its pod, and that its files stay.
 func TestEmptyDirFollows(t *testing.T) {
 	s := newSet(t, nil)
@@ -94,12 +94,30 @@ func TestEmptyDirFollows(t *testing.T) {
 	if err := os.WriteFile(large, make([]byte, 3<<19), 0o600); err != nil {
 		t.Errorf("write of 1.5 MiB to a volume of 2 MiB: %v", err)
 	}
+	for i := range 300 { // a volume of 1 MiB has fewer
+		filetest.Write(t, filepath.Join(filepath.Dir(large), strconv.Itoa(i)), "")
+	}
+	if err := os.Remove(large); err != nil {
+		t.Fatal(err)
+	}
 	memory.EmptyDir.SizeLimit = quantity("1Mi")
-	if err := s.Prepare(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "the size is 1048576") {
+	prepare(t, s, podOf(memory, disk)) // its files stay, also when they are more than a new volume could have
+	var limits unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(large), &limits); err != nil || limits.Ffree != 0 {
+		t.Errorf("%d more files fit (%v), want 0", limits.Ffree, err)
+	}
+	memory.EmptyDir.SizeLimit = quantity("2Mi")
+	prepare(t, s, podOf(memory, disk))
+	if err := os.WriteFile(large, make([]byte, 3<<19), 0o600); err != nil {
+		t.Error(err)
+	}
+	memory.EmptyDir.SizeLimit = quantity("1Mi")
+	if err := s.Prepare(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "its new size is 1048576") {
 		t.Errorf("a size below that of the files: %v", err)
 	}
 }
 
+// An option that the kernel does not support is left out.
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
