@@ -24,7 +24,9 @@ func TestPodsOfOtherDaemons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := t.TempDir()
-			r := &Runtime{dirs: layout.Dirs{State: filepath.Join(base, "state"), Run: filepath.Join(base, "run"), Log: filepath.Join(base, "log")}}
+			r := &Runtime{dirs: layout.Dirs{
+				State: filepath.Join(base, "state"), Run: filepath.Join(base, "run"), Log: filepath.Join(base, "log"),
+			}}
 			if err := os.MkdirAll(test.dir(r.dirs), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -218,8 +218,8 @@ func TestCgroupsWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestStrayWithFiles: a process that something else has put in the cgroup of a pod is killed before the files of the pod are removed, because
-// it could create others. It cannot delay that by ignoring signals, and it is reported.
+// TestStrayWithFiles: a process that something else has put in the cgroup of a pod is killed before the files of the pod are removed,
+// because it could create others. It cannot delay that by ignoring signals, and it is reported.
 func TestStrayWithFiles(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
@@ -231,7 +231,8 @@ func TestStrayWithFiles(t *testing.T) {
 	if _, err := os.Stat(hierarchy); err != nil {
 		hierarchy = "/sys/fs/cgroup"
 	}
-	stray := m.startInCgroup(filepath.Join(hierarchy, m.cgroup(uid), "stray"), "sh", "-c", "trap '' TERM; while [ -e "+file+" ]; do :; done")
+	script := "trap '' TERM; while [ -e " + file + " ]; do :; done"
+	stray := m.startInCgroup(filepath.Join(hierarchy, m.cgroup(uid), "stray"), "sh", "-c", script)
 	var got []string
 	m.OnCleared(func(_ string, cleared podcgroup.Cleared) { got = append(got, cleared.String()) })
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {

@@ -76,8 +76,8 @@ func (r *Runtime) remove(ctx context.Context, uid string, with removal) error {
 	return nil
 }
 
-// removePod kills what runs in a pod and removes it, files before records: removing a record needs free disk space. The caller holds the lock
-// of the pod.
+// removePod kills what runs in a pod and removes it, files before records: removing a record needs free disk space. The caller holds the
+// lock of the pod.
 func (r *Runtime) removePod(ctx context.Context, uid string, with removal) error {
 	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {

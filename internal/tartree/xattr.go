@@ -21,7 +21,7 @@ func isCopied(name string) bool {
 		slices.Contains([]string{"security.capability", "system.posix_acl_access", "system.posix_acl_default"}, name)
 }
 
-// maxAttributes bounds the names and values of a file's extended attributes in a header. Readers of PAX headers accept 1 MiB for everything.
+// maxAttributes bounds the names and values of a file's extended attributes in a header. Readers of PAX headers accept 1 MiB in total.
 const maxAttributes = 512 << 10
 
 // whyLeftOut returns why an extended attribute is not copied that makes the size of all this large; "": it is copied.

@@ -32,8 +32,8 @@ func startRuntime(t *testing.T, pidFile string) *exec.Cmd {
 	return cmd
 }
 
-// TestOtherProcesses: processes of containers, and of commands in other containers, are not taken for the OCI runtime of a command, whatever
-// their arguments are.
+// TestOtherProcesses: processes of containers, and of commands in other containers, are not taken for the OCI runtime of a command,
+// whatever their arguments are.
 func TestOtherProcesses(t *testing.T) {
 	r := New(Config{Bundles: "/bundles"})
 	m, earlier := r.marks.next(probe), mark{"0123abcd", 1, probe}
@@ -130,7 +130,8 @@ func TestStartInTime(t *testing.T) {
 func TestStartWithoutRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Config{})
-		start := r.watchStart(t.Context(), "c1", r.marks.next(probe), limit{time.Second, func() { t.Error("the timeout of the command has expired") }})
+		l := limit{time.Second, func() { t.Error("the timeout of the command has expired") }}
+		start := r.watchStart(t.Context(), "c1", r.marks.next(probe), l)
 		time.Sleep(4 * time.Second)
 		if err := start.end(nil); err != nil {
 			t.Error(err)

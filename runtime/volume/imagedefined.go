@@ -22,9 +22,9 @@ import (
 // maxImageDefined bounds the number of volumes that an image can define.
 const maxImageDefined = 64
 
-// ImageDefined returns the paths of the volumes that an image defines (VOLUME) and the container gets, sorted. As in containerd's CRI
-// plug-in, a volume of the pod at the same path takes its place. So do the files that every container has, and the file systems of the
-// kernel.
+// ImageDefined returns the paths of the volumes that an image defines (VOLUME) and the container gets, sorted. A volume of the pod takes
+// the place of those at and below its path: they would hide its files, which survive the run. So do the files that every container has,
+// and the file systems of the kernel.
 func ImageDefined(volumes map[string]struct{}, c *spec.Container, files []string) ([]string, error) {
 	if len(volumes) > maxImageDefined {
 		return nil, fmt.Errorf("the image defines %d volumes (VOLUME), at most %d are supported", len(volumes), maxImageDefined)
@@ -33,7 +33,10 @@ func ImageDefined(volumes map[string]struct{}, c *spec.Container, files []string
 	for p := range volumes {
 		p = path.Join("/", p)
 		inKernel := slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return tree.IsBelow(p, dir) })
-		if p != "/" && !inKernel && !slices.Contains(files, p) && volumeMount(c, p) < 0 {
+		inVolume := slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool {
+			return tree.IsBelow(p, path.Join("/", m.MountPath))
+		})
+		if p != "/" && !inKernel && !inVolume && !slices.Contains(files, p) {
 			paths = append(paths, p)
 		}
 	}

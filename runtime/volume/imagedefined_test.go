@@ -16,12 +16,13 @@ func TestImageDefined(t *testing.T) {
 	c := &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "v", MountPath: "/var/lib/db/"}}}
 	volumes := map[string]struct{}{}
 	for _, p := range []string{
-		"/var/lib/db", "/var/lib/db/wal", "data", "/data/", "/", "/proc/x", "/sys/fs/cgroup", "/dev", "/etc/hosts", "/../up",
+		"/var/lib/db", "/var/lib/db/wal", "/var/lib/dbs", "/var/lib",
+		"data", "/data/", "/", "/proc/x", "/sys/fs/cgroup", "/dev", "/etc/hosts", "/../up",
 	} {
 		volumes[p] = struct{}{}
 	}
 	got, err := ImageDefined(volumes, c, []string{"/etc/hosts"})
-	if diff := cmp.Diff([]string{"/data", "/up", "/var/lib/db/wal"}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"/data", "/up", "/var/lib", "/var/lib/dbs"}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for i := range maxImageDefined + 1 {

@@ -160,7 +160,8 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 	return tree.Remove(ctx, removed)
 }
 
-// setLeftAside renames what a killed daemon has left of imports and removals of claims, so that nothing else uses it. No other call may run.
+// setLeftAside renames what a killed daemon has left of imports and removals of claims, so that nothing else uses it. No other call may
+// run.
 func (s *Set) setLeftAside() error {
 	entries, err := os.ReadDir(s.opts.ClaimsDir)
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {

@@ -42,8 +42,8 @@ func MountTmpfs(dir string, flags uintptr, data, optional string) error {
 	return nil
 }
 
-// ResizeTmpfs changes the size of a mounted tmpfs, in bytes, and how many files it can have, which is not less than it has. The error is that
-// the content of its files does not fit, or that of the kernel.
+// ResizeTmpfs changes the size of a mounted tmpfs, in bytes, and how many files it can have, which is not less than it has. The error is
+// that the content of its files does not fit, or that of the kernel.
 func ResizeTmpfs(dir string, size, files int64) error {
 	var now unix.Statfs_t
 	if err := unix.Statfs(dir, &now); err != nil {
