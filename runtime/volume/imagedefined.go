@@ -124,7 +124,7 @@ func (s *Set) RemoveImageDefined(ctx context.Context, uid, run string) error {
 	_, err := withPod(ctx, s, uid, func(ctx context.Context) (struct{}, error) {
 		dirs, err := s.ImageDefinedDirs(uid, run)
 		for _, dir := range dirs {
-			err = errors.Join(err, tree.Remove(ctx, dir))
+			err = errors.Join(err, tree.Ignore(os.Remove(groupNote(dir)), fs.ErrNotExist), tree.Remove(ctx, dir))
 		}
 		return struct{}{}, err
 	})

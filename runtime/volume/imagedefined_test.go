@@ -74,8 +74,12 @@ func TestImageDefinedVolumes(t *testing.T) {
 	}
 	err = s.FillImageDefined(t.Context(), "u", "one", root, []string{"/data/deep/file"})
 	filetest.WantError(t, err, `volume "/data/deep/file" of the image: is not a directory`)
+	filetest.Write(t, groupNote(dirs[0]), "2000")
 	if err := s.RemoveImageDefined(t.Context(), "u", "one"); err != nil {
 		t.Fatal(err)
+	}
+	if all, err := filepath.Glob(filepath.Join(s.diskDir("u"), "*one*")); err != nil || len(all) > 0 {
+		t.Errorf("left: %v, %v", all, err)
 	}
 	left, err := s.ImageDefinedDirs("u", "two")
 	if gone, _ := s.ImageDefinedDirs("u", "one"); err != nil || len(gone) != 0 || len(left) != 3 {
