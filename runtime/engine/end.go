@@ -88,13 +88,14 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 			continue
 		}
 		dirs, err := cgroup.Dirs(group)
-		errs = append(errs, err)
+		if err == nil {
+			err = proctree.KillCgroup(ctx, dirs)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		for _, dir := range dirs {
-			all := proctree.Tree{Cgroup: dir, Belongs: func(string) bool { return true }}
-			if err := all.Kill(ctx); err != nil {
-				errs = append(errs, err)
-				continue
-			}
 			if err := cgroup.RemoveTree(dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
 				errs = append(errs, err)
 			}

@@ -111,20 +111,17 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 // clear kills and removes what is in the cgroup of a pod. The pod must have no sandbox with a process.
 func (s *Service) clear(ctx context.Context, uid string) error {
 	cleared, err := s.config.Cgroups.Clear(ctx, uid)
-	if err != nil {
-		return err // it is repeated
-	}
 	s.config.Cleared(uid, cleared)
-	return nil
+	return err
 }
 
 // RemoveCgroup removes the cgroup of a pod with all that is in it, and that of a shim whose record is lost.
 func (s *Service) RemoveCgroup(ctx context.Context, uid string) error {
 	cleared, err := s.config.Cgroups.Remove(ctx, uid)
+	s.config.Cleared(uid, cleared)
 	if err != nil {
 		return err // the removal is repeated
 	}
-	s.config.Cleared(uid, cleared)
 	return s.config.Cgroups.RemoveShim(uid)
 }
 

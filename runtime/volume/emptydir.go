@@ -83,7 +83,9 @@ func followGroup(ctx context.Context, dir string, p Pod) error {
 }
 
 // groupNote is the file that notes the group of an emptyDir.
-func groupNote(dir string) string { return filepath.Join(filepath.Dir(dir), ".group-"+filepath.Base(dir)) }
+func groupNote(dir string) string {
+	return filepath.Join(filepath.Dir(dir), ".group-"+filepath.Base(dir))
+}
 
 // createDir creates the directory of a volume and sets its group to the fsGroup. Containers may change its mode
 // afterwards. It is created under a temporary name and renamed, so that no incomplete directory is visible.

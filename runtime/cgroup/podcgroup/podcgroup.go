@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/proctree"
 )
 
 // Driver is what creates the cgroups of containers.
@@ -179,7 +180,7 @@ func (g Groups) Close() error {
 func (g Groups) Kill(ctx context.Context, uid, id string) error {
 	dirs, err := cgroup.Dirs(g.Container(uid, id))
 	if err == nil && len(dirs) > 0 {
-		err = killAll(ctx, dirs)
+		err = proctree.KillCgroup(ctx, dirs)
 	}
 	for _, dir := range dirs {
 		if err == nil && !g.systemd { // systemd removes an empty scope
