@@ -179,8 +179,10 @@ func (e *Engine) killShims(ctx context.Context, which func(id string) bool) erro
 		}
 		p, err := openProcess(s.pid)
 		if err == nil {
-			_ = unix.Kill(s.pid, unix.SIGKILL)
-			err = p.wait(ctx)
+			if e.shimOf(s.pid).id == s.id { // else it has exited, and another process has its PID
+				p.kill()
+				err = p.wait(ctx)
+			}
 			p.close()
 		}
 		if err == nil && strings.HasSuffix(s.cgroup, "-shim") {
@@ -201,21 +203,25 @@ type shimProcess struct {
 
 // shimProcesses returns the shims of this engine.
 func (e *Engine) shimProcesses() (found []shimProcess) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range all {
-		text, err := os.ReadFile(file) // the process may have exited
-		if err != nil {
-			continue
-		}
-		args := strings.Split(string(text), "\x00")
-		if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found = append(found, shimProcess{pid, argument(args, "-id"), processCgroup(pid)})
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			if s := e.shimOf(pid); s.id != "" {
+				found = append(found, s)
+			}
 		}
 	}
 	return found
+}
+
+// shimOf returns the shim of this engine that a process is; without an ID if it is none.
+func (e *Engine) shimOf(pid int) shimProcess {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the process may have exited
+	args := strings.Split(string(text), "\x00")
+	if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace {
+		return shimProcess{}
+	}
+	return shimProcess{pid, argument(args, "-id"), processCgroup(pid)}
 }
 
 // argument returns the value of an option of a command line.

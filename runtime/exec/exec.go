@@ -149,7 +149,7 @@ func (q request) startError(ctx context.Context, err error, exited bool) error {
 	case exited:
 		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
 	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
-		return fmt.Errorf("%v: not started within %v: %w", q, enginecall.CreateTimeout, context.DeadlineExceeded)
+		return fmt.Errorf("%v: not started: %w (%w)", q, context.DeadlineExceeded, err)
 	}
 	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))
 }

@@ -56,10 +56,13 @@ func (r *Runner) watchStart(ctx context.Context, containerID string, m mark, l l
 	return s
 }
 
-// end returns the error of a start that has ended with err.
+// end returns the error of a start that has ended with err. It kills an OCI runtime that was given up: it could start the command later.
 func (s *starting) end(err error) error {
 	close(s.done)
 	s.over.Wait()
+	if s.why == nil && errdefs.IsDeadlineExceeded(err) {
+		s.runtime.Kill()
+	}
 	if err == nil || s.why == nil {
 		return err
 	}

@@ -114,6 +114,20 @@ func TestStartThatHangs(t *testing.T) {
 	}
 }
 
+// TestStartGivenUp: an OCI runtime that hangs without being stopped is killed when the engine gives up to wait for it.
+func TestStartGivenUp(t *testing.T) {
+	r := New(Config{Bundles: "/bundles", Cgroups: pods{}})
+	m := r.marks.next(hook)
+	runtime := startRuntime(t, "/bundles/c1/"+m.String()+".pid")
+	start := r.watchStart(t.Context(), "c1", m, limit{})
+	if err := start.end(context.DeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := runtime.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the OCI runtime ended with %v, want signal: killed", err)
+	}
+}
+
 // TestStartInTime: a start that succeeds has no error, whatever is cancelled later.
 func TestStartInTime(t *testing.T) {
 	r := New(Config{})
