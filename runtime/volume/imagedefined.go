@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	continuity "github.com/containerd/continuity/fs"
+	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
@@ -82,14 +84,14 @@ func (s *Set) FillImageDefined(ctx context.Context, uid, run, root string, paths
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.fillImageDefined(image, p, filepath.Join(s.diskDir(uid), imageDefinedName(run, i))); err != nil {
+		if err := s.fillImageDefined(ctx, image, p, filepath.Join(s.diskDir(uid), imageDefinedName(run, i))); err != nil {
 			return fmt.Errorf("volume %q of the image: %w", p, err)
 		}
 	}
 	return nil
 }
 
-func (s *Set) fillImageDefined(image *inroot.Root, p, dir string) error {
+func (s *Set) fillImageDefined(ctx context.Context, image *inroot.Root, p, dir string) error {
 	source, err := image.Open(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(os.Lchown(dir, os.Getuid(), os.Getgid()), os.Chmod(dir, 0o755)) // as the CRI plug-in creates it
@@ -100,6 +102,17 @@ func (s *Set) fillImageDefined(image *inroot.Root, p, dir string) error {
 	defer source.Close()
 	if !source.IsDir() {
 		return errors.New("is not a directory in the image")
+	}
+	used, err := tree.DiskUsage(ctx, tree.FdPath(int(source.Fd())))
+	if err != nil {
+		return err
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return err
+	}
+	if free := diskblocks.Bytes(&disk, disk.Bavail); used.Bytes > free {
+		return fmt.Errorf("copy %d bytes of the image: only %d bytes are free", used.Bytes, free)
 	}
 	return continuity.CopyDir(dir, tree.FdPath(int(source.Fd())), continuity.WithXAttrExclude("security.selinux"))
 }

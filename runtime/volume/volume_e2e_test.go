@@ -399,3 +399,18 @@ func TestNoSpace(t *testing.T) {
 		}
 	}
 }
+
+// TestImageDefinedFull: what the image has at the path of a volume is not copied if it does not fit on the disk.
+func TestImageDefinedFull(t *testing.T) {
+	s := newSet(t, nil)
+	dir, root := filepath.Join(s.diskDir("u"), imageDefinedName("run", 0)), t.TempDir()
+	if err := mountpoint.EnsureTmpfs(dir, 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	filetest.Write(t, filepath.Join(root, "data", "file"), strings.Repeat("x", 1<<20))
+	filetest.WantError(t, s.FillImageDefined(t.Context(), "u", "run", root, []string{"/data"}), "only 65536 bytes are free")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("copied: %v, %v", entries, err)
+	}
+}
