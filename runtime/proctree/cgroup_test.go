@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestKillCgroup: all processes of a cgroup are killed, and frozen cgroups of v1 are thawed, also those below. The process that kills is not
-// killed or frozen.
+// TestKillCgroup: all processes of a cgroup are killed, and frozen cgroups of v1 are thawed, also those below. The process that kills is
+// not killed or frozen.
 func TestKillCgroup(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

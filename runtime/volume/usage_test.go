@@ -116,7 +116,8 @@ func TestUsageWithPodLimit(t *testing.T) {
 		t.Errorf("usage of a directory twice and a missing one: %+v, %v", used, err)
 	}
 	filetest.Symlink(t, "x", filepath.Join(dir, "link")) // it has no block
-	if more, err := s.DiskUsage(t.Context(), pod.UID, dir, dir); err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*tree.FileBytes {
+	more, err := s.DiskUsage(t.Context(), pod.UID, dir, dir)
+	if err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*tree.FileBytes {
 		t.Errorf("usage with a small file: %+v, %v, before %+v", more, err, used)
 	}
 	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {

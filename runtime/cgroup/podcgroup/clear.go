@@ -53,7 +53,7 @@ func few(list []string) string {
 
 // Clear kills every process in the cgroup of a pod and removes the cgroups in it, in all hierarchies. What is in the cgroup of a pod
 // belongs to the pod, whoever has put it there. The caller makes sure that the pod has no sandbox. After 5 s, the error names the
-// processes that have not exited. It also returns what it has cleared with an error.
+// processes that have not exited. Those that have exited are returned with an error as well.
 func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 	pod, err := cgroup.Dirs(g.Pod(uid))
 	if err != nil || len(pod) == 0 {
