@@ -5,9 +5,14 @@ var (
 	whileUsed     = Parameter{Name: "whileUsed", Type: Boolean, Description: "Keep the images only while a pod or a generation uses them, but at least for an hour."}
 	imagePlatform = Parameter{Name: "platform", Type: Text, Description: "Platform, such as linux/arm64. Default: any."}
 
+	signatureBytes = Parameter{
+		Name: "signatureBytes", Type: Integer,
+		Description: "Size of the signatures at the start of the body, before the archive. Default: 0. They are a sequence of JSON values: " +
+			"sigstore bundles, and objects with Base64Signature and Payload as cosign download signature prints them.",
+	}
 	imageSignature = Parameter{
 		Name: "signature", Type: Text, Repeated: true,
-		Description: "Signature of an image in the archive: a sigstore bundle, or an object with Base64Signature and Payload as cosign download signature prints it.",
+		Description: "A further signature, for clients that send them in the URL, which has a maximum size.",
 	}
 )
 
@@ -35,7 +40,7 @@ func imageEndpoints() []Endpoint {
 			Method: "POST", Path: "/v1/images/import",
 			Summary: "Import an image archive in the OCI or Docker layout, which may be compressed",
 			Details: "The body has no maximum size. The request ends when no bytes arrive for " + importTimeout.String() + ".",
-			Query:   []Parameter{whileUsed, imageSignature},
+			Query:   []Parameter{whileUsed, signatureBytes, imageSignature},
 			Body:    tarType, Response: ImageList{}, Reasons: []ErrorReason{ReasonBadGateway, ReasonNotImplemented},
 			serve: imageStream((*Server).importImages),
 		},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -262,16 +263,23 @@ func (c *Client) Logout(ctx context.Context, registry string) (r Registry, err e
 // ImportImages imports an image archive in the OCI or Docker layout, which may be compressed. The images are kept until they are removed.
 // The signatures are those beside the archive, as the endpoint documents them.
 func (c *Client) ImportImages(ctx context.Context, archive io.Reader, signatures ...string) (list ImageList, err error) {
-	return c.importImages(ctx, archive, url.Values{"signature": signatures})
+	return c.importImages(ctx, archive, url.Values{}, signatures)
 }
 
 // ImportUsedImages is ImportImages for images that are kept only while a pod or a generation uses them.
 func (c *Client) ImportUsedImages(ctx context.Context, archive io.Reader, signatures ...string) (list ImageList, err error) {
-	return c.importImages(ctx, archive, url.Values{"whileUsed": {"true"}, "signature": signatures})
+	return c.importImages(ctx, archive, url.Values{"whileUsed": {"true"}}, signatures)
 }
 
-func (c *Client) importImages(ctx context.Context, archive io.Reader, v url.Values) (list ImageList, err error) {
-	body := &failingReader{r: archive}
+// JoinSignatures returns signatures as a request to import images has them.
+func JoinSignatures(signatures []string) string { return strings.Join(signatures, "\n") }
+
+func (c *Client) importImages(ctx context.Context, archive io.Reader, v url.Values, signatures []string) (list ImageList, err error) {
+	documents := JoinSignatures(signatures)
+	if len(documents) > 0 { // a daemon that is older than the parameter imports archives without signatures
+		v.Set(signatureBytes.Name, strconv.Itoa(len(documents)))
+	}
+	body := &failingReader{r: io.MultiReader(strings.NewReader(documents), archive)}
 	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import", RawQuery: v.Encode()}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), body)
 	if err != nil {

@@ -19,6 +19,8 @@ const (
 	importTimeout = 2 * time.Minute
 	// maxPullBody is the maximum size of a request to pull an image.
 	maxPullBody = 64 << 10
+	// MaxSignatures is the maximum size of all signatures in a request to import images, see [JoinSignatures].
+	MaxSignatures = 8 << 20
 	// maxExported is the maximum number of images in an archive.
 	maxExported = 256
 )
@@ -35,7 +37,8 @@ type Images interface {
 	Login(ctx context.Context, q LoginRequest) (registry string, err error)
 	// Logout deletes the credentials for a registry, and returns its normalized name.
 	Logout(ctx context.Context, registry string) (string, error)
-	// Import imports an archive. Without keep, the images are kept only while something uses them. The signatures are documents in JSON.
+	// Import imports an archive. Without keep, the images are kept only while something uses them. Each text of the signatures is a
+	// sequence of JSON values.
 	Import(ctx context.Context, archive io.Reader, keep bool, signatures []string) ([]Image, error)
 	// Export writes an archive. After an error before the first write, nothing was exported.
 	Export(ctx context.Context, w io.Writer, platform string, names []string) error
@@ -225,13 +228,46 @@ func (s *Server) importImages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	control := http.NewResponseController(w)
-	list, err := s.o.Images.Import(r.Context(), &arriving{r.Body, control}, !used, r.URL.Query()["signature"])
+	body := &arriving{r.Body, control}
+	signatures, release, err := s.readSignatures(r, body)
+	if err != nil {
+		return err
+	}
+	defer release()
+	list, err := s.o.Images.Import(r.Context(), body, !used, signatures)
 	if err != nil {
 		return err // the deadline stays, as in readBody
 	}
 	_ = control.SetReadDeadline(time.Time{})
 	s.reply(w, r, ImageList{Items: list}, nil)
 	return nil
+}
+
+// readSignatures reads the signatures before the archive in a body, and returns them with those in the URL. They count as the body of a
+// request until release is called.
+func (s *Server) readSignatures(r *http.Request, body io.Reader) (list []string, release func(), err error) {
+	q := r.URL.Query()
+	text := cmp.Or(q.Get(signatureBytes.Name), "0")
+	size, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || size > MaxSignatures {
+		name := signatureBytes.Name
+		return nil, nil, invalidField(name, "%s=%q: must be a number of bytes, at most %d", name, text, MaxSignatures)
+	}
+	if size == 0 {
+		return q["signature"], func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	if err := s.bodies.Acquire(ctx, int64(size)); err != nil {
+		return nil, nil, failure(http.StatusTooManyRequests, "too many large requests at once")
+	}
+	release = func() { s.bodies.Release(int64(size)) }
+	documents := make([]byte, size)
+	if _, err := io.ReadFull(body, documents); err != nil {
+		release()
+		return nil, nil, failure(http.StatusBadRequest, "read request: %d bytes of signatures: %v", size, err)
+	}
+	return append([]string{string(documents)}, q["signature"]...), release, nil
 }
 
 // arriving reads a body with a deadline for each read.

@@ -3,8 +3,10 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +163,47 @@ func TestImportImages(t *testing.T) {
 	if !errors.Is(err, broken) || errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("error %v, want that of the reader", err)
 	}
+}
+
+// TestImportSignatures sends 40 bundles, which the header of a request cannot have, with an archive. A client that sends them in the URL is
+// served too, and a size that is wrong is refused.
+func TestImportSignatures(t *testing.T) {
+	t.Parallel()
+	d, images := newImageDaemon(t)
+	var got []string
+	images.OnImport = func(signatures []string) { got = signatures }
+	var bundles []string
+	for i := range 40 {
+		bundles = append(bundles, fmt.Sprintf(`{"mediaType": "%d%s"}`, i, strings.Repeat("a", 10_000)))
+	}
+	for name, send := range map[string]func(context.Context, io.Reader, ...string) (api.ImageList, error){
+		"c:1": d.client.ImportImages, "used:1": d.client.ImportUsedImages,
+	} {
+		got = nil
+		list, err := send(t.Context(), strings.NewReader(name), bundles...)
+		if err != nil || len(list.Items) != 1 || list.Items[0].Name != name || !slices.Equal(got, []string{strings.Join(bundles, "\n")}) {
+			t.Errorf("imported %+v with %d signatures, %v", list, len(got), err)
+		}
+	}
+	for _, test := range []struct {
+		query string
+		want  int
+		got   []string
+	}{
+		{"signature=one&signature=two", http.StatusOK, []string{"one", "two"}},
+		{"signatureBytes=1&signature=two", http.StatusOK, []string{"a", "two"}},
+		{"signatureBytes=10", http.StatusBadRequest, nil}, // more than the body has
+		{"signatureBytes=-1", http.StatusBadRequest, nil},
+		{fmt.Sprint("signatureBytes=", api.MaxSignatures+1), http.StatusBadRequest, nil},
+	} {
+		got = nil
+		code, body := d.request(t, http.MethodPost, "/v1/images/import?"+test.query, "a:1")
+		if code != test.want || !slices.Equal(got, test.got) {
+			t.Errorf("%s: %d %s, signatures %q, want %d, %q", test.query, code, body, got, test.want, test.got)
+		}
+	}
+	_, err := d.client.ImportImages(t.Context(), strings.NewReader("c:1"), strings.Repeat("a", api.MaxSignatures+1))
+	wantImageError(t, err, http.StatusBadRequest, "at most 8388608")
 }
 
 type failingReader struct{ err error }

@@ -30,8 +30,8 @@ const (
 // Execer runs commands in containers.
 type Execer interface {
 	// Exec runs a command in a running container and returns when the command's first process has exited, with its standard
-	// output followed by its standard error, truncated to max bytes. The command and its children are killed when the timeout,
-	// counted from its start (0 for none), has expired or ctx is cancelled. The error is context.DeadlineExceeded if the timeout
+	// output followed by its standard error, truncated to max bytes. The command and its children are killed when the timeout
+	// (0 for none), which includes its start, has expired or ctx is cancelled. The error is context.DeadlineExceeded if the timeout
 	// expired. Other errors mean that the command could not be run.
 	Exec(ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int) (code int, output []byte, err error)
 }

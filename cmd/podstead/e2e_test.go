@@ -66,7 +66,7 @@ func TestE2EScripts(t *testing.T) {
 			t.Fatalf("%v: run make build images first", err)
 		}
 	}
-	testscript.Run(t, testscript.Params{
+	runScripts(t, testscript.Params{
 		Dir: "testdata/e2e", UpdateScripts: *update, RequireExplicitExec: true, Cmds: imageCommands,
 		Setup: func(env *testscript.Env) error {
 			if err := setupScript(env); err != nil {

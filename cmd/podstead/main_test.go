@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -66,7 +67,25 @@ var wrapRun = func(run func() int) int {
 // TestScripts runs the scripts in testdata/script on an engine in memory.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setupScript, UpdateScripts: *update, RequireExplicitExec: true})
+	runScripts(t, testscript.Params{Dir: "testdata/script", Setup: setupScript, UpdateScripts: *update, RequireExplicitExec: true})
+}
+
+// runScripts is [testscript.Run], which leaves its temporary directory if not all scripts run in this process.
+func runScripts(t *testing.T, p testscript.Params) {
+	t.Helper()
+	var parent atomic.Pointer[string]
+	setup := p.Setup
+	p.Setup = func(env *testscript.Env) error {
+		dir := filepath.Dir(env.WorkDir)
+		parent.Store(&dir)
+		return setup(env)
+	}
+	t.Cleanup(func() {
+		if dir := parent.Load(); dir != nil {
+			_ = os.Remove(*dir) // with -testwork it is not empty
+		}
+	})
+	testscript.Run(t, p)
 }
 
 // setupScript creates the directories of a script's daemon, and sets the environment variables that commands use them by.

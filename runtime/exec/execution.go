@@ -51,7 +51,7 @@ func (r *Runner) start(ctx context.Context, q request, expire func()) (*executio
 		k = probe
 	}
 	edit := func(p *specs.Process) { p.Args, p.Terminal = q.command, false }
-	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), limit{q.left, expire}, edit, streams)
+	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(k), q.limit(expire), edit, streams)
 	if err != nil {
 		return nil, err
 	}

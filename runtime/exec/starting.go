@@ -31,7 +31,6 @@ var errStopped = errors.New("a process in the container stops the OCI runtime (S
 // starting watches the start of a command. The OCI runtime enters the PID namespace of the container, where a process with the same user
 // can send it signals: SIGSTOP makes it hang. A start that hangs is ended by killing the OCI runtime, which then fails.
 type starting struct {
-	ctx     context.Context
 	runtime proctree.Family // the OCI runtime and what it has started
 	begun   time.Time
 	done    chan struct{} // closed when the start has succeeded or failed
@@ -45,11 +44,19 @@ type limit struct {
 	expire  func() // called when it has expired during the start
 }
 
+// limit returns the limit of a command whose timeout calls expire; a hook has none.
+func (q request) limit(expire func()) limit {
+	if q.timeout == 0 {
+		return limit{}
+	}
+	return limit{q.left, expire}
+}
+
 // watchStart watches the start of a command in a container until [starting.end].
 func (r *Runner) watchStart(ctx context.Context, containerID string, m mark, l limit) *starting {
-	s := &starting{ctx: ctx, runtime: r.starter(containerID, m), begun: time.Now(), done: make(chan struct{})}
+	s := &starting{runtime: r.starter(containerID, m), begun: time.Now(), done: make(chan struct{})}
 	s.over.Go(func() {
-		if s.why = s.watch(r.closing, l); s.why != nil {
+		if s.why = s.watch(ctx, r.closing, l); s.why != nil {
 			s.kill()
 		}
 	})
@@ -70,7 +77,7 @@ func (s *starting) end(err error) error {
 }
 
 // watch returns why the OCI runtime must be killed; nil: the command is started.
-func (s *starting) watch(closing <-chan struct{}, l limit) error {
+func (s *starting) watch(ctx context.Context, closing <-chan struct{}, l limit) error {
 	late := time.NewTimer(stoppedTimeout)
 	if l.expire != nil {
 		late.Reset(l.timeout)
@@ -80,8 +87,8 @@ func (s *starting) watch(closing <-chan struct{}, l limit) error {
 		select {
 		case <-s.done:
 			return nil
-		case <-s.ctx.Done():
-			return context.Cause(s.ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-closing:
 			return fmt.Errorf("the runtime is closed: %w", errdefs.ErrUnavailable)
 		case <-late.C:

@@ -140,12 +140,23 @@ func TestStartInTime(t *testing.T) {
 	}
 }
 
+// TestLimit: a hook has no timeout. A probe has one, also if an earlier attempt has used it up.
+func TestLimit(t *testing.T) {
+	expire := func() {}
+	if l := (request{}).limit(expire); l.expire != nil {
+		t.Error("a hook has a timeout")
+	}
+	if l := (request{timeout: time.Second, left: -1}).limit(expire); l.expire == nil || l.timeout != -1 {
+		t.Errorf("the timeout of a probe is %v", l.timeout)
+	}
+}
+
 // TestStartWithoutRuntime: while the shim has not started the OCI runtime, a timeout is not the fault of the container.
 func TestStartWithoutRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Config{})
-		l := limit{time.Second, func() { t.Error("the timeout of the command has expired") }}
-		start := r.watchStart(t.Context(), "c1", r.marks.next(probe), l)
+		expire := func() { t.Error("the timeout of the command has expired") }
+		start := r.watchStart(t.Context(), "c1", r.marks.next(probe), limit{time.Second, expire})
 		time.Sleep(4 * time.Second)
 		if err := start.end(nil); err != nil {
 			t.Error(err)

@@ -18,6 +18,8 @@ import (
 type Images struct {
 	// OnPull is called by Pull; nil: the image is pulled. Its error is that of Pull.
 	OnPull func(ctx context.Context, q api.PullRequest, progress func(api.PullProgress)) error
+	// OnImport is called by Import; nil: nothing is.
+	OnImport func(signatures []string)
 	// OnPrune is called by Prune when the images are removed; nil: not called. Its error is that of Prune.
 	OnPrune func(ctx context.Context) error
 
@@ -110,8 +112,11 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 	return img, q.Policy == "Always", nil
 }
 
-// Import adds the image whose name the archive is.
-func (i *Images) Import(_ context.Context, archive io.Reader, _ bool, _ []string) ([]api.Image, error) {
+// Import adds the image whose name the archive is, and calls OnImport with the signatures.
+func (i *Images) Import(_ context.Context, archive io.Reader, _ bool, signatures []string) ([]api.Image, error) {
+	if i.OnImport != nil {
+		i.OnImport(signatures)
+	}
 	name, err := io.ReadAll(archive)
 	if err != nil {
 		return nil, &api.Error{Status: http.StatusBadGateway, Message: "import images: " + err.Error()}

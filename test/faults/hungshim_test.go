@@ -21,7 +21,7 @@ import (
 // trapped is a pod whose container restarts when it gets SIGUSR1. Its probe needs the shim.
 var trapped = "terminationGracePeriodSeconds = 1\n" +
 	container("c", "trap 'exit 3' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done") +
-	"livenessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1 }\n"
+	"livenessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 20 }\n"
 
 // startTimeout is the time for a daemon to start beside a shim that does not respond. It was two minutes and more when the daemon waited
 // for the shim.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,7 +41,28 @@ func newHost(t *testing.T, first string) *host {
 	h.Check(os.MkdirAll(h.podsDir(), 0o755))
 	h.install(first)
 	h.Program, h.Shim = filepath.Join(h.bin, programs[0]), filepath.Join(h.bin, programs[1])
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil && rig.RuntimeUnderTest() == "crun" {
+		h.Env = append(h.Env, rig.RuntimeVariable+"="+h.validPids())
+	}
 	return h
+}
+
+// validPids returns a program that runs crun with another limit of processes than -1, which is invalid with cgroup v1. The previous version
+// writes it for every container, and starts none with crun and cgroup v1 otherwise.
+func (h *host) validPids() string {
+	h.Helper()
+	crun, err := exec.LookPath("crun")
+	h.Check(err)
+	path := filepath.Join(h.bin, "crun")
+	h.Check(os.WriteFile(path, []byte(`#!/bin/sh
+last=
+for arg; do
+	[ "$last" != --bundle ] || sed -i 's/"pids":{"limit":-1}/"pids":{"limit":4194304}/' "$arg/config.json"
+	last=$arg
+done
+exec `+crun+` "$@"
+`), 0o755))
+	return path
 }
 
 func (h *host) podsDir() string { return filepath.Join(h.ConfigDir(), "pods.d") }
@@ -139,6 +161,11 @@ func (h *host) look(names []string) seen {
 		p, err := h.Client().Pod(h.Ctx(), name)
 		h.Check(err)
 		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == "FileAccepted" }) // of the file, not of the pod
+		for _, list := range [][]api.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+			for i := range list { // the previous version does not report them
+				list[i].Resources, list[i].AllocatedResources = nil, nil
+			}
+		}
 		text, err := json.MarshalIndent([]any{
 			p.Metadata.UID, p.Status.Phase, p.Status.PodIP, p.Status.Conditions, p.Status.ContainerStatuses, p.Status.InitContainerStatuses,
 		}, "", " ")

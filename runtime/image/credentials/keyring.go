@@ -212,7 +212,9 @@ func decode(text []byte, v any) error {
 }
 
 // kinds are the kinds of JSON values by their names in [json.UnmarshalTypeError].
-var kinds = map[string]string{"object": "an object", "array": "an array", "string": "a string", "number": "a number", "bool": "true or false"}
+var kinds = map[string]string{
+	"object": "an object", "array": "an array", "string": "a string", "number": "a number", "bool": "true or false",
+}
 
 // named returns the kind of the JSON value that is read into a Go value.
 func named(k reflect.Kind) string {

@@ -2,14 +2,11 @@ package imagefile
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
-
-// maxSignatures is the maximum size of all signatures in the URL of a request: the daemon accepts 64 KiB for the header.
-const maxSignatures = 56 << 10
 
 // maxImages is the maximum number of images in a request to export them.
 const maxImages = 256
@@ -33,16 +30,13 @@ func Signatures(path string) ([]string, error) {
 
 // CheckSize checks that a request can have the signatures of an image.
 func CheckSize(signatures []string) error {
-	if size(signatures) > maxSignatures {
-		return fmt.Errorf("its signatures need more than %d bytes in a request", maxSignatures)
+	if !fits(signatures) {
+		return fmt.Errorf("has more than %d bytes of signatures", api.MaxSignatures)
 	}
 	return nil
 }
 
-// size returns the size of signatures in a URL.
-func size(signatures []string) int {
-	return len(url.Values{"signature": signatures}.Encode())
-}
+func fits(signatures []string) bool { return len(api.JoinSignatures(signatures)) <= api.MaxSignatures }
 
 // Group is an archive of several images with their signatures, which a single request imports.
 type Group struct {
@@ -58,7 +52,7 @@ func (g *Groups) Add(name string, signatures []string) {
 	if n := len(*g); n > 0 {
 		last := &(*g)[n-1]
 		all := slices.Concat(last.Signatures, signatures)
-		if len(last.Images) < maxImages && (len(signatures) == 0 || len(all) <= signature.MaxSignatures && size(all) <= maxSignatures) {
+		if len(last.Images) < maxImages && (len(signatures) == 0 || len(all) <= signature.MaxSignatures && fits(all)) {
 			last.Images, last.Signatures = append(last.Images, name), all
 			return
 		}
