@@ -67,11 +67,9 @@ func (r *Runtime) leftUIDs() ([]string, error) {
 	return uids, errors.Join(err, presentErr)
 }
 
-// hasFiles reports whether the directories of the runtime have something of a pod.
+// hasFiles reports whether the directories of the runtime have something of a pod. The log directory does not count: daemons can share it.
 func (r *Runtime) hasFiles(uid string) bool {
-	for _, pattern := range []string{
-		r.dirs.Pod(uid), r.dirs.Sandboxes(uid), filepath.Join(r.dirs.Log, "*_"+uid), filepath.Join(r.dirs.MemoryLogs(), "*_"+uid),
-	} {
+	for _, pattern := range []string{r.dirs.Pod(uid), r.dirs.Sandboxes(uid), filepath.Join(r.dirs.MemoryLogs(), "*_"+uid)} {
 		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
 			return true
 		}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -204,7 +205,8 @@ func TestCgroupsWithoutRecord(t *testing.T) {
 		return fmt.Sprint(err), errors.Is(err, os.ErrNotExist)
 	})
 	left := []*exec.Cmd{
-		m.startInCgroup(filepath.Join(hierarchy, container, "below")), m.startInCgroup(filepath.Join(hierarchy, process)),
+		m.startInCgroup(filepath.Join(hierarchy, container, "below"), "sleep", "100000"),
+		m.startInCgroup(filepath.Join(hierarchy, process), "sleep", "100000"),
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Error(err)
@@ -216,13 +218,41 @@ func TestCgroupsWithoutRecord(t *testing.T) {
 	}
 }
 
+// TestStrayWithFiles: a process that something else has put in the cgroup of a pod is killed before the files of the pod are removed,
+// because it could create others. It cannot delay that by ignoring signals, and it is reported.
+func TestStrayWithFiles(t *testing.T) {
+	m := newTestHost(t)
+	p := newPod(m, &spec.Pod{})
+	file := filepath.Join(m.opts.StateDir, "pods", uid, "emptydir", "file")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	hierarchy := "/sys/fs/cgroup/memory"
+	if _, err := os.Stat(hierarchy); err != nil {
+		hierarchy = "/sys/fs/cgroup"
+	}
+	script := "trap '' TERM; while [ -e " + file + " ]; do :; done"
+	stray := m.startInCgroup(filepath.Join(hierarchy, m.cgroup(uid), "stray"), "sh", "-c", script)
+	var got []string
+	m.OnCleared(func(_ string, cleared podcgroup.Cleared) { got = append(got, cleared.String()) })
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+	if err := stray.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the process ended with %v, want signal: killed", err)
+	}
+	if want := []string{fmt.Sprintf("processes sh (PID %d), cgroups stray", stray.Process.Pid)}; !slices.Equal(got, want) {
+		t.Errorf("reported %q, want %q", got, want)
+	}
+}
+
 // startInCgroup creates a cgroup and starts a process in it.
-func (m *testHost) startInCgroup(dir string) *exec.Cmd {
+func (m *testHost) startInCgroup(dir string, command ...string) *exec.Cmd {
 	m.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		m.Fatal(err)
 	}
-	c := exec.Command("sleep", "100000")
+	c := exec.Command(command[0], command[1:]...)
 	if err := c.Start(); err != nil {
 		m.Fatal(err)
 	}

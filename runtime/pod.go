@@ -76,7 +76,8 @@ func (r *Runtime) remove(ctx context.Context, uid string, with removal) error {
 	return nil
 }
 
-// removePod removes files before records: removing a record needs free disk space. The caller holds the lock of the pod.
+// removePod kills what runs in a pod and removes it, files before records: removing a record needs free disk space. The caller holds the
+// lock of the pod.
 func (r *Runtime) removePod(ctx context.Context, uid string, with removal) error {
 	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
@@ -86,12 +87,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string, with removal) error
 	if err != nil {
 		return err
 	}
-	for _, n := range numbers {
-		if err := r.sandboxes.KillUnresponsive(ctx, uid, n); err != nil {
-			return err
-		}
-	}
-	if err := r.sandboxes.TerminateAll(ctx, list); err != nil {
+	if err := r.sandboxes.KillLocked(ctx, uid, numbers, list); err != nil { // before its files: it can create others
 		return err
 	}
 	if err := r.removeFiles(ctx, uid, with.logs); err != nil {

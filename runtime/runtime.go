@@ -228,6 +228,11 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	r.workers.Go(func() { r.etc.Run(ctx) })
 	r.workers.Go(func() { r.volumes.Run(ctx) })
+	r.workers.Go(func() {
+		if err := r.volumes.SweepClaims(ctx); err != nil && ctx.Err() == nil {
+			r.log.WarnContext(ctx, "cannot delete unfinished imports and removals of volumes", slog.Any("error", err))
+		}
+	})
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
 		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log})

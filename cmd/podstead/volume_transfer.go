@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -177,8 +178,12 @@ func (a *app) importVolume(cmd *cobra.Command, name, path string, replace bool) 
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	defer a.waiting("Importing the volume")()
-	result, err := client.ImportVolume(ctx, name, replace, in)
+	archive := &readToEnd{Reader: in}
+	result, err := client.ImportVolume(ctx, name, replace, archive)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		if archive.ended.Load() { // the daemon may have had all of it
+			return errors.New("import: interrupted, the volume may have been replaced")
+		}
 		return errors.New("import: interrupted, the volume was not changed")
 	}
 	if err != nil {
@@ -187,4 +192,18 @@ func (a *app) importVolume(cmd *cobra.Command, name, path string, replace bool) 
 	a.warnCopy(&result)
 	fmt.Fprintf(a.out, "volume/%s imported (%d files, %s)\n", name, result.Files, view.Size(result.Bytes))
 	return nil
+}
+
+// readToEnd knows whether its reader was read to the end.
+type readToEnd struct {
+	io.Reader
+	ended atomic.Bool
+}
+
+func (r *readToEnd) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		r.ended.Store(true)
+	}
+	return n, err
 }

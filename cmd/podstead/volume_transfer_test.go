@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"io/fs"
@@ -14,7 +15,10 @@ import (
 )
 
 // volumeFiles are the files of persistent volumes.
-type volumeFiles struct{ imported string }
+type volumeFiles struct {
+	imported string
+	hangs    chan struct{} // closed when an import has read its archive and hangs; nil: it does not
+}
 
 func (*volumeFiles) ExportVolume(_ context.Context, name string, w io.Writer) (filecopy.Result, error) {
 	if name == "none" {
@@ -24,12 +28,17 @@ func (*volumeFiles) ExportVolume(_ context.Context, name string, w io.Writer) (f
 	return filecopy.Result{Warnings: []string{`"fifo" left out`}}, err
 }
 
-func (f *volumeFiles) ImportVolume(_ context.Context, name string, r io.Reader, _ bool, free func() error) (filecopy.Result, error) {
+func (f *volumeFiles) ImportVolume(ctx context.Context, name string, r io.Reader, _ bool, free func() error) (filecopy.Result, error) {
 	if err := free(); err != nil {
 		return filecopy.Result{}, err
 	}
 	text, err := io.ReadAll(r)
 	f.imported = name + ": " + string(text)
+	if f.hangs != nil {
+		close(f.hangs)
+		<-ctx.Done()
+		return filecopy.Result{}, ctx.Err()
+	}
 	return filecopy.Result{Files: 3, Bytes: 2048}, err
 }
 
@@ -72,4 +81,25 @@ func TestVolumeTransfer(t *testing.T) {
 	h.fails(t, "volume import pgdata", statusUsage, "volume import requires a volume and a file")
 	const noDirectory = `podstead: export volume "pgdata" to "$DIR/none/x": no such file or directory`
 	h.fails(t, "volume export pgdata -o $DIR/none/x", statusFailed, noDirectory)
+}
+
+// TestInterruptedImport: an import that is interrupted after the daemon has read the archive may be complete.
+func TestInterruptedImport(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	fake := &volumeFiles{hangs: make(chan struct{})}
+	h.closeServer()
+	h.options.VolumeFiles = fake
+	h.serve(t)
+	h.write(t, "data.tar", "archive")
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		<-fake.hangs
+		interrupt()
+	}()
+	var stderr bytes.Buffer
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: &stderr}
+	code := a.run(ctx, h.argumentsOf("volume import data $DIR/data.tar"))
+	if want := "podstead: import: interrupted, the volume may have been replaced\n"; code == 0 || stderr.String() != want {
+		t.Errorf("exit code %d, stderr %q, want %q", code, stderr.String(), want)
+	}
 }

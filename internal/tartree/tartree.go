@@ -207,7 +207,7 @@ func (p *Packer) attributes(header *tar.Header, f *os.File) error {
 	if !p.Whole {
 		return nil
 	}
-	list, err := attributesOf(f)
+	list, err := attributesOf(f, header.Name, p.Warn)
 	if err != nil {
 		return fmt.Errorf("copy %q: %w", header.Name, err)
 	}

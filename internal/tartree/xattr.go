@@ -2,8 +2,8 @@ package tartree
 
 import (
 	"archive/tar"
-	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -21,31 +21,54 @@ func isCopied(name string) bool {
 		slices.Contains([]string{"security.capability", "system.posix_acl_access", "system.posix_acl_default"}, name)
 }
 
-// attributesOf returns the extended attributes of a file that are copied. A file system without them has none.
-func attributesOf(f *os.File) (map[string]string, error) {
-	const maxList, maxValue = 64 << 10, 64 << 10 // of the kernel
-	names := make([]byte, maxList)
-	n, err := unix.Flistxattr(int(f.Fd()), names)
-	if errors.Is(err, unix.ENOTSUP) || n == 0 {
-		return nil, nil
+// maxAttributes bounds the names and values of a file's extended attributes in a header. Readers of PAX headers accept 1 MiB in total.
+const maxAttributes = 512 << 10
+
+// whyLeftOut returns why an extended attribute is not copied that makes the size of all this large; "": it is copied.
+func whyLeftOut(name string, size int) string {
+	switch {
+	case strings.Contains(name, "="):
+		return "archives support no = in names"
+	case size > maxAttributes:
+		return fmt.Sprintf("the extended attributes of the file have more than %d KiB", maxAttributes>>10)
 	}
-	if err != nil {
+	return ""
+}
+
+// attributesOf returns the extended attributes of a file that are copied, and warns of those that an archive cannot have. A file system
+// without them has none.
+func attributesOf(f *os.File, name string, warn Warn) (map[string]string, error) {
+	const maxList, maxValue = 64 << 10, 64 << 10 // of the kernel
+	names, value := make([]byte, maxList), make([]byte, maxValue)
+	n, err := unix.Flistxattr(int(f.Fd()), names)
+	switch {
+	case errors.Is(err, unix.ENOTSUP), err == nil && n == 0:
+		return nil, nil
+	case errors.Is(err, unix.E2BIG):
+		warn("%q: extended attributes left out: their names have more than %d KiB", name, maxList>>10)
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	list := map[string]string{}
-	for name := range bytes.SplitSeq(bytes.TrimRight(names[:n], "\x00"), []byte{0}) {
-		if !isCopied(string(name)) {
+	var size int
+	for attribute := range strings.SplitSeq(strings.TrimRight(string(names[:n]), "\x00"), "\x00") {
+		if !isCopied(attribute) {
 			continue
 		}
-		value := make([]byte, maxValue)
-		size, err := unix.Fgetxattr(int(f.Fd()), string(name), value)
+		n, err := unix.Fgetxattr(int(f.Fd()), attribute, value)
 		if errors.Is(err, unix.ENODATA) { // removed meanwhile
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		list[string(name)] = string(value[:size])
+		if why := whyLeftOut(attribute, size+len(attribute)+n); why != "" {
+			warn("%q: extended attribute %q left out: %s", name, attribute, why)
+			continue
+		}
+		size += len(attribute) + n
+		list[attribute] = string(value[:n])
 	}
 	return list, nil
 }

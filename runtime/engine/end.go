@@ -88,13 +88,14 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 			continue
 		}
 		dirs, err := cgroup.Dirs(group)
-		errs = append(errs, err)
+		if err == nil {
+			err = proctree.KillCgroup(ctx, dirs)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		for _, dir := range dirs {
-			all := proctree.Tree{Cgroup: dir, Belongs: func(string) bool { return true }}
-			if err := all.Kill(ctx); err != nil {
-				errs = append(errs, err)
-				continue
-			}
 			if err := cgroup.RemoveTree(dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
 				errs = append(errs, err)
 			}
@@ -178,8 +179,10 @@ func (e *Engine) killShims(ctx context.Context, which func(id string) bool) erro
 		}
 		p, err := openProcess(s.pid)
 		if err == nil {
-			_ = unix.Kill(s.pid, unix.SIGKILL)
-			err = p.wait(ctx)
+			if e.shimOf(s.pid).id == s.id { // else it has exited, and another process has its PID
+				p.kill()
+				err = p.wait(ctx)
+			}
 			p.close()
 		}
 		if err == nil && strings.HasSuffix(s.cgroup, "-shim") {
@@ -200,21 +203,25 @@ type shimProcess struct {
 
 // shimProcesses returns the shims of this engine.
 func (e *Engine) shimProcesses() (found []shimProcess) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range all {
-		text, err := os.ReadFile(file) // the process may have exited
-		if err != nil {
-			continue
-		}
-		args := strings.Split(string(text), "\x00")
-		if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found = append(found, shimProcess{pid, argument(args, "-id"), processCgroup(pid)})
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			if s := e.shimOf(pid); s.id != "" {
+				found = append(found, s)
+			}
 		}
 	}
 	return found
+}
+
+// shimOf returns the shim of this engine that a process is; without an ID if it is none.
+func (e *Engine) shimOf(pid int) shimProcess {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the process may have exited
+	args := strings.Split(string(text), "\x00")
+	if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace {
+		return shimProcess{}
+	}
+	return shimProcess{pid, argument(args, "-id"), processCgroup(pid)}
 }
 
 // argument returns the value of an option of a command line.

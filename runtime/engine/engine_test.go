@@ -207,6 +207,23 @@ func TestProcessWait(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+	p2.kill() // it has exited
+	killed := exec.Command("cat")
+	if _, err := killed.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p3, err := openProcess(killed.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p3.close()
+	p3.kill()
+	if err := killed.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("killed: got %v", err)
+	}
 	gone, err := openProcess(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,16 @@ func (p processHandle) close() {
 	}
 }
 
+// kill sends SIGKILL to the process. It may have exited.
+func (p processHandle) kill() {
+	if p.file == nil {
+		return
+	}
+	if conn, err := p.file.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
 // wait returns when the process has exited. It needs no thread: the Go runtime polls the pidfd.
 func (p processHandle) wait(ctx context.Context) error {
 	if p.file == nil {

@@ -29,6 +29,7 @@ type Disk struct {
 	// At is when it was measured; zero: it was not.
 	At         time.Time
 	Containers map[string]ContainerDisk // by name
+	counted    map[string]int64         // what counts for the limits of each container, see [tree.Usage]
 	took       time.Duration
 }
 
@@ -36,19 +37,6 @@ type Disk struct {
 type ContainerDisk struct {
 	Layer *int64 // the files that a running container has changed in its image, and in volumes that the image defines
 	Logs  *int64 // of all runs, with rotated files
-}
-
-// totals returns the sums for each container.
-func (d *Disk) totals() map[string]int64 {
-	totals := map[string]int64{}
-	for name, c := range d.Containers {
-		for _, bytes := range []*int64{c.Layer, c.Logs} {
-			if bytes != nil {
-				totals[name] += *bytes
-			}
-		}
-	}
-	return totals
 }
 
 // disks holds the newest measurement of each pod.
@@ -132,17 +120,18 @@ func (m *Monitor) request(ctx context.Context, uid string, pod *spec.Pod) <-chan
 func (m *Monitor) measureDisk(ctx context.Context, uid string, pod *spec.Pod) (Disk, error) {
 	start := time.Now()
 	dirs, err := m.find(ctx, uid, pod)
-	disk := Disk{Containers: map[string]ContainerDisk{}}
+	disk := Disk{Containers: map[string]ContainerDisk{}, counted: map[string]int64{}}
 	usage := func(container string, dirs ...string) *int64 {
 		if len(dirs) == 0 {
 			return nil
 		}
-		bytes, failed := m.volumes.DiskUsage(ctx, uid, dirs...)
+		used, failed := m.volumes.DiskUsage(ctx, uid, dirs...)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("container %s: %w", container, failed))
 			return nil
 		}
-		return &bytes
+		disk.counted[container] += used.Counted
+		return &used.Bytes
 	}
 	for name, d := range dirs {
 		disk.Containers[name] = ContainerDisk{Layer: usage(name, d.layer...), Logs: usage(name, d.logs)}

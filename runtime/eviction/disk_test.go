@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -30,7 +31,7 @@ func (*sized) Usage(context.Context, volume.Pod) ([]volume.Usage, error)    { re
 func (*sized) ImageDefinedDirs(_, _ string) ([]string, error)               { return nil, nil }
 func (*sized) Failed(context.Context, volume.Pod) (message string, _ error) { return "", nil }
 
-func (s *sized) DiskUsage(_ context.Context, _ string, dirs ...string) (total int64, err error) {
+func (s *sized) DiskUsage(_ context.Context, _ string, dirs ...string) (total tree.Usage, err error) {
 	s.mu.Lock()
 	s.calls++
 	takes := s.takes
@@ -41,9 +42,10 @@ func (s *sized) DiskUsage(_ context.Context, _ string, dirs ...string) (total in
 	for _, dir := range dirs {
 		n, ok := s.bytes[dir]
 		if !ok {
-			return 0, fmt.Errorf("measure %s: no such directory", dir)
+			return total, fmt.Errorf("measure %s: no such directory", dir)
 		}
-		total += n
+		total.Bytes += n
+		total.Counted += 10 * n
 	}
 	return total, nil
 }
@@ -75,8 +77,8 @@ func TestDisk(t *testing.T) {
 		if diff := cmp.Diff(want, first.Containers); diff != "" || !first.At.Equal(time.Now()) {
 			t.Errorf("measured at %v (-want +got):\n%s", first.At, diff)
 		}
-		if diff := cmp.Diff(map[string]int64{"a": 120, "b": 3}, first.totals()); diff != "" {
-			t.Errorf("totals (-want +got):\n%s", diff)
+		if diff := cmp.Diff(map[string]int64{"a": 1200, "b": 30}, first.counted); diff != "" {
+			t.Errorf("what counts for limits (-want +got):\n%s", diff)
 		}
 		calls := s.count()
 		time.Sleep(9 * time.Second)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -27,7 +28,7 @@ const measureTimeout = 2 * time.Minute
 // Volumes measures volumes and directories.
 type Volumes interface {
 	Usage(ctx context.Context, p volume.Pod) ([]volume.Usage, error)
-	DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error)
+	DiskUsage(ctx context.Context, uid string, dirs ...string) (tree.Usage, error)
 	Failed(ctx context.Context, p volume.Pod) (message string, err error)
 	ImageDefinedDirs(uid, run string) ([]string, error)
 }
@@ -124,7 +125,7 @@ func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (messa
 		return "", err
 	}
 	disk, failed := m.measureDisk(ctx, uid, pod)
-	return exceeded(pod, volumes, disk.totals()), errors.Join(err, failed)
+	return exceeded(pod, volumes, disk.counted), errors.Join(err, failed)
 }
 
 // exceeded returns the message of a pod that exceeds a limit of ephemeral-storage. The usage of containers is in bytes, by name. As in the

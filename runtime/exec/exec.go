@@ -39,6 +39,8 @@ const (
 type Cgroups interface {
 	// ProcessDir returns a directory that lists the processes of a container.
 	ProcessDir(uid, id string) string
+	// InPod reports whether a process is in the cgroup of a pod.
+	InPod(pid int) bool
 }
 
 // Config is what a [Runner] needs. All fields are required.
@@ -147,7 +149,7 @@ func (q request) startError(ctx context.Context, err error, exited bool) error {
 	case exited:
 		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
 	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
-		return fmt.Errorf("%v: not started within %v: %w", q, enginecall.CreateTimeout, context.DeadlineExceeded)
+		return fmt.Errorf("%v: not started: %w (%w)", q, context.DeadlineExceeded, err)
 	}
 	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))
 }

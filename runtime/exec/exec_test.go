@@ -38,6 +38,9 @@ func TestStartError(t *testing.T) {
 	} {
 		got := request{timeout: tt.timeout}.startError(t.Context(), tt.err, tt.exited)
 		failure, classified := errors.AsType[lifecycle.Failure](got)
+		if !strings.Contains(got.Error(), tt.err.Error()) {
+			t.Errorf("%s: %v, want the cause %v", tt.name, got, tt.err)
+		}
 		if errors.Is(got, context.DeadlineExceeded) != tt.timedOut || classified == tt.timedOut || failure.Kind != tt.kind {
 			t.Errorf("%s: %v (%v)", tt.name, got, failure.Kind)
 		}

@@ -71,7 +71,7 @@ func (r *Runner) launch(
 	if err := r.awaitShim(ctx, c); err != nil {
 		return nil, err
 	}
-	start := r.watchStart(ctx, mark, limit)
+	start := r.watchStart(ctx, c.ID(), mark, limit)
 	defer func() { err = start.end(err) }()
 	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,10 +31,11 @@ var errStopped = errors.New("a process in the container stops the OCI runtime (S
 // starting watches the start of a command. The OCI runtime enters the PID namespace of the container, where a process with the same user
 // can send it signals: SIGSTOP makes it hang. A start that hangs is ended by killing the OCI runtime, which then fails.
 type starting struct {
-	begun time.Time
-	done  chan struct{} // closed when the start has succeeded or failed
-	over  sync.WaitGroup
-	why   error // why the OCI runtime was killed; nil: it was not
+	runtime proctree.Family // the OCI runtime and what it has started
+	begun   time.Time
+	done    chan struct{} // closed when the start has succeeded or failed
+	over    sync.WaitGroup
+	why     error // why the OCI runtime was killed; nil: it was not
 }
 
 // limit is the timeout of a command, which its start is part of. The zero value is none.
@@ -50,21 +52,24 @@ func (q request) limit(expire func()) limit {
 	return limit{q.left, expire}
 }
 
-// watchStart watches a start until [starting.end].
-func (r *Runner) watchStart(ctx context.Context, m mark, l limit) *starting {
-	s := &starting{begun: time.Now(), done: make(chan struct{})}
+// watchStart watches the start of a command in a container until [starting.end].
+func (r *Runner) watchStart(ctx context.Context, containerID string, m mark, l limit) *starting {
+	s := &starting{runtime: r.starter(containerID, m), begun: time.Now(), done: make(chan struct{})}
 	s.over.Go(func() {
-		if s.why = s.watch(ctx, r.closing, m, l); s.why != nil {
-			s.kill(m)
+		if s.why = s.watch(ctx, r.closing, l); s.why != nil {
+			s.kill()
 		}
 	})
 	return s
 }
 
-// end returns the error of a start that has ended with err.
+// end returns the error of a start that has ended with err. It kills an OCI runtime that was given up: it could start the command later.
 func (s *starting) end(err error) error {
 	close(s.done)
 	s.over.Wait()
+	if s.why == nil && errdefs.IsDeadlineExceeded(err) {
+		s.runtime.Kill()
+	}
 	if err == nil || s.why == nil {
 		return err
 	}
@@ -72,7 +77,7 @@ func (s *starting) end(err error) error {
 }
 
 // watch returns why the OCI runtime must be killed; nil: the command is started.
-func (s *starting) watch(ctx context.Context, closing <-chan struct{}, m mark, l limit) error {
+func (s *starting) watch(ctx context.Context, closing <-chan struct{}, l limit) error {
 	late := time.NewTimer(stoppedTimeout)
 	if l.expire != nil {
 		late.Reset(l.timeout)
@@ -88,7 +93,7 @@ func (s *starting) watch(ctx context.Context, closing <-chan struct{}, m mark, l
 			return fmt.Errorf("the runtime is closed: %w", errdefs.ErrUnavailable)
 		case <-late.C:
 		}
-		runs, stopped := m.runtime().State()
+		runs, stopped := s.runtime.State()
 		switch {
 		case l.expire != nil && (runs || time.Since(s.begun) >= l.timeout+startDelay):
 			l.expire()
@@ -101,11 +106,11 @@ func (s *starting) watch(ctx context.Context, closing <-chan struct{}, m mark, l
 }
 
 // kill kills the OCI runtime until the start has ended.
-func (s *starting) kill(m mark) {
+func (s *starting) kill() {
 	tick := time.NewTicker(startInterval)
 	defer tick.Stop()
 	for {
-		m.runtime().Kill()
+		s.runtime.Kill()
 		select {
 		case <-s.done:
 			return
@@ -114,31 +119,26 @@ func (s *starting) kill(m mark) {
 	}
 }
 
-// runtime finds the OCI runtime that starts the command, by the name of its PID file.
-func (m mark) runtime() proctree.Family {
-	name := "/" + m.String() + ".pid"
-	return proctree.Family{Leads: func(args []string) bool {
-		for i, arg := range args {
-			if i > 0 && args[i-1] == "--pid-file" && strings.HasSuffix(arg, name) {
-				return true
-			}
-		}
-		return false
-	}}
+// starter returns the OCI runtime that starts a command in a container.
+func (r *Runner) starter(containerID string, m mark) proctree.Family {
+	name := "/" + filepath.Join(containerID, m.String()+".pid")
+	return r.starters(func(pidFile string) bool { return strings.HasSuffix(pidFile, name) })
 }
 
 // killStarts kills the OCI runtimes that start commands for an earlier daemon, such as those that a container has stopped.
 func (r *Runner) killStarts() {
-	proctree.Family{Leads: func(args []string) bool {
-		for i, arg := range args {
-			if i == 0 || args[i-1] != "--pid-file" || !strings.HasPrefix(arg, r.config.Bundles+"/") {
-				continue
-			}
-			name, _ := strings.CutSuffix(filepath.Base(arg), ".pid")
-			if m, ok := parseMark(name); ok && m.instance != r.marks.instance {
-				return true
-			}
-		}
-		return false
-	}}.Kill()
+	r.starters(func(pidFile string) bool {
+		name, _ := strings.CutSuffix(filepath.Base(pidFile), ".pid")
+		m, ok := parseMark(name)
+		return ok && m.instance != r.marks.instance
+	}).Kill()
+}
+
+// starters returns the OCI runtimes that start commands in containers of this engine, by their PID files. Processes in the cgroups of pods
+// are none, whatever their arguments are.
+func (r *Runner) starters(has func(pidFile string) bool) proctree.Family {
+	return proctree.Family{Leads: func(pid int, args []string) bool {
+		i := slices.Index(args, "--pid-file") + 1
+		return i > 0 && i < len(args) && strings.HasPrefix(args[i], r.config.Bundles+"/") && has(args[i]) && !r.config.Cgroups.InPod(pid)
+	}}
 }

@@ -98,9 +98,8 @@ func (o Options) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	dirs, err := cgroup.Dirs(o.Cgroups.Trial(o.name()))
+	err = errors.Join(err, proctree.KillCgroup(ctx, dirs))
 	for _, dir := range dirs {
-		all := proctree.Tree{Cgroup: dir, Belongs: func(string) bool { return true }}
-		err = errors.Join(err, all.Kill(ctx))
 		if removeErr := cgroup.RemoveTree(dir); !errors.Is(removeErr, unix.EBUSY) { // systemd removes scopes
 			err = errors.Join(err, removeErr)
 		}

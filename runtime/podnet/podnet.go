@@ -184,9 +184,9 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 		case conflict.Holder != "":
 			return nil
 		case conflict.PID != 0:
-			refusal.Hint = fmt.Sprintf("use another host port; process %d (%s) of the host needs this one", conflict.PID, conflict.Process)
+			refusal.Hint = fmt.Sprintf("use another host port, or stop process %d (%s) of the host", conflict.PID, conflict.Process)
 		default:
-			refusal.Hint = "use another host port; ss -lnp shows which process of the host needs this one"
+			refusal.Hint = "use another host port, or find the process of the host that needs this one with ss -lnp"
 		}
 	}
 	return refusal

@@ -12,7 +12,7 @@ import (
 
 // Family is processes of the host and all that they have started, whatever their namespaces and cgroups are.
 type Family struct {
-	Leads func(args []string) bool // whether a process with these arguments leads a family
+	Leads func(pid int, args []string) bool // whether a process with these arguments leads a family
 }
 
 // State reports whether the family has processes, and whether one of them is stopped by a signal.
@@ -42,7 +42,7 @@ func (f Family) leadersOf(list map[int]Process) map[int]Process {
 	found := maps.Clone(list)
 	maps.DeleteFunc(found, func(pid int, _ Process) bool {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		return err != nil || !f.Leads(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"))
+		return err != nil || !f.Leads(pid, strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"))
 	})
 	return found
 }

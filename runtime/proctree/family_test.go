@@ -32,7 +32,7 @@ func TestFamily(t *testing.T) {
 	for _, digit := range strings.TrimSpace(string(line[:n])) {
 		child = child*10 + int(digit-'0')
 	}
-	f := Family{Leads: func(args []string) bool { return slices.Contains(args, mark) }}
+	f := Family{Leads: func(_ int, args []string) bool { return slices.Contains(args, mark) }}
 	found := f.processes()
 	if _, has := found[child]; !has || len(found) != 2 {
 		t.Errorf("family %v, want %d and %d", found, cmd.Process.Pid, child)

@@ -85,11 +85,13 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		return nil, err
 	}
 	defer unlock()
+	if _, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox)); errdefs.IsNotFound(err) {
+		if err := s.clear(ctx, uid); err != nil { // it would run beside the pod
+			return nil, err
+		}
+	}
 	if err := s.config.Volumes.PreparePod(ctx, uid, pod); err != nil { // needs no undo
 		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
-	}
-	if err := s.clear(ctx, uid, sandbox); err != nil {
-		return nil, err
 	}
 	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
@@ -106,26 +108,20 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	return nil, err
 }
 
-// clear kills and removes what is in the cgroup of a pod, unless the pod has the sandbox already: it would run beside the pod.
-func (s *Service) clear(ctx context.Context, uid string, sandbox int) error {
-	_, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
-	if !errdefs.IsNotFound(err) {
-		return nil // it exists, or the start fails and is repeated
-	}
+// clear kills and removes what is in the cgroup of a pod. The pod must have no sandbox with a process.
+func (s *Service) clear(ctx context.Context, uid string) error {
 	cleared, err := s.config.Cgroups.Clear(ctx, uid)
-	if err == nil { // else it is repeated
-		s.config.Cleared(uid, cleared)
-	}
+	s.config.Cleared(uid, cleared)
 	return err
 }
 
 // RemoveCgroup removes the cgroup of a pod with all that is in it, and that of a shim whose record is lost.
 func (s *Service) RemoveCgroup(ctx context.Context, uid string) error {
 	cleared, err := s.config.Cgroups.Remove(ctx, uid)
+	s.config.Cleared(uid, cleared)
 	if err != nil {
 		return err // the removal is repeated
 	}
-	s.config.Cleared(uid, cleared)
 	return s.config.Cgroups.RemoveShim(uid)
 }
 
@@ -252,7 +248,7 @@ func (s *Service) RemoveLocked(ctx context.Context, uid string, sandbox int) err
 	if err := s.killUnresponsive(ctx, uid, sandbox, inside); err != nil {
 		return err
 	}
-	if err := s.TerminateAll(ctx, inside); err != nil {
+	if err := s.terminateAll(ctx, inside); err != nil {
 		return err
 	}
 	if err := s.config.Engine.RemoveSandbox(ctx, record.SandboxID(uid, sandbox)); err != nil {
@@ -276,9 +272,32 @@ func (s *Service) RemoveLocked(ctx context.Context, uid string, sandbox int) err
 	return s.RemoveCgroup(ctx, uid)
 }
 
-// TerminateAll kills containers concurrently and waits for their exit. A shim that has died cannot be removed while the engine has records
+// KillLocked kills everything that runs in a pod: its containers, the processes of its sandboxes, and what else is in its cgroup, such as
+// containers whose records are lost. It is for a pod that is removed. The caller holds the lock of the pod.
+func (s *Service) KillLocked(ctx context.Context, uid string, sandboxes []int, list []client.Container) error {
+	for _, n := range sandboxes {
+		inside, err := s.containers(ctx, uid, n)
+		if err != nil {
+			return err
+		}
+		if err := s.killUnresponsive(ctx, uid, n, inside); err != nil {
+			return err
+		}
+	}
+	if err := s.terminateAll(ctx, list); err != nil {
+		return err
+	}
+	for _, n := range sandboxes {
+		if err := s.config.Cgroups.Kill(ctx, uid, record.SandboxID(uid, n)); err != nil {
+			return err
+		}
+	}
+	return s.clear(ctx, uid)
+}
+
+// terminateAll kills containers concurrently and waits for their exit. A shim that has died cannot be removed while the engine has records
 // of its containers' tasks.
-func (s *Service) TerminateAll(ctx context.Context, list []client.Container) error {
+func (s *Service) terminateAll(ctx context.Context, list []client.Container) error {
 	var group errgroup.Group
 	for _, c := range list {
 		group.Go(func() error { return s.config.Exits.Terminate(ctx, c) })

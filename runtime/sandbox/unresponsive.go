@@ -25,7 +25,7 @@ func (s *Service) WatchShim(ctx context.Context, uid string, sandbox int, report
 // process then, it kills the shim too, so that the exits are known and a new sandbox can start. It reports whether it did that: a
 // container whose shim responds is killed through it.
 //
-// It does not hold the lock of the pod, unlike KillUnresponsive: a start or a removal of a sandbox holds the lock while it waits for the
+// It does not hold the lock of the pod, unlike KillLocked: a start or a removal of a sandbox holds the lock while it waits for the
 // shim, and the death of the shim is what ends that wait. The lock would protect nothing: the ID of a sandbox is never reused, so that no
 // other sandbox is killed; two kills of the same shim are the same as one; and the start of a container, which does not hold the lock
 // either, fails without the shim and is retried in a new sandbox.
@@ -61,15 +61,6 @@ func (s *Service) killContainer(ctx context.Context, uid string, sandbox int, id
 		}
 	}
 	return s.killUnresponsive(ctx, uid, sandbox, nil)
-}
-
-// KillUnresponsive kills the containers of a sandbox and its shim, if the shim does not respond. The caller holds the lock of the pod.
-func (s *Service) KillUnresponsive(ctx context.Context, uid string, sandbox int) error {
-	inside, err := s.containers(ctx, uid, sandbox)
-	if err != nil {
-		return err
-	}
-	return s.killUnresponsive(ctx, uid, sandbox, inside)
 }
 
 // killUnresponsive kills the containers of a sandbox by their cgroups, and then the shim, if it does not respond.

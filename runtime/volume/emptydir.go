@@ -35,7 +35,8 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return followGroup(ctx, dir, p)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
-	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, max(size/tree.FileBytes, minInodes))
+	files := max(size/tree.FileBytes, minInodes)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	if gid := p.fsGroup(); gid == nil {
 		data += ",mode=0777"
 	} else {
@@ -44,7 +45,7 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 	if err := mountpoint.EnsureTmpfs(dir, 0, data); err != nil {
 		return err
 	}
-	if err := mountpoint.ResizeTmpfs(dir, size); err != nil {
+	if err := mountpoint.ResizeTmpfs(dir, size, files); err != nil {
 		return err
 	}
 	return followGroup(ctx, dir, p)
@@ -53,7 +54,7 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 // followGroup changes the group of an emptyDir if the fsGroup of the pod has changed since the last call. Otherwise changes by containers
 // stay. It ignores the end of ctx, since it would have to start over.
 func followGroup(ctx context.Context, dir string, p Pod) error {
-	gid, note := p.fsGroup(), filepath.Join(filepath.Dir(dir), ".group-"+filepath.Base(dir))
+	gid, note := p.fsGroup(), groupNote(dir)
 	known, err := os.ReadFile(note)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -79,6 +80,11 @@ func followGroup(ctx context.Context, dir string, p Pod) error {
 		}
 	}
 	return os.WriteFile(note, []byte(group), 0o600)
+}
+
+// groupNote is the file that notes the group of an emptyDir.
+func groupNote(dir string) string {
+	return filepath.Join(filepath.Dir(dir), ".group-"+filepath.Base(dir))
 }
 
 // createDir creates the directory of a volume and sets its group to the fsGroup. Containers may change its mode

@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	continuity "github.com/containerd/continuity/fs"
+	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
@@ -22,9 +24,9 @@ import (
 // maxImageDefined bounds the number of volumes that an image can define.
 const maxImageDefined = 64
 
-// ImageDefined returns the paths of the volumes that an image defines (VOLUME) and the container gets, sorted. As in containerd's CRI
-// plug-in, a volume of the pod at the same path takes its place. So do the files that every container has, and the file systems of the
-// kernel.
+// ImageDefined returns the paths of the volumes that an image defines (VOLUME) and the container gets, sorted. A volume of the pod takes
+// the place of those at and below its path: they would hide its files, which survive the run. So do the files that every container has,
+// and the file systems of the kernel.
 func ImageDefined(volumes map[string]struct{}, c *spec.Container, files []string) ([]string, error) {
 	if len(volumes) > maxImageDefined {
 		return nil, fmt.Errorf("the image defines %d volumes (VOLUME), at most %d are supported", len(volumes), maxImageDefined)
@@ -33,7 +35,10 @@ func ImageDefined(volumes map[string]struct{}, c *spec.Container, files []string
 	for p := range volumes {
 		p = path.Join("/", p)
 		inKernel := slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return tree.IsBelow(p, dir) })
-		if p != "/" && !inKernel && !slices.Contains(files, p) && volumeMount(c, p) < 0 {
+		inVolume := slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool {
+			return tree.IsBelow(p, path.Join("/", m.MountPath))
+		})
+		if p != "/" && !inKernel && !inVolume && !slices.Contains(files, p) {
 			paths = append(paths, p)
 		}
 	}
@@ -79,14 +84,14 @@ func (s *Set) FillImageDefined(ctx context.Context, uid, run, root string, paths
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.fillImageDefined(image, p, filepath.Join(s.diskDir(uid), imageDefinedName(run, i))); err != nil {
+		if err := s.fillImageDefined(ctx, image, p, filepath.Join(s.diskDir(uid), imageDefinedName(run, i))); err != nil {
 			return fmt.Errorf("volume %q of the image: %w", p, err)
 		}
 	}
 	return nil
 }
 
-func (s *Set) fillImageDefined(image *inroot.Root, p, dir string) error {
+func (s *Set) fillImageDefined(ctx context.Context, image *inroot.Root, p, dir string) error {
 	source, err := image.Open(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(os.Lchown(dir, os.Getuid(), os.Getgid()), os.Chmod(dir, 0o755)) // as the CRI plug-in creates it
@@ -97,6 +102,17 @@ func (s *Set) fillImageDefined(image *inroot.Root, p, dir string) error {
 	defer source.Close()
 	if !source.IsDir() {
 		return errors.New("is not a directory in the image")
+	}
+	used, err := tree.DiskUsage(ctx, tree.FdPath(int(source.Fd())))
+	if err != nil {
+		return err
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return err
+	}
+	if free := diskblocks.Bytes(&disk, disk.Bavail); used.Bytes > free {
+		return fmt.Errorf("copy %d bytes of the image: only %d bytes are free", used.Bytes, free)
 	}
 	return continuity.CopyDir(dir, tree.FdPath(int(source.Fd())), continuity.WithXAttrExclude("security.selinux"))
 }
@@ -121,7 +137,7 @@ func (s *Set) RemoveImageDefined(ctx context.Context, uid, run string) error {
 	_, err := withPod(ctx, s, uid, func(ctx context.Context) (struct{}, error) {
 		dirs, err := s.ImageDefinedDirs(uid, run)
 		for _, dir := range dirs {
-			err = errors.Join(err, tree.Remove(ctx, dir))
+			err = errors.Join(err, tree.Ignore(os.Remove(groupNote(dir)), fs.ErrNotExist), tree.Remove(ctx, dir))
 		}
 		return struct{}{}, err
 	})

@@ -16,12 +16,13 @@ func TestImageDefined(t *testing.T) {
 	c := &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "v", MountPath: "/var/lib/db/"}}}
 	volumes := map[string]struct{}{}
 	for _, p := range []string{
-		"/var/lib/db", "/var/lib/db/wal", "data", "/data/", "/", "/proc/x", "/sys/fs/cgroup", "/dev", "/etc/hosts", "/../up",
+		"/var/lib/db", "/var/lib/db/wal", "/var/lib/dbs", "/var/lib",
+		"data", "/data/", "/", "/proc/x", "/sys/fs/cgroup", "/dev", "/etc/hosts", "/../up",
 	} {
 		volumes[p] = struct{}{}
 	}
 	got, err := ImageDefined(volumes, c, []string{"/etc/hosts"})
-	if diff := cmp.Diff([]string{"/data", "/up", "/var/lib/db/wal"}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"/data", "/up", "/var/lib", "/var/lib/dbs"}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for i := range maxImageDefined + 1 {
@@ -73,8 +74,12 @@ func TestImageDefinedVolumes(t *testing.T) {
 	}
 	err = s.FillImageDefined(t.Context(), "u", "one", root, []string{"/data/deep/file"})
 	filetest.WantError(t, err, `volume "/data/deep/file" of the image: is not a directory`)
+	filetest.Write(t, groupNote(dirs[0]), "2000")
 	if err := s.RemoveImageDefined(t.Context(), "u", "one"); err != nil {
 		t.Fatal(err)
+	}
+	if all, err := filepath.Glob(filepath.Join(s.diskDir("u"), "*one*")); err != nil || len(all) > 0 {
+		t.Errorf("left: %v, %v", all, err)
 	}
 	left, err := s.ImageDefinedDirs("u", "two")
 	if gone, _ := s.ImageDefinedDirs("u", "one"); err != nil || len(gone) != 0 || len(left) != 3 {

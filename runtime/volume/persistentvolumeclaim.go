@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -19,6 +20,9 @@ import (
 
 // removedPrefix is the prefix of the directory of a claim during its removal. Names of claims cannot start with it.
 const removedPrefix = ".removed-"
+
+// leftPrefix is the prefix of directories with what killed daemons have left of imports and removals.
+const leftPrefix = ".left-"
 
 func (s *Set) claimDir(name string) string { return filepath.Join(s.opts.ClaimsDir, name) }
 
@@ -57,7 +61,7 @@ func (s *Set) setClaimOwnership(ctx context.Context, p Pod, volume, dir string, 
 	if err := s.mountFiles(p.UID); err != nil {
 		return err
 	}
-	done := filepath.Join(s.filesDir(p.UID), ".granted-"+volume)
+	done := filepath.Join(s.filesDir(p.UID), grantedPrefix+volume)
 	grant := fmt.Sprintf("%s %d", filepath.Base(dir), gid)
 	if granted, err := os.ReadFile(done); err != nil && !errors.Is(err, fs.ErrNotExist) || string(granted) == grant {
 		return err
@@ -66,6 +70,22 @@ func (s *Set) setClaimOwnership(ctx context.Context, p Pod, volume, dir string, 
 		return err
 	}
 	return os.WriteFile(done, []byte(grant), 0o600)
+}
+
+// grantedPrefix is the prefix of the file that notes the claim of a volume whose group was changed for a pod, and the group.
+const grantedPrefix = ".granted-"
+
+// forgetGrants makes pods that have used a claim change its group again, since it gets other files.
+func (s *Set) forgetGrants(claim string) error {
+	notes, err := filepath.Glob(filepath.Join(s.filesDir("*"), grantedPrefix+"*"))
+	for _, note := range notes {
+		text, readErr := os.ReadFile(note)
+		if readErr == nil && strings.HasPrefix(string(text), claim+" ") {
+			readErr = os.Remove(note)
+		}
+		err = errors.Join(err, tree.Ignore(readErr, fs.ErrNotExist)) // its pod is removed
+	}
+	return err
 }
 
 // checkClaim reports an invalid name of a claim. It must be a DNS subdomain, so that it cannot lead out of the directory
@@ -103,7 +123,7 @@ func (s *Set) ListClaims(ctx context.Context) ([]Claim, error) {
 
 // RemoveClaim deletes a persistent volume and its data. The caller makes sure that no pod uses it. The error is
 // [fs.ErrNotExist] if there is none. A volume with a mount in it is refused. The name is free as soon as the removal has
-// started. After a crash, the next removal of the same name completes it.
+// started. After a crash, [Set.SweepClaims] completes it.
 func (s *Set) RemoveClaim(ctx context.Context, name string) error {
 	if err := checkClaim(name); err != nil {
 		return fmt.Errorf("remove %w", err)
@@ -119,8 +139,10 @@ func (s *Set) RemoveClaim(ctx context.Context, name string) error {
 
 func (s *Set) removeClaim(ctx context.Context, name string) error {
 	removed := filepath.Join(s.opts.ClaimsDir, removedPrefix+name)
-	if err := tree.Remove(ctx, removed); err != nil {
-		return err
+	for _, left := range []string{removed, filepath.Join(s.opts.ClaimsDir, importPrefix+name)} {
+		if err := tree.Remove(ctx, left); err != nil {
+			return err
+		}
 	}
 	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.claimDir(name)))
 	if err != nil {
@@ -136,4 +158,32 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 		return err
 	}
 	return tree.Remove(ctx, removed)
+}
+
+// setLeftAside renames what a killed daemon has left of imports and removals of claims, so that nothing else uses it. No other call may
+// run.
+func (s *Set) setLeftAside() error {
+	entries, err := os.ReadDir(s.opts.ClaimsDir)
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return !strings.HasPrefix(e.Name(), importPrefix) && !strings.HasPrefix(e.Name(), removedPrefix)
+	})
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	aside, err := os.MkdirTemp(s.opts.ClaimsDir, leftPrefix)
+	for _, e := range entries {
+		if err == nil {
+			err = os.Rename(filepath.Join(s.opts.ClaimsDir, e.Name()), filepath.Join(aside, e.Name()))
+		}
+	}
+	return err
+}
+
+// SweepClaims deletes what killed daemons have left of imports and removals of claims.
+func (s *Set) SweepClaims(ctx context.Context) error {
+	left, err := filepath.Glob(filepath.Join(s.opts.ClaimsDir, leftPrefix+"*"))
+	for _, dir := range left {
+		err = errors.Join(err, tree.Remove(ctx, dir))
+	}
+	return err
 }

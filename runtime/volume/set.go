@@ -88,7 +88,11 @@ func New(values Values, o Options) (*Set, error) {
 		}
 		*dir = path
 	}
-	return &Set{values: values, opts: o}, nil
+	s := &Set{values: values, opts: o}
+	if err := s.setLeftAside(); err != nil {
+		return nil, fmt.Errorf("find unfinished imports and removals of volumes: %w", err)
+	}
+	return s, nil
 }
 
 // Pod is a pod with volumes.

@@ -34,11 +34,15 @@ func (s *Set) ExportClaim(ctx context.Context, name string, w io.Writer) (fileco
 	if err := checkClaim(name); err != nil {
 		return fail(err)
 	}
+	before, err := os.Stat(s.claimDir(name))
+	if err != nil {
+		return fail(err)
+	}
 	root, err := tartree.OpenHost(s.claimDir(name))
 	if err != nil {
 		return fail(err)
 	}
-	defer root.Close()
+	defer root.Close() // until then no other directory has its inode
 	dir, err := root.Open("/")
 	if err != nil {
 		return fail(err)
@@ -46,7 +50,11 @@ func (s *Set) ExportClaim(ctx context.Context, name string, w io.Writer) (fileco
 	stream := tar.NewWriter(w)
 	var warned filecopy.Warnings
 	p := tartree.Packer{Stream: stream, Out: w, Whole: true, Warn: warned.Add}
-	if err := p.Pack(ctx, dir, "."); err != nil {
+	err = p.Pack(ctx, dir, ".")
+	if after, statErr := os.Stat(s.claimDir(name)); err == nil && (statErr != nil || !os.SameFile(before, after)) {
+		err = errors.New("the volume was deleted or replaced meanwhile")
+	}
+	if err != nil {
 		if stream.Flush() == nil { // an archive that ends between two files looks complete to tar(1)
 			_, _ = w.Write(bytes.Repeat([]byte{'!'}, filecopy.InvalidBlock))
 		}
@@ -105,6 +113,12 @@ func (s *Set) importClaim(ctx context.Context, name string, r io.Reader, replace
 	if err := syncFileSystem(staged); err != nil {
 		return result, err
 	}
+	if err := s.forgetGrants(name); err != nil {
+		return result, err
+	}
+	if ctx.Err() != nil {
+		return result, context.Cause(ctx)
+	}
 	flags := uint(unix.RENAME_NOREPLACE)
 	if exists {
 		flags = unix.RENAME_EXCHANGE // at no time there is no volume
@@ -113,9 +127,12 @@ func (s *Set) importClaim(ctx context.Context, name string, r io.Reader, replace
 		return result, fmt.Errorf("rename: %w", err)
 	}
 	if err := atomicfile.SyncDir(s.opts.ClaimsDir); err != nil {
-		return result, err
+		return result, errors.Join(err, unix.Renameat2(unix.AT_FDCWD, target, unix.AT_FDCWD, staged, flags))
 	}
-	return result, tree.Remove(context.WithoutCancel(ctx), staged) // what was there before
+	if err := tree.Remove(context.WithoutCancel(ctx), staged); err != nil { // what was there before; the volume is complete
+		result.Warnings = append(result.Warnings, fmt.Sprintf("the former files of the volume were not deleted: %v", err))
+	}
+	return result, nil
 }
 
 // checkTarget reports whether a directory of a volume exists, and an error if it cannot be replaced.
@@ -218,11 +235,11 @@ func refusedArchive(err error) error {
 func hintOf(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC):
-		return "free disk space; the volume was not changed"
+		return "free disk space, and import the archive again"
 	case strings.Contains(err.Error(), "read archive"):
 		return "import an uncompressed tar archive, such as the output of podstead volume export VOLUME, or of zstd -dc or gzip -dc"
 	}
-	return "the volume was not changed"
+	return "check the archive with tar -tf"
 }
 
 // syncFileSystem writes the files of a directory to the disk.

@@ -3,12 +3,15 @@ package volume
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/podstead/podstead/internal/filecopy"
@@ -142,5 +145,127 @@ func TestFailedImport(t *testing.T) {
 	_, err := s.ImportClaim(t.Context(), "elsewhere", &out, true, free)
 	if err == nil || !strings.Contains(err.Error(), "is a link or a mount point") {
 		t.Errorf("a link of the administrator: %v", err)
+	}
+}
+
+// atEnd calls a function when its reader is at the end.
+type atEnd struct {
+	io.Reader
+	call func()
+}
+
+func (r atEnd) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		r.call()
+	}
+	return n, err
+}
+
+// TestCancelledImport: an import that is cancelled changes nothing, also after the whole archive was read.
+func TestCancelledImport(t *testing.T) {
+	s := newSet(t, nil)
+	volumeWith(t, s, "from", "a")
+	full := volumeWith(t, s, "full", "old")
+	var out bytes.Buffer
+	if _, err := s.ExportClaim(t.Context(), "from", &out); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := s.importClaim(ctx, "full", atEnd{&out, cancel}, true); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if got := namesIn(t, full); !slices.Equal(got, []string{"old"}) {
+		t.Errorf("files %q", got)
+	}
+}
+
+// TestImportForgetsGroup: pods that have used a volume change the group of its files again after an import.
+func TestImportForgetsGroup(t *testing.T) {
+	s := newSet(t, nil)
+	volumeWith(t, s, "from", "a")
+	var out bytes.Buffer
+	if _, err := s.ExportClaim(t.Context(), "from", &out); err != nil {
+		t.Fatal(err)
+	}
+	for name, note := range map[string]string{"data": "full 2000", "others": "full-too 2000"} {
+		file := filepath.Join(s.filesDir("uid-1"), grantedPrefix+name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(note), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.ImportClaim(t.Context(), "full", &out, true, free); err != nil {
+		t.Fatal(err)
+	}
+	if got := namesIn(t, s.filesDir("uid-1")); !slices.Equal(got, []string{grantedPrefix + "others"}) {
+		t.Errorf("notes %q", got)
+	}
+}
+
+// onWrite calls a function before each write.
+type onWrite struct {
+	io.Writer
+	call func()
+}
+
+func (w onWrite) Write(p []byte) (int, error) {
+	w.call()
+	return w.Writer.Write(p)
+}
+
+// TestExportOfReplacedVolume: the export of a volume that is deleted or replaced meanwhile fails, and its archive is not valid.
+func TestExportOfReplacedVolume(t *testing.T) {
+	for name, change := range map[string]func(*Set, []byte) error{
+		"deleted": func(s *Set, _ []byte) error { return s.RemoveClaim(t.Context(), "full") },
+		"replaced": func(s *Set, archive []byte) error {
+			_, err := s.ImportClaim(t.Context(), "full", bytes.NewReader(archive), true, free)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSet(t, nil)
+			volumeWith(t, s, "full", "a", "b")
+			var archive, out bytes.Buffer
+			if _, err := s.ExportClaim(t.Context(), "full", &archive); err != nil {
+				t.Fatal(err)
+			}
+			changed := sync.OnceFunc(func() {
+				if err := change(s, archive.Bytes()); err != nil {
+					t.Error(err)
+				}
+			})
+			if _, err := s.ExportClaim(t.Context(), "full", onWrite{&out, changed}); err == nil {
+				t.Error("the export has succeeded")
+			}
+			if _, err := s.ImportClaim(t.Context(), "copy", &out, true, free); err == nil {
+				t.Error("the archive is valid")
+			}
+		})
+	}
+}
+
+// TestUnfinished: what a killed daemon has left of imports and removals is deleted after the next start. It is no volume.
+func TestUnfinished(t *testing.T) {
+	s := newSet(t, nil)
+	volumeWith(t, s, "kept", "file")
+	for _, name := range []string{importPrefix + "a", removedPrefix + "a", leftPrefix + "1"} {
+		if err := os.MkdirAll(filepath.Join(s.opts.ClaimsDir, name, "dir"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, err := New(nil, s.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, prefix := range []string{importPrefix, removedPrefix} { // a new import could use it
+		if left, _ := filepath.Glob(filepath.Join(s.opts.ClaimsDir, prefix+"*")); len(left) > 0 {
+			t.Errorf("%q is in the way of other calls", left)
+		}
+	}
+	if err := next.SweepClaims(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := namesIn(t, s.opts.ClaimsDir); !slices.Equal(got, []string{"kept"}) {
+		t.Errorf("directories %q", got)
 	}
 }

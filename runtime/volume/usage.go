@@ -87,19 +87,21 @@ func measure[T any](ctx context.Context, s *Set, uid string, f func(context.Cont
 	return exclusive(ctx, &s.locks, "usage/"+uid, f)
 }
 
-// DiskUsage returns the total disk usage of directories of a pod as a limit counts it, or [MaxUsage]. Missing directories are ignored.
-func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error) {
-	return measure(ctx, s, uid, func(ctx context.Context) (int64, error) {
-		var total int64
+// DiskUsage returns the total disk usage of directories of a pod. It is [MaxUsage] if one is too deep. Missing directories are ignored.
+func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (tree.Usage, error) {
+	return measure(ctx, s, uid, func(ctx context.Context) (tree.Usage, error) {
+		var total tree.Usage
 		for _, dir := range dirs {
 			used, err := tree.DiskUsage(ctx, dir)
 			switch {
 			case errors.Is(err, tree.ErrTooDeep):
-				return MaxUsage, nil
+				return tree.Usage{Bytes: MaxUsage, Counted: MaxUsage}, nil
 			case err != nil && !errors.Is(err, fs.ErrNotExist):
-				return 0, err
+				return tree.Usage{}, err
 			}
-			total += used.Counted
+			total.Bytes += used.Bytes
+			total.Counted += used.Counted
+			total.Files += used.Files
 		}
 		return total, nil
 	})

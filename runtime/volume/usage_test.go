@@ -82,8 +82,8 @@ func TestUsage(t *testing.T) {
 	if want := `Usage of EmptyDir volume "limited" with the limit "1Mi" cannot be measured: more than 512 directory levels. `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
-	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != MaxUsage || err != nil {
-		t.Errorf("usage of a directory that is too deep: %d, %v", bytes, err)
+	if used, err := s.DiskUsage(t.Context(), pod.UID, dir); used.Bytes != MaxUsage || used.Counted != MaxUsage || err != nil {
+		t.Errorf("usage of a directory that is too deep: %+v, %v", used, err)
 	}
 	if err := s.Teardown(t.Context(), pod.UID); err != nil {
 		t.Error(err)
@@ -111,9 +111,14 @@ func TestUsageWithPodLimit(t *testing.T) {
 			t.Errorf("without a limit: %s", message)
 		}
 	}
-	bytes, err := s.DiskUsage(t.Context(), pod.UID, dir, filepath.Join(dir, "none"), dir)
-	if err != nil || bytes < 128<<10 {
-		t.Errorf("usage of a directory twice and a missing one: %d, %v", bytes, err)
+	used, err := s.DiskUsage(t.Context(), pod.UID, dir, filepath.Join(dir, "none"), dir)
+	if err != nil || used.Bytes < 128<<10 || used.Files != 4 {
+		t.Errorf("usage of a directory twice and a missing one: %+v, %v", used, err)
+	}
+	filetest.Symlink(t, "x", filepath.Join(dir, "link")) // it has no block
+	more, err := s.DiskUsage(t.Context(), pod.UID, dir, dir)
+	if err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*tree.FileBytes {
+		t.Errorf("usage with a small file: %+v, %v, before %+v", more, err, used)
 	}
 	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {
 		t.Error("no error for a file")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,7 +60,6 @@ func TestMemoryEmptyDir(t *testing.T) {
 	}
 }
 
-// An option that the kernel does not support is left out.
 // TestEmptyDirFollows checks that an emptyDir follows a changed definition of its pod, and that its files stay.
 func TestEmptyDirFollows(t *testing.T) {
 	s := newSet(t, nil)
@@ -94,12 +94,30 @@ func TestEmptyDirFollows(t *testing.T) {
 	if err := os.WriteFile(large, make([]byte, 3<<19), 0o600); err != nil {
 		t.Errorf("write of 1.5 MiB to a volume of 2 MiB: %v", err)
 	}
+	for i := range 300 { // a volume of 1 MiB has fewer
+		filetest.Write(t, filepath.Join(filepath.Dir(large), strconv.Itoa(i)), "")
+	}
+	if err := os.Remove(large); err != nil {
+		t.Fatal(err)
+	}
 	memory.EmptyDir.SizeLimit = quantity("1Mi")
-	if err := s.Prepare(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "the size is 1048576") {
+	prepare(t, s, podOf(memory, disk)) // its files stay, also when they are more than a new volume could have
+	var limits unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(large), &limits); err != nil || limits.Ffree != 0 {
+		t.Errorf("%d more files fit (%v), want 0", limits.Ffree, err)
+	}
+	memory.EmptyDir.SizeLimit = quantity("2Mi")
+	prepare(t, s, podOf(memory, disk))
+	if err := os.WriteFile(large, make([]byte, 3<<19), 0o600); err != nil {
+		t.Error(err)
+	}
+	memory.EmptyDir.SizeLimit = quantity("1Mi")
+	if err := s.Prepare(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "its new size is 1048576") {
 		t.Errorf("a size below that of the files: %v", err)
 	}
 }
 
+// An option that the kernel does not support is left out.
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
@@ -379,5 +397,20 @@ func TestNoSpace(t *testing.T) {
 		if hidden := glob(t, filepath.Join(volume, "..*")); len(hidden) != 2 {
 			t.Errorf("unexpected files: %v", hidden)
 		}
+	}
+}
+
+// TestImageDefinedFull: what the image has at the path of a volume is not copied if it does not fit on the disk.
+func TestImageDefinedFull(t *testing.T) {
+	s := newSet(t, nil)
+	dir, root := filepath.Join(s.diskDir("u"), imageDefinedName("run", 0)), t.TempDir()
+	if err := mountpoint.EnsureTmpfs(dir, 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	filetest.Write(t, filepath.Join(root, "data", "file"), strings.Repeat("x", 1<<20))
+	filetest.WantError(t, s.FillImageDefined(t.Context(), "u", "run", root, []string{"/data"}), "only 65536 bytes are free")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("copied: %v, %v", entries, err)
 	}
 }

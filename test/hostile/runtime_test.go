@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -334,10 +335,13 @@ func TestStoppedRuntime(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := f.Podstead(f.Ctx(), "exec", "stopper", "--", "true")
-	if err == nil || !strings.Contains(err.Error(), "stops the OCI runtime") {
-		f.Errorf("exec: %v", err)
-	}
+	f.Await(func() error { // the OCI runtime can leave the PID namespace before it is stopped
+		_, err := f.Podstead(f.Ctx(), "exec", "stopper", "--", "true")
+		if err == nil || !strings.Contains(err.Error(), "stops the OCI runtime") {
+			return fmt.Errorf("exec: %v", err)
+		}
+		return nil
+	})
 	session := func() (pids []int) { // of the OCI runtime
 		all, err := f.Processes()
 		f.Check(err)
@@ -348,16 +352,20 @@ func TestStoppedRuntime(t *testing.T) {
 		}
 		return pids
 	}
-	client := f.Command(f.Ctx(), "exec", "stopper", "--", "true")
-	f.Check(client.Start())
+	var clients []*exec.Cmd
 	f.Await(func() error {
+		client := f.Command(f.Ctx(), "exec", "stopper", "--", "true")
+		f.Check(client.Start())
+		clients = append(clients, client)
 		if len(session()) == 0 {
 			return errors.New("the OCI runtime does not run")
 		}
 		return nil
 	})
-	f.Check(client.Process.Kill())
-	_ = client.Wait() // killed
+	for _, client := range clients {
+		_ = client.Process.Kill() // it may have exited
+		_ = client.Wait()
+	}
 	f.Await(func() error {
 		if left := session(); len(left) > 0 {
 			return fmt.Errorf("the OCI runtime runs without its client: %v", left)

@@ -38,7 +38,7 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests + " " + userTests},
 	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
-	{"systemd", "runc", driverTests + " TestShimKilled"},
+	{"systemd", "runc", driverTests + " TestShimKilled TestStrayWithFiles"},
 	{"systemd", "crun", driverTests},
 }
 

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,32 +53,27 @@ func few(list []string) string {
 
 // Clear kills every process in the cgroup of a pod and removes the cgroups in it, in all hierarchies. What is in the cgroup of a pod
 // belongs to the pod, whoever has put it there. The caller makes sure that the pod has no sandbox. After 5 s, the error names the
-// processes that have not exited.
+// processes that have not exited. Those that have exited are returned with an error as well.
 func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 	pod, err := cgroup.Dirs(g.Pod(uid))
 	if err != nil || len(pod) == 0 {
 		return Cleared{}, err
 	}
 	var cleared Cleared
+	names, err := namesOf(pod)
 	for _, dir := range pod {
-		list, listErr := proctree.List(dir)
-		err = errors.Join(err, listErr)
-		for _, p := range list {
-			cleared.Processes = append(cleared.Processes, describe(p.PID))
-		}
 		for _, child := range children(dir) {
 			if !g.isContainer(child) {
 				cleared.Cgroups = append(cleared.Cgroups, child)
 			}
 		}
 	}
-	slices.Sort(cleared.Processes)
 	slices.Sort(cleared.Cgroups)
-	cleared.Processes, cleared.Cgroups = slices.Compact(cleared.Processes), slices.Compact(cleared.Cgroups)
+	cleared.Cgroups = slices.Compact(cleared.Cgroups)
 	if err == nil {
 		limited, cancel := context.WithTimeout(ctx, clearTimeout)
 		defer cancel()
-		err = killAll(limited, pod)
+		err = proctree.KillCgroup(limited, pod)
 	}
 	for _, dir := range pod {
 		for _, child := range children(dir) {
@@ -89,96 +83,27 @@ func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 		}
 	}
 	if err != nil {
-		return cleared, fmt.Errorf("clear cgroup %s: %w", g.Pod(uid), err)
+		left, _ := namesOf(pod) // the next call reports those
+		maps.DeleteFunc(names, func(pid int, _ string) bool { return left[pid] != "" })
+		cleared.Cgroups = nil
+		err = fmt.Errorf("clear cgroup %s: %w", g.Pod(uid), err)
 	}
-	return cleared, nil
+	cleared.Processes = slices.Sorted(maps.Values(names))
+	return cleared, err
 }
 
-// killAll kills the processes in the directories of a cgroup, and in those below, until none is left. A frozen cgroup of v1 is thawed,
-// because a signal has no effect in it.
-func killAll(ctx context.Context, dirs []string) error {
-	tick := time.NewTicker(killInterval)
-	defer tick.Stop()
-	for {
-		var left []proctree.Process
-		for _, dir := range dirs {
-			list, err := proctree.List(dir)
-			if err != nil {
-				return err
-			}
-			left = append(left, list...)
-		}
-		if len(left) == 0 {
-			return nil
-		}
-		if slices.ContainsFunc(left, func(p proctree.Process) bool { return p.PID == os.Getpid() }) {
-			return fmt.Errorf("the daemon itself is in cgroup %s", dirs[0])
-		}
-		for _, p := range left {
-			p.Kill()
-		}
-		for _, dir := range dirs {
-			if write(filepath.Join(dir, "cgroup.kill"), "1") != nil { // only v2 of Linux 5.14 has it
-				thaw(dir)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return stuck(left)
+// namesOf returns the names of the processes in the directories of a cgroup, by PID.
+func namesOf(dirs []string) (map[int]string, error) {
+	names := map[int]string{}
+	var errs []error
+	for _, dir := range dirs {
+		list, err := proctree.List(dir)
+		errs = append(errs, err)
+		for _, p := range list {
+			names[p.PID] = p.Describe()
 		}
 	}
-}
-
-// killInterval is the time between two looks at killed processes.
-const killInterval = 20 * time.Millisecond
-
-// stuck is the error for processes that do not exit.
-func stuck(left []proctree.Process) error {
-	var names []string
-	for _, p := range left {
-		names = append(names, describe(p.PID))
-	}
-	slices.Sort(names)
-	return fmt.Errorf("killed processes do not exit: %s", few(slices.Compact(names)))
-}
-
-// thaw thaws a cgroup of the freezer of v1 and its descendants, the upper ones first. It does nothing in other hierarchies.
-func thaw(dir string) {
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
-			return nil
-		}
-		if write(filepath.Join(path, "freezer.state"), "THAWED") != nil {
-			return filepath.SkipAll
-		}
-		return nil
-	})
-}
-
-// write writes to a file of a cgroup. It does not create one.
-func write(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
-}
-
-// describe returns the name of a process, and its state if that can keep it from exiting.
-func describe(pid int) string {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	name, err := os.ReadFile(filepath.Join(dir, "comm"))
-	if err != nil {
-		return fmt.Sprintf("PID %d", pid)
-	}
-	text := fmt.Sprintf("%s (PID %d", strings.TrimSpace(string(name)), pid)
-	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-	if _, after, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(after, "D") {
-		text += ", waits for a device"
-	}
-	return text + ")"
+	return names, errors.Join(errs...)
 }
 
 // children returns the names of the cgroups in one.

@@ -47,3 +47,27 @@ func TestCleared(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesPod: a process is in a pod if one of its cgroups is that of a pod, or below. Shims are not.
+func TestNamesPod(t *testing.T) {
+	const uid = "61094fd3-44b0-4214-b0b2-7a51721841c9"
+	cgroupfs, systemd := Groups{root: "/podstead"}, Groups{systemd: true}
+	for _, test := range []struct {
+		groups Groups
+		text   string
+		want   bool
+	}{
+		{cgroupfs, "0::/podstead/" + uid + "\n", true},
+		{cgroupfs, "9:pids:/\n4:memory:/podstead/" + uid + "/inner/deeper\n0::/\n", true},
+		{cgroupfs, "0::/podstead/" + uid + "-shim\n", false},
+		{cgroupfs, "0::/user/podstead/" + uid + "\n", false},
+		{cgroupfs, "0::/podstead\n", false},
+		{systemd, "0::/podstead.slice/" + slice(uid) + "/podstead-x.scope\n", true},
+		{systemd, "0::/podstead.slice/podstead-shim-x-1.scope\n", false},
+		{systemd, "", false},
+	} {
+		if got := test.groups.namesPod(test.text); got != test.want {
+			t.Errorf("%q: in a pod: %v, want %v", test.text, got, test.want)
+		}
+	}
+}

@@ -12,10 +12,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/proctree"
 )
 
 // Driver is what creates the cgroups of containers.
@@ -141,16 +143,16 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 	return swap, oomGroup, errors.Join(err1, err2)
 }
 
-// Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear].
+// Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear]. systemd stops a slice after its processes were killed:
+// it would wait for one that ignores SIGTERM, and for frozen ones.
 func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
-	if g.systemd {
-		if err := stopSlice(ctx, uid); err != nil {
-			return Cleared{}, err
-		}
-	} else if cgroup.Remove(g.Pod(uid)) == nil {
+	if !g.systemd && cgroup.Remove(g.Pod(uid)) == nil {
 		return Cleared{}, nil
 	}
 	cleared, err := g.Clear(ctx, uid)
+	if err == nil && g.systemd {
+		err = stopSlice(ctx, uid)
+	}
 	if err != nil {
 		return cleared, err
 	}
@@ -178,7 +180,7 @@ func (g Groups) Close() error {
 func (g Groups) Kill(ctx context.Context, uid, id string) error {
 	dirs, err := cgroup.Dirs(g.Container(uid, id))
 	if err == nil && len(dirs) > 0 {
-		err = killAll(ctx, dirs)
+		err = proctree.KillCgroup(ctx, dirs)
 	}
 	for _, dir := range dirs {
 		if err == nil && !g.systemd { // systemd removes an empty scope
@@ -202,6 +204,24 @@ func (g Groups) Container(uid, id string) string {
 // ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes.
 func (g Groups) ProcessDir(uid, id string) string {
 	return filepath.Join(g.processes, g.Container(uid, id))
+}
+
+// InPod reports whether a process is in the cgroup of a pod.
+func (g Groups) InPod(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // it may have exited
+	return g.namesPod(string(text))
+}
+
+// namesPod reports whether the text of cgroups(7) about a process has the cgroup of a pod in any hierarchy.
+func (g Groups) namesPod(text string) bool {
+	for line := range strings.Lines(text) {
+		if _, below, found := strings.Cut(line, ":"+g.Parent()+"/"); found {
+			if name, _, _ := strings.Cut(strings.TrimSpace(below), "/"); g.podUID(name) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // OOMKilled reports whether the kernel has OOM-killed a process of a container, if the container's cgroup still exists. It is for a

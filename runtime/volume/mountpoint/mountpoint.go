@@ -42,21 +42,23 @@ func MountTmpfs(dir string, flags uintptr, data, optional string) error {
 	return nil
 }
 
-// ResizeTmpfs changes the size of a mounted tmpfs, in bytes. The error is that its files do not fit, or that of the kernel.
-func ResizeTmpfs(dir string, size int64) error {
+// ResizeTmpfs changes the size of a mounted tmpfs, in bytes, and how many files it can have, which is not less than it has. The error is
+// that the content of its files does not fit, or that of the kernel.
+func ResizeTmpfs(dir string, size, files int64) error {
 	var now unix.Statfs_t
 	if err := unix.Statfs(dir, &now); err != nil {
 		return fmt.Errorf("size of %s: %w", dir, err)
 	}
 	page := now.Bsize
 	pages := (size + page - 1) / page
-	if int64(now.Blocks) == pages {
+	files = max(files, int64(now.Files-now.Ffree))
+	if int64(now.Blocks) == pages && int64(now.Files) == files {
 		return nil
 	}
 	if used := int64(now.Blocks-now.Bfree) * page; used > pages*page {
-		return fmt.Errorf("its files have %d bytes, the size is %d", used, size)
+		return fmt.Errorf("its files have %d bytes, and its new size is %d bytes", used, size)
 	}
-	data := fmt.Sprintf("size=%d", size)
+	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, data+",noswap") // as it was mounted
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, data)

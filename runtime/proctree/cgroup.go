@@ -1,0 +1,122 @@
+package proctree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxNamed limits how many processes an error names.
+const maxNamed = 5
+
+// KillCgroup kills the processes in the directories of a cgroup, one for each hierarchy, and in those below, until none is left. Its error
+// names what is left at the end of ctx. It freezes cgroups of v1 while it kills, so that they start no other process, and thaws them,
+// because a signal has no effect in a frozen one.
+func KillCgroup(ctx context.Context, dirs []string) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		left, err := listAll(dirs)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if slices.ContainsFunc(left, func(p Process) bool { return p.PID == os.Getpid() }) {
+			return fmt.Errorf("the daemon itself is in cgroup %s", dirs[0])
+		}
+		if err := killOnce(dirs); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return stuck(left)
+		}
+	}
+}
+
+func listAll(dirs []string) ([]Process, error) {
+	var all []Process
+	for _, dir := range dirs {
+		list, err := List(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// killOnce sends SIGKILL to the processes of a cgroup.
+func killOnce(dirs []string) error {
+	for _, dir := range dirs {
+		if write(filepath.Join(dir, "cgroup.kill"), "1") != nil { // only v2 of Linux 5.14 has it
+			_ = write(filepath.Join(dir, "freezer.state"), "FROZEN") // only the freezer of v1 has it
+			defer thaw(dir)
+		}
+	}
+	list, err := listAll(dirs)
+	for _, p := range list {
+		p.Kill()
+	}
+	return err
+}
+
+// thaw thaws a cgroup of the freezer of v1 and its descendants, the upper ones first. It does nothing in other hierarchies.
+func thaw(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return nil
+		}
+		if write(filepath.Join(path, "freezer.state"), "THAWED") != nil {
+			return filepath.SkipAll
+		}
+		return nil
+	})
+}
+
+// write writes to a file of a cgroup. It does not create one.
+func write(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// stuck is the error for processes that do not exit.
+func stuck(left []Process) error {
+	var names []string
+	for _, p := range left {
+		names = append(names, p.Describe())
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	more := ""
+	if n := len(names) - maxNamed; n > 0 {
+		names, more = names[:maxNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("killed processes do not exit: %s%s", strings.Join(names, ", "), more)
+}
+
+// Describe returns the name of the process and its PID, and its state if that can keep it from exiting, such as "sleep (PID 123)".
+func (p Process) Describe() string {
+	dir := filepath.Join("/proc", strconv.Itoa(p.PID))
+	name, err := os.ReadFile(filepath.Join(dir, "comm"))
+	if err != nil {
+		return fmt.Sprintf("PID %d", p.PID)
+	}
+	text := fmt.Sprintf("%s (PID %d", strings.TrimSpace(string(name)), p.PID)
+	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+	if _, after, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(after, "D") {
+		text += ", waits for a device"
+	}
+	return text + ")"
+}
