@@ -13,8 +13,8 @@ import (
 // the pod was ready for the minimum ready time, and has failed when a run since the request fails before.
 type Trial struct {
 	Since    Instant       `json:"since,omitzero"`     // the request; zero: it is not known, as of pods of an earlier version
-	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: never
-	Within   time.Duration `json:"within,omitempty"`   // from the request to Due
+	Within   time.Duration `json:"within,omitempty"`   // how long the pod may take to become ready; 0: there is no limit
+	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: the time does not count yet
 	MinReady time.Duration `json:"minReady,omitempty"` // for how long the pod must be ready
 	// RollsBack reports that an earlier definition replaces this one if it fails. What failed is not started again before.
 	RollsBack bool    `json:"rollsBack,omitempty"`
@@ -28,11 +28,7 @@ const resumed = 10 * time.Second
 
 // NewTrial returns a trial that begins now. Within is how long the pod may take to become ready; 0: there is no limit.
 func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial {
-	t := Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
-	if within > 0 {
-		t.Due = now.Add(within)
-	}
-	return t
+	return Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
 }
 
 // TrialBegun reports a request that starts the pod, restarts it or changes its definition. It replaces the trial before.
@@ -44,6 +40,12 @@ func (e TrialBegun) apply(f *Facts) { f.Trial = e.Trial }
 type TrialKept struct{ At Instant }
 
 func (e TrialKept) apply(f *Facts) { f.Trial.RollsBack = false }
+
+// TimeTrial begins the time in which the pod must become ready: what the request replaces has stopped. See [RecordOnly].
+type TimeTrial struct{}
+
+func (TimeTrial) issued(f *Facts, at Instant)     { f.Trial.Due = at.Add(f.Trial.Within) }
+func (TimeTrial) failed(*Facts, Failure, Instant) {}
 
 // PassTrial records that the pod was ready for the minimum ready time. See [RecordOnly].
 type PassTrial struct{}
@@ -77,6 +79,20 @@ func (t *Trial) booted(at Instant) {
 	}
 }
 
+// startAgain lets the time of a pending trial count from the next start: everything of the pod had to stop first.
+func (t *Trial) startAgain() {
+	if t.Pending() {
+		t.Due = Instant{}
+	}
+}
+
+// prolong adds a time to that of a pending trial in which nothing could be started.
+func (t *Trial) prolong(d time.Duration) {
+	if t.Pending() && !t.Due.IsZero() {
+		t.Due = t.Due.Add(d)
+	}
+}
+
 // resume gives the pod time to become ready after a time in which it was not supervised.
 func (t *Trial) resume(at Instant) {
 	if t.Pending() && !t.Due.IsZero() {
@@ -103,13 +119,26 @@ func (p *plan) tryOut() {
 		if p.due(p.facts.readySince(p.pod).Add(t.MinReady)) {
 			p.do(PassTrial{})
 		}
-	case t.Failed.IsZero() && !t.Due.IsZero() && !finished(p.pod, p.facts) && p.due(t.Due):
+	case t.Within == 0 || !t.Failed.IsZero() || finished(p.pod, p.facts) || p.facts.replacing():
+	case t.Due.IsZero():
+		p.do(TimeTrial{})
+	case p.due(t.Due):
 		why = notInTime(t.Within, v.readyNow(false).Message)
 	}
 	if why != "" {
 		p.do(FailTrial{Message: why})
 	}
 	p.held = t.Holds() || why != "" && t.RollsBack
+}
+
+// replacing reports whether a run that a newer one replaces, or that the pod does not have any more, has not stopped.
+func (f *Facts) replacing() bool {
+	for name, c := range f.Containers {
+		if a := &c.Newest; a.live() && (a.N() <= c.Replaced.Attempt || f.removed(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // current reports whether the pod runs its definition only: no run of an earlier one has to stop.

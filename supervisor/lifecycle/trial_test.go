@@ -160,6 +160,72 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	}
 }
 
+// TestTimeOfTrial: the time of an update to become ready is its own. It does not count while what it replaces stops, while the daemon
+// is stopped, and while nothing can be started. A good update is not rolled back, and a bad one is as late.
+func TestTimeOfTrial(t *testing.T) {
+	const updated = time.Minute
+	after := func(d time.Duration, do func(*lifecycletest.World)) func(*lifecycletest.World) {
+		return func(w *lifecycletest.World) { w.At(updated+d, func() { do(w) }) }
+	}
+	restartPod := after(0, func(w *lifecycletest.World) { w.Restart() })
+	for name, test := range map[string]struct {
+		stops  time.Duration // how long the earlier run takes to stop
+		events func(*lifecycletest.World)
+		counts time.Duration // from the update until its time counts
+	}{
+		"at once":              {0, nil, 0},
+		"container is stopped": {90 * time.Second, nil, 90 * time.Second},
+		"pod is stopped":       {90 * time.Second, restartPod, 90 * time.Second},
+		"daemon is stopped":    {0, after(10*time.Second, func(w *lifecycletest.World) { w.ShutDown(5 * time.Minute) }), 310 * time.Second},
+		"engine is unavailable": {0, func(w *lifecycletest.World) {
+			after(10*time.Second, func(w *lifecycletest.World) { w.SetUnavailable(true) })(w)
+			after(80*time.Second, func(w *lifecycletest.World) { w.SetUnavailable(false) })(w)
+		}, 70 * time.Second},
+	} {
+		for _, good := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/good=%t", name, good), func(t *testing.T) {
+				pod, next := podOf(spec.RestartAlways, "app"), podOf(spec.RestartAlways, "app")
+				pod.TerminationGracePeriodSeconds, next.TerminationGracePeriodSeconds = 120, 120
+				next.Containers[0].Image = "next"
+				probe(readiness)(&next.Containers[0])
+				slow := lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{
+					readiness: slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, 1000),
+				}}
+				if good {
+					slow.Probes = nil
+				}
+				w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{
+					"app": {{Forever: true, StopTakes: test.stops}, slow, slow},
+				}})
+				timeline := lifecycletest.NewTimeline(pod)
+				w.Observe = timeline.Observe
+				w.At(updated, func() {
+					w.Redefine(next, true, "app")
+					w.BeginTrial(time.Minute, 5*time.Second, true)
+				})
+				if test.events != nil {
+					test.events(w)
+				}
+				run := func(d time.Duration) lifecycle.OutcomeState {
+					if err := w.Run(updated + test.counts + d); err != nil {
+						t.Fatal(err)
+					}
+					s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
+					return lifecycle.OutcomeOf(w.Pod, w.Facts, &s).State
+				}
+				before, end := run(55*time.Second), run(65*time.Second)
+				want := [2]lifecycle.OutcomeState{lifecycle.OutcomeProgressing, lifecycle.OutcomeFailed}
+				if good {
+					want = [2]lifecycle.OutcomeState{lifecycle.OutcomeComplete, lifecycle.OutcomeComplete}
+				}
+				if got := [2]lifecycle.OutcomeState{before, end}; got != want {
+					t.Errorf("outcomes %v before and after its time, want %v\n%s", got, want, timeline)
+				}
+			})
+		}
+	}
+}
+
 // TestOutcome: what became of the newest request, second by second.
 func TestOutcome(t *testing.T) {
 	const crash, fine = 1, 0
