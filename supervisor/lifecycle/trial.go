@@ -248,7 +248,7 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 	switch over := s.Phase.Terminal() && f.Idle(); {
 	case f.Restart.pending():
 		return Outcome{OutcomeProgressing, "the pod is being restarted"}
-	case s.Phase == PhaseSucceeded, over && !f.startedSince(t.Since): // it had completed before, and the change has started nothing
+	case s.Phase == PhaseSucceeded:
 		return Outcome{State: OutcomeComplete}
 	case over:
 		return Outcome{OutcomeFailed, podFailed(s, t.Message)}
@@ -260,19 +260,6 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 		return Outcome{State: OutcomeComplete}
 	}
 	return Outcome{OutcomeReady, fmt.Sprintf("the pod is ready and must stay so for %v", t.MinReady)}
-}
-
-// startedSince reports whether the pod was accepted, or a run of a container requested, since an instant.
-func (f *Facts) startedSince(since Instant) bool {
-	if !f.Accepted.Before(since) {
-		return true
-	}
-	for _, c := range f.Containers {
-		if c.Newest.N() > 0 && !c.Newest.Requested.Before(since) {
-			return true
-		}
-	}
-	return false
 }
 
 // podFailed describes a pod that has failed, because of a run if why is not empty.

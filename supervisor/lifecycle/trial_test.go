@@ -235,6 +235,7 @@ func TestOutcome(t *testing.T) {
 		}
 		return list
 	}
+	stopsSlowly := []lifecycletest.Run{{Forever: true, StopTakes: 9 * time.Second}}
 	for name, test := range map[string]struct {
 		policy spec.RestartPolicy
 		runs   []lifecycletest.Run
@@ -261,6 +262,25 @@ func TestOutcome(t *testing.T) {
 		"in-place change": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
 			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
 		}, "0 Ready, 5 Complete, 20 Ready, 25 Complete"},
+		"in-place change of a failed job": {spec.RestartNever, exits(crash, 2*time.Second), func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
+		}, "0 Ready, 2 Failed"},
+		"in-place change of a job": {spec.RestartNever, exits(fine, 2*time.Second), func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
+		}, "0 Ready, 2 Complete"},
+		"evicted before the change has started anything": {spec.RestartAlways, stopsSlowly, func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.Redefine(w.Pod, true, "app"); w.BeginTrial(0, 5*time.Second, false) })
+			w.At(21*time.Second, w.Evict)
+		}, "0 Ready, 5 Complete, 22 Failed"},
+		"deadline before the restart has started anything": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			limit := spec.Seconds(60)
+			w.Pod.ActiveDeadlineSeconds = &limit
+			w.At(20*time.Second, func() {
+				w.Script.Sandboxes = slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Message: "no network"}}}, 1000)
+				w.Restart()
+				w.BeginTrial(0, 5*time.Second, false)
+			})
+		}, "0 Ready, 5 Complete, 80 Failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := lifecycletest.New(podOf(test.policy, "app"), lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": test.runs}})
