@@ -9,8 +9,9 @@ import (
 )
 
 // reserveChange reserves what the new definition of a pod needs, in addition to what the old one uses, until release is called. Images
-// are those that containers get. The definition is the old one if the pod is started. It waits until other requests that change or start the pod have been answered. It
-// reserves nothing for a pod that stays stopped or completed: its start is checked. starts is for requests that start the pod in any case.
+// are those that containers get. The definition is the old one if the pod is started. It waits until other requests that change or start
+// the pod have been answered. It reserves nothing for a pod that stays stopped or completed: its start is checked. starts is for requests
+// that start the pod in any case.
 func (s *Supervisor) reserveChange(
 	ctx context.Context, pod *spec.Pod, images map[string]lifecycle.Image, starts bool,
 ) (release func(), err error) {

@@ -103,7 +103,7 @@ func TestConcurrentStarts(t *testing.T) {
 		if err := s.Stop(t.Context(), name, StopOptions{By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)                                               // it has stopped
+		time.Sleep(time.Hour)                                                    // it has stopped
 		release, err := s.reserveChange(t.Context(), s.Pods()[0].Pod, nil, true) // a request that is being answered
 		if err != nil {
 			t.Fatal(err)

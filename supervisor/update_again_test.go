@@ -152,7 +152,8 @@ func TestRedefineWithConflict(t *testing.T) {
 		if err != nil || len(newer) != 1 {
 			t.Fatalf("newer images %v: %v", newer, err)
 		}
-		if _, err := m.Stage(t.Context(), of("done", "sleep 1", label), newer, func(string, lifecycle.Progress) {}); !errors.As(err, &refused) {
+		_, err = m.Stage(t.Context(), of("done", "sleep 1", label), newer, func(string, lifecycle.Progress) {})
+		if !errors.As(err, &refused) {
 			t.Errorf("newer image that starts the completed pod again: %v", err)
 		}
 		staged := supervisor.Staged{Images: newer} // before another pod took the port

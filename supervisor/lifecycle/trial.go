@@ -12,6 +12,7 @@ import (
 // Trial is the newest request that has started the pod, restarted it or changed its definition, and what became of it. It is passed when
 // the pod was ready for the minimum ready time, and has failed when a run since the request fails before.
 type Trial struct {
+	N        int           `json:"n,omitempty"`        // of the requests for the pod, from 0
 	Since    Instant       `json:"since,omitzero"`     // the request; zero: it is not known, as of pods of an earlier version
 	Within   time.Duration `json:"within,omitempty"`   // how long the pod may take to become ready; 0: there is no limit
 	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: the time does not count yet
@@ -34,7 +35,10 @@ func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial
 // TrialBegun reports a request that starts the pod, restarts it or changes its definition. It replaces the trial before.
 type TrialBegun struct{ Trial Trial }
 
-func (e TrialBegun) apply(f *Facts) { f.Trial = e.Trial }
+func (e TrialBegun) apply(f *Facts) {
+	e.Trial.N = f.Trial.N + 1
+	f.Trial = e.Trial
+}
 
 // TrialKept reports that no earlier definition replaces this one if it fails, or has failed: its containers are restarted.
 type TrialKept struct{ At Instant }
@@ -75,7 +79,7 @@ func (t *Trial) rebase(move func(*Instant)) {
 // booted begins a pending trial again: the pod starts with the host.
 func (t *Trial) booted(at Instant) {
 	if t.Pending() {
-		*t = NewTrial(t.Within, t.MinReady, t.RollsBack, at)
+		t.Since, t.Due = at, Instant{}
 	}
 }
 

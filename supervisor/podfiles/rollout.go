@@ -19,8 +19,10 @@ type Rollout struct {
 	Pod     string
 	File    string
 	History *generation.History // a copy
-	// Newer is set if the file has changed since the newest generation.
+	// Newer is set if the file has changed since the newest generation, or newer images are requested.
 	Newer bool
+	// Changing is set if the pod does not have the definition yet that is to run.
+	Changing bool
 }
 
 // NoRolloutError reports that a pod has no generations.
@@ -198,7 +200,9 @@ func (s *Set) rollout(ctx context.Context, pod string) (Rollout, error) {
 	}
 	r := Rollout{Pod: pod, File: p.file, History: h, Newer: s.world.unsettled}
 	if c != nil {
-		r.Newer = r.Newer || h.Carried() != c.hex()
+		t, _ := s.world.target(c)
+		r.Newer = r.Newer || h.Carried() != c.hex() || exists && t == c && len(s.world.newerFor(&p, c)) > 0
+		r.Changing = !exists || s.workers[pod] != nil || len(s.world.changes(&p, t)) > 0
 		if r.File == "" { // the pod is being replaced
 			r.File = c.path
 		}
