@@ -24,9 +24,6 @@ type Trial struct {
 	Message   string  `json:"message,omitempty"` // why it failed
 }
 
-// resumed is how long a pod has at least to become ready after a time in which it was not supervised.
-const resumed = 10 * time.Second
-
 // NewTrial returns a trial that begins now. Within is how long the pod may take to become ready; 0: there is no limit.
 func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial {
 	return Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
@@ -100,7 +97,7 @@ func (t *Trial) prolong(d time.Duration) {
 // resume gives the pod time to become ready after a time in which it was not supervised.
 func (t *Trial) resume(at Instant) {
 	if t.Pending() && !t.Due.IsZero() {
-		t.Due = later(t.Due, at.Add(min(t.Within, resumed)))
+		t.Due = later(t.Due, at.Add(min(t.Within, settleTime)))
 	}
 }
 

@@ -226,6 +226,18 @@ func TestTimeOfTrial(t *testing.T) {
 	}
 }
 
+// TestTimeAfterGap: after a time without supervision probes can run before a trial fails.
+func TestTimeAfterGap(t *testing.T) {
+	for within, want := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, time.Hour: time.Minute} {
+		f := lifecycle.Facts{}.Apply(lifecycle.TrialBegun{Trial: lifecycle.NewTrial(within, 0, true, at(0))})
+		f = f.Apply(lifecycle.Issued{Action: lifecycle.TimeTrial{}, At: at(0)})
+		end := at(0).Add(within)
+		if got := f.Apply(lifecycle.SupervisionGap{At: end}).Trial.Due.Sub(end); got != want {
+			t.Errorf("a trial of %v has %v after a gap, want %v", within, got, want)
+		}
+	}
+}
+
 // TestOutcome: what became of the newest request, second by second.
 func TestOutcome(t *testing.T) {
 	const crash, fine = 1, 0
