@@ -210,7 +210,7 @@ func (a *Attempt) failure(since Instant) string {
 	case a.Exit.Reason == ReasonOOMKilled:
 		return "was OOM-killed"
 	}
-	return fmt.Sprintf("failed with exit code %d", a.Exit.Code)
+	return fmt.Sprintf("exited with code %d", a.Exit.Code)
 }
 
 // notInTime describes why a pod has failed that was not ready in time.

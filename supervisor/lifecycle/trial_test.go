@@ -75,7 +75,7 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	lose := func(w *lifecycletest.World) { w.LoseSandbox(true) }
 	unavailable := func(is bool) events { return func(w *lifecycletest.World) { w.SetUnavailable(is) } }
 	otherEnds := func(w *lifecycletest.World) { w.Exit("other", lifecycle.Exit{Code: 1}) }
-	const exit9 = `container "app" failed with exit code 9`
+	const exit9 = `container "app" exited with code 9`
 	startFails := lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no such file"}}
 	slow := lifecycletest.Run{Start: lifecycletest.Start{Takes: 2 * time.Second}, Exit: once.Exit}
 	unready := lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}
@@ -89,7 +89,7 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 		why    string
 	}{
 		"exit":              {once, nil, nil, exit9},
-		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" failed with exit code 1`},
+		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" exited with code 1`},
 		"cannot be started": {lifecycletest.Run{Start: startFails}, nil, nil, cannotStart},
 		"liveness":          {probed(liveness), withProbe(liveness), nil, fmt.Sprintf(stopped, "liveness")},
 		"startup":           {probed(startup), withProbe(startup), nil, fmt.Sprintf(stopped, "startup")},

@@ -76,7 +76,7 @@ func (b *bench) file() (f File) {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, becomes, rule, why string }{
-		{"crash", "crash", withinHour, `container "app" failed with exit code 3`},
+		{"crash", "crash", withinHour, `container "app" exited with code 3`},
 		{"pod failed", "fail", withinHour, "the pod failed"},
 		{"not ready in time", "", within100ms, "the pod was not ready within 100ms: containers with unready status: [app]"},
 	} {
