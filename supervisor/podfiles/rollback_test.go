@@ -483,7 +483,8 @@ func TestHeldIsReplaced(t *testing.T) {
 	}
 	for name, test := range map[string]func(*bench){
 		"rollback is refused": func(b *bench) {
-			b.fakePods.set(func(f *fakePods) { f.cut = func(bool) error { return &supervisor.RefusedError{Pod: "web"} } })
+			refuse := func(bool) error { return &supervisor.RefusedError{Pod: "web"} }
+			b.fakePods.set(func(f *fakePods) { f.cut = refuse })
 			crash(b)
 			b.until("the pod is kept", func() bool { return slices.Contains(b.history(), "keep web") })
 		},
