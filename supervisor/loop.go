@@ -362,7 +362,9 @@ func (l *loop) state(now lifecycle.Instant) state.Pod {
 }
 
 // conditions returns the conditions of the current facts. Those that differ from the published ones have changed now.
-func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition { return l.statusOf(now).Conditions }
+func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
+	return l.statusOf(now).Conditions
+}
 
 // statusOf returns the status of the current facts, with what only the supervisor knows.
 func (l *loop) statusOf(now lifecycle.Instant) lifecycle.Status {

@@ -463,8 +463,8 @@ func TestHeldIsKept(t *testing.T) {
 	}
 }
 
-// TestHeldIsReplaced: a pod that is held because its update failed is not restarted while another definition is to replace it, and restarted
-// if that cannot run.
+// TestHeldIsReplaced: a pod that is held because its update failed is not restarted while another definition is to replace it, and is
+// restarted if that cannot run.
 func TestHeldIsReplaced(t *testing.T) {
 	t.Parallel()
 	crash := func(b *bench) {
