@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -151,12 +152,13 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, errors.New("the pod file is invalid with absolute paths") // unless an env file changed since
 	}
+	before, _ := s.o.Supervisor.Pod(pod.Name)
 	plan, err := s.o.Files.Apply(r.Context(), pod, spec.Extension(q.File, text), text, podfiles.ApplyOptions{DryRun: q.DryRun, Create: q.Create, By: requester(r)})
 	if err != nil {
 		return nil, err
 	}
 	if plan.Outcome != podfiles.Unchanged && !q.DryRun {
-		s.awaitTaken(r.Context(), plan.Pod, pod.Hash)
+		s.awaitTaken(r.Context(), &before, plan.Pod, pod.Hash)
 	}
 	unit := ""
 	if pod.Systemd != nil {
@@ -171,17 +173,20 @@ func (s *Server) apply(r *http.Request) (any, error) {
 // takenTimeout bounds the wait for a pod whose file was written. The pods directory may not be readable now.
 const takenTimeout = 10 * time.Second
 
-// awaitTaken waits until a pod whose file was written has the definition with this hash, is refused, or waits for its update. As in
-// Kubernetes, the next request of the client finds the definition.
-func (s *Server) awaitTaken(ctx context.Context, pod, hash string) {
+// awaitTaken waits until a pod whose file was written has the definition with this hash by a newer request than before, is refused, or
+// waits for its update. As in Kubernetes, the next request of the client finds the definition.
+func (s *Server) awaitTaken(ctx context.Context, before *supervisor.Snapshot, pod, hash string) {
 	ctx, cancel := context.WithTimeout(ctx, takenTimeout)
 	defer cancel()
 	waits := func(f podfiles.File) bool {
 		return f.Pod == pod && f.SpecHash == hash && !f.Preparing && (f.Refused != nil || f.Reason != "")
 	}
+	has := func(p *supervisor.Snapshot) bool {
+		return p.Pod.Hash == hash && (p.Facts.UID != before.Facts.UID || p.Facts.Trial.N != before.Facts.Trial.N)
+	}
 	for {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
-		if p, exists := s.o.Supervisor.Pod(pod); exists && p.Pod.Hash == hash || slices.ContainsFunc(s.o.Files.Files(), waits) {
+		if p, exists := s.o.Supervisor.Pod(pod); exists && has(&p) || slices.ContainsFunc(s.o.Files.Files(), waits) {
 			return
 		}
 		select {

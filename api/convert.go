@@ -72,7 +72,7 @@ func withPullPolicies(pod *spec.Pod, containers map[string]lifecycle.Container) 
 
 // outcomeOf converts what became of the newest request. What is going to be rolled back has not failed yet: how that ends is said then.
 func outcomeOf(s *supervisor.Snapshot) RequestOutcome {
-	o := RequestOutcome{State: RolloutState(s.Outcome.State), Message: s.Outcome.Message}
+	o := RequestOutcome{State: RolloutState(s.Outcome.State), Message: s.Outcome.Message, Request: s.Facts.Trial.N}
 	if s.Outcome.State == lifecycle.OutcomeReady || s.Facts.Trial.Holds() {
 		o.State = RolloutProgressing
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ func (p Pod) MarshalJSON() ([]byte, error) {
 		set(spec.AnnotationOutcome, string(o.State)+": "+o.Message)
 	} else {
 		set(spec.AnnotationOutcome, string(o.State))
+	}
+	if n := p.Status.Outcome.Request; n > 0 {
+		set(spec.AnnotationRequest, strconv.Itoa(n))
 	}
 	if p.Status.AtRest {
 		set(spec.AnnotationAtRest, "true")
@@ -76,6 +80,12 @@ func (p *Pod) UnmarshalJSON(text []byte) error {
 	}
 	state, message, _ := strings.Cut(own[spec.AnnotationOutcome], ": ")
 	read.Status.Outcome = RequestOutcome{State: RolloutState(state), Message: message}
+	if n := own[spec.AnnotationRequest]; n != "" {
+		var err error
+		if read.Status.Outcome.Request, err = strconv.Atoi(n); err != nil {
+			return err
+		}
+	}
 	read.Status.AtRest = own[spec.AnnotationAtRest] == "true"
 	read.Status.NotDurable = own[spec.AnnotationNotDurable] == "true"
 	if pulling := own[spec.AnnotationPulling]; pulling != "" {

@@ -132,7 +132,7 @@ func TestOwnFields(t *testing.T) {
 		Spec:     api.PodSpec{Pod: spec.Pod{Hash: "v1:1"}},
 		Status: api.PodStatus{
 			Owner: "me", StoppedBy: "you", StoppedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), File: "/pods.d/web.toml", AtRest: true, NotDurable: true, Pulling: map[string]api.Progress{"app": {}},
-			Outcome: api.RequestOutcome{State: api.RolloutFailed, Message: "container \"a\" failed: no"},
+			Outcome: api.RequestOutcome{State: api.RolloutFailed, Message: "container \"a\" failed: no", Request: 2},
 		},
 	}
 	text, err := json.Marshal(want)

@@ -178,9 +178,11 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (RolloutState, string
 		return s.incomplete(r.Pod, "the newest content of the file does not run yet")
 	case instead != nil && instead.By == "":
 		return RolloutFailed, rolledBack(instead)
-	case instead != nil && instead.Completed, instead == nil && newest.Outcome == generation.Ready:
+	case r.Changing:
+		return s.notYet(r.Pod, h.Running().Number)
+	case instead != nil, newest.Outcome == generation.Ready:
 		return s.outcome(r.Pod, h.Running().Number)
-	case instead == nil && newest.Outcome == generation.Failed:
+	case newest.Outcome == generation.Failed:
 		return RolloutFailed, fmt.Sprintf("generation %d failed: %s", newest.Number, newest.Message)
 	}
 	return s.notYet(r.Pod, h.Running().Number)

@@ -106,6 +106,8 @@ func TestRolledBack(t *testing.T) {
 	if err != nil || r.Running != 1 || r.State != api.RolloutProgressing || !r.FileNewer {
 		t.Fatalf("undo: %+v, %v", r, err)
 	}
+	d.files.Reached("web")
+	d.rollout(t, api.RolloutComplete, "", 1, true) // as the pod, which may have failed
 	d.files.Returned("web")
 	r = d.rollout(t, api.RolloutComplete, "", 1, true)
 	p, err = d.client.Pod(t.Context(), "web")

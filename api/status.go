@@ -64,6 +64,9 @@ type RequestOutcome struct {
 	// has failed before, or the pod was not ready in time. A pod that is kept can be Complete later.
 	State   RolloutState
 	Message string // why it is not complete
+	// Request is the number of the request. It tells an outcome from that of the request before, also if the definition is the same, as
+	// after a restart, a change of images only, or a rollback.
+	Request int
 }
 
 // Phase is v1.PodPhase.

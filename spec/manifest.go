@@ -113,7 +113,7 @@ func NameSuffix() string { return rand.String(5) }
 // them.
 var OwnAnnotations = []string{
 	AnnotationAtRest, AnnotationFile, AnnotationNotDurable, AnnotationOutcome, AnnotationOwner, AnnotationPulling,
-	AnnotationSpecHash, AnnotationStoppedAt, AnnotationStoppedBy,
+	AnnotationRequest, AnnotationSpecHash, AnnotationStoppedAt, AnnotationStoppedBy,
 }
 
 // The annotations of [OwnAnnotations].
@@ -124,6 +124,7 @@ const (
 	AnnotationOutcome    = "podstead.io/outcome"
 	AnnotationOwner      = "podstead.io/owner"
 	AnnotationPulling    = "podstead.io/pulling"
+	AnnotationRequest    = "podstead.io/request"
 	AnnotationSpecHash   = "podstead.io/spec-hash"
 	AnnotationStoppedAt  = "podstead.io/stopped-at"
 	AnnotationStoppedBy  = "podstead.io/stopped-by"

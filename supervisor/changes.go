@@ -29,6 +29,13 @@ type reservation struct {
 	released chan struct{} // closed when the request has been answered
 }
 
+// changes returns what differs between two definitions, and between the images that containers use and those that they get.
+func (s *shared) changes(from, to *spec.Pod, f lifecycle.Facts, images map[string]lifecycle.Image) []change.Change {
+	list := append(s.between(from, to), imageChanges(from, to, f, images)...)
+	change.Sort(list)
+	return list
+}
+
 // affected returns the containers of a new definition that run with it sooner or later, although the pod goes on: those that were added,
 // those with a change that is not in place, and all if the pod restarts. Their images must be present.
 func affected(from, to *spec.Pod, changes []change.Change) []string {

@@ -142,6 +142,10 @@ func TestEphemeralIsGivenUp(t *testing.T) {
 		add()
 		m.until("p", "one ephemeral container", has(1))
 		m.until("p", "none", has(0))
+		events, _ := m.Events().Since(0)
+		if last := events[len(events)-1]; !strings.HasSuffix(last.Message, "removed, its image cannot be pulled: connection refused") {
+			t.Errorf("the newest event is %q", last.Message)
+		}
 		m.engine.ForgetCalls()
 		time.Sleep(time.Hour)
 		for _, c := range m.engine.Calls() {

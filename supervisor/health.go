@@ -50,6 +50,15 @@ func (h *health) shim(m shimChanged) (kind event.Kind, changed bool) {
 	return "", false
 }
 
+// restore remembers what an earlier supervisor has reported, so that it is not reported again.
+func (h *health) restore(list []lifecycle.Condition) {
+	for i := range list {
+		if list[i].Type == VolumesNotUpdated {
+			h.stale = list[i].Message
+		}
+	}
+}
+
 // volumes remembers why the volumes are not updated. It reports a change between that and up to date, not one of the reason: one cause may
 // have several messages in turn.
 func (h *health) volumes(stale string) (kind event.Kind, f event.Fields, changed bool) {

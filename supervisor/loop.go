@@ -189,6 +189,7 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 		if !m.stale() {
 			if kind, f, changed := l.health.volumes(m.why); changed {
 				l.emit(now, kind, "", f)
+				l.dirty = true // the next supervisor does not report it again
 			}
 		}
 	case probeEvents:
@@ -362,7 +363,14 @@ func (l *loop) state(now lifecycle.Instant) state.Pod {
 
 // conditions returns the conditions of the current facts. Those that differ from the published ones have changed now.
 func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
-	return lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now).Conditions
+	return l.statusOf(now).Conditions
+}
+
+// statusOf returns the status of the current facts, with what only the supervisor knows.
+func (l *loop) statusOf(now lifecycle.Instant) lifecycle.Status {
+	status := lifecycle.StatusOf(l.pod, l.facts, now)
+	status.Conditions = append(status.Conditions, l.health.conditions()...)
+	return status.Since(l.status.Conditions, now)
 }
 
 // correctTimes corrects the wall times if the wall clock was set since the last turn, or since the state was saved.
@@ -381,9 +389,7 @@ func (l *loop) correctTimes(now lifecycle.Instant) {
 // publish publishes a snapshot if the status has changed. It emits a terminal phase first: a client that sees the phase finds the event.
 func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
-	status := lifecycle.StatusOf(l.pod, l.facts, now)
-	status.Conditions = append(status.Conditions, l.health.conditions()...)
-	l.status = status.Since(l.status.Conditions, now)
+	l.status = l.statusOf(now)
 	if before != "" && before != l.status.Phase {
 		l.events.At(l.facts, now).Phase(l.status.Phase)
 	}

@@ -252,6 +252,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 				l.status.Conditions = c.Conditions
 			}
 		}
+		l.health.restore(p.Conditions)
 		l.facts = l.facts.Apply(lifecycle.SupervisionGap{At: now})
 		l.dirty = true
 		l.correctTimes(now)

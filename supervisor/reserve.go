@@ -8,10 +8,13 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// reserveChange reserves what the new definition of a pod needs, in addition to what the old one uses, until release is called. The
-// definition is the old one if the pod is started. It waits until other requests that change or start the pod have been answered. It
-// reserves nothing for a pod that stays stopped or completed: its start is checked. starts is for requests that start the pod in any case.
-func (s *Supervisor) reserveChange(ctx context.Context, pod *spec.Pod, starts bool) (release func(), err error) {
+// reserveChange reserves what the new definition of a pod needs, in addition to what the old one uses, until release is called. Images
+// are those that containers get. The definition is the old one if the pod is started. It waits until other requests that change or start
+// the pod have been answered. It reserves nothing for a pod that stays stopped or completed: its start is checked. starts is for requests
+// that start the pod in any case.
+func (s *Supervisor) reserveChange(
+	ctx context.Context, pod *spec.Pod, images map[string]lifecycle.Image, starts bool,
+) (release func(), err error) {
 	allocatable := s.shared.runtime.Allocatable()
 	if err := s.lockUnchanging(ctx, pod.Name); err != nil {
 		return nil, err
@@ -22,7 +25,7 @@ func (s *Supervisor) reserveChange(ctx context.Context, pod *spec.Pod, starts bo
 		return func() {}, nil
 	}
 	var needed *spec.Pod
-	if starts || s.shared.runsWith(l.snapshot.Load(), withEphemerals(pod, nil)) {
+	if starts || s.shared.runsWith(l.snapshot.Load(), withEphemerals(pod, nil), images) {
 		if refusals := s.conflicts(pod, allocatable); len(refusals) > 0 {
 			return nil, &RefusedError{Pod: pod.Name, Refusals: refusals}
 		}
@@ -55,10 +58,11 @@ func (s *Supervisor) lockUnchanging(ctx context.Context, name string) error {
 	}
 }
 
-// runsWith reports whether a pod needs what a new definition needs: it runs, the change starts it again, or a new pod replaces it.
-func (s *shared) runsWith(now *Snapshot, to *spec.Pod) bool {
+// runsWith reports whether a pod needs what a new definition with these images needs: it runs, the change starts it again, or a new pod
+// replaces it.
+func (s *shared) runsWith(now *Snapshot, to *spec.Pod, images map[string]lifecycle.Image) bool {
 	from := withEphemerals(now.Pod, nil)
-	changes := s.between(from, to)
+	changes := s.changes(from, to, now.Facts, images)
 	if !lifecycle.Terminating(from, now.Facts) || change.Largest(changes) == change.ReplacePod {
 		return true
 	}

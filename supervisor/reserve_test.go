@@ -31,7 +31,7 @@ func TestReservationOfChange(t *testing.T) {
 		if _, err := s.Add(of("p", 80, "400Mi"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
-		release, err := s.reserveChange(t.Context(), of("p", 81, "600Mi"), false)
+		release, err := s.reserveChange(t.Context(), of("p", 81, "600Mi"), nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,14 +45,14 @@ func TestReservationOfChange(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := s.reserveChange(ctx, of("p", 84, "400Mi"), false); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.reserveChange(ctx, of("p", 84, "400Mi"), nil, false); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("second change: %v", err)
 		}
 		release()
 		if _, err := s.Add(of("new port", 81, "1Mi"), state.Owner{}); err != nil {
 			t.Error(err)
 		}
-		if release, err := s.reserveChange(t.Context(), of("p", 84, "400Mi"), false); err != nil {
+		if release, err := s.reserveChange(t.Context(), of("p", 84, "400Mi"), nil, false); err != nil {
 			t.Errorf("change after the first: %v", err)
 		} else {
 			release()
@@ -77,7 +77,7 @@ func TestReservationOfStoppedPod(t *testing.T) {
 		if err := s.Stop(t.Context(), "p", StopOptions{By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		release, err := s.reserveChange(t.Context(), of("p"), false)
+		release, err := s.reserveChange(t.Context(), of("p"), nil, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,8 +103,8 @@ func TestConcurrentStarts(t *testing.T) {
 		if err := s.Stop(t.Context(), name, StopOptions{By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)                                               // it has stopped
-		release, err := s.reserveChange(t.Context(), s.Pods()[0].Pod, true) // a request that is being answered
+		time.Sleep(time.Hour)                                                    // it has stopped
+		release, err := s.reserveChange(t.Context(), s.Pods()[0].Pod, nil, true) // a request that is being answered
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func (s *Supervisor) Restart(ctx context.Context, name, uid, container, by strin
 // startAgain requests a start of a pod. A pod that has terminated must be admitted again: other pods may use its host ports.
 func (s *Supervisor) startAgain(ctx context.Context, verb, name, uid string, change func(*loop, lifecycle.Instant) error) error {
 	if p, exists := s.Pod(name); exists && lifecycle.Terminating(p.Pod, p.Facts) && !p.Facts.Stop.Delete {
-		release, err := s.reserveChange(ctx, withEphemerals(p.Pod, nil), true)
+		release, err := s.reserveChange(ctx, withEphemerals(p.Pod, nil), nil, true)
 		if err != nil {
 			return err
 		}

@@ -41,6 +41,9 @@ func (s *Supervisor) Stage(
 	if running, exists := s.Pod(pod.Name); exists {
 		g.running = &running
 	}
+	if err := g.findNewer(ctx); err != nil {
+		return Staged{}, s.stageError(ctx, pod, err)
+	}
 	if refusals := g.refusals(); len(refusals) > 0 {
 		return Staged{}, &RefusedError{Pod: pod.Name, Refusals: refusals}
 	}
@@ -82,7 +85,7 @@ func (g *staging) refusals() []lifecycle.Refusal {
 	s := g.supervisor
 	list := s.check(g.pod)
 	if g.running != nil {
-		if !s.shared.runsWith(g.running, withEphemerals(g.pod, nil)) { // its start is checked
+		if !s.shared.runsWith(g.running, withEphemerals(g.pod, nil), g.newer) { // its start is checked
 			return slices.DeleteFunc(list, func(r lifecycle.Refusal) bool { return r.Reason == lifecycle.ReasonNodePorts })
 		}
 		list = slices.DeleteFunc(list, g.ownPort)
@@ -137,9 +140,6 @@ func (g *staging) needed() []string {
 
 // pull pulls the images that are needed. The first error cancels the other pulls.
 func (g *staging) pull(ctx context.Context) error {
-	if err := g.findNewer(ctx); err != nil {
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxStaged)
 	for _, name := range g.needed() {

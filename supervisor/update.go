@@ -29,7 +29,7 @@ func (e *ReplaceError) Error() string { return fmt.Sprintf("pod %q must be repla
 // changed in place and its containers stay completed. A container whose staged image is another one than it uses has a change too, as a
 // change of its definition. An empty uid matches any pod of the name.
 func (s *Supervisor) Redefine(ctx context.Context, uid string, pod *spec.Pod, staged Staged, owner state.Owner) ([]change.Change, error) {
-	release, err := s.reserveChange(ctx, pod, false)
+	release, err := s.reserveChange(ctx, pod, staged.Images, false)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +51,8 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 		return nil, l.notPossible("change", "", "it is being deleted")
 	}
 	from, to := l.pod, withEphemerals(pod, nil)
-	changes := l.shared.between(from, to)
-	metadataOnly := !slices.ContainsFunc(changes, ofSpec)
-	changes = append(changes, imageChanges(from, to, l.facts, staged.Images)...)
-	change.Sort(changes)
+	metadataOnly := !slices.ContainsFunc(l.shared.between(from, to), ofSpec)
+	changes := l.shared.changes(from, to, l.facts, staged.Images)
 	if len(changes) == 0 {
 		if to.Hash != from.Hash || owner.File != l.owner.File {
 			l.setDefinition(to, owner, nil)

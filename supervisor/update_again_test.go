@@ -122,7 +122,7 @@ func TestRedefineWithConflict(t *testing.T) {
 		m.start()
 		of := func(name, command string, labels map[string]string) *spec.Pod {
 			p := pod(name, spec.RestartNever, command)
-			p.Labels = labels
+			p.Labels, p.ImageArchives = labels, []string{"/images.tar"}
 			p.Containers[0].Ports = []spec.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: spec.ProtocolTCP}}
 			return p
 		}
@@ -146,6 +146,19 @@ func TestRedefineWithConflict(t *testing.T) {
 		_, err := m.Stage(t.Context(), of("done", "sleep 2", label), nil, func(string, lifecycle.Progress) {})
 		if !errors.As(err, &refused) {
 			t.Errorf("change that starts the completed pod again: %v", err)
+		}
+		m.engine.Retag("image")
+		newer, err := m.NewerImages(t.Context(), of("done", "sleep 1", label))
+		if err != nil || len(newer) != 1 {
+			t.Fatalf("newer images %v: %v", newer, err)
+		}
+		_, err = m.Stage(t.Context(), of("done", "sleep 1", label), newer, func(string, lifecycle.Progress) {})
+		if !errors.As(err, &refused) {
+			t.Errorf("newer image that starts the completed pod again: %v", err)
+		}
+		staged := supervisor.Staged{Images: newer} // before another pod took the port
+		if _, err := m.Redefine(t.Context(), "", of("done", "sleep 1", label), staged, state.Owner{}); !errors.As(err, &refused) {
+			t.Errorf("newer image that was staged: %v", err)
 		}
 		for _, name := range []string{"done", "stopped"} {
 			if err := m.Start(t.Context(), name, "", "test"); !errors.As(err, &refused) {

@@ -252,7 +252,7 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 			g.Before = &before[i]
 		}
 		if r.Outcome == api.PodCreated || len(r.Changes) > 0 { // otherwise the pod keeps the definition that it has
-			g.SpecHash = r.SpecHash
+			g.SpecHash, g.Changed = r.SpecHash, r.Outcome == api.PodConfigured
 		}
 		goals = append(goals, g)
 	}

@@ -102,7 +102,7 @@ func TestApplyWait(t *testing.T) {
 	}
 	h.write(t, "fails.toml", initFails(`restartPolicy = "Never"`, "3"))
 	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed,
-		`podstead: wait for pod "fails": container "init" failed with exit code 3`)
+		`podstead: wait for pod "fails": container "init" exited with code 3`)
 	if !regexp.MustCompile(`(?m)^fails failed: .*exited with code 3`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
@@ -110,7 +110,7 @@ func TestApplyWait(t *testing.T) {
 	h.want(t, "apply $DIR/crash.toml", "pod/crash created\n")
 	h.await(t, "get crash", `Init:CrashLoopBackOff`)
 	got = h.fails(t, "apply $DIR/crash.toml --wait", statusFailed,
-		`podstead: wait for pod "crash": container "init" failed with exit code 4`)
+		`podstead: wait for pod "crash": container "init" exited with code 4`)
 	if !regexp.MustCompile(`(?m)^crash: .*exited with code 4`).MatchString(got.stderr) {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
@@ -134,7 +134,7 @@ func TestWaitMeansOne(t *testing.T) {
 	h.serve(t)
 	long := "update = { minReadySeconds = 3600, onFailure = \"keep\" }\n"
 	h.write(t, "dies.toml", script(long, "sleep 0.1; exit 7"))
-	const cause = `podstead: wait for pod "dies": container "app" failed with exit code 7`
+	const cause = `podstead: wait for pod "dies": container "app" exited with code 7`
 	h.fails(t, "apply $DIR/dies.toml --wait", statusFailed, cause)
 	h.fails(t, "apply $DIR/dies.toml --wait", statusFailed, cause) // unchanged
 	h.want(t, "stop dies", "pod/dies stopped\n")

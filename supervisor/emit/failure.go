@@ -19,7 +19,7 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 		e.sandboxFailed(before, ev.Failure, why)
 	case lifecycle.PullImage:
 		if len(e.facts.Ephemeral) < len(before.Ephemeral) {
-			e.Emit(event.ContainerGivenUp, a.Container, event.Fields{"container": a.Container})
+			e.Emit(event.ContainerGivenUp, a.Container, event.Fields{"container": a.Container, "error": ev.Failure.Message})
 			return
 		}
 		if now := e.facts.Containers[a.Container].Pull; now.Cancelled.IsZero() && now != before.Containers[a.Container].Pull {

@@ -181,7 +181,7 @@ func lives() []Entry {
 		{EngineDamaged, "EngineDamaged", Warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
 		{
 			CgroupCleared, "CgroupCleared", Warning,
-			"Removed what was in the cgroup of the pod and belonged to none of its containers: {what}", []string{"what"}, nil, true,
+			"Removed leftovers in the cgroup of the pod: {what}", []string{"what"}, nil, true,
 		},
 		{HostRebooted, "Rebooted", Normal, "Host has been rebooted{how}", []string{"how"}, nil, true},
 		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},
@@ -203,8 +203,8 @@ func lives() []Entry {
 		{ImageError, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second event for an image that it cannot get
 		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, requested by {by}", []string{"container", "by"}, nil, true},
 		{
-			ContainerGivenUp, "EphemeralContainerRemoved", Normal, "Ephemeral container {container} removed, its image cannot be pulled",
-			[]string{"container"}, nil, true,
+			ContainerGivenUp, "EphemeralContainerRemoved", Normal,
+			"Ephemeral container {container} removed, its image cannot be pulled: {error}", []string{"container", "error"}, nil, true,
 		},
 		{ContainerCreateFailed, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
 		{ContainerStartFailed, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},

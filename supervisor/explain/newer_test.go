@@ -16,7 +16,7 @@ import (
 func TestProblems(t *testing.T) {
 	for problem, want := range map[lifecycle.ConditionType]string{
 		supervisor.StateNotDurable: " Its state could not be saved, after a restart of the daemon an older state would be used: ",
-		supervisor.RemovalFailed:   " What it has left is not removed yet, the daemon tries again: ",
+		supervisor.RemovalFailed:   " Cleanup of the pod is not complete, retrying: ",
 	} {
 		const message = "write /var/lib/podstead/pods/web.json: no space left on device"
 		e := explain.ForPod(&supervisor.Snapshot{

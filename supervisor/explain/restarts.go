@@ -184,7 +184,7 @@ func (w *writer) restarts(c *Container, lost int) string {
 		parts = append(parts, often(others)+" for other causes")
 	}
 	if lost > 0 {
-		parts = append(parts, often(lost)+" for causes that are not stored any more")
+		parts = append(parts, often(lost)+" for unknown causes (events not kept)")
 	}
 	if n := len(parts); n > 1 {
 		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]

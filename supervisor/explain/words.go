@@ -221,7 +221,7 @@ func (w *writer) notRemoved() string {
 	if w.e.NotRemoved == "" {
 		return ""
 	}
-	return " What it has left is not removed yet, the daemon tries again: " + sentence(w.e.NotRemoved)
+	return " Cleanup of the pod is not complete, retrying: " + sentence(w.e.NotRemoved)
 }
 
 // escalation is what was done because the pod stays unready, as further sentences.

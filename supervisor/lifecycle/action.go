@@ -326,7 +326,7 @@ func RefOf(a Action) Ref {
 func RecordOnly(a Action) bool {
 	switch a.(type) {
 	case StartRound, StartAgain, FailPod, WaitForTurn, ForgetContainer, StartWait,
-		CountUnready, PauseUnready, EndEscalation, Escalate, RestartUnhealthy, PassTrial, FailTrial:
+		CountUnready, PauseUnready, EndEscalation, Escalate, RestartUnhealthy, TimeTrial, PassTrial, FailTrial:
 		return true
 	}
 	return false

@@ -34,6 +34,7 @@ type StartAgain struct{ Round int }
 func (a StartAgain) issued(f *Facts, at Instant) {
 	f.Round, f.Again, f.AgainAt, f.Restart = a.Round, a.Round, at, Restart{}
 	f.Sandbox.Failures, f.Wait = 0, Wait{N: f.Wait.N} // the conditions are checked again
+	f.Trial.startAgain()
 	for name, c := range f.Containers {
 		if !f.ephemeral(name) {
 			c.resetDelays()

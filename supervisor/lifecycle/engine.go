@@ -13,7 +13,12 @@ func (e EngineUnavailable) apply(f *Facts) { set(&f.EngineUnavailable, e.At) }
 // EngineAvailable reports that the engine can be reached again.
 type EngineAvailable struct{ At Instant }
 
-func (EngineAvailable) apply(f *Facts) { f.EngineUnavailable = Instant{} }
+func (e EngineAvailable) apply(f *Facts) {
+	if since := f.EngineUnavailable; !since.IsZero() {
+		f.Trial.prolong(e.At.Sub(since))
+	}
+	f.EngineUnavailable = Instant{}
+}
 
 // phaseUnknown reports whether the engine has been unavailable for so long that the phase is Unknown.
 func (f *Facts) phaseUnknown(now Instant) bool {

@@ -9,7 +9,8 @@ const (
 	// maxRecovery is for how long a pod must be ready until its escalation starts again at the first step. A shorter
 	// spec.Pod.UnhealthyAfterSeconds replaces it. Without it a container that crashes after each start would never lead to a reboot.
 	maxRecovery = time.Minute
-	// settleTime is the minimum time from a gap, in which nothing was supervised, to a step: probes must run first.
+	// settleTime is the minimum time from a gap, in which nothing was supervised, to a step, or to the failure of a trial that has more
+	// time: probes must run first.
 	settleTime = time.Minute
 )
 

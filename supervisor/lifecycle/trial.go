@@ -12,9 +12,10 @@ import (
 // Trial is the newest request that has started the pod, restarted it or changed its definition, and what became of it. It is passed when
 // the pod was ready for the minimum ready time, and has failed when a run since the request fails before.
 type Trial struct {
+	N        int           `json:"n,omitempty"`        // of the requests for the pod, from 0
 	Since    Instant       `json:"since,omitzero"`     // the request; zero: it is not known, as of pods of an earlier version
-	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: never
-	Within   time.Duration `json:"within,omitempty"`   // from the request to Due
+	Within   time.Duration `json:"within,omitempty"`   // how long the pod may take to become ready; 0: there is no limit
+	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: the time does not count yet
 	MinReady time.Duration `json:"minReady,omitempty"` // for how long the pod must be ready
 	// RollsBack reports that an earlier definition replaces this one if it fails. What failed is not started again before.
 	RollsBack bool    `json:"rollsBack,omitempty"`
@@ -23,27 +24,29 @@ type Trial struct {
 	Message   string  `json:"message,omitempty"` // why it failed
 }
 
-// resumed is how long a pod has at least to become ready after a time in which it was not supervised.
-const resumed = 10 * time.Second
-
 // NewTrial returns a trial that begins now. Within is how long the pod may take to become ready; 0: there is no limit.
 func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial {
-	t := Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
-	if within > 0 {
-		t.Due = now.Add(within)
-	}
-	return t
+	return Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
 }
 
 // TrialBegun reports a request that starts the pod, restarts it or changes its definition. It replaces the trial before.
 type TrialBegun struct{ Trial Trial }
 
-func (e TrialBegun) apply(f *Facts) { f.Trial = e.Trial }
+func (e TrialBegun) apply(f *Facts) {
+	e.Trial.N = f.Trial.N + 1
+	f.Trial = e.Trial
+}
 
 // TrialKept reports that no earlier definition replaces this one if it fails, or has failed: its containers are restarted.
 type TrialKept struct{ At Instant }
 
 func (e TrialKept) apply(f *Facts) { f.Trial.RollsBack = false }
+
+// TimeTrial begins the time in which the pod must become ready: what the request replaces has stopped. See [RecordOnly].
+type TimeTrial struct{}
+
+func (TimeTrial) issued(f *Facts, at Instant)     { f.Trial.Due = at.Add(f.Trial.Within) }
+func (TimeTrial) failed(*Facts, Failure, Instant) {}
 
 // PassTrial records that the pod was ready for the minimum ready time. See [RecordOnly].
 type PassTrial struct{}
@@ -73,14 +76,28 @@ func (t *Trial) rebase(move func(*Instant)) {
 // booted begins a pending trial again: the pod starts with the host.
 func (t *Trial) booted(at Instant) {
 	if t.Pending() {
-		*t = NewTrial(t.Within, t.MinReady, t.RollsBack, at)
+		t.Since, t.Due = at, Instant{}
+	}
+}
+
+// startAgain lets the time of a pending trial count from the next start: everything of the pod had to stop first.
+func (t *Trial) startAgain() {
+	if t.Pending() {
+		t.Due = Instant{}
+	}
+}
+
+// prolong adds a time to that of a pending trial in which nothing could be started.
+func (t *Trial) prolong(d time.Duration) {
+	if t.Pending() && !t.Due.IsZero() {
+		t.Due = t.Due.Add(d)
 	}
 }
 
 // resume gives the pod time to become ready after a time in which it was not supervised.
 func (t *Trial) resume(at Instant) {
 	if t.Pending() && !t.Due.IsZero() {
-		t.Due = later(t.Due, at.Add(min(t.Within, resumed)))
+		t.Due = later(t.Due, at.Add(min(t.Within, settleTime)))
 	}
 }
 
@@ -103,13 +120,26 @@ func (p *plan) tryOut() {
 		if p.due(p.facts.readySince(p.pod).Add(t.MinReady)) {
 			p.do(PassTrial{})
 		}
-	case t.Failed.IsZero() && !t.Due.IsZero() && !finished(p.pod, p.facts) && p.due(t.Due):
+	case t.Within == 0 || !t.Failed.IsZero() || finished(p.pod, p.facts) || p.facts.replacing():
+	case t.Due.IsZero():
+		p.do(TimeTrial{})
+	case p.due(t.Due):
 		why = notInTime(t.Within, v.readyNow(false).Message)
 	}
 	if why != "" {
 		p.do(FailTrial{Message: why})
 	}
 	p.held = t.Holds() || why != "" && t.RollsBack
+}
+
+// replacing reports whether a run that a newer one replaces, or that the pod does not have any more, has not stopped.
+func (f *Facts) replacing() bool {
+	for name, c := range f.Containers {
+		if a := &c.Newest; a.live() && (a.N() <= c.Replaced.Attempt || f.removed(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // current reports whether the pod runs its definition only: no run of an earlier one has to stop.
@@ -180,7 +210,7 @@ func (a *Attempt) failure(since Instant) string {
 	case a.Exit.Reason == ReasonOOMKilled:
 		return "was OOM-killed"
 	}
-	return fmt.Sprintf("failed with exit code %d", a.Exit.Code)
+	return fmt.Sprintf("exited with code %d", a.Exit.Code)
 }
 
 // notInTime describes why a pod has failed that was not ready in time.
@@ -219,7 +249,7 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 	switch over := s.Phase.Terminal() && f.Idle(); {
 	case f.Restart.pending():
 		return Outcome{OutcomeProgressing, "the pod is being restarted"}
-	case s.Phase == PhaseSucceeded, over && !f.startedSince(t.Since): // it had completed before, and the change has started nothing
+	case s.Phase == PhaseSucceeded:
 		return Outcome{State: OutcomeComplete}
 	case over:
 		return Outcome{OutcomeFailed, podFailed(s, t.Message)}
@@ -231,19 +261,6 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 		return Outcome{State: OutcomeComplete}
 	}
 	return Outcome{OutcomeReady, fmt.Sprintf("the pod is ready and must stay so for %v", t.MinReady)}
-}
-
-// startedSince reports whether the pod was accepted, or a run of a container requested, since an instant.
-func (f *Facts) startedSince(since Instant) bool {
-	if !f.Accepted.Before(since) {
-		return true
-	}
-	for _, c := range f.Containers {
-		if c.Newest.N() > 0 && !c.Newest.Requested.Before(since) {
-			return true
-		}
-	}
-	return false
 }
 
 // podFailed describes a pod that has failed, because of a run if why is not empty.

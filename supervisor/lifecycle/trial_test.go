@@ -75,7 +75,7 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	lose := func(w *lifecycletest.World) { w.LoseSandbox(true) }
 	unavailable := func(is bool) events { return func(w *lifecycletest.World) { w.SetUnavailable(is) } }
 	otherEnds := func(w *lifecycletest.World) { w.Exit("other", lifecycle.Exit{Code: 1}) }
-	const exit9 = `container "app" failed with exit code 9`
+	const exit9 = `container "app" exited with code 9`
 	startFails := lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no such file"}}
 	slow := lifecycletest.Run{Start: lifecycletest.Start{Takes: 2 * time.Second}, Exit: once.Exit}
 	unready := lifecycletest.Run{Lasts: 90 * time.Second, Probes: probed(readiness).Probes}
@@ -89,7 +89,7 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 		why    string
 	}{
 		"exit":              {once, nil, nil, exit9},
-		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" failed with exit code 1`},
+		"exit at once":      {lifecycletest.Run{Exit: lifecycle.Exit{Code: 1}}, nil, nil, `container "app" exited with code 1`},
 		"cannot be started": {lifecycletest.Run{Start: startFails}, nil, nil, cannotStart},
 		"liveness":          {probed(liveness), withProbe(liveness), nil, fmt.Sprintf(stopped, "liveness")},
 		"startup":           {probed(startup), withProbe(startup), nil, fmt.Sprintf(stopped, "startup")},
@@ -160,6 +160,84 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 	}
 }
 
+// TestTimeOfTrial: the time of an update to become ready is its own. It does not count while what it replaces stops, while the daemon
+// is stopped, and while nothing can be started. A good update is not rolled back, and a bad one is as late.
+func TestTimeOfTrial(t *testing.T) {
+	const updated = time.Minute
+	after := func(d time.Duration, do func(*lifecycletest.World)) func(*lifecycletest.World) {
+		return func(w *lifecycletest.World) { w.At(updated+d, func() { do(w) }) }
+	}
+	restartPod := after(0, func(w *lifecycletest.World) { w.Restart() })
+	for name, test := range map[string]struct {
+		stops  time.Duration // how long the earlier run takes to stop
+		events func(*lifecycletest.World)
+		counts time.Duration // from the update until its time counts
+	}{
+		"at once":              {0, nil, 0},
+		"container is stopped": {90 * time.Second, nil, 90 * time.Second},
+		"pod is stopped":       {90 * time.Second, restartPod, 90 * time.Second},
+		"daemon is stopped":    {0, after(10*time.Second, func(w *lifecycletest.World) { w.ShutDown(5 * time.Minute) }), 310 * time.Second},
+		"engine is unavailable": {0, func(w *lifecycletest.World) {
+			after(10*time.Second, func(w *lifecycletest.World) { w.SetUnavailable(true) })(w)
+			after(80*time.Second, func(w *lifecycletest.World) { w.SetUnavailable(false) })(w)
+		}, 70 * time.Second},
+	} {
+		for _, good := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/good=%t", name, good), func(t *testing.T) {
+				pod, next := podOf(spec.RestartAlways, "app"), podOf(spec.RestartAlways, "app")
+				pod.TerminationGracePeriodSeconds, next.TerminationGracePeriodSeconds = 120, 120
+				next.Containers[0].Image = "next"
+				probe(readiness)(&next.Containers[0])
+				slow := lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{
+					readiness: slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, 1000),
+				}}
+				if good {
+					slow.Probes = nil
+				}
+				w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{
+					"app": {{Forever: true, StopTakes: test.stops}, slow, slow},
+				}})
+				timeline := lifecycletest.NewTimeline(pod)
+				w.Observe = timeline.Observe
+				w.At(updated, func() {
+					w.Redefine(next, true, "app")
+					w.BeginTrial(time.Minute, 5*time.Second, true)
+				})
+				if test.events != nil {
+					test.events(w)
+				}
+				run := func(d time.Duration) lifecycle.OutcomeState {
+					if err := w.Run(updated + test.counts + d); err != nil {
+						t.Fatal(err)
+					}
+					s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
+					return lifecycle.OutcomeOf(w.Pod, w.Facts, &s).State
+				}
+				before, end := run(55*time.Second), run(65*time.Second)
+				want := [2]lifecycle.OutcomeState{lifecycle.OutcomeProgressing, lifecycle.OutcomeFailed}
+				if good {
+					want = [2]lifecycle.OutcomeState{lifecycle.OutcomeComplete, lifecycle.OutcomeComplete}
+				}
+				if got := [2]lifecycle.OutcomeState{before, end}; got != want {
+					t.Errorf("outcomes %v before and after its time, want %v\n%s", got, want, timeline)
+				}
+			})
+		}
+	}
+}
+
+// TestTimeAfterGap: after a time without supervision probes can run before a trial fails.
+func TestTimeAfterGap(t *testing.T) {
+	for within, want := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, time.Hour: time.Minute} {
+		f := lifecycle.Facts{}.Apply(lifecycle.TrialBegun{Trial: lifecycle.NewTrial(within, 0, true, at(0))})
+		f = f.Apply(lifecycle.Issued{Action: lifecycle.TimeTrial{}, At: at(0)})
+		end := at(0).Add(within)
+		if got := f.Apply(lifecycle.SupervisionGap{At: end}).Trial.Due.Sub(end); got != want {
+			t.Errorf("a trial of %v has %v after a gap, want %v", within, got, want)
+		}
+	}
+}
+
 // TestOutcome: what became of the newest request, second by second.
 func TestOutcome(t *testing.T) {
 	const crash, fine = 1, 0
@@ -169,6 +247,7 @@ func TestOutcome(t *testing.T) {
 		}
 		return list
 	}
+	stopsSlowly := []lifecycletest.Run{{Forever: true, StopTakes: 9 * time.Second}}
 	for name, test := range map[string]struct {
 		policy spec.RestartPolicy
 		runs   []lifecycletest.Run
@@ -195,6 +274,25 @@ func TestOutcome(t *testing.T) {
 		"in-place change": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
 			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
 		}, "0 Ready, 5 Complete, 20 Ready, 25 Complete"},
+		"in-place change of a failed job": {spec.RestartNever, exits(crash, 2*time.Second), func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
+		}, "0 Ready, 2 Failed"},
+		"in-place change of a job": {spec.RestartNever, exits(fine, 2*time.Second), func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
+		}, "0 Ready, 2 Complete"},
+		"evicted before the change has started anything": {spec.RestartAlways, stopsSlowly, func(w *lifecycletest.World) {
+			w.At(20*time.Second, func() { w.Redefine(w.Pod, true, "app"); w.BeginTrial(0, 5*time.Second, false) })
+			w.At(21*time.Second, w.Evict)
+		}, "0 Ready, 5 Complete, 22 Failed"},
+		"deadline before the restart has started anything": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
+			limit := spec.Seconds(60)
+			w.Pod.ActiveDeadlineSeconds = &limit
+			w.At(20*time.Second, func() {
+				w.Script.Sandboxes = slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Message: "no network"}}}, 1000)
+				w.Restart()
+				w.BeginTrial(0, 5*time.Second, false)
+			})
+		}, "0 Ready, 5 Complete, 80 Failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := lifecycletest.New(podOf(test.policy, "app"), lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": test.runs}})

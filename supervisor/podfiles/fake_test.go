@@ -90,7 +90,7 @@ func (f *fakePods) runs(s *supervisor.Snapshot, staged supervisor.Staged) {
 		f.later(s, minReady, lifecycle.OutcomeComplete, "")
 	case "crash":
 		a.Exited, a.Exit = now, lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError}
-		s.Outcome = failed(`container "app" failed with exit code 3`)
+		s.Outcome = failed(`container "app" exited with code 3`)
 	case "fail":
 		s.Status.Phase, s.AtRest = lifecycle.PhaseFailed, true
 		s.Outcome = failed("the pod failed")

@@ -1,6 +1,7 @@
 package podfiles
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -69,6 +70,15 @@ func TestNewerImages(t *testing.T) {
 	}
 	used("good")
 	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, 4 Ready, runs 4")
+
+	b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("disk full") } })
+	for _, newest := range []string{"waiting", "good"} {
+		apply(newest, false)
+		if r, err := b.set.Rollout(b.Context(), "web"); err != nil || r.Newer != (newest == "waiting") {
+			t.Errorf("the rollout waits for image %q: %t, %v", newest, r.Newer, err)
+		}
+	}
+	b.fakePods.set(func(f *fakePods) { f.stage = nil })
 
 	_, err := b.set.Undo(b.Context(), "web", 0, "test")
 	b.must(err)

@@ -31,10 +31,14 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	}
 	if err := s.rollouts.Load(ctx); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "generations of the pods cannot be read, pod files are not carried out", slog.Any("error", err))
+		if s.unloaded.IsZero() {
+			s.unloaded = time.Now()
+		}
 		s.keepHeld(ctx, &result{})
 		s.carriedOut()
 		return time.Now().Add(s.times.retry)
 	}
+	s.unloaded = time.Time{}
 	r := s.world.plan()
 	if s.observe(ctx, &r) {
 		again := r.again

@@ -156,6 +156,7 @@ type Set struct {
 	first      chan struct{}      // closed when the first listing was carried out
 
 	rollouts  *rollout.Tracker
+	unloaded  time.Time          // since when the generations cannot be read; zero: they were read
 	appliedBy map[string]applied // by path
 
 	mu      sync.Mutex

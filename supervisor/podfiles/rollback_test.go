@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func (b *bench) file() (f File) {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, becomes, rule, why string }{
-		{"crash", "crash", withinHour, `container "app" failed with exit code 3`},
+		{"crash", "crash", withinHour, `container "app" exited with code 3`},
 		{"pod failed", "fail", withinHour, "the pod failed"},
 		{"not ready in time", "", within100ms, "the pod was not ready within 100ms: containers with unready status: [app]"},
 	} {
@@ -496,6 +497,77 @@ func TestHeldIsKept(t *testing.T) {
 			})
 			b.until("the pod is kept", func() bool { return slices.Contains(b.history(), "keep web") })
 			b.untilPods(map[string]string{"web": "b"})
+		})
+	}
+}
+
+// TestHeldIsReplaced: a pod that is held because its update failed is not restarted while another definition is to replace it, and is
+// restarted if that cannot run.
+func TestHeldIsReplaced(t *testing.T) {
+	t.Parallel()
+	crash := func(b *bench) {
+		b.fakePods.set(func(f *fakePods) {
+			f.becomes["b"] = "crash"
+			held := *f.pods["web"]
+			f.runs(&held, supervisor.Staged{RollsBack: true})
+			f.pods["web"] = &held
+		})
+	}
+	notKept := func(b *bench) {
+		b.looks(5)
+		if history := b.history(); slices.Contains(history, "keep web") {
+			b.Errorf("the pod was restarted: %v", history)
+		}
+	}
+	for name, test := range map[string]func(*bench){
+		"rollback is refused": func(b *bench) {
+			refuse := func(bool) error { return &supervisor.RefusedError{Pod: "web"} }
+			b.fakePods.set(func(f *fakePods) { f.cut = refuse })
+			crash(b)
+			b.until("the pod is kept", func() bool { return slices.Contains(b.history(), "keep web") })
+		},
+		"file is changed meanwhile": func(b *bench) {
+			release := make(chan struct{})
+			b.fakePods.set(func(f *fakePods) {
+				f.stage = func(context.Context) error {
+					<-release
+					return nil
+				}
+			})
+			b.write("web.toml", updating("d", withinHour))
+			b.until("the update is being prepared", func() bool { return b.file().Refused != nil })
+			crash(b)
+			notKept(b)
+			close(release)
+			b.untilPods(map[string]string{"web": "d"})
+			notKept(b)
+		},
+		"suspended": func(b *bench) {
+			b.set.Suspend()
+			crash(b)
+			b.remove("web.toml")
+			notKept(b)
+		},
+		"directory is lost": func(b *bench) {
+			b.must(os.Rename(b.dir, b.dir+"-away"))
+			crash(b)
+			notKept(b)
+			b.must(os.Rename(b.dir+"-away", b.dir))
+			b.untilPods(map[string]string{"web": "a"})
+			notKept(b)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRollback(t)
+			b.compare = effectOfImage
+			b.times.settle = time.Hour
+			b.write("web.toml", updating("a", withinHour))
+			b.run()
+			b.untilOutcomes("1 Ready, runs 1")
+			b.write("web.toml", updating("b", withinHour))
+			b.untilOutcomes("1 Ready, 2 Progressing, runs 2")
+			b.untilPods(map[string]string{"web": "b"})
+			test(b)
 		})
 	}
 }

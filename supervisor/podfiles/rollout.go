@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -19,8 +20,10 @@ type Rollout struct {
 	Pod     string
 	File    string
 	History *generation.History // a copy
-	// Newer is set if the file has changed since the newest generation.
+	// Newer is set if the file has changed since the newest generation, or newer images are requested.
 	Newer bool
+	// Changing is set if the pod does not have the definition yet that is to run.
+	Changing bool
 }
 
 // NoRolloutError reports that a pod has no generations.
@@ -88,15 +91,22 @@ func (p *pod) rollout() *rollout.Pod {
 	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
 }
 
-// keepHeld has the pods kept that start nothing because their definition failed, unless an earlier one is to replace it: their file is
-// invalid or defines something else by now, or their generations were lost. s.turn must be held.
+// keepHeld has the pods kept that start nothing because their definition failed, unless another one replaces it: their file is invalid or
+// was removed, the other definition cannot run, or their generations were lost. What cannot be read is waited for. s.turn must be held.
 func (s *Set) keepHeld(ctx context.Context, r *result) {
+	if ctx.Err() != nil || time.Now().Before(s.suspended) || s.world.unsettled {
+		return
+	}
+	if until := s.unread(); time.Now().Before(until) {
+		r.lookAgain(until)
+		return
+	}
 	for name, p := range s.world.pods {
 		t := r.targets[name]
 		switch {
-		case !p.snapshot.Facts.Trial.Holds() || s.world.unsettled || s.keeping[p.uid]:
+		case !p.snapshot.Facts.Trial.Holds() || s.keeping[p.uid]:
 			continue
-		case t != nil && t.instead != nil:
+		case t != nil && s.world.replaces(&p, t):
 			continue
 		case t != nil && s.workers[name] != nil && len(s.world.between(&p, t)) == 0: // it is observed when its change is done
 			continue
@@ -111,6 +121,28 @@ func (s *Set) keepHeld(ctx context.Context, r *result) {
 			delete(s.keeping, p.uid)
 		})
 	}
+}
+
+// unread returns until when to wait for generations, or for a directory, that cannot be read; zero: they were read. s.turn must be held.
+func (s *Set) unread() time.Time {
+	since := s.world.directory.since
+	if !s.unloaded.IsZero() {
+		since = s.unloaded
+	}
+	if since.IsZero() {
+		return time.Time{}
+	}
+	return since.Add(s.times.settle)
+}
+
+// replaces reports whether a content is about to run in place of what a pod has, and no attempt of that has failed.
+func (w *world) replaces(p *pod, t *content) bool {
+	if t.instead == nil && len(w.changes(p, t)) == 0 {
+		return false
+	}
+	s := step{uid: p.uid, target: t, newer: w.newerFor(p, t)}
+	before := w.attempts[p.name]
+	return before.err == nil || before.key != s.key()
 }
 
 // beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. It reports whether it
@@ -195,7 +227,9 @@ func (s *Set) rollout(ctx context.Context, pod string) (Rollout, error) {
 	}
 	r := Rollout{Pod: pod, File: p.file, History: h, Newer: s.world.unsettled}
 	if c != nil {
-		r.Newer = r.Newer || h.Carried() != c.hex()
+		t, _ := s.world.target(c)
+		r.Newer = r.Newer || h.Carried() != c.hex() || exists && t == c && len(s.world.newerFor(&p, c)) > 0
+		r.Changing = !exists || s.workers[pod] != nil || len(s.world.changes(&p, t)) > 0
 		if r.File == "" { // the pod is being replaced
 			r.File = c.path
 		}

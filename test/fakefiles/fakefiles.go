@@ -36,12 +36,16 @@ type Set struct {
 	changed chan struct{}
 
 	histories map[string]*generation.History // by pod
+	changing  map[string]bool                // by pod: Undo was called, and Reached was not
 	suspended bool
 }
 
 // New returns an empty set.
 func New(dir string, pods *supervisor.Supervisor) *Set {
-	return &Set{Dir: dir, Pods: pods, texts: map[string]string{}, owned: map[string]bool{}, changed: make(chan struct{}), histories: map[string]*generation.History{}}
+	return &Set{
+		Dir: dir, Pods: pods, texts: map[string]string{}, owned: map[string]bool{}, changed: make(chan struct{}),
+		histories: map[string]*generation.History{}, changing: map[string]bool{},
+	}
 }
 
 // Refuse adds a file that is refused.

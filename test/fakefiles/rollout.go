@@ -47,11 +47,18 @@ func (s *Set) Judge(pod string, outcome generation.Outcome, why string) {
 	})
 }
 
+// Reached reports that a pod has the definition of the generation that was requested.
+func (s *Set) Reached(pod string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changing[pod] = false
+}
+
 // Returned reports that a pod is ready again after it returned to an earlier generation.
 func (s *Set) Returned(pod string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.histories[pod].Instead.Completed = true
+	s.histories[pod].Instead.Completed, s.changing[pod] = true, false
 	s.notify()
 }
 
@@ -89,7 +96,9 @@ func (s *Set) rollout(pod string) (podfiles.Rollout, error) {
 		}
 		return podfiles.Rollout{}, &podfiles.NoRolloutError{Pod: pod, Why: why}
 	}
-	return podfiles.Rollout{Pod: pod, File: s.path(pod), History: h.Clone(), Newer: h.Carried() != digest(s.texts[pod])}, nil
+	return podfiles.Rollout{
+		Pod: pod, File: s.path(pod), History: h.Clone(), Newer: h.Carried() != digest(s.texts[pod]), Changing: s.changing[pod],
+	}, nil
 }
 
 // Undo implements the interface of the API. The definition of the pod does not change.
@@ -122,6 +131,7 @@ func (s *Set) Undo(_ context.Context, pod string, to int, by string) (podfiles.R
 		Digest: digest(s.texts[pod]), Number: target.Number, Failed: h.Newest().Number, Why: "requested by " + by, By: by, At: s.Pods.Now(),
 		Definition: target.Definition,
 	})
+	s.changing[pod] = true
 	return s.rollout(pod)
 }
 

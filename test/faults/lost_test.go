@@ -184,7 +184,7 @@ func TestStrays(t *testing.T) {
 			f.Errorf("%v: the process in the cgroup of the pod ended with %v", command, err)
 		}
 		events := f.MustRun("events", "web")
-		const killed = "belonged to none of its containers: processes sleep (PID "
+		const killed = "leftovers in the cgroup of the pod: processes sleep (PID "
 		if got := strings.Count(events, killed); got != n+1 || !strings.Contains(events, "cgroups stray\n") {
 			f.Errorf("%v: %d events of the cgroup, want %d:\n%s", command, got, n+1, events)
 		}

@@ -160,7 +160,7 @@ var broken = map[string]struct {
 	release
 	why string
 }{
-	"crash":   {release{within: 100, command: `["sh", "-c", "exit 3"]`}, "failed with exit code 3"},
+	"crash":   {release{within: 100, command: `["sh", "-c", "exit 3"]`}, "exited with code 3"},
 	"missing": {release{within: 100, command: `["/no/such/command"]`}, "could not be started"},
 	"unready": {release{within: 10, probe: "false"}, "was not ready within 10s"},
 }
@@ -270,7 +270,7 @@ func TestRollbackRunsOnce(t *testing.T) {
 		return nil
 	})
 	d.MustKillDaemon()
-	d.rolledBack("web", &was, "failed with exit code 9")
+	d.rolledBack("web", &was, "exited with exit code 9")
 	if got := runs(); got != "old\n" {
 		t.Errorf("runs of the release that failed: %q, want one", got)
 	}

@@ -110,6 +110,20 @@ func (w *World) Reboot(off time.Duration) {
 	})
 }
 
+// ShutDown stops the pod with the daemon. After a delay another daemon starts it again.
+func (w *World) ShutDown(off time.Duration) {
+	if w.down || w.removed {
+		return
+	}
+	w.fold(lifecycle.HostShutdown{Grace: time.Minute, By: lifecycle.ByDaemonStop, At: w.Now()})
+	w.At(w.now+off, func() {
+		w.restart(0, func() {
+			w.fold(lifecycle.ShutdownEnded{Restart: lifecycle.Restarts(w.Pod), At: w.Now()})
+			w.fold(lifecycle.SupervisionGap{At: w.Now()})
+		})
+	})
+}
+
 // restart stops the supervisor and starts the next one after a delay.
 func (w *World) restart(off time.Duration, begin func()) {
 	if w.removed {

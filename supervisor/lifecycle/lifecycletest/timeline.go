@@ -102,7 +102,7 @@ func (t *Timeline) container(c *lifecycle.ContainerStatus) string {
 // isTrial reports whether an action records what has become of a trial.
 func isTrial(a lifecycle.Action) bool {
 	switch a.(type) {
-	case lifecycle.PassTrial, lifecycle.FailTrial:
+	case lifecycle.TimeTrial, lifecycle.PassTrial, lifecycle.FailTrial:
 		return true
 	}
 	return false

@@ -89,9 +89,8 @@ func (t *Tracker) Load(ctx context.Context) error {
 	t.histories = loaded
 	known := map[string]bool{}
 	for name, h := range loaded {
-		if g := h.Running(); g != nil && g.Outcome == generation.Progressing && g.Since.Boot != now.Boot {
-			g.ReadyAt = lifecycle.Instant{}
-			g.Since = lifecycle.Instant{Boot: now.Boot, Mono: now.Mono, Wall: g.Since.Wall} // an update starts again with the host
+		if g := h.Running(); g != nil && g.Outcome == generation.Progressing && !g.ReadyAt.IsZero() && g.ReadyAt.Boot != now.Boot {
+			g.ReadyAt = lifecycle.Instant{} // an update starts again with the host
 			t.unsaved[name] = true
 		}
 		known[name] = true

@@ -17,10 +17,12 @@ type Goal struct {
 	SpecHash string
 	// Created reports that the pod is created by the request: Before, if there is one, is being deleted.
 	Created bool
+	// Changed reports that the request changes the pod, possibly only to other images: the outcome of an earlier request does not count.
+	Changed bool
 	// Before is the pod before the request; nil: it did not exist.
 	Before *api.Pod
 
-	reached bool // the pod has had the definition
+	reached string // UID of the pod that has had what was requested; empty: none yet
 }
 
 // Ready waits until what was requested of each pod is complete, see [Complete], or has failed: it was refused, replaced or rolled back, a
@@ -36,13 +38,14 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 	if len(waiting) == 0 {
 		return failed, nil
 	}
+	watches := 0
 	changed := func(change *api.PodChange) bool {
 		g, awaited := waiting[change.Object.Metadata.Name]
-		if !awaited || change.Type == api.Deleted {
+		if !awaited || change.Type == api.Deleted && g.reached != change.Object.Metadata.UID {
 			return false
 		}
 		seen(&change.Object)
-		done, err := g.judge(&change.Object)
+		done, err := g.judge(change, watches > 1)
 		if err != nil {
 			failed[g.Pod] = err
 		}
@@ -51,7 +54,10 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 		}
 		return len(waiting) == 0
 	}
-	err := Until(ctx, d, func() func(*api.PodChange) bool { return changed })
+	err := Until(ctx, d, func() func(*api.PodChange) bool {
+		watches++
+		return changed
+	})
 	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
 		for name := range waiting {
 			failed[name] = context.Cause(ctx)
@@ -61,28 +67,51 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 	return failed, err
 }
 
-// judge reports whether a pod has reached the goal. An error reports that it cannot.
-func (g *Goal) judge(p *api.Pod) (bool, error) {
+// judge reports whether a pod has reached the goal. An error reports that it cannot. After the connection to the daemon was lost, a request
+// of newer images may be lost, too.
+func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
+	p := &change.Object
 	has := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
 	switch refused := condition(p, api.FileAccepted); {
+	case change.Type == api.Deleted:
+		return false, errors.New("the pod was deleted in the meantime")
 	case p.Metadata.UID == "":
 		return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
 	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
 		return false, nil
 	case !has && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
 		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
-	case !has && (g.reached || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
+	case g.Changed && refused.Reason == api.ReasonRolledBack && !g.sameBefore(refused):
+		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
+	case !has && (g.reached != "" || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
 		return false, errors.New("the pod was changed to another definition in the meantime")
+	case g.reached != "" && g.reached != p.Metadata.UID:
+		return false, errors.New("the pod was replaced in the meantime")
 	case !p.Status.StoppedAt.IsZero():
 		return false, fmt.Errorf("the pod is stopped: start it with podstead start %s", g.Pod)
 	case !has, p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
 		return false, nil
+	case g.outdated(p) && reconnected && refused.Reason != api.ReasonUpdatePending:
+		return false, errors.New("the daemon was restarted before the pod was changed: apply the file again")
+	case g.outdated(p):
+		return false, nil
 	}
-	g.reached = true
+	g.reached = p.Metadata.UID
 	if p.Status.Outcome.State == api.RolloutFailed {
 		return false, errors.New(p.Status.Outcome.Message)
 	}
 	return Complete(p), nil
+}
+
+// outdated reports whether the newest request for a pod is the one before the goal's. A daemon of an earlier version does not tell.
+func (g *Goal) outdated(p *api.Pod) bool {
+	return g.Changed && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID && p.Status.Outcome.State != "" &&
+		g.Before.Status.Outcome.Request == p.Status.Outcome.Request
+}
+
+// sameBefore reports whether a pod had a condition before the request.
+func (g *Goal) sameBefore(c api.Condition) bool {
+	return g.Before != nil && condition(g.Before, c.Type).Message == c.Message
 }
 
 // Complete reports whether the newest request for a pod is complete: the pod is ready and has stayed so for its minimum ready time without

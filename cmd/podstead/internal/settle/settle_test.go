@@ -3,6 +3,7 @@ package settle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"testing"
@@ -38,7 +39,7 @@ func pod(uid, hash string) api.PodChange {
 	p := &c.Object
 	p.Metadata.Name, p.Metadata.UID, p.Spec.Hash, p.Status.Phase = "web", uid, hash, api.PhaseRunning
 	p.Status.Conditions = []api.Condition{{Type: api.PodReady, Status: "True"}}
-	p.Status.Outcome.State = api.RolloutComplete
+	p.Status.Outcome.State, p.Status.Outcome.Request = api.RolloutComplete, 2
 	return c
 }
 
@@ -52,11 +53,12 @@ func with(c api.PodChange, changes ...func(*api.Pod)) api.PodChange {
 func notReady(p *api.Pod) {
 	p.Status.Conditions[0].Status, p.Status.Outcome.State = "False", api.RolloutProgressing
 }
-func progressing(p *api.Pod) { p.Status.Outcome.State = api.RolloutProgressing }
-func earlier(p *api.Pod)     { p.Status.Outcome = api.RequestOutcome{} }
+func progressing(p *api.Pod)       { p.Status.Outcome.State = api.RolloutProgressing }
+func earlier(p *api.Pod)           { p.Status.Outcome = api.RequestOutcome{} }
+func request(n int) func(*api.Pod) { return func(p *api.Pod) { p.Status.Outcome.Request = n } }
 func failed(p *api.Pod) {
 	notReady(p)
-	p.Status.Outcome = api.RequestOutcome{State: api.RolloutFailed, Message: "exit code 3"}
+	p.Status.Outcome.State, p.Status.Outcome.Message = api.RolloutFailed, "exit code 3"
 }
 
 func refused(reason api.Reason) func(*api.Pod) {
@@ -68,6 +70,8 @@ func refused(reason api.Reason) func(*api.Pod) {
 // TestReady checks after which change a pod has reached its goal.
 func TestReady(t *testing.T) {
 	before := pod("1", "old")
+	images := settle.Goal{SpecHash: "old", Changed: true, Before: &before.Object}
+	returned := with(pod("1", "old"), refused(api.ReasonRolledBack))
 	update := settle.Goal{SpecHash: "new", Before: &before.Object}
 	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
@@ -122,7 +126,27 @@ func TestReady(t *testing.T) {
 		}, 3, replaced},
 		"definition is never seen": {update, watch{pod("1", "old"), pod("1", "newest")}, 2, replaced},
 		"other pod is created":     {settle.Goal{SpecHash: "new", Created: true}, watch{pod("1", "newest")}, 1, replaced},
-		"definition changes back":  {update, watch{with(pod("1", "new"), progressing), pod("1", "old")}, 2, replaced},
+		"only the images change": {images, watch{
+			pod("1", "old"), with(pod("1", "old"), progressing, request(3)), with(pod("1", "old"), request(3)),
+		}, 3, ""},
+		"only the images change, they fail": {images, watch{
+			pod("1", "old"), with(pod("1", "old"), failed, request(3)),
+		}, 2, "exit code 3"},
+		"only the images change, they are rolled back": {images, watch{
+			pod("1", "old"), with(pod("1", "old"), progressing, request(3)),
+			with(pod("1", "old"), request(4), refused(api.ReasonRolledBack)),
+		}, 3, "RolledBack: line 3"},
+		"only the images change, others were rolled back": {settle.Goal{SpecHash: "old", Changed: true, Before: &returned.Object}, watch{
+			returned, with(pod("1", "old"), request(3)),
+		}, 2, ""},
+		"only the images change, daemon of an earlier version": {images, watch{with(pod("1", "old"), earlier)}, 1, ""},
+		"pod is deleted": {settle.Goal{}, watch{
+			with(pod("1", "old"), progressing), {Type: api.Deleted, Object: before.Object},
+		}, 2, "the pod was deleted in the meantime"},
+		"pod is replaced": {
+			settle.Goal{}, watch{with(pod("1", "old"), progressing), pod("2", "old")}, 2, "the pod was replaced in the meantime",
+		},
+		"definition changes back": {update, watch{with(pod("1", "new"), progressing), pod("1", "old")}, 2, replaced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.goal.Pod = "web"
@@ -199,6 +223,15 @@ func TestRestartOfDaemon(t *testing.T) {
 		got, err := settle.Ready(t.Context(), &d, []settle.Goal{{Pod: "web"}}, func(*api.Pod) { seen++ })
 		if err != nil || len(got) > 0 || seen != 3 {
 			t.Errorf("ready after %d changes: %v, %v; want 3", seen, got, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := restarting{watches: []watch{{pod("1", "")}, {pod("1", "")}}, end: api.ErrUnavailable}
+		before := pod("1", "")
+		got, err := settle.Ready(t.Context(), &d, []settle.Goal{{Pod: "web", Changed: true, Before: &before.Object}}, func(*api.Pod) {})
+		const want = "the daemon was restarted before the pod was changed: apply the file again"
+		if err != nil || fmt.Sprint(got["web"]) != want {
+			t.Errorf("images that a daemon has forgotten: %v, %v; want %q", got, err, want)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
