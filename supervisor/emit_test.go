@@ -213,7 +213,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				synctest.Wait()
 			}
 		}, emitted{event.ShimUnresponsive, event.ShimResponding}},
-		{"volumes are not updated, then are", with(nothing), nil, func(w *troubled) {
+		{"volumes are not updated, then are", podWithSecret(), nil, func(w *troubled) {
 			for _, why := range []string{"tls.key is missing", ""} {
 				p, _ := w.Pod("p")
 				w.engine.HoldVolumes(p.Facts.UID, why)
