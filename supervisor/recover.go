@@ -31,7 +31,7 @@ import (
 //     that another pod has are stopped with their grace period and deleted at once, because no file can mean them.
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
-	if s.shared.uncleanBoot != "" {
+	if s.shared.uncleanBoot != "" && !s.reportedPowerLoss() {
 		s.shared.ring.Add(event.New(event.UncleanShutdown, s.shared.now().Wall, "", nil))
 	}
 	accused := s.judge() // first: what the crash has left must be saved even if the recovery fails
@@ -85,6 +85,14 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		s.loops.Go(func() { s.tryOut(s.ctx, suspects) })
 	}
 	return nil
+}
+
+// reportedPowerLoss reports whether an earlier daemon of this boot has reported that the boot before ended without a shutdown, and was
+// killed before it has recorded this boot.
+func (s *Supervisor) reportedPowerLoss() bool {
+	events, _ := s.shared.ring.Since(0)
+	boot := s.shared.now().Boot
+	return slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.UncleanShutdown && e.Boot == boot })
 }
 
 // judge returns the suspects and the pods in quarantine by UID. Errors are only logged: the pods are recovered.

@@ -45,6 +45,7 @@ func expectNoWarnings(m *machine) {
 func TestPowerLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
+		m.journal = &journal{}
 		m.start()
 		for _, name := range []string{"a", "b"} {
 			m.add(pod(name, spec.RestartAlways, polite))
@@ -54,6 +55,8 @@ func TestPowerLoss(t *testing.T) {
 		m.engine.Reboot()
 		m.unclean, m.boot, m.started = m.boot, "boot-2", time.Now()
 		m.start()
+		time.Sleep(time.Minute)
+		m.restartKilled() // before the daemon has recorded the boot
 		for _, name := range []string{"a", "b"} {
 			m.untilPhase(name, lifecycle.PhaseRunning)
 		}

@@ -49,12 +49,16 @@ func (w *world) target(c *content) (*content, error) {
 		return c, nil
 	}
 	t := w.targets[c.pod.Name]
-	if t == nil || t.path != c.path || t.instead.Definition != instead.Definition {
-		t = &content{path: c.path, digest: c.digest, pod: instead.Definition.Pod}
+	switch {
+	case t == nil || t.path != c.path || t.instead.Definition != instead.Definition:
+		t = &content{path: c.path, digest: c.digest, pod: instead.Definition.Pod, instead: instead}
 		t.digest[0] ^= 0xff // the attempts for the file are others
-		w.targets[c.pod.Name] = t
+	case t.instead != instead:
+		next := *t // a step may be using t
+		next.instead = instead
+		t = &next
 	}
-	t.instead = instead
+	w.targets[c.pod.Name] = t
 	return t, &insteadError{instead}
 }
 
