@@ -166,6 +166,9 @@ func (h *host) look(names []string) seen {
 				list[i].Resources, list[i].AllocatedResources = nil, nil
 			}
 		}
+		for i := range p.Status.Conditions {
+			p.Status.Conditions[i].ObservedGeneration = 0
+		}
 		text, err := json.MarshalIndent([]any{
 			p.Metadata.UID, p.Status.Phase, p.Status.PodIP, p.Status.Conditions, p.Status.ContainerStatuses, p.Status.InitContainerStatuses,
 		}, "", " ")
