@@ -60,7 +60,7 @@ func (r *Runtime) leftUIDs() ([]string, error) {
 	}
 	present, presentErr := r.cgroups.Containers()
 	for uid, ids := range present {
-		if r.hasFiles(uid) || slices.ContainsFunc(ids, func(id string) bool { return r.hasRoot(uid, id) }) {
+		if r.hasFiles(uid) || slices.ContainsFunc(ids, func(id string) bool { return r.hasRoot(uid, id) }) || r.isOver(uid, ids) {
 			uids = append(uids, uid)
 		}
 	}
@@ -75,6 +75,15 @@ func (r *Runtime) hasFiles(uid string) bool {
 		}
 	}
 	return false
+}
+
+// isOver reports whether a pod has logs, and no process in its cgroup: nothing is lost if it is another daemon's.
+func (r *Runtime) isOver(uid string, ids []string) bool {
+	logs, _ := filepath.Glob(filepath.Join(r.dirs.Log, "*_"+uid))
+	return len(logs) > 0 && !slices.ContainsFunc(ids, func(id string) bool {
+		list, err := proctree.List(r.cgroups.ProcessDir(uid, id))
+		return err != nil || len(list) > 0
+	})
 }
 
 // hasRoot reports whether the root file system of a process of a container is a layer of this runtime.

@@ -21,7 +21,7 @@ const composeService = `annotations attach build blkio_config cpu_count cpu_perc
 
 // TestComposeWords checks that each word of a service in Compose is a field of a container, or is refused with a hint.
 func TestComposeWords(t *testing.T) {
-	for _, word := range strings.Fields(composeService) {
+	for word := range strings.FieldsSeq(composeService) {
 		// A list of strings is the value that Compose and a pod file have least in common.
 		_, problems := Parse("web.toml", []byte(appHead+word+" = [\"a\"]\n"))
 		for _, p := range problems {

@@ -37,10 +37,10 @@ var unions = []reflect.Type{
 // noEffect reports whether a value of an omitted field is what Kubernetes does
 // without the field.
 func noEffect(c *node, t reflect.Type) bool {
-	switch {
-	case c.kind == kindTable:
+	switch c.kind {
+	case kindTable:
 		return len(c.items) == 0 && !slices.Contains(unions, t)
-	case c.kind == kindArray:
+	case kindArray:
 		return len(c.items) == 0
 	default:
 		return c.value == false || c.value == ""

@@ -164,7 +164,7 @@ func TestMisplacedHints(t *testing.T) {
 			} else if m := within.FindStringSubmatch(hint); m != nil {
 				paths = regexp.MustCompile(`\w+`).ReplaceAllString(strings.ReplaceAll(m[1], " or ", ", "), "$0."+key)
 			}
-			for _, path := range strings.Fields(strings.NewReplacer(" or ", " ", ",", " ").Replace(paths)) {
+			for path := range strings.FieldsSeq(strings.NewReplacer(" or ", " ", ",", " ").Replace(paths)) {
 				count++
 				if !hasPath(owner, path) {
 					t.Errorf("%s in %q: hint %q: there is no %s", key, table, hint, path)

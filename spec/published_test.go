@@ -50,9 +50,13 @@ func TestUnpublishedNames(t *testing.T) {
 
 func TestHiddenNames(t *testing.T) {
 	pods := []*spec.Pod{
-		{Name: "web", Hostname: "db"}, {Name: "db"}, {Name: "b", Hostname: "edge-7"},
-		{Name: "d", Hostname: "shared"}, {Name: "c", Hostname: "shared"},
-		{Name: "mirror.example.org", Hostname: "mirror"}, {Name: "same", Hostname: "same"},
+		{Name: "web", Hostname: "db"},
+		{Name: "db"},
+		{Name: "b", Hostname: "edge-7"},
+		{Name: "d", Hostname: "shared"},
+		{Name: "c", Hostname: "shared"},
+		{Name: "mirror.example.org", Hostname: "mirror"},
+		{Name: "same", Hostname: "same"},
 	}
 	want := []spec.HiddenName{
 		{"web", "db", "another pod is named so"},

@@ -79,8 +79,8 @@ func TestEventsUsage(t *testing.T) {
 func TestEventsAsYAML(t *testing.T) {
 	h := newListed(t)
 	got := h.run(t, "events job -o yaml")
-	documents := strings.Split(strings.TrimPrefix(got.stdout, "---\n"), "---\n")
-	for _, d := range documents {
+	documents := strings.SplitSeq(strings.TrimPrefix(got.stdout, "---\n"), "---\n")
+	for d := range documents {
 		if got.code != 0 || !strings.Contains(d, "pod: job\n") || !strings.Contains(d, "reason: ") {
 			t.Errorf("exit code %d, document:\n%s", got.code, d)
 		}

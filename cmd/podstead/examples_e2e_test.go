@@ -65,7 +65,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead rollout undo web --to-generation 2 --wait":                                          {before: threeTimes},
 	"podstead start web":                                                                          {before: "podstead stop web"},
 	"podstead start --all --wait":                                                                 {before: "podstead stop web db"},
-	"podstead volume import pgdata pgdata.tar --replace": {before: "podstead stop db && podstead volume export pgdata -o pgdata.tar"},
+	"podstead volume import pgdata pgdata.tar --replace":                                          {before: "podstead stop db && podstead volume export pgdata -o pgdata.tar"},
 	"podstead volume rm pgdata":                                                                   {before: "podstead delete db --force"},
 	"podstead volume rm pgdata uploads":                                                           {before: "podstead delete db --force"},
 	"podstead wait -l app=shop --for=delete":                                                      {before: "podstead delete -l app=shop --wait=false"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"strconv"
@@ -83,9 +84,7 @@ func (p *Packer) sparse(header *tar.Header, data *os.File, list []extent) error 
 		placeholderKey + "major": "1", placeholderKey + "minor": "0", placeholderKey + "name": header.Name,
 		placeholderKey + "realsize": strconv.FormatInt(header.Size, 10),
 	}
-	for key, value := range header.PAXRecords {
-		h.PAXRecords[key] = value
-	}
+	maps.Copy(h.PAXRecords, header.PAXRecords)
 	var b bytes.Buffer
 	if err := errors.Join(tar.NewWriter(&b).WriteHeader(&h), replaceKeys(b.Bytes()), p.Stream.Flush()); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/containerd/containerd/v2/core/content"
@@ -31,10 +32,10 @@ func (s Scope) Newest(ctx context.Context, ref string) (img Previous, ok bool, e
 	if _, pinned := repository(name); pinned != "" {
 		return Previous{}, false, nil
 	}
-	for i := len(s.archives) - 1; i >= 0; i-- {
-		config, err := s.newestIn(ctx, s.archives[i], name)
+	for _, v := range slices.Backward(s.archives) {
+		config, err := s.newestIn(ctx, v, name)
 		if err != nil {
-			return Previous{}, false, fail(ctx, ReasonPull, "read image archive", s.archives[i], err)
+			return Previous{}, false, fail(ctx, ReasonPull, "read image archive", v, err)
 		}
 		if config != "" {
 			return Previous{ConfigDigest: config, FromArchive: true}, true, nil
@@ -123,11 +124,11 @@ func (s *Store) peek(ctx context.Context, f *os.File, name string) (config strin
 	if err != nil {
 		return "", err
 	}
-	for i := len(records) - 1; i >= 0; i-- { // as for the import, the last one counts
-		if records[i].Name != name {
+	for _, record := range slices.Backward(records) { // as for the import, the last one counts
+		if record.Name != name {
 			continue
 		}
-		manifest, err := images.Manifest(ctx, l.peeked, records[i].Target, s.platform)
+		manifest, err := images.Manifest(ctx, l.peeked, record.Target, s.platform)
 		if err != nil {
 			return "", fmt.Errorf("image %q: %w", name, err)
 		}

@@ -231,6 +231,7 @@ func (b *builder) setProblems(e *Explanation) {
 			e.NotUpdated, e.Healthy = c.Message, false
 		case supervisor.RemovalFailed:
 			e.NotRemoved, e.Healthy = c.Message, false
+		default: // a condition of Kubernetes
 		}
 	}
 }

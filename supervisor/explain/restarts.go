@@ -76,9 +76,8 @@ func (b *builder) addRestarts(r *Run, name string, p *period) {
 // first, the others follow by their severity and age. What came before the first start of the container has led to no restart.
 func restartCauses(runs []Run, restarts int) []RestartCause {
 	var list []RestartCause
-	for r := len(runs) - 1; r >= 0; r-- {
-		for i := len(runs[r].restarts) - 1; i >= 0; i-- {
-			next := runs[r].restarts[i]
+	for _, run := range slices.Backward(runs) {
+		for _, next := range slices.Backward(run.restarts) {
 			next.Count = min(next.Count, restarts)
 			restarts -= next.Count
 			at := slices.IndexFunc(list, func(known RestartCause) bool { return known.Cause.same(next.Cause) })

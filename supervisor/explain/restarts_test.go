@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -174,8 +175,8 @@ func TestHeadlineOfLostEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		starts := 0
-		for i := len(events) - 1; i >= 0; i-- {
-			if events[i].Kind != event.ContainerStarted {
+		for i, e := range slices.Backward(events) {
+			if e.Kind != event.ContainerStarted {
 				continue
 			}
 			starts++

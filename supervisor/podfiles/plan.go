@@ -118,11 +118,12 @@ func (s *step) key() string {
 	if s.target == nil {
 		return "remove " + s.uid
 	}
-	key := fmt.Sprintf("%s %s %x", s.uid, s.target.path, s.target.digest)
+	var key strings.Builder
+	fmt.Fprintf(&key, "%s %s %x", s.uid, s.target.path, s.target.digest)
 	for _, container := range slices.Sorted(maps.Keys(s.newer)) {
-		key += " " + container + " " + s.newer[container].ID
+		key.WriteString(" " + container + " " + s.newer[container].ID)
 	}
-	return key
+	return key.String()
 }
 
 // attempt is the newest completed step for a pod.

@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -194,7 +195,7 @@ func TestStrays(t *testing.T) {
 	}
 	if _, err := f.Client().Pod(f.Ctx(), "web"); err == nil {
 		f.Error("the pod was not deleted")
-	} else if e, ok := err.(*api.Error); !ok || e.Status != 404 {
+	} else if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != 404 {
 		f.Error(err)
 	}
 }

@@ -270,7 +270,7 @@ func TestRollbackRunsOnce(t *testing.T) {
 		return nil
 	})
 	d.MustKillDaemon()
-	d.rolledBack("web", &was, "exited with exit code 9")
+	d.rolledBack("web", &was, "exited with code 9")
 	if got := runs(); got != "old\n" {
 		t.Errorf("runs of the release that failed: %q, want one", got)
 	}

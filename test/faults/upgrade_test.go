@@ -285,10 +285,13 @@ func TestBackupAndRestore(t *testing.T) {
 	if after.Metadata.UID != before.Metadata.UID {
 		t.Errorf("UID %s, was %s", after.Metadata.UID, before.Metadata.UID)
 	}
-	text, err := os.ReadFile(filepath.Join(f.StateDir(), "volumes", "data", "file"))
-	if lines := strings.Count(string(text), "kept"); err != nil || lines != 2 {
-		t.Errorf("persistent volume: %q, %v; want a line of each start", text, err)
-	}
+	f.Await(func() error { // the container writes the line when it has started
+		text, err := os.ReadFile(filepath.Join(f.StateDir(), "volumes", "data", "file"))
+		if lines := strings.Count(string(text), "kept"); err == nil && lines != 2 {
+			err = fmt.Errorf("persistent volume: %q, want a line of each start", text)
+		}
+		return err
+	})
 	if p := f.get("done"); p.Status.Phase != api.PhaseSucceeded {
 		t.Errorf("completed pod: %s", p.Status.Phase)
 	}

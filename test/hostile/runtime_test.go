@@ -338,7 +338,7 @@ func TestStoppedRuntime(t *testing.T) {
 	f.Await(func() error { // the OCI runtime can leave the PID namespace before it is stopped
 		_, err := f.Podstead(f.Ctx(), "exec", "stopper", "--", "true")
 		if err == nil || !strings.Contains(err.Error(), "stops the OCI runtime") {
-			return fmt.Errorf("exec: %v", err)
+			return fmt.Errorf("exec: %w", err)
 		}
 		return nil
 	})

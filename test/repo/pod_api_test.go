@@ -536,8 +536,8 @@ func fill(v reflect.Value, depth int) {
 		v.Set(reflect.New(inside))
 		fill(v.Elem(), depth)
 	default:
-		for i := range v.NumField() {
-			fill(v.Field(i), depth+1)
+		for _, field := range v.Fields() {
+			fill(field, depth+1)
 		}
 	}
 }

@@ -113,9 +113,9 @@ func TestShutdownIsDurable(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	recorded := make(chan error, 1)
-	h.fake = fakeruntime.New(fakeruntime.Options{LogDir: h.config.LogDir, Before: func(_ context.Context, c fakeruntime.Call) error {
+	h.fake = fakeruntime.New(fakeruntime.Options{LogDir: h.config.LogDir, Before: func(ctx context.Context, c fakeruntime.Call) error {
 		if c.Method == "StopContainer" {
-			recorded <- h.awaitMark(context.Background(), false)
+			recorded <- h.awaitMark(context.WithoutCancel(ctx), false)
 		}
 		return nil
 	}})

@@ -59,7 +59,7 @@ func (r *reloader) run(ctx context.Context) {
 		select {
 		case <-r.o.Reload:
 			r.o.notify(ctx, reloading())
-			r.reload()
+			r.reload(ctx)
 			r.o.notify(ctx, sd.SdNotifyReady)
 		case <-ctx.Done():
 			return
@@ -75,7 +75,7 @@ func reloading() string {
 }
 
 // reload loads the configuration, applies what can be applied, and emits what was done.
-func (r *reloader) reload() {
+func (r *reloader) reload(ctx context.Context) {
 	next, err := r.o.Load()
 	var verification *signature.Policy
 	if err == nil {
@@ -93,7 +93,7 @@ func (r *reloader) reload() {
 		changed = append(changed, "images.verify")
 	}
 	r.config.Store(merged)
-	r.o.keepValid(context.Background(), next)
+	r.o.keepValid(ctx, next)
 	if r.o.rebooter != nil {
 		r.o.rebooter.Set(int(merged.Reboot.MaxPerDay), merged.Reboot.Command)
 	}

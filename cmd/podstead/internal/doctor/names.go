@@ -30,7 +30,7 @@ func hiddenNames(ctx context.Context, client *api.Client) result {
 	for i := range list.Items {
 		p := &list.Items[i]
 		if p.Status.Phase != api.PhaseSucceeded && p.Status.Phase != api.PhaseFailed {
-			pods = append(pods, &spec.Pod{Name: p.Metadata.Name, Hostname: p.Spec.Pod.Hostname})
+			pods = append(pods, &spec.Pod{Name: p.Metadata.Name, Hostname: p.Spec.Hostname})
 		}
 	}
 	var details []string
