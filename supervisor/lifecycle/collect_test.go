@@ -55,6 +55,7 @@ func TestFinished(t *testing.T) {
 		"is deleted":             {history{finished, deleted(time.Second)}, false},
 		"is started again":       {history{finished, restartRequested}, false},
 		"exceeded its deadline":  {history{up(), running("app", 1), failPod(time.Second), exited("app", 1, 0), tick(50), sandboxRemoved(1)}, true},
+		"lost its sandbox":       {history{up(), tick(20), sandboxLost(1), sandboxRemoved(1)}, false},
 		"lost its sandbox first": {history{up(), running("app", 1), tick(20), sandboxLost(1), tick(30), sandboxRemoved(1), tick(50), exited("app", 1, 137)}, true},
 		"finished before a boot": {history{finished, tick(60), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.Booted{Saved: t, At: t} })}, true},
 	} {

@@ -88,6 +88,9 @@ func TestEscalation(t *testing.T) {
 	}
 	initial := func(p *spec.Pod) { p.InitContainers = []spec.Container{{Name: "init", Image: "i"}} }
 	slowInit := lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"init": {{Lasts: 250 * time.Second}}, "app": {unready(never)}}}
+	slowStart := runs(lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{
+		lifecycle.ProbeStartup: slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, never),
+	}})
 	for _, test := range []struct {
 		name   string
 		pod    *spec.Pod
@@ -107,6 +110,7 @@ func TestEscalation(t *testing.T) {
 		{"a crash loop that is ready for moments", unhealthy(spec.UnhealthyReplace, noProbe), crashes, nil, "105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s"},
 		{"a crash loop before a startup probe succeeds", unhealthy(spec.UnhealthyReplace, noProbe, startup), crashes, nil, "105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s"},
 		{"an init container that takes long", unhealthy(spec.UnhealthyReplace, initial), slowInit, nil, ""},
+		{"a startup probe that takes long", unhealthy(spec.UnhealthyReplace, startup), slowStart, nil, ""},
 		{"an unreachable registry", unhealthy(spec.UnhealthyReboot), pulls, nil, ""},
 		{"a volume that is missing", unhealthy(spec.UnhealthyReboot), mounts, nil, ""},
 		{"stopped by a person", unhealthy(spec.UnhealthyReboot), bad(), func(w *lifecycletest.World) {

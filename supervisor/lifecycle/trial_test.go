@@ -226,6 +226,27 @@ func TestTimeOfTrial(t *testing.T) {
 	}
 }
 
+// TestFailedUpdateStaysFailed: an update that was not ready in time and is being rolled back has failed, also if it becomes ready before
+// the earlier definition replaces it.
+func TestFailedUpdateStaysFailed(t *testing.T) {
+	for rollsBack, want := range map[bool]lifecycle.OutcomeState{true: lifecycle.OutcomeFailed, false: lifecycle.OutcomeComplete} {
+		pod := podOf(spec.RestartAlways, "app")
+		probe(readiness)(&pod.Containers[0])
+		late := lifecycletest.Run{Forever: true, Probes: map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{
+			readiness: slices.Repeat([]lifecycle.ProbeOutcome{lifecycle.ProbeFailure}, 7),
+		}}
+		w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": {late}}})
+		w.At(0, func() { w.BeginTrial(time.Minute, time.Second, rollsBack) })
+		if err := w.Run(5 * time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
+		if got := lifecycle.OutcomeOf(w.Pod, w.Facts, &s).State; got != want || !s.ContainerStatuses[0].Ready {
+			t.Errorf("rolls back %t: outcome %s, want %s; ready %t", rollsBack, got, want, s.ContainerStatuses[0].Ready)
+		}
+	}
+}
+
 // TestTimeAfterGap: after a time without supervision probes can run before a trial fails.
 func TestTimeAfterGap(t *testing.T) {
 	for within, want := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, time.Hour: time.Minute} {

@@ -178,7 +178,7 @@ type Seen struct {
 // Look returns what runs, by pod.
 func (h *Host) Look() map[string]Seen {
 	h.Helper()
-	text := h.Sh("podstead get -o json")
+	text := h.Sh("podstead get -o json 2>/dev/null")
 	var list api.PodList
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		h.Fatalf("%v\n%s", err, text)
