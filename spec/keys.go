@@ -37,14 +37,10 @@ var unions = []reflect.Type{
 // noEffect reports whether a value of an omitted field is what Kubernetes does
 // without the field.
 func noEffect(c *node, t reflect.Type) bool {
-	switch c.kind {
-	case kindTable:
-		return len(c.items) == 0 && !slices.Contains(unions, t)
-	case kindArray:
-		return len(c.items) == 0
-	default:
-		return c.value == false || c.value == ""
+	if c.kind == kindTable || c.kind == kindArray {
+		return len(c.items) == 0 && (c.kind == kindArray || !slices.Contains(unions, t))
 	}
+	return c.value == false || c.value == ""
 }
 
 var manifestOnly = setOf("apiVersion", "kind", "metadata", "namespace", "spec", "status")

@@ -223,15 +223,12 @@ func (b *builder) shimCause() *Cause {
 // setProblems sets why volumes are not updated, why the newest state is not saved, and what could not be removed. Such a pod is not
 // healthy: a person must look.
 func (b *builder) setProblems(e *Explanation) {
+	problems := map[lifecycle.ConditionType]*string{
+		supervisor.StateNotDurable: &e.NotDurable, supervisor.VolumesNotUpdated: &e.NotUpdated, supervisor.RemovalFailed: &e.NotRemoved,
+	}
 	for _, c := range b.snapshot.Status.Conditions {
-		switch c.Type {
-		case supervisor.StateNotDurable:
-			e.NotDurable, e.Healthy = c.Message, false
-		case supervisor.VolumesNotUpdated:
-			e.NotUpdated, e.Healthy = c.Message, false
-		case supervisor.RemovalFailed:
-			e.NotRemoved, e.Healthy = c.Message, false
-		default: // a condition of Kubernetes
+		if text := problems[c.Type]; text != nil {
+			*text, e.Healthy = c.Message, false
 		}
 	}
 }
