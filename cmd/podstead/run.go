@@ -50,7 +50,7 @@ Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kill
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
 starts it. If this command is killed, the daemon stops its pods after 30 seconds. Until then, the same command with the
 same files takes the pods over. While they are stopping, it waits until they are deleted, and creates them again.
-With --rm=false, terminated pods are kept with their logs, until the next run of the same file replaces them.
+With --rm=false, terminated pods are kept with their logs, until a run of pods with their names in the same directory replaces them.
 
 With the name of a pod and a command, run creates a pod with the definition of the pod, and runs the command in place of
 one container: with its image, environment, volumes and network, but without the other containers, ports, probes, hooks
