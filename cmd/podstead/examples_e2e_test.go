@@ -43,6 +43,8 @@ const (
 	pulledForeign = pulled + " --platform linux/arm64"
 	exported      = pulled + " && podstead image export docker.io/library/nginx:1.27 -o shop.tar"
 	bundled       = "podstead bundle create pods/ -o shop.bundle"
+
+	exportedVolume = "podstead stop db && podstead volume export pgdata -o pgdata.tar"
 )
 
 // exampleRuns are the lines of examples that need a preparation, or that a user ends with Ctrl-C.
@@ -65,7 +67,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead rollout undo web --to-generation 2 --wait":                                          {before: threeTimes},
 	"podstead start web":                                                                          {before: "podstead stop web"},
 	"podstead start --all --wait":                                                                 {before: "podstead stop web db"},
-	"podstead volume import pgdata pgdata.tar --replace":                                          {before: "podstead stop db && podstead volume export pgdata -o pgdata.tar"},
+	"podstead volume import pgdata pgdata.tar --replace":                                          {before: exportedVolume},
 	"podstead volume rm pgdata":                                                                   {before: "podstead delete db --force"},
 	"podstead volume rm pgdata uploads":                                                           {before: "podstead delete db --force"},
 	"podstead wait -l app=shop --for=delete":                                                      {before: "podstead delete -l app=shop --wait=false"},

@@ -103,7 +103,8 @@ func stricter() []Difference {
 			"the container runtime fails: it adds the prefix CAP_",
 		},
 		{
-			Podstead, "spec.containers.securityContext.seccompProfile.localhostProfile spec.securityContext.seccompProfile.localhostProfile",
+			Podstead,
+			"spec.containers.securityContext.seccompProfile.localhostProfile spec.securityContext.seccompProfile.localhostProfile",
 			"must not be empty", "the kubelet fails: localhostProfile must be set",
 		},
 		{Podstead, "spec.volumes.emptyDir.medium", "Unsupported value", "the kubelet fails: unknown storage medium"},

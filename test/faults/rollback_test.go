@@ -165,8 +165,9 @@ var broken = map[string]struct {
 	"unready": {release{within: 10, probe: "false"}, "was not ready within 10s"},
 }
 
-// TestRollback: releases that fail return to the first one, with its secret and image, whether containers or the pod restart, although the daemon is
-// killed during the update and during the rollback. An image that cannot be pulled stops nothing. Another change of the file runs.
+// TestRollback: releases that fail return to the first one, with its secret and image, whether containers or the pod restart, although
+// the daemon is killed during the update and during the rollback. An image that cannot be pulled stops nothing. Another change of the file
+// runs.
 func TestRollback(t *testing.T) {
 	d := newPodsDir(t)
 	effects := map[string]string{"container": "", "pod": "hostname = \"other\"\n"}

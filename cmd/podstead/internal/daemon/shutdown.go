@@ -52,7 +52,8 @@ func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, boot *
 	if stopping { // before the pods stop: the time of the shutdown may be too short for them
 		boot.clear(ctx)
 	}
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping all pods", slog.String("cause", what), slog.Int("pods", s.Count()), slog.Duration("period", period))
+	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping all pods",
+		slog.String("cause", what), slog.Int("pods", s.Count()), slog.Duration("period", period))
 	o.notify(ctx, sd.SdNotifyStopping+"\nSTATUS="+strings.ToUpper(what[:1])+what[1:]+"\n"+extension)
 	extending, stop := context.WithCancel(ctx)
 	var extender sync.WaitGroup
