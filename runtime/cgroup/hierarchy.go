@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // hierarchy is a mounted cgroup hierarchy: that of cgroup v2, or one of v1.
@@ -95,9 +99,12 @@ func Dirs(path string) ([]string, error) {
 	return dirs, nil
 }
 
+// exitTime is how long a process that exits may be in its cgroup after the cgroup has stopped listing it.
+const exitTime = time.Second
+
 // RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if it has
-// processes.
-func RemoveTree(dir string) error {
+// processes. It waits for those that exit.
+func RemoveTree(ctx context.Context, dir string) error {
 	err := os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -108,15 +115,31 @@ func RemoveTree(dir string) error {
 	}
 	for _, c := range children { // files are removed with the directory
 		if c.IsDir() {
-			if err := RemoveTree(filepath.Join(dir, c.Name())); err != nil {
+			if err := RemoveTree(ctx, filepath.Join(dir, c.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove cgroup: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, exitTime)
+	defer cancel()
+	for {
+		switch err := os.Remove(dir); {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+			return nil
+		case !errors.Is(err, unix.EBUSY) || ctx.Err() != nil || hasProcesses(dir):
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+		select {
+		case <-time.After(exitTime / 100):
+		case <-ctx.Done():
+		}
 	}
-	return nil
+}
+
+// hasProcesses reports whether a cgroup lists a process.
+func hasProcesses(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	return err == nil && len(text) > 0
 }
 
 func (h hierarchy) join(path string) error {

@@ -71,12 +71,12 @@ func TestRemoveTree(t *testing.T) {
 		}
 	}
 	for range 2 { // the second time it does not exist
-		if err := RemoveTree(dir); err != nil {
+		if err := RemoveTree(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 	busy := filepath.Join(writeFiles(t, map[string]string{"a/b/process": ""}), "a")
-	if err := RemoveTree(busy); err == nil {
+	if err := RemoveTree(t.Context(), busy); err == nil {
 		t.Error("a cgroup with processes was removed")
 	}
 }

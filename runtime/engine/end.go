@@ -96,7 +96,7 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 			continue
 		}
 		for _, dir := range dirs {
-			if err := cgroup.RemoveTree(dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
+			if err := cgroup.RemoveTree(ctx, dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
 				errs = append(errs, err)
 			}
 		}

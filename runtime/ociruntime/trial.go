@@ -100,7 +100,7 @@ func (o Options) clean(ctx context.Context) error {
 	dirs, err := cgroup.Dirs(o.Cgroups.Trial(o.name()))
 	err = errors.Join(err, proctree.KillCgroup(ctx, dirs))
 	for _, dir := range dirs {
-		if removeErr := cgroup.RemoveTree(dir); !errors.Is(removeErr, unix.EBUSY) { // systemd removes scopes
+		if removeErr := cgroup.RemoveTree(ctx, dir); !errors.Is(removeErr, unix.EBUSY) { // systemd removes scopes
 			err = errors.Join(err, removeErr)
 		}
 	}

@@ -78,7 +78,7 @@ func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 	for _, dir := range pod {
 		for _, child := range children(dir) {
 			if err == nil {
-				err = cgroup.RemoveTree(filepath.Join(dir, child))
+				err = cgroup.RemoveTree(ctx, filepath.Join(dir, child))
 			}
 		}
 	}

@@ -158,7 +158,7 @@ func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
 	}
 	dirs, err := cgroup.Dirs(g.Pod(uid)) // with systemd, those of hierarchies that it does not use, such as freezer
 	for _, dir := range dirs {
-		err = errors.Join(err, cgroup.RemoveTree(dir))
+		err = errors.Join(err, cgroup.RemoveTree(ctx, dir))
 	}
 	return cleared, err
 }
@@ -184,7 +184,7 @@ func (g Groups) Kill(ctx context.Context, uid, id string) error {
 	}
 	for _, dir := range dirs {
 		if err == nil && !g.systemd { // systemd removes an empty scope
-			err = cgroup.RemoveTree(dir)
+			err = cgroup.RemoveTree(ctx, dir)
 		}
 	}
 	if err != nil {
