@@ -20,8 +20,8 @@ import (
 
 const (
 	// startTimeout bounds the start of the daemon. It takes a fraction of a second, but longer on a loaded host with a slow disk and
-	// many pods to recover.
-	startTimeout = 30 * time.Second
+	// many pods to recover. It is the default of systemd for services.
+	startTimeout = 90 * time.Second
 	// noticeDelay is the time after which the user is notified that the start takes long.
 	noticeDelay = time.Second
 	// pollInterval is the interval between attempts to connect to a daemon that another command started.
