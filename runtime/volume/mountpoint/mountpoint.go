@@ -49,7 +49,7 @@ func ResizeTmpfs(dir string, size, files int64) error {
 	if err := unix.Statfs(dir, &now); err != nil {
 		return fmt.Errorf("size of %s: %w", dir, err)
 	}
-	page := now.Bsize
+	page := int64(now.Bsize) //nolint:unconvert // 32 bits wide elsewhere
 	pages := (size + page - 1) / page
 	files = max(files, int64(now.Files-now.Ffree))
 	if int64(now.Blocks) == pages && int64(now.Files) == files {

@@ -212,7 +212,8 @@ func runDirectory(dir string) result {
 	for unix.Statfs(dir, &st) != nil && dir != "/" {
 		dir = filepath.Dir(dir)
 	}
-	if r.grade == OK && st.Type != unix.TMPFS_MAGIC && st.Type != unix.RAMFS_MAGIC {
+	kind := uint32(st.Type) // of a size and a sign that depend on the processor
+	if r.grade == OK && kind != unix.TMPFS_MAGIC && kind != unix.RAMFS_MAGIC {
 		r.grade, r.detail = Warn, r.detail+"; it is on a disk, which then has values of secrets in environment variables"
 		r.hint = "set runDir to a directory in memory, such as /run/podstead"
 	}
