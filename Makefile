@@ -155,7 +155,9 @@ bench-compare: ## measure the git revision BASE and this one in turns, and fail 
 	@base=$$(mktemp -d) && trap 'rm -rf "$$base"' EXIT && git archive $(BASE) | tar -x -C "$$base" && \
 	$(MAKE) --no-print-directory -C "$$base" build VERSION=base && $(GO) run ./test/bench -base "$$base/bin" -scale 0.4 $(BENCHFLAGS)
 
-soak: ## run conformance tests SOAKRUNS (20) times under load, hold validation against an API server, storms of updates and power cuts longer than make test, then restart pods and kill daemons for SOAKTIME (30m) (root)
+# It runs conformance tests SOAKRUNS times under load, holds the validation of pods against an API server of Kubernetes, runs storms of
+# updates and power cuts, and restarts pods and kills daemons for SOAKTIME.
+soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAKTIME (30m) (root)
 	$(NEED_ROOT)
 	@.ci/deps soak
 	@.ci/deps test

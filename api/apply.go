@@ -165,7 +165,8 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		unit = UnitOf(pod.Name)
 	}
 	return Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes), Replaced: plan.Replaced, Instead: plan.Instead, Undone: plan.Undone,
+		Pod: plan.Pod, File: plan.File, Outcome: Outcome(plan.Outcome), Changes: changesOf(plan.Changes),
+		Replaced: plan.Replaced, Instead: plan.Instead, Undone: plan.Undone,
 		Unit: unit, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 )
 
-// TestInvalidConfigurationWarning: a user who cannot read what the daemon uses is told which socket is tried.
+// TestInvalidConfigurationWarning: a user who cannot read what the daemon uses gets the name of the socket that is tried.
 func TestInvalidConfigurationWarning(t *testing.T) {
 	mistake := errors.New("p.toml:1:1: x: unknown field\np.toml:2:1: y: unknown field")
 	denied := &fs.PathError{Op: "open", Path: "p.toml", Err: fs.ErrPermission}

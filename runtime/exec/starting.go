@@ -63,7 +63,7 @@ func (r *Runner) watchStart(ctx context.Context, containerID string, m mark, l l
 	return s
 }
 
-// end returns the error of a start that has ended with err. It kills an OCI runtime that was given up: it could start the command later.
+// end returns the error of a start that failed with err. It kills an OCI runtime that was given up: it could start the command later.
 func (s *starting) end(err error) error {
 	close(s.done)
 	s.over.Wait()

@@ -124,7 +124,7 @@ func (i *Instead) String() string {
 	return fmt.Sprintf("generation %d runs instead, requested by %s; the file still has %s", i.Number, i.By, has)
 }
 
-// Undo is the generation and the person who requested it; empty: nobody did, the update failed. A nil receiver is nobody.
+// Undo is the generation and the person who requested it; empty: no person, the update failed. A nil receiver is no person.
 func (i *Instead) Undo() string {
 	if i == nil || i.By == "" {
 		return ""
