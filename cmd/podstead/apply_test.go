@@ -251,8 +251,10 @@ func TestCreateAndDiff(t *testing.T) {
 	if got := h.run(t, "diff $DIR/web.toml $DIR/db.toml"); got != (output{statusFailed, "pod/web would be configured\npod/db would be created\n", ""}) {
 		t.Errorf("diff: %+v", got)
 	}
-	want := output{statusFailed, "pod/db created\n",
-		"podstead: create pod \"web\": pod \"web\" already exists\nhint: update it with podstead apply FILE\n"}
+	want := output{
+		statusFailed, "pod/db created\n",
+		"podstead: create pod \"web\": pod \"web\" already exists\nhint: update it with podstead apply FILE\n",
+	}
 	if got := h.run(t, "create -f $DIR/web.toml -f $DIR/db.toml"); got != want {
 		t.Errorf("create: %+v, want %+v", got, want)
 	}

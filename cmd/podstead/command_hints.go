@@ -26,8 +26,10 @@ var commandHints = []commandHint{
 	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
 	{[]string{"ui", "tui", "gui", "dashboard"}, "watch pods with podstead get --watch, and what they use with podstead top pods --watch"},
 	{[]string{"init", "new"}, "write a pod file, and check it with podstead validate FILE"},
-	{[]string{"auto-update", "autoupdate"},
-		"set imagePullPolicy to Always in the pod file: each start pulls the image, also that of podstead restart POD"},
+	{
+		[]string{"auto-update", "autoupdate"},
+		"set imagePullPolicy to Always in the pod file: each start pulls the image, also that of podstead restart POD",
+	},
 	{[]string{"import"}, "import image archives with podstead image import FILE"},
 	{[]string{"save", "export"}, "write images to an archive with podstead image export IMAGE -o FILE"},
 	{[]string{"rmi"}, "remove images with podstead image rm IMAGE"},

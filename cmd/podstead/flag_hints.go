@@ -38,8 +38,11 @@ var flagHints = []flagHint{
 	{[]string{"stop", "restart", "rm", "down", "kill"}, []string{"t", "time"}, "set the grace period with podstead stop POD --grace-period SECONDS"},
 	{[]string{"kill"}, []string{"s", "signal"}, "send a signal to the main process of a container with podstead exec POD -- kill -HUP 1"},
 	{[]string{"exec"}, []string{"u", "user", "w", "workdir", "e", "env"}, "the command has the user, the directory and the environment of the container: change them in it, such as in podstead exec POD -- env A=1 COMMAND"},
-	{[]string{"debug"}, []string{"share-processes", "set-image"},
-		"podstead debug POD adds a container to the pod itself; see processes of another one with podstead debug POD --target CONTAINER"},
+	{
+		[]string{"debug"},
+		[]string{"share-processes", "set-image"},
+		"podstead debug POD adds a container to the pod itself; see processes of another one with podstead debug POD --target CONTAINER",
+	},
 	{nil, []string{"context", "kubeconfig", "cluster", "server", "as", "user", "token", "host", "H", "connection"}, "a host has one daemon: choose it with the flag --socket"},
 }
 
