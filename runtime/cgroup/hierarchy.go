@@ -99,11 +99,12 @@ func Dirs(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// exitTime is how long a process that exits may be in its cgroup after the cgroup has stopped listing it.
+// exitTime is how long a process that was killed may be in its cgroup: a zombie until it is reaped, and one that the cgroup does not list
+// any more for a moment.
 const exitTime = time.Second
 
 // RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if it has
-// processes. It waits for those that exit.
+// processes. It waits for those that were killed.
 func RemoveTree(ctx context.Context, dir string) error {
 	err := os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +127,7 @@ func RemoveTree(ctx context.Context, dir string) error {
 		switch err := os.Remove(dir); {
 		case err == nil, errors.Is(err, fs.ErrNotExist):
 			return nil
-		case !errors.Is(err, unix.EBUSY) || ctx.Err() != nil || hasProcesses(dir):
+		case !errors.Is(err, unix.EBUSY) || ctx.Err() != nil:
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
 		select {
@@ -134,12 +135,6 @@ func RemoveTree(ctx context.Context, dir string) error {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// hasProcesses reports whether a cgroup lists a process.
-func hasProcesses(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	return err == nil && len(text) > 0
 }
 
 func (h hierarchy) join(path string) error {

@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"io"
+	"os"
 	"testing"
 	"time"
 )
@@ -29,6 +30,11 @@ func WaitForWaiters(t *testing.T, s *Store, n int) {
 			t.Fatalf("%d callers wait, want %d", waiting, n)
 		}
 	}
+}
+
+// Peek returns the digest of the configuration of an image of an archive that has changed.
+func (s *Store) Peek(ctx context.Context, f *os.File, origin, name string) (string, error) {
+	return s.peekOnce(ctx, f, origin, name)
 }
 
 // Load imports an archive from a reader, so that a test can act in the middle of it.

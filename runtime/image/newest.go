@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
@@ -17,6 +18,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -83,7 +85,7 @@ func (s *Store) newestIn(ctx context.Context, path, name string) (config string,
 	}
 	for _, rec := range records {
 		if from, _, _ := strings.Cut(rec.Labels[labelArchive], "/"); missing == nil && from != origin {
-			return s.peek(ctx, f, name)
+			return s.peekOnce(ctx, f, origin, name)
 		}
 		if rec.Name == prefix+name {
 			img, err := s.describe(ctx, rec)
@@ -91,50 +93,92 @@ func (s *Store) newestIn(ctx context.Context, path, name string) (config string,
 		}
 	}
 	if len(records) == 0 {
-		return s.peek(ctx, f, name)
+		return s.peekOnce(ctx, f, origin, name)
 	}
 	return "", nil
 }
 
-// peek reads the documents of an archive. It returns the digest of the configuration of an image by its full name; empty: the archive does
-// not contain it.
-func (s *Store) peek(ctx context.Context, f *os.File, name string) (config string, err error) {
-	b, err := s.newBudget(nil)
+// maxPeeks are the archives whose names are remembered.
+const maxPeeks = 64
+
+// peeks are the names of archives that were read, so that several containers, and the commands that follow each other, read a large archive
+// once.
+type peeks struct {
+	reading keyedmutex.Mutex // by archive
+	mu      sync.Mutex
+	names   map[string]map[string]found // of an archive and of an image
+}
+
+// found is an image of an archive that was read: the digest of its configuration, or why it cannot be used.
+type found struct {
+	config string
+	err    error
+}
+
+// peekOnce is [Store.peek] for one name; empty: the archive does not contain it. Origin is the fingerprint of the archive.
+func (s *Store) peekOnce(ctx context.Context, f *os.File, origin, name string) (config string, err error) {
+	unlock, err := s.peeks.reading.Lock(ctx, origin)
 	if err != nil {
 		return "", err
+	}
+	defer unlock()
+	s.peeks.mu.Lock()
+	names, known := s.peeks.names[origin]
+	s.peeks.mu.Unlock()
+	if !known {
+		if names, err = s.peek(ctx, f); err != nil {
+			return "", err
+		}
+		s.peeks.mu.Lock()
+		if s.peeks.names == nil || len(s.peeks.names) >= maxPeeks {
+			s.peeks.names = map[string]map[string]found{}
+		}
+		s.peeks.names[origin] = names
+		s.peeks.mu.Unlock()
+	}
+	return names[name].config, names[name].err
+}
+
+// peek reads the documents of an archive. It returns its images by their full names.
+func (s *Store) peek(ctx context.Context, f *os.File) (names map[string]found, err error) {
+	b, err := s.newBudget(nil)
+	if err != nil {
+		return nil, err
 	}
 	if fi, err := f.Stat(); err == nil {
 		b.compressed = fi.Size()
 	}
 	plain, err := decompress(cancelled(ctx, f))
 	if err != nil {
-		return "", unreadable(err)
+		return nil, unreadable(err)
 	}
 	defer plain.Close()
 	l := layout{budget: b, peeked: &peeked{documents: map[digest.Digest][]byte{}}}
 	if err := l.read(ctx, b.reader(plain)); err != nil {
-		return "", unreadable(err)
+		return nil, unreadable(err)
 	}
 	index, err := l.images(ctx)
 	if err != nil {
-		return "", unreadable(err)
+		return nil, unreadable(err)
 	}
 	split(&index)
 	records, err := named(index)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	names = map[string]found{}
 	for _, record := range slices.Backward(records) { // as for the import, the last one counts
-		if record.Name != name {
+		if _, later := names[record.Name]; later {
 			continue
 		}
 		manifest, err := images.Manifest(ctx, l.peeked, record.Target, s.platform)
 		if err != nil {
-			return "", fmt.Errorf("image %q: %w", name, err)
+			names[record.Name] = found{err: fmt.Errorf("image %q: %w", record.Name, err)}
+			continue
 		}
-		return manifest.Config.Digest.String(), nil
+		names[record.Name] = found{config: manifest.Config.Digest.String()}
 	}
-	return "", nil
+	return names, ctx.Err()
 }
 
 // peeked are the indexes, manifests and configurations of an archive, in memory.

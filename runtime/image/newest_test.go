@@ -99,3 +99,29 @@ func TestNewest(t *testing.T) {
 		t.Errorf("%s, want the image that was imported by hand", got)
 	}
 }
+
+// TestArchiveIsReadOnce: the names of an archive that has changed are remembered for the other containers and the next command. A closed
+// file cannot be read again.
+func TestArchiveIsReadOnce(t *testing.T) {
+	t.Parallel()
+	ctx, w := newEnv(t, image.Options{})
+	f, err := os.Open(save(t, sample("localhost/a:1", "a"), sample("localhost/b:1", "b")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := w.store.Peek(ctx, f, "one", "localhost/a:1")
+	if err != nil || first == "" {
+		t.Fatalf("%q, %v", first, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"localhost/a:1": true, "localhost/b:1": true, "localhost/c:1": false} {
+		if got, err := w.store.Peek(ctx, f, "one", name); err != nil || (got != "") != want || (got == first) != (name == "localhost/a:1") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if got, err := w.store.Peek(ctx, f, "two", "localhost/a:1"); err == nil {
+		t.Errorf("%q for an archive that has changed and was not read", got)
+	}
+}

@@ -86,6 +86,7 @@ type Store struct {
 	archives keyedmutex.Mutex // by prefix of records; held during an import
 	kept     keyedmutex.Mutex // by pod; held while the kept images are changed
 	reads    reads
+	peeks    peeks
 	names    keyedmutex.Mutex                 // by image; held during a pull
 	policy   atomic.Pointer[signature.Policy] // of signatures
 	flights  flights

@@ -23,6 +23,25 @@ func Rejected(ring *event.Ring, now lifecycle.Instant, pod string, refusals []li
 	ring.Add(e)
 }
 
+// IsReported reports whether the newest event that says whether a pod exists is that it was rejected for the same reasons, when it was
+// created by the same client. The event may be of an earlier daemon.
+func IsReported(ring *event.Ring, pod string, refusals []lifecycle.Refusal, by string) bool {
+	events, _ := ring.Since(0)
+	for i := range slices.Backward(events) {
+		e := &events[i]
+		if e.Pod != pod {
+			continue
+		}
+		switch e.Kind { //nolint:exhaustive // the others do not matter
+		case event.PodRejected:
+			return e.Fields["error"] == Reasons(refusals) && e.Fields["by"] == by
+		case event.PodAccepted, event.PodRemoved:
+			return false
+		}
+	}
+	return false
+}
+
 // Reasons returns all refusals on one line.
 func Reasons(refusals []lifecycle.Refusal) string {
 	texts := make([]string, len(refusals))

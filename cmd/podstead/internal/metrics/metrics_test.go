@@ -104,8 +104,9 @@ func TestFigures(t *testing.T) {
 		n, _ := value(f["podstead_container_restarts_total"], "pod=web container=crash cause=Error")
 		ready, _ := value(f["kube_pod_container_status_ready"], "container=app")
 		starts, _ := value(f["kubelet_pod_start_duration_seconds"], "")
-		notReady, _ := value(f["kube_pod_status_ready"], "pod=web condition=false") // the container crash is ready until it exits
-		return n >= 1 && ready == 1 && starts == 1 && notReady == 1
+		notReady, _ := value(f["kube_pod_status_ready"], "pod=web condition=false")                    // the container crash is ready until it exits
+		_, exited := value(f["kube_pod_container_status_last_terminated_exitcode"], "container=crash") // events may be counted before
+		return n >= 1 && ready == 1 && starts == 1 && notReady == 1 && exited
 	})
 	for _, test := range []struct {
 		name, labels string
