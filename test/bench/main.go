@@ -13,8 +13,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/internal/rig"
@@ -94,6 +96,9 @@ func (b *bench) times(n int) int { return max(1, int(float64(n)*b.scale)) }
 
 // measure takes all measurements and returns the page.
 func (b *bench) measure(ctx context.Context) (string, error) {
+	if err := b.untilQuiet(ctx); err != nil {
+		return "", err
+	}
 	r := report{before: loadAverage()}
 	for _, part := range []struct {
 		what string
@@ -122,6 +127,32 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 	}
 	r.after = loadAverage()
 	return r.page(), nil
+}
+
+// quietTime is how long a run waits for other work on the host to end.
+const quietTime = 30 * time.Minute
+
+// untilQuiet waits until the load average is below 1. It is an error if it stays higher for quietTime.
+func (b *bench) untilQuiet(ctx context.Context) error {
+	if b.only != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, quietTime, errors.New("the load average of the host is not below 1"))
+	defer cancel()
+	for said := false; ; said = true {
+		load, err := strconv.ParseFloat(loadAverage(), 64)
+		if err == nil && load < 1 {
+			return nil
+		}
+		if !said {
+			b.say("wait until the load average is below 1")
+		}
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // within runs a measurement with a rig of its own and checks for leftovers.

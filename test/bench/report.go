@@ -44,56 +44,18 @@ Measure on your own host, as root:
 
     make bench    # writes docs/benchmarks.md
 
-The figures are the results of one run on one host.
+It waits until the host is quiet: a load average below 1. The figures are the results of one run on one host.
 
-Host: %s. Load average %s before and %s after, from other work on the host. Programs: %s.
+Host: %s. Load average %s before the run and %s at its end, from the run itself. Programs: %s.
 
 `, r.machine, r.before, r.after, r.programs)
-	r.goals(&b)
-	r.times(&b)
+	r.peers(&b)
 	r.ratios(&b)
+	r.times(&b)
 	r.probes(&b)
 	r.sizes(&b)
 	r.logs(&b)
-	r.peers(&b)
 	return b.String()
-}
-
-func (r *report) goals(b *strings.Builder) {
-	runc, crun := r.turn(withRunc), r.turn(withCrun)
-	b.WriteString("## Goals\n\n| goal | measured | |\n| --- | --- | --- |\n")
-	for _, g := range []struct {
-		goal     string
-		measured float64
-		limit    float64
-		unit     string
-	}{
-		{"file to first output with runc, 60 ms", runc.first.median(), 60, "ms"},
-		{"file to first output with crun, 40 ms", crun.first.median(), 40, "ms"},
-		{"`kill -9` to restarted with runc, 45 ms", runc.restart.median(), 45, "ms"},
-		{"`kill -9` to restarted with crun, 25 ms", crun.restart.median(), 25, "ms"},
-		{"pod network and one volume add 10 ms to the first process", r.with.process.median() - r.without.process.median(), 10, "ms"},
-		{"exec probe in daily use with runc, 12 ms of CPU", r.probed.exec, 12, "ms"},
-		{"exec probe in daily use with crun, 5 ms of CPU", r.probed.execCrun, 5, "ms"},
-		{"HTTP probe in daily use, 0.3 ms of CPU", r.probed.http, 0.3, "ms"},
-		{"20 pods, all memory, 90 MiB (PSS)", r.small.all.total(), 90, "MiB"},
-		{"daemon without pods, 30 MiB (PSS)", r.small.none.daemon, 30, "MiB"},
-		{"idle CPU with 20 pods and an HTTP probe every 10 s, 0.15 % of a core", r.idleProbed, 0.15, "%"},
-		{"25 waits for the disk in the lifetime of a pod", r.fsyncs.all(), 25, ""},
-		{"200 pods, until all are ready, 12 s", r.hundreds.ready, 12, "s"},
-		{"200 pods, daemon, 60 MiB (PSS)", r.hundreds.daemon, 60, "MiB"},
-		{"200 pods, `kill -9` of the daemon until all are ready again, 1 s", r.hundreds.again, 1, "s"},
-	} {
-		verdict := "met"
-		switch {
-		case g.measured == 0:
-			verdict = "not measured"
-		case g.measured > g.limit:
-			verdict = "**not met**, see [Lean](design/lean.md)"
-		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", g.goal, strings.TrimSpace(number(g.measured)+" "+g.unit), verdict)
-	}
-	b.WriteString("\n")
 }
 
 func (r *report) times(b *strings.Builder) {
@@ -239,9 +201,10 @@ func (r *report) turn(name string) *turn {
 func (r *report) peers(b *strings.Builder) {
 	b.WriteString(`## Comparison
 
-Podstead, Podman and dockerd were measured in turns in this run, with busybox and everything local. Containers of Podman and dockerd are on the network of the host and have runc, pods of
-Podstead have a network of their own. Times of Podman and dockerd include their command. Podman is ready when the first process runs, Podstead when it knows that and its clients see it. The figures of the
-kubelet 1.36.2 were **measured elsewhere**: medians on another host of this kind, standalone with static pods.
+Medians. Podstead, Podman and dockerd were measured in turns in this run, with busybox and everything local. Containers of Podman and
+dockerd are on the network of the host and have runc, pods of Podstead have a network of their own. Times of Podman and dockerd include
+their command. Podman is ready when the first process runs, Podstead when it knows that and its clients see it. The figures of the kubelet
+1.36.2 were **measured elsewhere**: medians on another host of this kind, standalone with static pods.
 
 `)
 	names := []string{withRunc, withCrun, "Podman", "dockerd"}
@@ -272,4 +235,5 @@ kubelet 1.36.2 were **measured elsewhere**: medians on another host of this kind
 		}
 		b.WriteString(" | " + row.elsewhere + " |\n")
 	}
+	b.WriteString("\nWhat costs the most, and what was tried: [Lean](design/lean.md).\n\n")
 }
