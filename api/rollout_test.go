@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
-// rolledOut applies a pod three times, each of which is a generation. The first two are ready.
+// rolledOut applies a pod three times, each of which is a generation. The first two are ready. It returns when the pod itself is.
 func (d *testDaemon) rolledOut(t *testing.T) {
 	t.Helper()
 	d.files.Changes = []change.Change{{Path: "labels.release", Old: `"1"`, New: `"2"`}}
@@ -26,6 +26,12 @@ func (d *testDaemon) rolledOut(t *testing.T) {
 			d.files.Judge("web", generation.Ready, "")
 		}
 	}
+	pod, err := d.client.Pod(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func(c api.PodChange) bool { return c.Object.Status.Outcome.State == api.RolloutComplete }
+	d.await(t, pod.Metadata.UID, "pod that has stayed ready", complete)
 }
 
 func (d *testDaemon) rollout(t *testing.T, state api.RolloutState, message string, running int, newer bool) api.Rollout {
