@@ -32,6 +32,11 @@ func WriteAs(path string, data []byte, mode fs.FileMode, uid, gid int) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// WriteOrdered is like [Write] for a file that may have the old content after a power failure, until the file system has written the name.
+func WriteOrdered(path string, data []byte, mode fs.FileMode) error {
+	return write(path, data, mode, (*os.File).Sync)
+}
+
 // WriteVolatile is like [Write] for a file that must survive only a crash of its writer. It does not wait for the disk.
 func WriteVolatile(path string, data []byte, mode fs.FileMode) error {
 	return write(path, data, mode, func(*os.File) error { return nil })

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var writers = map[string]func(string, []byte, fs.FileMode) error{"durable": Write, "volatile": WriteVolatile}
+var writers = map[string]func(string, []byte, fs.FileMode) error{"durable": Write, "ordered": WriteOrdered, "volatile": WriteVolatile}
 
 func TestWrite(t *testing.T) {
 	for name, write := range writers {

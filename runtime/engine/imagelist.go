@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +20,7 @@ import (
 	digest "github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
@@ -33,30 +31,16 @@ const restoreTimeout = 10 * time.Minute
 const saveTimeout = 5 * time.Second
 
 // ImageListFormat is the format of the list of images.
-var ImageListFormat = format.Format{Version: 1, Unversioned: true}
+var ImageListFormat = statefile.Format{Version: 1, Unversioned: true, Migrate: statefile.Array("images"), Loss: statefile.Ordered}
 
 // imageList is the list of images. Version 0 was an array.
 type imageList struct {
 	Images []listedImage `json:"images"`
 }
 
-// readImageList reads a list of images.
-func readImageList(text []byte) (list []listedImage, err error) {
-	if bytes.HasPrefix(text, []byte("[")) {
-		return list, json.Unmarshal(text, &list)
-	}
-	var l imageList
-	_, err = ImageListFormat.Decode(text, &l)
-	return l.Images, err
-}
-
 // writeImageList replaces a list of images. Fields of a later version are not kept: that version writes the list again when it starts.
 func writeImageList(path string, list []listedImage) error {
-	text, err := ImageListFormat.Encode(imageList{list}, format.Unknown{})
-	if err != nil {
-		return err
-	}
-	return damage.WriteJSON(path, json.RawMessage(text))
+	return ImageListFormat.Write(path, imageList{list}, statefile.Unknown{})
 }
 
 // listedImage is an image in the list, which is kept beside the engine's records, so that images survive the loss of the records: their
@@ -129,15 +113,12 @@ func (e *Engine) saveImages(ctx context.Context) error {
 
 // restoreImages creates the records of lost images again. An image whose content is missing or damaged is left out.
 func (e *Engine) restoreImages(ctx context.Context) error {
-	text, err := os.ReadFile(e.lostImageList())
+	var lost imageList
+	_, err := ImageListFormat.Read(e.lostImageList(), &lost)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var list []listedImage
-	if err == nil {
-		list, err = readImageList(text)
-	}
-	if errors.Is(err, format.ErrNewer) {
+	if errors.Is(err, statefile.ErrNewer) {
 		e.opt.Log.WarnContext(ctx, "cannot read the list of images, they must be pulled again", slog.Any("error", err))
 		return nil // the later version restores them
 	}
@@ -149,10 +130,10 @@ func (e *Engine) restoreImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for n, i := range list {
+	for n, i := range lost.Images {
 		err := e.restoreImage(leased, i)
 		if ctx.Err() != nil { // the next start continues
-			return errors.Join(writeImageList(e.lostImageList(), list[n:]), release(context.WithoutCancel(ctx)))
+			return errors.Join(writeImageList(e.lostImageList(), lost.Images[n:]), release(context.WithoutCancel(ctx)))
 		}
 		if err != nil {
 			e.opt.Log.WarnContext(ctx, "cannot restore image, it must be pulled again", slog.String("image", i.Name), slog.Any("error", err))

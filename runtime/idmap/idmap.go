@@ -17,14 +17,14 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 // Size is the number of user IDs, and of group IDs, of a pod: idsPerPod of the kubelet.
 const Size = 1 << 16
 
 // Format is that of the file.
-var Format = format.Format{Version: 1}
+var Format = statefile.Format{Version: 1}
 
 // Range is the range of IDs of a pod. The zero value means the IDs of the host.
 type Range struct {
@@ -51,7 +51,7 @@ type Ranges struct {
 	loaded bool
 	pods   map[string]uint32 // first ID by pod UID
 
-	unknown format.Unknown // fields that a later version added
+	unknown statefile.Unknown // fields that a later version added
 }
 
 // file is the content of the file.
@@ -153,16 +153,11 @@ func (r *Ranges) load() error {
 		return nil
 	}
 	var f file
-	text, err := os.ReadFile(r.file)
-	if err == nil {
-		r.unknown, err = Format.Decode(text, &f)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	unknown, err := Format.Read(r.file, &f)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s: %w", ErrUnreadable, r.file, err)
 	}
-	r.pods = maps.Clone(f.Pods)
+	r.pods, r.unknown = maps.Clone(f.Pods), unknown
 	if r.pods == nil {
 		r.pods = map[string]uint32{}
 	}
@@ -174,12 +169,8 @@ func (r *Ranges) save() error {
 	if len(r.pods) == 0 && r.unknown.IsZero() {
 		return atomicfile.Remove(r.file)
 	}
-	text, err := Format.Encode(file{Pods: r.pods}, r.unknown)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(r.file, text, 0o600)
+	return Format.Write(r.file, file{Pods: r.pods}, r.unknown)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/network/diagnose"
 	"github.com/podstead/podstead/runtime/network/kernel"
 	"github.com/podstead/podstead/runtime/network/lease"
@@ -54,8 +54,8 @@ type Network struct {
 	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.
 	mu       sync.Mutex
 	leases   map[string]*attachment
-	subnets  []netip.Prefix // those of the bridge, while it is in use
-	unknown  format.Unknown // of the lease file
+	subnets  []netip.Prefix    // those of the bridge, while it is in use
+	unknown  statefile.Unknown // of the lease file
 	changed  chan struct{}
 	removals []linkRemoval // links to be removed
 	closed   bool

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // Format is the format of the lines that follow a line with this version. A daemon writes that line before its first event.
-var Format = format.Format{Version: 1, Unversioned: true}
+var Format = statefile.Format{Version: 1, Unversioned: true}
 
 // journalName matches the pod names that can be file names.
 var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
@@ -58,7 +58,7 @@ type DirJournal struct {
 
 // NewDirJournal returns a journal in the directory, which it creates if needed.
 func NewDirJournal(dir string) (*DirJournal, error) {
-	version, err := Format.Encode(struct{}{}, format.Unknown{})
+	version, err := Format.Encode(struct{}{}, statefile.Unknown{})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (j *DirJournal) parse(path string, text []byte) (events []Event) {
 		}
 		switch {
 		case e.Seq == 0 && bytes.Contains(line, []byte(`"version"`)):
-			if err := Format.Check(line); err == nil || errors.Is(err, format.ErrNewer) {
+			if err := Format.Check(line); err == nil || errors.Is(err, statefile.ErrNewer) {
 				newer = err
 			}
 		case e.Seq == 0:

@@ -20,8 +20,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 const (
@@ -34,7 +33,7 @@ const (
 )
 
 // Format is that of the file of an [Entry].
-var Format = format.Format{Version: 1, Unversioned: true}
+var Format = statefile.Format{Version: 1, Unversioned: true}
 
 // Entry is a suspect, or a pod in quarantine.
 type Entry struct {
@@ -53,12 +52,11 @@ type Dir struct {
 	// Version is that of this daemon. It must not change after Judge.
 	Version string
 
-	suspects, handling string
+	suspects *statefile.Dir[Entry]
+	handling string
 
 	mu     sync.Mutex
 	active map[string]int // by UID: how many times the pod is being handled
-
-	unknown map[string]format.Unknown // fields that a later version added, by UID; of Judge only
 }
 
 // New returns the suspects in a directory, with what is being handled in another, which should be on a tmpfs. It creates both.
@@ -68,7 +66,7 @@ func New(suspects, handling string) (*Dir, error) {
 			return nil, fmt.Errorf("create quarantine directory: %w", err)
 		}
 	}
-	return &Dir{suspects: suspects, handling: handling, active: map[string]int{}, unknown: map[string]format.Unknown{}}, nil
+	return &Dir{suspects: statefile.NewDir[Entry](Format, suspects), handling: handling, active: map[string]int{}}, nil
 }
 
 // Judge returns the suspects and the pods in quarantine by UID, after the end of the last daemon. The cause is why that crashed; "": it did
@@ -113,7 +111,7 @@ func (d *Dir) Judge(cause string, now time.Time) (map[string]Entry, error) {
 	for uid, e := range entries {
 		switch {
 		case cause != "":
-			err = errors.Join(err, d.save(e))
+			err = errors.Join(err, d.suspects.Save(uid, &e))
 		case !e.Held: // the last daemon did not crash
 			delete(entries, uid)
 			err = errors.Join(err, d.Forget(uid))
@@ -124,40 +122,23 @@ func (d *Dir) Judge(cause string, now time.Time) (map[string]Entry, error) {
 
 func (d *Dir) load() (map[string]Entry, error) {
 	entries := map[string]Entry{}
-	err := atomicfile.Sweep(d.suspects)
-	files, listErr := os.ReadDir(d.suspects)
-	err = errors.Join(err, listErr)
+	files, err := d.suspects.Load(func(uid string, e *Entry) error {
+		if e.UID != uid {
+			return errors.New("not of this pod")
+		}
+		return nil
+	})
 	for _, f := range files {
-		uid, is := strings.CutSuffix(f.Name(), ".json")
-		if !is {
+		if f.Err == nil {
+			entries[f.Name] = f.Value
 			continue
 		}
-		var e Entry
-		text, readErr := os.ReadFile(filepath.Join(d.suspects, f.Name()))
-		if readErr == nil {
-			d.unknown[uid], readErr = Format.Decode(text, &e)
+		err = errors.Join(err, fmt.Errorf("read quarantine of pod with UID %s: %w", f.Name, f.Err))
+		if !errors.Is(f.Err, statefile.ErrNewer) { // that is kept until this version suspects the pod
+			err = errors.Join(err, d.Forget(f.Name))
 		}
-		if errors.Is(readErr, format.ErrNewer) { // kept until this version suspects the pod
-			err = errors.Join(err, fmt.Errorf("read quarantine of pod with UID %s: %w", uid, readErr))
-			continue
-		}
-		if readErr != nil || e.UID != uid {
-			err = errors.Join(err, fmt.Errorf("read quarantine of pod with UID %s: %w", uid, readErr), d.Forget(uid))
-			continue
-		}
-		entries[uid] = e
 	}
 	return entries, err
-}
-
-func (d *Dir) path(uid string) string { return filepath.Join(d.suspects, uid+".json") }
-
-func (d *Dir) save(e Entry) error {
-	text, err := Format.Encode(e, d.unknown[e.UID])
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(d.path(e.UID), append(text, '\n'), 0o600)
 }
 
 // Forget deletes the entry of a pod that was removed. It succeeds if there is none.
@@ -165,7 +146,7 @@ func (d *Dir) Forget(uid string) error {
 	if d == nil {
 		return nil
 	}
-	err := os.Remove(d.path(uid)) // not synced: an entry without a pod has no effect
+	err := os.Remove(d.suspects.Path(uid)) // not synced: an entry without a pod has no effect
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -15,8 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -66,12 +65,9 @@ func (h *Host) limits() (maxPerDay int, command []string) {
 // Load reads a record. A file that does not exist is an empty record.
 func Load(file string) (Record, error) {
 	var r Record
-	data, err := os.ReadFile(file)
+	_, err := Format.Read(file, &r)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		_, err = Format.Decode(data, &r)
+		return Record{}, nil
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("read record of reboots: %w", err)
@@ -79,13 +75,7 @@ func Load(file string) (Record, error) {
 	return r, nil
 }
 
-func (h *Host) save(r Record) error {
-	data, err := Format.Encode(r, format.Unknown{})
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(h.file, data, 0o600)
-}
+func (h *Host) save(r Record) error { return Format.Write(h.file, r, statefile.Unknown{}) }
 
 // Reboot records a reboot on the disk and requests it. Without a readable and durable record the host is not rebooted.
 func (h *Host) Reboot(ctx context.Context, pod string) error {

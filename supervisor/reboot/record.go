@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -14,7 +14,7 @@ import (
 const Day = 24 * time.Hour
 
 // Format is that of the file of a [Record].
-var Format = format.Format{Version: 1, Unversioned: true}
+var Format = statefile.Format{Version: 1, Unversioned: true}
 
 // Record has the reboots that count. Their age is the uptime of the host since then, by the monotonic clock: the wall clock of a host
 // without a battery-backed clock may show anything after a boot. Time in which the host was off does not count, nor uptime at the

@@ -3,15 +3,9 @@ package state
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 
-	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -79,80 +73,37 @@ type Checkpoints interface {
 }
 
 // CheckpointDir is a [Checkpoints] with one JSON file per pod. Its directory should be on a tmpfs: nothing is synced.
-type CheckpointDir struct {
-	dir string
-
-	mu      sync.Mutex
-	unknown map[string]format.Unknown // fields that a later version added, by UID
-}
+type CheckpointDir struct{ files *statefile.Dir[Checkpoint] }
 
 // NewCheckpointDir returns checkpoints in the directory, which it creates if needed.
 func NewCheckpointDir(dir string) (*CheckpointDir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create checkpoint directory: %w", err)
-	}
-	return &CheckpointDir{dir: dir, unknown: map[string]format.Unknown{}}, nil
+	d := &CheckpointDir{statefile.NewDir[Checkpoint](CheckpointFormat, dir)}
+	return d, d.files.Make()
 }
-
-func (d *CheckpointDir) path(uid string) string { return filepath.Join(d.dir, uid+".json") }
 
 // Load implements [Checkpoints]. A file that cannot be read yields an empty checkpoint and an error, one of a later version only
 // the error. Fields that a later version added are written back by Save.
 func (d *CheckpointDir) Load() (map[string]Checkpoint, error) {
-	if err := atomicfile.Sweep(d.dir); err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(d.dir)
+	files, err := d.files.Load(func(string, *Checkpoint) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoint directory: %w", err)
 	}
 	all := map[string]Checkpoint{}
 	var errs []error
-	for _, entry := range entries {
-		uid, isCheckpoint := strings.CutSuffix(entry.Name(), ".json")
-		if !isCheckpoint || !entry.Type().IsRegular() {
-			continue
+	for i := range files {
+		f := &files[i]
+		if f.Err != nil {
+			errs = append(errs, fmt.Errorf("read checkpoint of pod %s: %w", f.Name, f.Err))
 		}
-		var c Checkpoint
-		data, err := os.ReadFile(d.path(uid))
-		var unknown format.Unknown
-		if err == nil {
-			unknown, err = CheckpointFormat.Decode(data, &c)
+		if !errors.Is(f.Err, statefile.ErrNewer) {
+			all[f.Name] = f.Value
 		}
-		if err != nil {
-			c = Checkpoint{}
-			errs = append(errs, fmt.Errorf("read checkpoint of pod %s: %w", uid, err))
-		}
-		if errors.Is(err, format.ErrNewer) {
-			continue
-		}
-		all[uid] = c
-		d.mu.Lock()
-		d.unknown[uid] = unknown
-		d.mu.Unlock()
 	}
 	return all, errors.Join(errs...)
 }
 
 // Save implements [Checkpoints].
-func (d *CheckpointDir) Save(uid string, c Checkpoint) error {
-	d.mu.Lock()
-	unknown := d.unknown[uid]
-	d.mu.Unlock()
-	data, err := CheckpointFormat.Encode(c, unknown)
-	if err != nil {
-		return fmt.Errorf("encode checkpoint: %w", err)
-	}
-	return atomicfile.WriteVolatile(d.path(uid), data, 0o600)
-}
+func (d *CheckpointDir) Save(uid string, c Checkpoint) error { return d.files.Save(uid, &c) }
 
 // Delete implements [Checkpoints].
-func (d *CheckpointDir) Delete(uid string) error {
-	d.mu.Lock()
-	delete(d.unknown, uid)
-	d.mu.Unlock()
-	if err := os.Remove(d.path(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (d *CheckpointDir) Delete(uid string) error { return d.files.Delete(uid) }

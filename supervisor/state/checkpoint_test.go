@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -87,7 +87,7 @@ func TestCheckpointVersions(t *testing.T) {
 		}
 	}
 	all, err := v.Load()
-	if _, adds := all["adds"]; len(all) != 1 || !adds || !errors.Is(err, format.ErrNewer) {
+	if _, adds := all["adds"]; len(all) != 1 || !adds || !errors.Is(err, statefile.ErrNewer) {
 		t.Errorf("loaded %v, %v", all, err)
 	}
 	if err := v.Save("adds", state.Checkpoint{}); err != nil {

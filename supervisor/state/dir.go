@@ -4,145 +4,93 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
-	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Dir is a [Store] with one JSON file per pod in a directory.
 type Dir struct {
-	dir string
+	files *statefile.Dir[Pod]
 
-	mu      sync.Mutex
-	unknown map[string]unknownFields // by the name of the pod
-}
-
-// unknownFields are the fields that a later version added to the state file of a pod.
-type unknownFields struct {
-	uid    string
-	fields format.Unknown
+	mu     sync.Mutex
+	loaded map[string]string // UIDs of pods whose file was read, by the name of the pod
 }
 
 // NewDir returns a store in the directory, which it creates if needed.
 func NewDir(dir string) (*Dir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create state directory: %w", err)
-	}
-	return &Dir{dir: dir, unknown: map[string]unknownFields{}}, nil
+	d := &Dir{files: statefile.NewDir[Pod](Format, dir), loaded: map[string]string{}}
+	return d, d.files.Make()
 }
-
-func (d *Dir) path(name string) string { return d.file(spec.FileName(name)) }
-
-// file returns the path of a [spec.FileName].
-func (d *Dir) file(name string) string { return filepath.Join(d.dir, name+".json") }
-
-// unreadableSuffix is added to the name of a file that cannot be parsed.
-const unreadableSuffix = ".unreadable"
 
 // Load implements [Store]. It renames files that cannot be parsed, so that the next Save of the same name does not overwrite them. Fields
 // that a later version added are written back by Save.
 func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
-	if err := atomicfile.Sweep(d.dir); err != nil {
-		return nil, nil, err
-	}
-	entries, err := os.ReadDir(d.dir)
+	files, err := d.files.Load(check)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read state directory: %w", err)
 	}
-	for _, entry := range entries {
-		name, isState := strings.CutSuffix(entry.Name(), ".json")
-		if !isState || !entry.Type().IsRegular() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range files {
+		f := &files[i]
+		if f.Err != nil {
+			name, uid := owner(f.Name, f.Text)
+			u := Unusable{Name: name, File: f.Path, Err: f.Err, Kept: errors.Is(f.Err, statefile.ErrNewer)}
+			if u.Kept {
+				u.UID = uid
+			}
+			unusable = append(unusable, u)
 			continue
 		}
-		p, err := d.read(name)
-		switch {
-		case errors.Is(err, format.ErrNewer):
-			unusable = append(unusable, Unusable{Name: d.podName(name), UID: p.Facts.UID, File: d.file(name), Err: err, Kept: true})
-		case err != nil:
-			pod, renamed := d.podName(name), d.file(name)+unreadableSuffix
-			err = errors.Join(err, os.Rename(d.file(name), renamed))
-			unusable = append(unusable, Unusable{Name: pod, File: renamed, Err: err})
-		default:
-			pods = append(pods, p)
-		}
+		p := f.Value
+		d.loaded[p.Pod.Name] = p.Facts.UID
+		p.Pod, p.Secrets = p.Pod.WithSecretValues(p.Secrets), nil
+		pods = append(pods, p)
 	}
 	return pods, unusable, nil
 }
 
-// podName returns the name of the pod of a file that cannot be used. Only a long name is not that of the file.
-func (d *Dir) podName(name string) string {
+func check(name string, p *Pod) error {
+	if p.Pod == nil || spec.FileName(p.Pod.Name) != name || p.Facts.UID == "" || p.SavedAt.IsZero() {
+		return fmt.Errorf("not the state of pod %q", name)
+	}
+	return nil
+}
+
+// owner returns the name and the UID of the pod of a file that cannot be used. Only a long name is not that of the file. The format of a
+// later version may differ: the UID may be missing.
+func owner(file string, text []byte) (name, uid string) {
 	var p struct {
 		Pod struct {
 			Name string `json:"name"`
 		} `json:"pod"`
 	}
-	data, err := os.ReadFile(d.file(name))
-	if err != nil || json.Unmarshal(data, &p) != nil || spec.FileName(p.Pod.Name) != name {
-		return name
+	var facts struct {
+		Facts struct {
+			UID string `json:"uid"`
+		} `json:"facts"`
 	}
-	return p.Pod.Name
-}
-
-// read reads the state file of a pod. Of a later version it returns at most the UID, and [format.ErrNewer].
-func (d *Dir) read(name string) (Pod, error) {
-	data, err := os.ReadFile(d.file(name))
-	if err != nil {
-		return Pod{}, err
+	_ = json.Unmarshal(text, &facts)
+	if json.Unmarshal(text, &p) != nil || spec.FileName(p.Pod.Name) != file {
+		return file, facts.Facts.UID
 	}
-	var p Pod
-	unknown, err := Format.Decode(data, &p)
-	if errors.Is(err, format.ErrNewer) {
-		var later struct {
-			Facts struct {
-				UID string `json:"uid"`
-			} `json:"facts"`
-		}
-		_ = json.Unmarshal(data, &later) // the format may differ: the UID may be missing
-		return Pod{Facts: lifecycle.Facts{UID: later.Facts.UID}}, err
-	}
-	if err != nil {
-		return Pod{}, err
-	}
-	if p.Pod == nil || spec.FileName(p.Pod.Name) != name || p.Facts.UID == "" || p.SavedAt.IsZero() {
-		return Pod{}, fmt.Errorf("not the state of pod %q", name)
-	}
-	d.mu.Lock()
-	d.unknown[p.Pod.Name] = unknownFields{p.Facts.UID, unknown}
-	d.mu.Unlock()
-	p.Pod, p.Secrets = p.Pod.WithSecretValues(p.Secrets), nil
-	return p, nil
+	return p.Pod.Name, facts.Facts.UID
 }
 
 // Save implements [Store].
 func (d *Dir) Save(p Pod) error {
 	p.Secrets = p.Pod.SecretValues()
+	name := spec.FileName(p.Pod.Name)
 	d.mu.Lock()
-	unknown := d.unknown[p.Pod.Name]
+	loaded := d.loaded[p.Pod.Name]
 	d.mu.Unlock()
-	if unknown.uid != p.Facts.UID {
-		unknown.fields = format.Unknown{}
+	if loaded != p.Facts.UID { // another pod of the same name
+		d.files.Forget(name)
 	}
-	data, err := Format.Encode(p, unknown.fields)
-	if err != nil {
-		return fmt.Errorf("encode state: %w", err)
-	}
-	return atomicfile.Write(d.path(p.Pod.Name), data, 0o600)
+	return d.files.Save(name, &p)
 }
 
 // Delete implements [Store]. It also removes a file that was renamed because it could not be parsed: it may contain secrets.
-func (d *Dir) Delete(name string) error {
-	d.mu.Lock()
-	delete(d.unknown, name)
-	d.mu.Unlock()
-	if err := os.Remove(d.path(name) + unreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return atomicfile.Remove(d.path(name))
-}
+func (d *Dir) Delete(name string) error { return d.files.Delete(spec.FileName(name)) }

@@ -109,7 +109,7 @@ func TestDirNames(t *testing.T) {
 		t.Errorf("pods (-saved +loaded):\n%s", diff)
 	}
 	later := []byte(`{"version":99,"pod":{"name":"` + long + `b"}}`)
-	if err := os.WriteFile(store.path(long+"b"), later, 0o600); err != nil {
+	if err := os.WriteFile(store.files.Path(spec.FileName(long+"b")), later, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"web", "web.json", "web.v1", long + "c"} {

@@ -6,7 +6,7 @@
 package state
 
 import (
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -14,9 +14,9 @@ import (
 // The formats of this package.
 var (
 	// Format is that of the state file.
-	Format = format.Format{Version: 1}
+	Format = statefile.Format{Version: 1, Aside: ".unreadable"}
 	// CheckpointFormat is that of the checkpoint.
-	CheckpointFormat = format.Format{Version: 1, Unversioned: true}
+	CheckpointFormat = statefile.Format{Version: 1, Unversioned: true, Loss: statefile.Volatile}
 )
 
 // Pod is the content of the state file of a pod.

@@ -18,9 +18,9 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// nextHead is internal/format/head.go of a later version. That version adds a field to each file. Earlier versions read its files if
+// nextHead is internal/statefile/head.go of a later version. That version adds a field to each file. Earlier versions read its files if
 // they are compatible.
-const nextHead = `package format
+const nextHead = `package statefile
 
 import "encoding/json"
 
@@ -34,7 +34,7 @@ func (f *fixture) buildNext(compatible bool) (program string) {
 	f.Helper()
 	dir := filepath.Join(f.Dir, fmt.Sprintf("next-%t", compatible))
 	f.Check(os.Mkdir(dir, 0o755))
-	source := func(name string) string { return filepath.Join(f.Repository, "internal", "format", name) }
+	source := func(name string) string { return filepath.Join(f.Repository, "internal", "statefile", name) }
 	reader, err := os.ReadFile(source("format.go"))
 	f.Check(err)
 	needed := 0

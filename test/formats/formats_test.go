@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine/damage"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/network/lease"
@@ -30,7 +30,7 @@ import (
 
 // readers read all files of a directory, and write what they have read into the files of another.
 var readers = map[string]struct {
-	format format.Format
+	format statefile.Format
 	copy   func(t *testing.T, from, to string)
 }{
 	"pod":         {state.Format, copyPods},
@@ -93,7 +93,7 @@ func checkVersion(t *testing.T, name, dir string) {
 	}
 }
 
-// values returns the JSON values of the lines of a file, without version.
+// values returns the JSON values of the lines of a file, without version and checksum.
 func values(t *testing.T, path string) (list []any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -111,6 +111,7 @@ func values(t *testing.T, path string) (list []any) {
 		if object, is := v.(map[string]any); is {
 			delete(object, "version")
 			delete(object, "minReader")
+			delete(object, "_sum")
 			if len(object) == 0 {
 				continue
 			}
@@ -188,7 +189,7 @@ func copyGenerations(t *testing.T, from, to string) {
 func copyNetwork(t *testing.T, from, to string) {
 	s, err := lease.LoadState(t.Context(), slog.New(slog.DiscardHandler), filepath.Join(from, "network.json"))
 	check(t, err)
-	s.Unknown = format.Unknown{}
+	s.Unknown = statefile.Unknown{}
 	check(t, s.Write(filepath.Join(to, "network.json")))
 }
 
@@ -202,7 +203,7 @@ func copyLeases(t *testing.T, from, to string) {
 	if !found {
 		t.Error("no leases")
 	}
-	f.Unknown = format.Unknown{}
+	f.Unknown = statefile.Unknown{}
 	check(t, f.Write(filepath.Join(to, "network.json")))
 }
 
@@ -226,6 +227,48 @@ func copyDamage(t *testing.T, from, to string) {
 	reports, err := damage.Journal{Dir: from}.Reports()
 	check(t, err)
 	check(t, damage.Journal{Dir: to}.Add(reports))
+}
+
+// TestFlippedBytes changes a bit of each byte of a file of each format, with content of the real program. It is damaged, or says the same.
+func TestFlippedBytes(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "v1", "*.json"))
+	check(t, err)
+	formats := map[string]bool{}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		if formats[name] {
+			continue // one of each format is enough
+		}
+		formats[name] = true
+		f := statefile.Format{Version: 1}
+		if reader, is := readers[name]; is {
+			f = reader.format
+		}
+		old, err := os.ReadFile(file)
+		check(t, err)
+		var content map[string]json.RawMessage
+		_, err = f.Decode(old, &content)
+		check(t, err)
+		delete(content, "version")
+		for member := range content {
+			if member <= "_sum" {
+				t.Errorf("%s: versions before the checksum must write all members of a file behind it, not %q", name, member)
+			}
+		}
+		text, err := f.Encode(content, statefile.Unknown{})
+		check(t, err)
+		sum := bytes.LastIndex(text, []byte(`,"_sum"`))
+		for i := range text {
+			flipped := bytes.Clone(text)
+			flipped[i] ^= 1 << (i % 8)
+			if f.Check(flipped) == nil && i <= sum {
+				t.Errorf("%s: no error after a change of byte %d of %d", name, i, len(text))
+			}
+		}
+	}
+	if len(formats) < len(readers)-2 { // the journal has lines, and some have no files of version 1
+		t.Errorf("files of %d formats", len(formats))
+	}
 }
 
 // TestAllFormats expects that no directory of testdata is forgotten.

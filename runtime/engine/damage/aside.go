@@ -1,8 +1,6 @@
 package damage
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 // Report is a file that was damaged.
@@ -28,7 +26,7 @@ type Report struct {
 }
 
 // ReportFormat is the format of the file with the reports.
-var ReportFormat = format.Format{Version: 1, Unversioned: true}
+var ReportFormat = statefile.Format{Version: 1, Unversioned: true, Migrate: statefile.Array("reports"), Loss: statefile.Ordered}
 
 // reportList is that file. Version 0 was an array.
 type reportList struct {
@@ -90,18 +88,13 @@ func move(from, to string) error {
 
 // Reports returns the reports, the oldest first.
 func (j Journal) Reports() ([]Report, error) {
-	text, err := os.ReadFile(j.file())
+	var list reportList
+	_, err := ReportFormat.Read(j.file(), &list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
+	if _, io := errors.AsType[*fs.PathError](err); io {
 		return nil, err
-	}
-	var list reportList
-	if bytes.HasPrefix(text, []byte("[")) { // version 0
-		err = json.Unmarshal(text, &list.Reports)
-	} else {
-		_, err = ReportFormat.Decode(text, &list)
 	}
 	if err != nil {
 		return nil, &Error{j.file(), ReasonContent, err.Error()}
@@ -126,43 +119,16 @@ func (j Journal) Add(reports []Report) error {
 		}
 		list = list[1:]
 	}
-	text, err := ReportFormat.Encode(reportList{list}, format.Unknown{})
-	if err == nil {
-		err = WriteJSON(j.file(), json.RawMessage(text))
+	if err := os.MkdirAll(j.Dir, 0o700); err != nil {
+		return errors.Join(append(errs, err)...)
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, ReportFormat.Write(j.file(), reportList{list}, statefile.Unknown{}))...)
 }
 
 // Clear deletes the reports and the files that were set aside.
 func (j Journal) Clear() error { return os.RemoveAll(j.Dir) }
 
 func (j Journal) file() string { return filepath.Join(j.Dir, "reports.json") }
-
-// WriteJSON writes a file so that a reader finds either the old or the new content, also after a loss of power.
-func WriteJSON(path string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
 
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {

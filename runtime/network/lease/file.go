@@ -14,7 +14,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/network/hostport"
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
@@ -22,9 +22,9 @@ import (
 // The formats of this package.
 var (
 	// Format is that of the lease file.
-	Format = format.Format{Version: 1}
+	Format = statefile.Format{Version: 1, Loss: statefile.Volatile, Aside: ".damaged"}
 	// StateFormat is that of the persistent state.
-	StateFormat = format.Format{Version: 1}
+	StateFormat = statefile.Format{Version: 1, Aside: ".damaged"}
 )
 
 // File is the lease file. It is valid until the next boot.
@@ -33,7 +33,7 @@ type File struct {
 	Subnets []netip.Prefix    `json:"subnets,omitempty"`
 	Leases  map[string]*Lease `json:"leases"` // by pod UID
 	// Unknown are the fields that a later version added.
-	Unknown format.Unknown `json:"-"`
+	Unknown statefile.Unknown `json:"-"`
 }
 
 // Lease is what a pod has of the network. It is saved before anything is created for it.
@@ -47,18 +47,16 @@ type Lease struct {
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// readJSON reads a file into v and returns the fields that a later version added. A missing file leaves v unchanged. A file that cannot be
-// parsed or fails validate is renamed to "<path>.damaged", and a warning is logged. A file that only a later version understands is an
-// [ErrNewerVersion].
-func readJSON(ctx context.Context, log *slog.Logger, path string, f format.Format, v any, validate func() error) (format.Unknown, error) {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return format.Unknown{}, nil
+// read reads a file into v and returns the fields that a later version added. A missing file leaves v unchanged. A file that cannot be
+// parsed or fails validate is set aside, and a warning is logged. A file that only a later version understands is an [ErrNewerVersion].
+func read(ctx context.Context, log *slog.Logger, path string, f statefile.Format, v any, validate func() error) (statefile.Unknown, error) {
+	unknown, err := f.Read(path, v)
+	if _, io := errors.AsType[*fs.PathError](err); io {
+		if errors.Is(err, fs.ErrNotExist) {
+			return statefile.Unknown{}, nil
+		}
+		return statefile.Unknown{}, fmt.Errorf("read network state: %w", err)
 	}
-	if err != nil {
-		return format.Unknown{}, fmt.Errorf("read network state: %w", err)
-	}
-	unknown, err := f.Decode(raw, v)
 	if err == nil {
 		err = validate()
 	}
@@ -66,15 +64,15 @@ func readJSON(ctx context.Context, log *slog.Logger, path string, f format.Forma
 	case err == nil:
 		return unknown, nil
 	case errors.Is(err, ErrNewerVersion):
-		return format.Unknown{}, fmt.Errorf("read %s: %w", path, err)
+		return statefile.Unknown{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	return format.Unknown{}, setAside(ctx, log, path, err)
+	return statefile.Unknown{}, setAside(ctx, log, path, f, err)
 }
 
 // setAside renames a file that cannot be used.
-func setAside(ctx context.Context, log *slog.Logger, path string, err error) error {
-	damaged := path + ".damaged"
-	if renameErr := os.Rename(path, damaged); renameErr != nil {
+func setAside(ctx context.Context, log *slog.Logger, path string, f statefile.Format, err error) error {
+	damaged, renameErr := f.SetAside(path)
+	if renameErr != nil {
 		return fmt.Errorf("read network state: %w; rename damaged file: %w", err, renameErr)
 	}
 	log.WarnContext(ctx, "damaged network state file was renamed",
@@ -83,22 +81,13 @@ func setAside(ctx context.Context, log *slog.Logger, path string, err error) err
 }
 
 // ErrNewerVersion is returned for a file that a later version wrote. Such a file is never overwritten.
-var ErrNewerVersion = format.ErrNewer
-
-// encode returns the content of a file.
-func encode(f format.Format, v any, unknown format.Unknown) ([]byte, error) {
-	raw, err := f.Encode(v, unknown)
-	if err != nil {
-		return nil, fmt.Errorf("write network state: %w", err)
-	}
-	return append(raw, '\n'), nil
-}
+var ErrNewerVersion = statefile.ErrNewer
 
 // Load reads the leases. ok is false if there are no readable leases of this boot. A file that only a later version understands is renamed
 // like a damaged one, because the leases can be read from the kernel.
 func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, ok bool, err error) {
 	valid := false
-	unknown, err := readJSON(ctx, log, path, Format, &f, func() error {
+	unknown, err := read(ctx, log, path, Format, &f, func() error {
 		if err := f.check(); err != nil {
 			return err
 		}
@@ -106,7 +95,7 @@ func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, o
 		return nil
 	})
 	if errors.Is(err, ErrNewerVersion) {
-		err = setAside(ctx, log, path, err)
+		err = setAside(ctx, log, path, Format, err)
 	}
 	if err != nil {
 		return File{}, false, err
@@ -164,10 +153,4 @@ func PrepareDirs(files ...string) error {
 }
 
 // Write saves the leases of this boot.
-func (f File) Write(path string) error {
-	raw, err := encode(Format, f, f.Unknown)
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteVolatile(path, raw, 0o600)
-}
+func (f File) Write(path string) error { return Format.Write(path, f, f.Unknown) }

@@ -6,8 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
@@ -17,7 +16,7 @@ type State struct {
 	// Addresses are the last addresses of pods by pod name, the most recently used last.
 	Addresses []LastAddress `json:"addresses,omitempty"`
 	// Unknown are the fields that a later version added.
-	Unknown format.Unknown `json:"-"`
+	Unknown statefile.Unknown `json:"-"`
 }
 
 // LastAddress is the last IPv4 address of a pod.
@@ -42,7 +41,7 @@ func (s *State) Remember(pod string, ip netip.Addr) bool {
 // LoadState reads the state. A missing file is an empty state.
 func LoadState(ctx context.Context, log *slog.Logger, path string) (State, error) {
 	var s State
-	unknown, err := readJSON(ctx, log, path, StateFormat, &s, func() error {
+	unknown, err := read(ctx, log, path, StateFormat, &s, func() error {
 		return subnet.Check(s.Subnets)
 	})
 	if err != nil {
@@ -59,10 +58,4 @@ func LoadState(ctx context.Context, log *slog.Logger, path string) (State, error
 const maxRemembered = 1000
 
 // Write saves the state.
-func (s *State) Write(path string) error {
-	raw, err := encode(StateFormat, s, s.Unknown)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(path, raw, 0o600)
-}
+func (s *State) Write(path string) error { return StateFormat.Write(path, s, s.Unknown) }

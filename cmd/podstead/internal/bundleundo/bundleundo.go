@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 // Format is the format of the record.
-var Format = format.Format{Version: 1}
+var Format = statefile.Format{Version: 1}
 
 // ErrBusy means that another process applies a bundle, or undoes one.
 var ErrBusy = errors.New("another bundle is being applied")
@@ -118,25 +118,16 @@ func Acquire(stateDir string) (*Lock, error) {
 func (l *Lock) Close() error { return l.file.Close() }
 
 // Begin writes the record. What it describes may be changed when Begin returns.
-func (l *Lock) Begin(r *Record) error {
-	data, err := Format.Encode(r, format.Unknown{})
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(l.path, data, 0o600) // it may contain secrets
-}
+func (l *Lock) Begin(r *Record) error { return Format.Write(l.path, r, statefile.Unknown{}) }
 
 // Pending returns the record of a bundle that was interrupted; nil: there is none.
 func (l *Lock) Pending() (*Record, error) {
-	data, err := os.ReadFile(l.path)
+	var r Record
+	_, err := Format.Read(l.path, &r)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, err
-	}
-	var r Record
-	if _, err := Format.Decode(data, &r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", l.path, err)
 	}
 	return &r, nil

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 // world is a host: files before the bundle, and with it. A missing file is one that the bundle adds or removes.
@@ -249,7 +249,7 @@ func TestRecord(t *testing.T) {
 	if err := os.WriteFile(Path(dir), []byte(`{"version":9}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Pending(); !errors.Is(err, format.ErrNewer) {
+	if _, err := l.Pending(); !errors.Is(err, statefile.ErrNewer) {
 		t.Errorf("a later version: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/bootid"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 )
 
 // LifeFormat is the format of the file of a running daemon.
-var LifeFormat = format.Format{Version: 1, Unversioned: true}
+var LifeFormat = statefile.Format{Version: 1, Unversioned: true, Loss: statefile.Volatile}
 
 // life identifies a daemon that runs, or that has not exited on its own.
 type life struct {
@@ -61,8 +61,8 @@ func recordLife(dir string) error {
 	}
 	err = errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close())
 	boot, bootErr := bootid.Read()
-	text, jsonErr := LifeFormat.Encode(life{os.Getpid(), boot, sinceBoot()}, format.Unknown{})
-	return errors.Join(err, bootErr, jsonErr, os.WriteFile(filepath.Join(dir, lifeFile), text, 0o600))
+	l := life{os.Getpid(), boot, sinceBoot()}
+	return errors.Join(err, bootErr, LifeFormat.Write(filepath.Join(dir, lifeFile), l, statefile.Unknown{}))
 }
 
 // sinceBoot reads the clock of the kernel's log.
@@ -82,10 +82,9 @@ func lastCrash(dir string) string {
 		}
 	}
 	var last life
-	text, err = os.ReadFile(filepath.Join(dir, lifeFile))
+	_, err = LifeFormat.Read(filepath.Join(dir, lifeFile), &last)
 	boot, bootErr := bootid.Read()
-	_, formatErr := LifeFormat.Decode(text, &last)
-	if errors.Join(err, bootErr, formatErr) != nil || last.Boot != boot {
+	if errors.Join(err, bootErr) != nil || last.Boot != boot {
 		return ""
 	}
 	if oomKilled(last) {

@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/images"
-	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/diskcall"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 // Format is that of the file with the use of images.
-var Format = format.Format{Version: 1}
+var Format = statefile.Format{Version: 1}
 
 const (
 	// maxOff is the longest time without a daemon that counts as time without use. A host without a battery for its clock may start in
@@ -49,7 +47,7 @@ type uses struct {
 	byID    map[string]use
 	inUse   map[string]bool
 	saved   time.Time
-	unknown format.Unknown
+	unknown statefile.Unknown
 	// foreign is set if the file is of a later version, and must be kept.
 	foreign bool
 }
@@ -57,13 +55,10 @@ type uses struct {
 // load reads the file of an earlier daemon. Without it, or if it is damaged, all images are as good as new.
 func load(ctx context.Context, path string, now time.Time, log *slog.Logger) *uses {
 	u := &uses{path: path, log: log, disk: diskcall.New(log), byID: map[string]use{}, inUse: map[string]bool{}}
-	text, err := os.ReadFile(path)
 	var saved ages
-	if err == nil {
-		u.unknown, err = Format.Decode(text, &saved)
-	}
-	if err != nil {
-		u.foreign = errors.Is(err, format.ErrNewer)
+	var err error
+	if u.unknown, err = Format.Read(path, &saved); err != nil {
+		u.foreign = errors.Is(err, statefile.ErrNewer)
 		if !errors.Is(err, fs.ErrNotExist) {
 			log.WarnContext(ctx, "cannot read when images were used, they count as new", slog.String("file", path), slog.Any("error", err))
 		}
@@ -122,12 +117,9 @@ func (u *uses) save(ctx context.Context, now time.Time) {
 		}
 		a.Images[id] = age{Known: int64(now.Sub(at.found) / time.Second), Unused: int64(now.Sub(used) / time.Second)}
 	}
-	text, err := Format.Encode(a, u.unknown)
-	if err == nil {
-		_, err = diskcall.Do(ctx, u.disk, func() (struct{}, error) {
-			return struct{}{}, atomicfile.Write(u.path, append(text, '\n'), 0o600)
-		})
-	}
+	_, err := diskcall.Do(ctx, u.disk, func() (struct{}, error) {
+		return struct{}{}, Format.Write(u.path, a, u.unknown)
+	})
 	if err != nil {
 		u.log.WarnContext(ctx, "cannot save when images were used", slog.Any("error", fmt.Errorf("write %s: %w", u.path, err)))
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -33,7 +33,7 @@ type notifier struct {
 
 	mu      sync.Mutex // of the fields below, and of the file
 	state   State
-	unknown format.Unknown
+	unknown statefile.Unknown
 	frozen  bool   // the file was written by a later version, and is left alone
 	saved   uint64 // state.Seq in the file
 	broken  bool   // the file could not be written
@@ -57,7 +57,7 @@ func (n *notifier) load(ctx context.Context, first bool, newest uint64) {
 	case !errors.Is(err, fs.ErrNotExist):
 		n.o.Log.LogAttrs(ctx, slog.LevelWarn, "state of notifier is not used", slog.String("notifier", n.c.Name), slog.Any("error", err))
 	}
-	n.frozen = errors.Is(err, format.ErrNewer)
+	n.frozen = errors.Is(err, statefile.ErrNewer)
 	n.state = State{Seq: newest}
 	n.save()
 }

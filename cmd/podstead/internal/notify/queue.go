@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -23,7 +22,7 @@ const (
 )
 
 // Format is that of the file of a [State].
-var Format = format.Format{Version: 1}
+var Format = statefile.Format{Version: 1}
 
 // State is what is known of one notifier. It outlives the daemon and the host.
 type State struct {
@@ -86,26 +85,19 @@ func Load(dir, name string) (State, error) {
 	return s, err
 }
 
-func load(dir, name string) (s State, unknown format.Unknown, err error) {
-	data, err := os.ReadFile(path(dir, name))
-	if err == nil {
-		unknown, err = Format.Decode(data, &s)
-	}
+func load(dir, name string) (s State, unknown statefile.Unknown, err error) {
+	unknown, err = Format.Read(path(dir, name), &s)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("read state of notifier %s: %w", name, err)
 	}
 	return s, unknown, err
 }
 
-func save(dir, name string, s *State, unknown format.Unknown) error {
-	data, err := Format.Encode(s, unknown)
-	if err != nil {
-		return err
-	}
+func save(dir, name string, s *State, unknown statefile.Unknown) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(path(dir, name), data, 0o600)
+	return Format.Write(path(dir, name), s, unknown)
 }
 
 func path(dir, name string) string { return filepath.Join(dir, name+".json") }

@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/imagegc"
 	"github.com/podstead/podstead/cmd/podstead/internal/notify"
-	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/engine/damage"
 	"github.com/podstead/podstead/runtime/idmap"
@@ -36,7 +36,7 @@ type File struct {
 	// Content describes the content and its format.
 	Content string
 	// Format is nil for files of containerd, runc and containers, and for files without fields.
-	Format *format.Format
+	Format *statefile.Format
 	// Lost is what follows if the file is lost.
 	Lost string
 }
@@ -119,7 +119,7 @@ func Newer(c *config.Config) (files []string, reason error) {
 			continue // the directory has special characters
 		}
 		for _, path := range paths {
-			if err := check(path, *f.Format); errors.Is(err, format.ErrNewer) {
+			if err := check(path, *f.Format); errors.Is(err, statefile.ErrNewer) {
 				files, reason = append(files, path), err
 			}
 		}
@@ -128,7 +128,7 @@ func Newer(c *config.Config) (files []string, reason error) {
 }
 
 // check checks the version of a file, or of the newest lines of a journal.
-func check(path string, f format.Format) error {
+func check(path string, f statefile.Format) error {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err

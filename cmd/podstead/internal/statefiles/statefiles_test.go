@@ -1,16 +1,20 @@
 package statefiles
 
 import (
+	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/statefile"
 )
 
 var update = flag.Bool("update", false, "update docs/reference/state-files.md")
@@ -57,6 +61,9 @@ Files without a version belong to containerd, runc or containers, or have no fie
 A file begins with the version that wrote it, and with the lowest version that can read it (` + "`minReader`" + `) if that differs. A journal has a line with both
 before the events that a daemon has appended.
 
+A file ends with a checksum of all that is before it (` + "`_sum`" + `, CRC-32C). If it is wrong, the file is damaged. Files of earlier versions have none, and
+are read. Who changes a file by hand removes the checksum. Journals have none: a line that cannot be read is left out, and the others are shown.
+
 | A later version | What this version does |
 | --- | --- |
 | adds fields (` + "`minReader`" + ` is at most the version in the table) | uses the file, and keeps fields that it does not know when it writes the file. Fields of a container's run are dropped when the container restarts, and those of a definition when the definition changes. Fields of the definition of a generation are dropped |
@@ -70,6 +77,34 @@ before the events that a daemon has appended.
 ` + "`podstead doctor`" + ` reports files that only a later version understands.
 `)
 	return b.String()
+}
+
+// TestFlippedBits flips each bit of a file of each format. The file is damaged then.
+func TestFlippedBits(t *testing.T) {
+	content := map[string]any{"text": "abc", "number": 10, "list": []any{1.5, true, map[string]any{}}}
+	for _, f := range Files() {
+		if f.Format == nil || strings.HasSuffix(f.Path, ".jsonl") {
+			continue
+		}
+		text, err := f.Format.Encode(content, statefile.Unknown{})
+		if err != nil || f.Format.Check(text) != nil {
+			t.Fatalf("%s: %v, %v", f.Path, err, f.Format.Check(text))
+		}
+		sum := strings.Index(string(text), `,"_sum"`)
+		for i := range text {
+			for bit := range 8 {
+				flipped := slices.Clone(text)
+				flipped[i] ^= 1 << bit
+				err := f.Format.Check(flipped)
+				if err == nil && (i <= sum || !bytes.Equal(flipped[:sum], text[:sum])) {
+					t.Errorf("%s: no error for %s", f.Path, flipped)
+				}
+				if errors.Is(err, statefile.ErrNewer) {
+					t.Errorf("%s: %s is taken for a file of a later version", f.Path, flipped)
+				}
+			}
+		}
+	}
 }
 
 func TestNewer(t *testing.T) {

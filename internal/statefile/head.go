@@ -1,4 +1,4 @@
-package format
+package statefile
 
 import "encoding/json"
 
