@@ -3,12 +3,9 @@ package api
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podstead/podstead/internal/session"
 )
 
 // Reasons of an [Error] of a session.
@@ -42,16 +39,17 @@ type CommandError struct {
 // Error returns the message of the OCI runtime.
 func (e *CommandError) Error() string { return e.Message }
 
-// sessionStatusOf returns the status of a finished session.
-func sessionStatusOf(code int, err error) metav1.Status {
-	start, failed := errors.AsType[*session.StartError](err)
+// SessionStatus returns the status of a finished session. Err is nil, a [*CommandError] or an [*Error].
+func SessionStatus(code int, err error) metav1.Status {
+	start, failed := errors.AsType[*CommandError](err)
+	e, refused := errors.AsType[*Error](err)
 	switch {
 	case failed:
 		s := exitStatus(start.Code, start.Message)
 		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: causeStart})
 		return s
-	case err != nil:
-		e := asError(err).withReason()
+	case refused:
+		e = e.WithReason()
 		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(e.Status), Reason: metav1.StatusReason(e.Reason), Message: e.Message}
 		if e.Hint != "" {
 			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
@@ -70,14 +68,7 @@ func exitStatus(code int, message string) metav1.Status {
 	}
 }
 
-// stoppedStatus is the status of a session that ends because the daemon stops.
-func stoppedStatus() metav1.Status {
-	return sessionStatusOf(0, &Error{
-		Status: http.StatusServiceUnavailable, Reason: ReasonDaemonStopped, Message: "the daemon stopped, the session was ended",
-	})
-}
-
-// readStatus is the reverse of [sessionStatusOf].
+// readStatus is the reverse of [SessionStatus].
 func readStatus(s *metav1.Status) (code int, err error) {
 	if s.Status == metav1.StatusSuccess {
 		return 0, nil

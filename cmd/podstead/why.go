@@ -9,7 +9,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
-	"github.com/podstead/podstead/internal/plain"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -82,8 +81,7 @@ func (a *app) whyAll(cmd *cobra.Command, client *api.Client, lines int, format s
 	for _, e := range list.Items {
 		if !e.Healthy {
 			healthy = false
-			e.Render(time.Now())
-			fmt.Fprintln(a.out, plain.Text(e.Text))
+			fmt.Fprintln(a.out, view.Headline(&e, time.Now()))
 		}
 	}
 	switch {

@@ -149,7 +149,7 @@ func TestHeadline(t *testing.T) {
 				w.sleep(time.Minute)
 				test.happens(w)
 				e := w.explanation()
-				e.Render(w.now().Wall)
+				explain.Render(&e, w.now().Wall)
 				if e.Text != test.want || e.Healthy != test.healthy {
 					t.Errorf("healthy: %v, %s\nwant: %v, %s", e.Healthy, e.Text, test.healthy, test.want)
 				}
@@ -181,7 +181,7 @@ func TestHeadlineOfLostEvents(t *testing.T) {
 			}
 			starts++
 			e := explain.ForPod(&s, events[i:], w.now())
-			e.Render(w.now().Wall)
+			explain.Render(&e, w.now().Wall)
 			want := map[int]string{
 				1: "web restarted 4 times.", 2: "web restarted 4 times, the last time because it exited with code 1 after 20m0s.",
 				3: "web restarted 4 times, the last 2 times because it exited with code 1 after 20m0s.",

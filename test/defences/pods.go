@@ -75,7 +75,7 @@ func mountDefences() []defence {
 			{"the same through a symbolic link", "", "hostPath link, allowed"},
 			{"the same through a bind mount", "", "hostPath bound, allowed"},
 		}},
-		{"files are opened with the rights of the client", []edit{always("api", "peer.do", "p.isTrusted()")}, "./test/hostile", "TestConfusedDeputy", true, []attack{
+		{"files are opened with the rights of the client", []edit{always("internal/server", "peer.do", "p.isTrusted()")}, "./test/hostile", "TestConfusedDeputy", true, []attack{
 			{"as a user in the group of the socket: read a file of root by `envFile`", "", "root-env: <nil>"},
 			{"read a file of root by a link", "", "link-env: <nil>"},
 			{"as that user: import an image archive that only root can read", "", "root-archive: <nil>"},

@@ -4,11 +4,11 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/diskusage"
 	"github.com/podstead/podstead/cmd/podstead/internal/imagegc"
 	"github.com/podstead/podstead/cmd/podstead/internal/images"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -46,7 +46,7 @@ func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.
 }
 
 // serve sets the images and the system of the API, if the runtime manages images.
-func (d disk) serve(o *api.Options) {
+func (d disk) serve(o *server.Options) {
 	if d.images != nil {
 		o.Images, o.System = d.images, d.system
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/metrics"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/diskreserve"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
@@ -67,12 +68,12 @@ type Runtime interface {
 	// for the next pod.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
-	api.Sessions
+	server.Sessions
 	rollout.Images
-	api.Attacher
-	api.ContainerFiles
-	api.VolumeFiles
-	api.PodPorts
+	server.Attacher
+	server.ContainerFiles
+	server.VolumeFiles
+	server.PodPorts
 	// Stats measures pods, in the order of the targets.
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/stats"
@@ -38,9 +39,9 @@ type host struct {
 // lockedEngine is the engine while a daemon uses it.
 type lockedEngine struct {
 	*fakeruntime.Runtime
-	api.ContainerFiles // not possible in memory
-	api.VolumeFiles    // as well
-	api.PodPorts
+	server.ContainerFiles // not possible in memory
+	server.VolumeFiles    // as well
+	server.PodPorts
 	host *host
 }
 

@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"net"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/server"
 )
 
 // listen listens on a socket of the API: on that of systemd for the path, if there is one.
 func (o *Options) listen(ctx context.Context, path string, create func(context.Context, string) (net.Listener, error)) (net.Listener, error) {
 	if l := o.activated(path); l != nil {
-		return api.Activated(l, path)
+		return server.Activated(l, path)
 	}
 	return create(ctx, path)
 }

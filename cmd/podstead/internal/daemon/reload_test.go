@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/server"
 )
 
 // service receives what a daemon notifies systemd of.
@@ -83,7 +84,7 @@ func TestReload(t *testing.T) {
 	reload, ready, result := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
 		result <- daemon.Run(ctx, daemon.Options{
-			Config: c, Start: start, Version: api.Version{Policy: api.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Config: c, Start: start, Version: api.Version{Policy: server.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 			Reload: reload, Load: load, Invalid: invalid,
 		})
 	}()

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/metrics"
 	"github.com/podstead/podstead/cmd/podstead/internal/units"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/podnet"
@@ -64,7 +65,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	if r, ok := rt.(interface{ OCIRuntime() ociruntime.Choice }); ok {
 		o.Version.Runtime, o.Version.RuntimeReason = r.OCIRuntime().Program, r.OCIRuntime().Reason
 	}
-	options := api.Options{
+	options := server.Options{
 		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string, shutdown bool) {
@@ -77,24 +78,24 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	}
 	host.serve(&options)
 	awaitPods(ctx, of.files)
-	server := api.NewServer(ctx, options)
-	l, err := o.listen(ctx, o.Config.Socket, api.Listen)
+	srv := server.New(ctx, options)
+	l, err := o.listen(ctx, o.Config.Socket, server.Listen)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 2)
 	if o.Config.HasReadOnlySocket() {
-		readOnly, err := o.listen(ctx, o.Config.ReadOnlySocket, api.ListenReadOnly)
+		readOnly, err := o.listen(ctx, o.Config.ReadOnlySocket, server.ListenReadOnly)
 		switch {
 		case err == nil:
-			go func() { served <- server.ServeReadOnly(readOnly) }()
-		case o.Version.OnDemand && errors.Is(err, api.ErrSocketInUse): // systemd listens on this socket only, and starts the service for it
+			go func() { served <- srv.ServeReadOnly(readOnly) }()
+		case o.Version.OnDemand && errors.Is(err, server.ErrSocketInUse): // systemd listens on it, and starts the service for it
 			o.Log.LogAttrs(ctx, slog.LevelWarn, "the read-only socket is not served", slog.Any("error", err))
 		default:
 			return errors.Join(err, l.Close())
 		}
 	}
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- srv.Serve(l) }()
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon ready", slog.String("socket", o.Config.Socket))
 	o.notify(ctx, sd.SdNotifyReady)
 	if o.Ready != nil {
@@ -104,7 +105,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	go o.watchDirs(ctx, stop) // not awaited: the disk may hang
 	if o.Version.OnDemand {
 		go func() {
-			if untilIdle(ctx, server, s, r.idleTimeout) {
+			if untilIdle(ctx, srv, s, r.idleTimeout) {
 				stop(errIdle)
 			}
 		}()
@@ -125,7 +126,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
-	return errors.Join(err, server.Close(closing))
+	return errors.Join(err, srv.Close(closing))
 }
 
 // podsTimeout bounds the wait for the first listing of the pods directory, whose disk may hang.
@@ -183,7 +184,7 @@ func (o *Options) notify(ctx context.Context, state string) {
 }
 
 // untilIdle returns true when there were neither requests nor pods for the timeout, and false when the context ends.
-func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout func() time.Duration) bool {
+func untilIdle(ctx context.Context, server *server.Server, s *supervisor.Supervisor, timeout func() time.Duration) bool {
 	for {
 		pods := s.Changed()
 		busy, requests := server.Busy()

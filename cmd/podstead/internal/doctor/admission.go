@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -65,7 +66,7 @@ func userNamespaces(proc string) result {
 // admissionPolicy reports what pods are allowed to use, and whether the daemon runs with another configuration.
 func admissionPolicy(ctx context.Context, c *config.Config, client *api.Client) result {
 	configured := c.Policy.Admission()
-	p := *api.PolicyOf(&configured)
+	p := *server.PolicyOf(&configured)
 	for _, dir := range p.HostPaths {
 		if !isDir(dir) {
 			return result{Warn, fmt.Sprintf("hostPaths contains %s, which is not a directory", dir), "create it with mkdir " + dir}

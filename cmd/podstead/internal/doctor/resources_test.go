@@ -8,6 +8,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -40,7 +41,7 @@ func TestRequestsResult(t *testing.T) {
 
 func admissionOf(reserved ...string) api.Policy {
 	policy := config.Policy{SystemReserved: reserved}.Admission()
-	return *api.PolicyOf(&policy)
+	return *server.PolicyOf(&policy)
 }
 
 func TestPoliciesWithReservedResources(t *testing.T) {

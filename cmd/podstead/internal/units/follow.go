@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/internal/throttle"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -112,7 +112,7 @@ func (f *follower) report(ctx context.Context, u *unit, what string, err error) 
 
 // Line returns the line of a pod in systemctl status: the columns READY and STATUS of podstead get, and the message of the pod.
 func Line(s *supervisor.Snapshot) string {
-	p := api.PodOf(s)
+	p := server.PodOf(s)
 	line := view.Ready(&p) + " " + view.Status(&p)
 	if p.Status.Message != "" {
 		line += ": " + p.Status.Message
