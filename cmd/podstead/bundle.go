@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -81,7 +81,7 @@ func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
 		defer f.Close()
 		in = f
 	}
-	b, err := podbundle.Read(cmd.Context(), in)
+	b, err := bundle.Read(cmd.Context(), in)
 	if err != nil {
 		return fmt.Errorf("read bundle %q: %w", path, err)
 	}

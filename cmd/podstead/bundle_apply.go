@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/bundleundo"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/bundle"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon/bundleundo"
 	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 )
@@ -71,7 +71,7 @@ type carrying struct {
 	config *config.Config
 	w      *watcher
 	file   *os.File
-	bundle *podbundle.Bundle
+	bundle *bundle.Bundle
 	lock   *bundleundo.Lock   // nil with --dry-run
 	record *bundleundo.Record // what was there before; nil: nothing was changed
 	pods   []applied
@@ -120,7 +120,7 @@ func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) 
 
 // verify checks everything that can be checked without the daemon.
 func (c *carrying) verify() (err error) {
-	if c.bundle, err = podbundle.Read(c.cmd.Context(), c.file); err != nil {
+	if c.bundle, err = bundle.Read(c.cmd.Context(), c.file); err != nil {
 		return err
 	}
 	if host := image.HostPlatform(); !image.PlatformMatches(c.bundle.Platform, host) {
@@ -159,7 +159,7 @@ func (c *carrying) verify() (err error) {
 }
 
 // checkPod checks that a pod is the one that the manifest names, and has all that it needs in the bundle.
-func (c *carrying) checkPod(p podbundle.Pod, pod *spec.Pod) error {
+func (c *carrying) checkPod(p bundle.Pod, pod *spec.Pod) error {
 	switch {
 	case pod.Name != p.Name:
 		return fmt.Errorf("%s defines pod %q, the manifest has %q", p.File, pod.Name, p.Name)
@@ -171,7 +171,7 @@ func (c *carrying) checkPod(p podbundle.Pod, pod *spec.Pod) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.File, err)
 		}
-		if !slices.ContainsFunc(c.bundle.Images, func(i podbundle.Image) bool { return i.Name == full }) {
+		if !slices.ContainsFunc(c.bundle.Images, func(i bundle.Image) bool { return i.Name == full }) {
 			return fmt.Errorf("%s: image %q is not in the bundle", p.File, name)
 		}
 	}

@@ -11,14 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/spec"
 )
 
 // objectDir returns the directory of a config map or a secret, and the modes of it and its files.
-func (c *carrying) objectDir(o podbundle.Object) (dir string, dirMode, fileMode fs.FileMode) {
+func (c *carrying) objectDir(o bundle.Object) (dir string, dirMode, fileMode fs.FileMode) {
 	if o.Kind == "secret" {
 		return filepath.Join(c.config.ConfigDir, "secrets", o.Name), 0o700, 0o600
 	}
@@ -67,7 +67,7 @@ func (c *carrying) writeConfig() error {
 	return nil
 }
 
-func (c *carrying) writeObject(o podbundle.Object) error {
+func (c *carrying) writeObject(o bundle.Object) error {
 	dir, dirMode, fileMode := c.objectDir(o)
 	earlier, existed, err := c.earlierValues(o)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *carrying) writeObject(o podbundle.Object) error {
 }
 
 // earlierValues returns the values that a config map or a secret of the host has, and whether there is one.
-func (c *carrying) earlierValues(o podbundle.Object) (values map[string][]byte, existed bool, err error) {
+func (c *carrying) earlierValues(o bundle.Object) (values map[string][]byte, existed bool, err error) {
 	source := configsource.Source{Dir: c.config.ConfigDir}
 	read := source.ConfigMap
 	if o.Kind == "secret" {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/imagefile"
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/bundle"
+	"github.com/podstead/podstead/internal/daemon/imagefile"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -75,7 +75,7 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 	if err := c.read(paths); err != nil {
 		return err
 	}
-	if c.w, err = podbundle.NewWriter(filepath.Dir(f.output), version, f.platform, time.Now()); err != nil {
+	if c.w, err = bundle.NewWriter(filepath.Dir(f.output), version, f.platform, time.Now()); err != nil {
 		return fmt.Errorf("create bundle %q: %w", f.output, withoutPath(err))
 	}
 	defer func() { err = errors.Join(err, c.w.Close()) }()
@@ -102,7 +102,7 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 type bundling struct {
 	a       *app
 	f       *bundleCreateFlags
-	w       *podbundle.Writer
+	w       *bundle.Writer
 	pods    []carried
 	sources map[string]string // of images in archives, by name: the archive
 	wanted  map[string]bool   // images that the pods name
@@ -226,7 +226,7 @@ func (c *bundling) addConfig(cmd *cobra.Command) error {
 			}
 		}
 	}
-	if c.f.withSecrets && slices.ContainsFunc(c.w.Manifest().Objects(), func(o podbundle.Object) bool { return o.Kind == "secret" }) {
+	if c.f.withSecrets && slices.ContainsFunc(c.w.Manifest().Objects(), func(o bundle.Object) bool { return o.Kind == "secret" }) {
 		c.a.note("the bundle contains secrets: everybody who can read it can read them")
 	}
 	return nil

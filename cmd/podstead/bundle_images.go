@@ -10,8 +10,8 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/bundle"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
@@ -69,7 +69,7 @@ func (c *carrying) importImages(ctx context.Context) error {
 	}
 	t := view.Transfer{W: c.a.err, Width: c.a.width()}
 	defer t.Done()
-	return podbundle.Archives(c.file, &c.bundle.Manifest, func(f podbundle.File, r io.Reader) error {
+	return bundle.Archives(c.file, &c.bundle.Manifest, func(f bundle.File, r io.Reader) error {
 		report := func(n int64) { t.Bytes("Importing images", n, f.Size) }
 		_, err := c.w.Client.ImportUsedImages(ctx, &counted{r: r, report: report}, c.bundle.Signatures[f.Path]...)
 		return err

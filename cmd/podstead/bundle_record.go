@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/bundleundo"
+	"github.com/podstead/podstead/internal/daemon/bundleundo"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
+	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/test/ocitar"
 	"github.com/podstead/podstead/test/signing"
@@ -21,7 +21,7 @@ import (
 func writeBundle(t *testing.T, h *testHost, platform string, pods map[string]string, signatures ...string) string {
 	t.Helper()
 	architecture := platform[strings.Index(platform, "/")+1:]
-	w, err := podbundle.NewWriter(t.TempDir(), "1", platform, time.Now())
+	w, err := bundle.NewWriter(t.TempDir(), "1", platform, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestBundleSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m, err := podbundle.Inspect(f)
+	m, err := bundle.Inspect(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
+	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -183,15 +183,15 @@ func TestBundleRestoresImages(t *testing.T) {
 	t.Cleanup(client.Close)
 	var out bytes.Buffer
 	host, began := image.HostPlatform(), time.Now()
-	c := &carrying{a: &app{out: io.Discard, err: &out}, w: &watcher{Starter: &ondemand.Starter{Client: client}}, bundle: &podbundle.Bundle{}, began: began}
+	c := &carrying{a: &app{out: io.Discard, err: &out}, w: &watcher{Starter: &ondemand.Starter{Client: client}}, bundle: &bundle.Bundle{}, began: began}
 	for _, name := range []string{"localhost/moved:1", "localhost/changed:1", "localhost/same:1"} {
-		c.bundle.Images = append(c.bundle.Images, podbundle.Image{Name: name})
+		c.bundle.Images = append(c.bundle.Images, bundle.Image{Name: name})
 		c.images = append(c.images, api.Image{Name: name, Digest: "sha256:aaa", Platform: host})
 		images.Add(c.images[len(c.images)-1])
 	}
 	images.Replace("localhost/moved:1", "sha256:bbb", began.Add(time.Second))
 	images.Replace("localhost/changed:1", "sha256:bbb", began.Add(-time.Second))
-	c.bundle.Images = append(c.bundle.Images, podbundle.Image{Name: "localhost/new:1"})
+	c.bundle.Images = append(c.bundle.Images, bundle.Image{Name: "localhost/new:1"})
 	images.Add(api.Image{Name: "localhost/new:1", Digest: "sha256:bbb", Platform: host})
 	if err := c.restore(t.Context()); err != nil {
 		t.Fatal(err)

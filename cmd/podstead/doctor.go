@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/engine"
 )

@@ -11,9 +11,9 @@ import (
 	"context"
 	"os"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
-	"github.com/podstead/podstead/cmd/podstead/internal/generator"
 	"github.com/podstead/podstead/cmd/podstead/internal/service"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/generator"
 	"github.com/podstead/podstead/runtime/shim"
 )
 

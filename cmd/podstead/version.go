@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/spec"
 )

@@ -20,21 +20,25 @@ var importRules = []struct {
 	reason string
 }{
 	{from: "spec", never: module, reason: "all other packages import spec"},
-	{from: "supervisor", never: ours("runtime probes hooks"), reason: "supervisor declares the interfaces that it needs, cmd connects them"},
+	{from: "supervisor", never: ours("runtime probes hooks"), reason: "supervisor declares the interfaces that it needs, the daemon connects them"},
 	{from: "supervisor", never: ours("api"), reason: "api imports supervisor"},
 	{from: "supervisor/", except: "supervisor/explain supervisor/podfiles", never: ours("supervisor$"), reason: "supervisor imports the packages below it"},
 	{from: "supervisor", never: ours("supervisor/podfiles"), reason: "podfiles is a client of the set of pods"},
 	{from: "supervisor/", never: ours("supervisor/explain"), reason: "explain reads the events of supervisor; only clients of the API import it"},
-	{from: "api", never: ours("runtime probes hooks"), reason: "api depends on supervisor only, cmd connects the rest"},
+	{from: "api", never: ours("runtime probes hooks"), reason: "api depends on supervisor only, the daemon connects the rest"},
 	{from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"), reason: "the edges depend on spec and lifecycle, not on their callers"},
-	{from: "runtime probes hooks", never: ours("runtime probes hooks"), reason: "the edges do not depend on each other, cmd connects them"},
+	{from: "runtime probes hooks", never: ours("runtime probes hooks"), reason: "the edges do not depend on each other, the daemon connects them"},
 	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
 	{from: "runtime/network/", never: ours("runtime/network$"), reason: "network composes the packages below it"},
-	{from: "internal", never: ours("spec supervisor runtime probes hooks api"), reason: "internal packages do not depend on pods"},
+	{from: "internal", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon), reason: "internal packages do not depend on pods"},
+	{from: "spec supervisor runtime probes hooks api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
 	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
 	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
 	{from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/", reason: "only spec imports TOML parsers"},
 }
+
+// daemon lists the packages that connect the others: the daemon, and what commands and the daemon share.
+const daemon = "internal/bundle internal/config internal/daemon internal/doctor internal/generator internal/supportbundle internal/view"
 
 // pure lists the packages that compute values from values, with all imports that they may have. They read no clock (forbidigo in
 // .golangci.yml), no file and no environment.
