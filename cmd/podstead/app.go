@@ -30,7 +30,7 @@ type app struct {
 	hostRoot string
 	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
-	// idle is [service.Idle]; nil: there is no systemd.
+	// idle is [serviceIdle]; nil: there is no systemd.
 	idle func(ctx context.Context, socket string) bool
 	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
 	hostStopping func(context.Context) (bool, error)

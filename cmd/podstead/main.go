@@ -11,7 +11,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/service"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/generator"
 	"github.com/podstead/podstead/runtime/shim"
@@ -26,7 +25,7 @@ func main() {
 	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,
-		idle: service.Idle, hostStopping: daemon.HostStopping,
+		idle: serviceIdle, hostStopping: daemon.HostStopping,
 	}
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }

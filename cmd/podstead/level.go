@@ -1,5 +1,4 @@
-// Package level checks pod files against a level of the Pod Security Standards before a daemon does.
-package level
+package main
 
 import (
 	"fmt"
@@ -12,14 +11,14 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 )
 
-// Help returns the help of the flag --policy.
-func Help() string {
+// levelHelp returns the help of the flag --policy.
+func levelHelp() string {
 	return "Pod Security Standards `level` for the pod files, at least as strict as the host's: " + strings.Join(admission.Levels(), ", ") +
 		" (default the host's podSecurity)"
 }
 
-// Parse returns the level of the flag --policy. It must not be less strict than that of the host.
-func Parse(value, host string) (admission.Level, error) {
+// parseLevel returns the level of the flag --policy. It must not be less strict than that of the host.
+func parseLevel(value, host string) (admission.Level, error) {
 	level := admission.Level(value)
 	switch {
 	case !slices.Contains(admission.Levels(), value):
@@ -30,9 +29,9 @@ func Parse(value, host string) (admission.Level, error) {
 	return level, nil
 }
 
-// Check prints what a pod requests beyond the level baseline, and its violations of the level. It reports whether there are none of the
-// latter. Host ports are no news: they are how a single host publishes a port.
-func Check(w io.Writer, path string, pod *spec.Pod, level admission.Level) bool {
+// checkLevel prints what a pod requests beyond the level baseline, and its violations of the level. It reports whether there are none of
+// the latter. Host ports are no news: they are how a single host publishes a port.
+func checkLevel(w io.Writer, path string, pod *spec.Pod, level admission.Level) bool {
 	requests := slices.DeleteFunc(admission.BeyondBaseline(pod), func(r string) bool { return strings.HasPrefix(r, "hostPort ") })
 	if len(requests) > 0 {
 		fmt.Fprintf(w, "%s: exceeds the baseline Pod Security Standard: %s\n", plain.Text(path), plain.Text(strings.Join(requests, ", ")))

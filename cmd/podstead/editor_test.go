@@ -1,4 +1,4 @@
-package edit_test
+package main
 
 import (
 	"context"
@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/podstead/podstead/cmd/podstead/internal/edit"
 )
 
-// editor sets an editor that runs a script with the path of the file as $1, and collects temporary files in an own directory.
-func editor(t *testing.T, script string) (dir string) {
+// scriptedEditor sets an editor that runs a script with the path of the file as $1, and collects temporary files in an own directory.
+func scriptedEditor(t *testing.T, script string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	path := filepath.Join(dir, "editor")
@@ -28,8 +26,8 @@ func editor(t *testing.T, script string) (dir string) {
 	return dir
 }
 
-// read returns the content of a file; empty: it does not exist.
-func read(t *testing.T, path string) string {
+// readIfPresent returns the content of a file; empty: it does not exist.
+func readIfPresent(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
@@ -38,8 +36,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// copies returns the copies that are left.
-func copies(t *testing.T, dir string) []string {
+// editedCopies returns the copies that are left.
+func editedCopies(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, "tmp", "*", "*"))
 	if err != nil {
@@ -48,8 +46,8 @@ func copies(t *testing.T, dir string) []string {
 	return list
 }
 
-// TestEdit checks what is accepted, how often the editor opens, the error, and whether the copy is kept.
-func TestEdit(t *testing.T) {
+// TestEditor checks what is accepted, how often the editor opens, the error, and whether the copy is kept.
+func TestEditor(t *testing.T) {
 	const note = "#! The file is invalid and was not applied. Correct it, or close it without a change. These lines are removed.\n#! web.toml:1:1: wrong\n"
 	for _, test := range []struct {
 		name, file, script string
@@ -71,12 +69,12 @@ func TestEdit(t *testing.T) {
 		{"not accepted for another reason", "web.toml", `echo gone > "$1"`, "", "a\n", "daemon is gone; the edited copy is ", "gone\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := editor(t, `cp "$1" "$TMPDIR/../seen"`+"\n"+test.script)
+			dir := scriptedEditor(t, `cp "$1" "$TMPDIR/../seen"`+"\n"+test.script)
 			accepted := ""
-			err := (&edit.Editor{}).Edit(t.Context(), test.file, "a\n", func(_ context.Context, text string) error {
+			err := (&editor{}).edit(t.Context(), test.file, "a\n", func(_ context.Context, text string) error {
 				switch {
 				case strings.HasPrefix(text, "wrong"):
-					return &edit.Invalid{Problems: []string{"web.toml:1:1: wrong"}}
+					return &invalidEdit{problems: []string{"web.toml:1:1: wrong"}}
 				case strings.HasPrefix(text, "gone"):
 					return errors.New("daemon is gone")
 				}
@@ -86,49 +84,49 @@ func TestEdit(t *testing.T) {
 			if accepted != test.accepted {
 				t.Errorf("accepted %q, want %q", accepted, test.accepted)
 			}
-			if seen := read(t, filepath.Join(dir, "seen")); seen != test.seen {
+			if seen := readIfPresent(t, filepath.Join(dir, "seen")); seen != test.seen {
 				t.Errorf("the editor showed:\n%swant:\n%s", seen, test.seen)
 			}
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
-			left := copies(t, dir)
-			if test.kept == "" && len(left) > 0 || test.kept != "" && (len(left) != 1 || read(t, left[0]) != test.kept || !strings.Contains(err.Error(), left[0])) {
+			left := editedCopies(t, dir)
+			if test.kept == "" && len(left) > 0 || test.kept != "" && (len(left) != 1 || readIfPresent(t, left[0]) != test.kept || !strings.Contains(err.Error(), left[0])) {
 				t.Errorf("copies %v, want one with %q, named in %v", left, test.kept, err)
 			}
 		})
 	}
 }
 
-// TestCopyIsPrivate: other users cannot read the copy, which may contain secrets, and its name has the extension of the file.
-func TestCopyIsPrivate(t *testing.T) {
-	dir := editor(t, `stat -c %a "$1" "$(dirname "$1")" > "$TMPDIR/../modes"; basename "$1" >> "$TMPDIR/../modes"`)
-	if err := (&edit.Editor{}).Edit(t.Context(), "web.yaml", "a", nil); !errors.Is(err, edit.ErrUnchanged) {
+// TestEditedCopyIsPrivate: other users cannot read the copy, which may contain secrets, and its name has the extension of the file.
+func TestEditedCopyIsPrivate(t *testing.T) {
+	dir := scriptedEditor(t, `stat -c %a "$1" "$(dirname "$1")" > "$TMPDIR/../modes"; basename "$1" >> "$TMPDIR/../modes"`)
+	if err := (&editor{}).edit(t.Context(), "web.yaml", "a", nil); !errors.Is(err, errUnchanged) {
 		t.Fatal(err)
 	}
-	if got := read(t, filepath.Join(dir, "modes")); got != "600\n700\nweb.yaml\n" {
+	if got := readIfPresent(t, filepath.Join(dir, "modes")); got != "600\n700\nweb.yaml\n" {
 		t.Errorf("modes of the file and its directory, and its name:\n%s", got)
 	}
 }
 
-// TestCommand: KUBE_EDITOR takes precedence over VISUAL, and that over EDITOR.
-func TestCommand(t *testing.T) {
+// TestEditorCommand: KUBE_EDITOR takes precedence over VISUAL, and that over EDITOR.
+func TestEditorCommand(t *testing.T) {
 	t.Setenv("KUBE_EDITOR", "ed")
 	t.Setenv("VISUAL", "code --wait")
 	t.Setenv("EDITOR", "nano")
-	if got := edit.Command(); got != "ed" {
+	if got := editorCommand(); got != "ed" {
 		t.Errorf("command %q", got)
 	}
 	t.Setenv("KUBE_EDITOR", "")
-	if got := edit.Command(); got != "code --wait" {
+	if got := editorCommand(); got != "code --wait" {
 		t.Errorf("command %q", got)
 	}
 	t.Setenv("VISUAL", "")
-	if got := edit.Command(); got != "nano" {
+	if got := editorCommand(); got != "nano" {
 		t.Errorf("command %q", got)
 	}
 	t.Setenv("EDITOR", "")
-	if got := edit.Command(); got != "vi" {
+	if got := editorCommand(); got != "vi" {
 		t.Errorf("command %q", got)
 	}
 }

@@ -1,5 +1,4 @@
-// Package activity shows in the last line of a terminal what a command waits for, and since when.
-package activity
+package main
 
 import (
 	"fmt"
@@ -11,14 +10,14 @@ import (
 )
 
 const (
-	// delay is how long a command waits before the line appears, and the time between two updates.
-	delay = time.Second
+	// activityDelay is how long a command waits before the line appears, and the time between two updates.
+	activityDelay = time.Second
 	// clearLine moves the cursor of a terminal to the first column, and erases the line (ECMA-48: EL).
 	clearLine = "\r\x1b[K"
 )
 
-// Line is the line of a terminal. It is safe for concurrent use.
-type Line struct {
+// activityLine shows in the last line of a terminal what a command waits for, and since when. It is safe for concurrent use.
+type activityLine struct {
 	terminal io.Writer
 	width    func() int
 	text     string
@@ -30,15 +29,15 @@ type Line struct {
 	drawn bool
 }
 
-// Start shows a text after a second, until [Line.Stop]. The function returns the columns of the terminal.
-func Start(terminal io.Writer, width func() int, text string) *Line {
-	l := &Line{terminal: terminal, width: width, text: plain.Text(text), started: time.Now(), stop: make(chan struct{})}
+// startActivity shows a text after a second, until [activityLine.Stop]. The function returns the columns of the terminal.
+func startActivity(terminal io.Writer, width func() int, text string) *activityLine {
+	l := &activityLine{terminal: terminal, width: width, text: plain.Text(text), started: time.Now(), stop: make(chan struct{})}
 	l.stopped.Go(l.update)
 	return l
 }
 
-func (l *Line) update() {
-	tick := time.NewTicker(delay)
+func (l *activityLine) update() {
+	tick := time.NewTicker(activityDelay)
 	defer tick.Stop()
 	for {
 		select {
@@ -53,7 +52,7 @@ func (l *Line) update() {
 }
 
 // Stop erases the line.
-func (l *Line) Stop() {
+func (l *activityLine) Stop() {
 	close(l.stop)
 	l.stopped.Wait()
 	l.mu.Lock()
@@ -62,15 +61,15 @@ func (l *Line) Stop() {
 }
 
 // Writer returns a writer that erases the line before it writes to w, which may be the same terminal.
-func (l *Line) Writer(w io.Writer) io.Writer { return writer{l, w} }
+func (l *activityLine) Writer(w io.Writer) io.Writer { return activityWriter{l, w} }
 
-type writer struct {
-	line *Line
+type activityWriter struct {
+	line *activityLine
 	w    io.Writer
 }
 
 // Write implements io.Writer.
-func (w writer) Write(b []byte) (int, error) {
+func (w activityWriter) Write(b []byte) (int, error) {
 	w.line.mu.Lock()
 	defer w.line.mu.Unlock()
 	w.line.erase()
@@ -78,14 +77,14 @@ func (w writer) Write(b []byte) (int, error) {
 }
 
 // draw writes the line. The caller holds the mutex.
-func (l *Line) draw() {
+func (l *activityLine) draw() {
 	line := []rune(fmt.Sprintf("%s (%v)", l.text, time.Since(l.started).Truncate(time.Second)))
 	_, _ = io.WriteString(l.terminal, clearLine+string(line[:min(len(line), max(0, l.width()-1))]))
 	l.drawn = true
 }
 
 // erase removes the line, if it is drawn. The caller holds the mutex.
-func (l *Line) erase() {
+func (l *activityLine) erase() {
 	if l.drawn {
 		_, _ = io.WriteString(l.terminal, clearLine)
 		l.drawn = false

@@ -1,4 +1,4 @@
-package activity_test
+package main
 
 import (
 	"strings"
@@ -7,17 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/cmd/podstead/internal/activity"
 )
 
 func columns(n int) func() int { return func() int { return n } }
 
-// TestLine checks what a terminal shows while a command waits and prints.
-func TestLine(t *testing.T) {
+// TestActivity checks what a terminal shows while a command waits and prints.
+func TestActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
-		l := activity.Start(&b, columns(30), "Waiting until \x1bweb is stopped")
+		l := startActivity(&b, columns(30), "Waiting until \x1bweb is stopped")
 		out := l.Writer(&b)
 		time.Sleep(2500 * time.Millisecond) // virtual time
 		synctest.Wait()
@@ -37,17 +35,17 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestShortWait checks that a wait of less than a second shows nothing, and that the time is shown.
-func TestShortWait(t *testing.T) {
+// TestShortActivity checks that a wait of less than a second shows nothing, and that the time is shown.
+func TestShortActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
-		l := activity.Start(&b, columns(80), "Waiting")
+		l := startActivity(&b, columns(80), "Waiting")
 		time.Sleep(900 * time.Millisecond) // virtual time
 		l.Stop()
 		if b.String() != "" {
 			t.Errorf("%q, want nothing", b.String())
 		}
-		l = activity.Start(&b, columns(80), "Waiting")
+		l = startActivity(&b, columns(80), "Waiting")
 		time.Sleep(61500 * time.Millisecond)
 		l.Stop()
 		if want := "Waiting (1m1s)\r\x1b[K"; !strings.HasSuffix(b.String(), want) {
