@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +21,6 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -193,21 +190,11 @@ func explainDaemon(err error, c *config.Config) *failure {
 	if f.status == statusFailed {
 		f.status = statusUnavailable
 	}
-	e, inUse := errors.AsType[*engine.ErrInUse](err)
-	switch {
-	case inUse:
+	if daemon.InUse(err) {
 		f.status = ondemand.StatusInUse
-		f.hints = append(f.hints, fmt.Sprintf("only one daemon can run on a host: use it, or stop process %d with podstead daemon stop", e.Pid))
-	case errors.Is(err, daemon.ErrNotRoot):
-		f.hints = append(f.hints, "run podstead as root, for example with sudo")
-	case errors.Is(err, ociruntime.ErrNotFound):
-		f.hints = append(f.hints, "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		f.hints = append(f.hints, "free disk space in "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows how much is free")
-	case errors.Is(err, syscall.EROFS):
-		f.hints = append(f.hints, "mount "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+" read-write; podstead doctor shows which is read-only")
-	case errors.Is(err, os.ErrPermission):
-		f.hints = append(f.hints, "run podstead doctor to see what this host does not permit")
+	}
+	if hint := daemon.Hint(err, c); hint != "" {
+		f.hints = append(f.hints, hint)
 	}
 	return f
 }

@@ -12,16 +12,11 @@ import (
 	"os"
 
 	"github.com/podstead/podstead/internal/daemon"
-	"github.com/podstead/podstead/internal/generator"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 func main() {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
-	if generator.Invoked(os.Args) {
-		os.Exit(generator.Main(os.Args, os.Stderr))
+	if exitCode, ran := daemon.OtherProgram(context.Background(), os.Args); ran {
+		os.Exit(exitCode)
 	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/runtime/network"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 )
@@ -44,11 +45,14 @@ type Config struct {
 type Engine struct {
 	Address      string   `json:"address"`     // empty: the embedded engine
 	IdleTimeout  Duration `json:"idleTimeout"` // for a daemon that was started on demand
-	Runtime      string   `json:"runtime"`     // auto, a name or an absolute path
+	Runtime      string   `json:"runtime"`     // RuntimeAuto, a name or an absolute path
 	CgroupDriver string   `json:"cgroupDriver"`
 	// MemoryLimit is that of the daemon, in bytes.
 	MemoryLimit spec.Quantity `json:"memoryLimit"`
 }
+
+// RuntimeAuto lets the daemon select the OCI runtime when it starts.
+const RuntimeAuto = ociruntime.Auto
 
 // Network configures the pod network.
 type Network struct {

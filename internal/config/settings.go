@@ -62,7 +62,7 @@ func engineSettings() []Setting {
 	return []Setting{
 		reloads(supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
 			func(c *Config) any { return &c.Engine.IdleTimeout })),
-		supported("engine.runtime", "auto", "OCI runtime of new containers: runc, crun, auto (crun if it works on this host, else runc), or an absolute path", program,
+		supported("engine.runtime", RuntimeAuto, "OCI runtime of new containers: runc, crun, auto (crun if it works on this host, else runc), or an absolute path", program,
 			func(c *Config) any { return &c.Engine.Runtime }),
 		supported("engine.cgroupDriver", "auto", "cgroup driver: auto, cgroupfs, systemd", oneOf("auto", "cgroupfs", "systemd"),
 			func(c *Config) any { return &c.Engine.CgroupDriver }),

@@ -18,13 +18,13 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// ErrNotRoot is returned by [Containerd] to a user other than root.
-var ErrNotRoot = errors.New("root privileges are required")
+// errNotRoot is returned by [Containerd] to a user other than root.
+var errNotRoot = errors.New("root privileges are required")
 
 // Containerd starts the embedded containerd. It returns when containerd is ready.
 func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
 	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("start engine: %w", ErrNotRoot)
+		return nil, fmt.Errorf("start engine: %w", errNotRoot)
 	}
 	if err := ociruntime.Check(c.Engine.Runtime); err != nil { // before anything else is started
 		return nil, fmt.Errorf("start engine: %w", err)

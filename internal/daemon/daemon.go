@@ -222,7 +222,7 @@ func follow(ctx context.Context, files *podfiles.Set) (unfollow func() error) {
 // The other daemon may not accept requests yet: while systemd restarts a service that was killed, a command may start a daemon.
 func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	rt, err := o.Start(ctx, o.Config, o.Log)
-	if !inUse(err) || o.Version.OnDemand {
+	if !InUse(err) || o.Version.OnDemand {
 		return rt, err
 	}
 	timeout := time.NewTimer(takeoverTimeout)
@@ -230,7 +230,7 @@ func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	retry := time.NewTicker(takeoverInterval)
 	defer retry.Stop()
 	stopping := false
-	for inUse(err) {
+	for InUse(err) {
 		if !stopping {
 			service := false
 			if stopping, service = o.stopOther(ctx, err); service {

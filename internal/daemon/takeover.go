@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,9 +53,4 @@ func hasOpen(pid int, path string) bool {
 		open, err := os.Stat(link)
 		return err == nil && os.SameFile(file, open)
 	})
-}
-
-func inUse(err error) bool {
-	_, ok := errors.AsType[*engine.ErrInUse](err)
-	return ok
 }
