@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/plain"
@@ -135,6 +136,9 @@ func explain(err error) *failure {
 	f := &failure{status: statusFailed, err: err}
 	if wrapped, ok := errors.AsType[*failure](err); ok {
 		f.status, f.hints = wrapped.status, wrapped.hints
+	}
+	if e, ok := errors.AsType[*bundle.Error](err); ok {
+		f.hints = append(f.hints, e.Hint)
 	}
 	if _, ok := errors.AsType[spec.Problems](err); ok {
 		f.err = nil // report prints the problems

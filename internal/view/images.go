@@ -115,6 +115,24 @@ func (t *Transfer) Bytes(what string, done, total int64) {
 	t.draw(what)
 }
 
+// Counter returns a writer that shows how much of a total was written to it, see [Transfer.Bytes].
+func (t *Transfer) Counter(what string, total int64) io.Writer {
+	return &counter{transfer: t, what: what, total: total}
+}
+
+type counter struct {
+	transfer    *Transfer
+	what        string
+	done, total int64
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(b []byte) (int, error) {
+	c.done += int64(len(b))
+	c.transfer.Bytes(c.what, c.done, c.total)
+	return len(b), nil
+}
+
 // Step shows a line if the output is not a terminal.
 func (t *Transfer) Step(line string) {
 	t.mu.Lock()

@@ -30,9 +30,10 @@ var importRules = []struct {
 	{from: "runtime probes hooks", never: ours("runtime probes hooks"), reason: "the edges do not depend on each other, the daemon connects them"},
 	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
 	{from: "runtime/network/", never: ours("runtime/network$"), reason: "network composes the packages below it"},
-	{from: "internal", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon), reason: "internal packages do not depend on pods"},
+	{from: "internal/", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon), reason: "internal packages do not depend on pods"},
 	{from: "spec supervisor runtime probes hooks api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
 	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
+	{from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes hooks"), reason: "commands parse, call the client and print; internal does the work"},
 	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
 	{from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/", reason: "only spec imports TOML parsers"},
 }
@@ -129,7 +130,14 @@ func TestForbiddenImports(t *testing.T) {
 		{"supervisor/explain", module + "/supervisor", false},
 		{"supervisor/state", module + "/supervisor/lifecycle", false},
 		{"supervisor/lifecycle/lifecycletest", module + "/supervisor/lifecycle", false},
-		{"cmd/podstead", module + "/runtime", false},
+		{"cmd/podstead", module + "/runtime", true},
+		{"cmd/podstead/internal/copyfiles", module + "/runtime/volume", true},
+		{"cmd/podstead", module + "/internal/daemon", false},
+		{"cmd/containerd-shim-podstead-v1", module + "/runtime/shim", false},
+		{"internal/daemon/images", module + "/runtime/image", false},
+		{"internal/plain", module + "/spec", true},
+		{"internal/plain", module + "/internal/config", true},
+		{"api", module + "/internal/daemon", true},
 		{"cmd/podstead", "github.com/BurntSushi/toml", true},
 	} {
 		if got := forbidden(test.dir, test.imported); (got != "") != test.want {

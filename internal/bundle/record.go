@@ -1,4 +1,4 @@
-package main
+package bundle
 
 import (
 	"context"
@@ -19,16 +19,16 @@ const (
 )
 
 // acquire locks the record of bundles. If an earlier bundle was interrupted, it waits until the daemon has undone it.
-func (c *carrying) acquire() (*bundleundo.Lock, error) {
-	ctx, cancel := context.WithTimeout(c.cmd.Context(), undoTimeout)
+func (t *Transaction) acquire(ctx context.Context) (*bundleundo.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
 	retry := time.NewTicker(undoInterval)
 	defer retry.Stop()
 	for {
-		lock, err := bundleundo.Acquire(c.config.StateDir)
+		lock, err := bundleundo.Acquire(t.config.StateDir)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return nil, &failure{status: statusFailed, err: err, hints: []string{"run the command as root"}}
+			return nil, &Error{Err: err, Hint: "run the command as root"}
 		case err != nil && !errors.Is(err, bundleundo.ErrBusy):
 			return nil, err
 		case err == nil:
@@ -39,9 +39,10 @@ func (c *carrying) acquire() (*bundleundo.Lock, error) {
 			if pending != nil {
 				err = fmt.Errorf("bundle %q was interrupted, and the daemon has not undone it", pending.Bundle)
 			}
-			err = &failure{status: statusFailed, err: err, hints: []string{
-				"read the log of the daemon. Remove " + bundleundo.Path(c.config.StateDir) + " to keep what that bundle has changed",
-			}}
+			err = &Error{
+				Err:  err,
+				Hint: "read the log of the daemon. Remove " + bundleundo.Path(t.config.StateDir) + " to keep what that bundle has changed",
+			}
 			_ = lock.Close()
 		}
 		select {
@@ -53,13 +54,13 @@ func (c *carrying) acquire() (*bundleundo.Lock, error) {
 }
 
 // begin writes the record of what was there before the bundle.
-func (c *carrying) begin(plans []api.Applied, earlier []*api.ApplyRequest) error {
-	record := &bundleundo.Record{Bundle: c.file.Name(), Began: c.began}
-	for _, i := range c.bundle.Images {
+func (t *Transaction) begin(plans []api.Applied, earlier []*api.ApplyRequest) error {
+	record := &bundleundo.Record{Bundle: t.file.Name(), Began: t.began}
+	for _, i := range t.Bundle.Images {
 		record.Images = append(record.Images, i.Name)
 	}
-	for i, p := range c.pods {
-		pod := bundleundo.Pod{Name: p.pod, File: plans[i].File, Digest: bundleundo.Digest([]byte(p.request.Text))}
+	for i, p := range t.Bundle.Pods {
+		pod := bundleundo.Pod{Name: p.Name, File: plans[i].File, Digest: bundleundo.Digest(t.Bundle.Text[p.File])}
 		if e := earlier[i]; e != nil {
 			info, err := os.Stat(e.File)
 			if err != nil {
@@ -69,9 +70,9 @@ func (c *carrying) begin(plans []api.Applied, earlier []*api.ApplyRequest) error
 		}
 		record.Pods = append(record.Pods, pod)
 	}
-	for _, o := range c.bundle.Objects() {
-		dir, _, mode := c.objectDir(o)
-		values, existed, err := c.earlierValues(o)
+	for _, o := range t.Bundle.Objects() {
+		dir, _, mode := t.objectDir(o)
+		values, existed, err := t.earlierValues(o)
 		if err != nil {
 			return fmt.Errorf("%s %q: %w", o.Kind, o.Name, err)
 		}
@@ -81,23 +82,23 @@ func (c *carrying) begin(plans []api.Applied, earlier []*api.ApplyRequest) error
 		}
 		object := bundleundo.Object{Dir: dir, Existed: existed, Mode: mode, Earlier: values, Owners: owners, Digests: map[string]string{}}
 		for _, key := range o.Keys {
-			object.Digests[key] = bundleundo.Digest(c.bundle.Value(o, key))
+			object.Digests[key] = bundleundo.Digest(t.Bundle.Value(o, key))
 		}
 		record.Objects = append(record.Objects, object)
 	}
-	c.record = record
-	return c.lock.Begin(record)
+	t.record = record
+	return t.lock.Begin(record)
 }
 
 // giveUp undoes what was done. The daemon undoes what remains.
-func (c *carrying) giveUp(ctx context.Context) error {
-	if err := c.restore(ctx); err != nil {
+func (t *Transaction) giveUp(ctx context.Context) error {
+	if err := t.restore(ctx); err != nil {
 		return errors.Join(err, errors.New("the daemon undoes the bundle"))
 	}
-	if c.record != nil {
-		if err := c.record.RestoreOwners(); err != nil {
+	if t.record != nil {
+		if err := t.record.RestoreOwners(); err != nil {
 			return err
 		}
 	}
-	return c.lock.End()
+	return t.lock.End()
 }

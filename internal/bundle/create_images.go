@@ -1,4 +1,4 @@
-package main
+package bundle
 
 import (
 	"context"
@@ -10,18 +10,16 @@ import (
 	"strconv"
 
 	"github.com/distribution/reference"
-	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
-	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
 
 // addImages adds the images that are in no archive, with their signatures. It pulls those that are missing.
-func (c *bundling) addImages(cmd *cobra.Command) error {
+func (c *creation) addImages(ctx context.Context) error {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(c.wanted)) {
 		if c.sources[name] == "" {
@@ -31,27 +29,22 @@ func (c *bundling) addImages(cmd *cobra.Command) error {
 	if len(names) == 0 {
 		return nil
 	}
-	client, err := c.a.client(cmd)
+	client, err := c.o.Client()
 	if err != nil {
 		return err
 	}
-	if err := c.pullMissing(cmd, client, names); err != nil {
+	if err := c.pullMissing(ctx, client, names); err != nil {
 		return err
 	}
-	groups, err := c.withSignatures(cmd, client, names)
+	groups, err := c.withSignatures(ctx, client, names)
 	if err != nil {
 		return err
 	}
-	t := view.Transfer{W: c.a.err, Width: c.a.width()}
-	defer t.Done()
-	var n int64
+	defer c.o.Transfer.Done()
+	shown := c.o.Transfer.Counter("Exporting images to "+strconv.Quote(c.o.Output), 0)
 	for _, g := range groups {
 		_, err = c.w.AddImages(func(w io.Writer) error {
-			return client.ExportImages(cmd.Context(), writerFunc(func(b []byte) (int, error) {
-				n += int64(len(b))
-				t.Bytes("Exporting images to "+strconv.Quote(c.f.output), n, 0)
-				return w.Write(b)
-			}), c.f.platform, g.Images...)
+			return client.ExportImages(ctx, io.MultiWriter(w, shown), c.o.Platform, g.Images...)
 		}, g.Signatures...)
 		if err != nil {
 			return err
@@ -61,21 +54,21 @@ func (c *bundling) addImages(cmd *cobra.Command) error {
 }
 
 // pullMissing pulls the images that are missing.
-func (c *bundling) pullMissing(cmd *cobra.Command, client *api.Client, names []string) error {
-	present, err := client.Images(cmd.Context())
+func (c *creation) pullMissing(ctx context.Context, client *api.Client, names []string) error {
+	present, err := client.Images(ctx)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if slices.ContainsFunc(present.Items, func(img api.Image) bool {
-			return img.Name == name && !img.Archive && !img.Damaged && image.PlatformMatches(img.Platform, c.f.platform)
+			return img.Name == name && !img.Archive && !img.Damaged && image.PlatformMatches(img.Platform, c.o.Platform)
 		}) {
 			continue
 		}
-		if c.f.pull == string(spec.PullNever) {
-			return fmt.Errorf("image %q is not present for platform %s", name, c.f.platform)
+		if c.o.NeverPull {
+			return fmt.Errorf("image %q is not present for platform %s", name, c.o.Platform)
 		}
-		if err := c.a.pullImage(cmd, api.PullRequest{Name: name, Platform: c.f.platform, Policy: spec.PullIfNotPresent}); err != nil {
+		if err := c.o.Pull(api.PullRequest{Name: name, Platform: c.o.Platform, Policy: spec.PullIfNotPresent}); err != nil {
 			return err
 		}
 	}
@@ -84,12 +77,8 @@ func (c *bundling) pullMissing(cmd *cobra.Command, client *api.Client, names []s
 
 // withSignatures returns the archives that the bundle has for images, with the signatures that the registries have. A registry that cannot
 // be reached is an error only if this host requires a signature: then other hosts are likely to require it too.
-func (c *bundling) withSignatures(cmd *cobra.Command, client *api.Client, names []string) ([]imagefile.Group, error) {
-	settings, err := c.a.config(cmd)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := settings.Verification()
+func (c *creation) withSignatures(ctx context.Context, client *api.Client, names []string) ([]imagefile.Group, error) {
+	policy, err := c.o.Config.Verification()
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +89,13 @@ func (c *bundling) withSignatures(cmd *cobra.Command, client *api.Client, names 
 			return nil, err
 		}
 		var signatures []string
-		if c.f.pull != string(spec.PullNever) {
-			if signatures, err = c.signaturesOf(cmd.Context(), client, name, required); err != nil {
+		if !c.o.NeverPull {
+			if signatures, err = c.signaturesOf(ctx, client, name, required); err != nil {
 				return nil, err
 			}
 		}
 		if len(signatures) == 0 && required {
-			c.a.note("the bundle has no signature of image %q, which images.verify of this host requires: %s", name, c.unsigned())
+			c.o.Note("the bundle has no signature of image %q, which images.verify of this host requires: %s", name, c.unsigned())
 		}
 		groups.Add(name, signatures)
 	}
@@ -114,16 +103,16 @@ func (c *bundling) withSignatures(cmd *cobra.Command, client *api.Client, names 
 }
 
 // unsigned says how an image gets a signature into the bundle.
-func (c *bundling) unsigned() string {
-	if c.f.pull == string(spec.PullNever) {
+func (c *creation) unsigned() string {
+	if c.o.NeverPull {
 		return "--pull Never contacts no registry"
 	}
 	return "list its archive in imageArchives, with the signature beside it"
 }
 
 // signaturesOf returns the signatures of an image in its registry.
-func (c *bundling) signaturesOf(ctx context.Context, client *api.Client, name string, required bool) ([]string, error) {
-	found, err := client.ImageSignatures(ctx, name, c.f.platform)
+func (c *creation) signaturesOf(ctx context.Context, client *api.Client, name string, required bool) ([]string, error) {
+	found, err := client.ImageSignatures(ctx, name, c.o.Platform)
 	if err == nil {
 		err = imagefile.CheckSize(found.Items)
 	}
@@ -133,12 +122,12 @@ func (c *bundling) signaturesOf(ctx context.Context, client *api.Client, name st
 	case ctx.Err() != nil || errors.Is(err, api.ErrUnavailable):
 		return nil, err
 	case required:
-		return nil, &failure{
-			status: statusFailed, err: fmt.Errorf("image %q must be signed: %w", name, err),
-			hints: []string{"try again when the registry responds, or create a bundle without its signatures with --pull Never"},
+		return nil, &Error{
+			Err:  fmt.Errorf("image %q must be signed: %w", name, err),
+			Hint: "try again when the registry responds, or create a bundle without its signatures with --pull Never",
 		}
 	}
-	c.a.note("the bundle has no signatures of image %q: %v", name, err)
+	c.o.Note("the bundle has no signatures of image %q: %v", name, err)
 	return nil, nil
 }
 

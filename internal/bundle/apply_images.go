@@ -1,4 +1,4 @@
-package main
+package bundle
 
 import (
 	"context"
@@ -10,22 +10,20 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/bundle"
-	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
 // checkSignatures refuses images that the import would refuse: they are rejected, or must be signed and come without a signature. The
 // import verifies the signatures of the others.
-func (c *carrying) checkSignatures() error {
-	policy, err := c.config.Verification()
+func (t *Transaction) checkSignatures(ctx context.Context) error {
+	policy, err := t.config.Verification()
 	if err != nil {
 		return err
 	}
 	var present api.ImageList
 	var errs []error
-	for _, i := range c.bundle.Images {
+	for _, i := range t.Bundle.Images {
 		named, err := reference.ParseNormalizedNamed(i.Name)
 		if err != nil {
 			return fmt.Errorf("image %q: %w", i.Name, err)
@@ -34,10 +32,10 @@ func (c *carrying) checkSignatures() error {
 		switch {
 		case rule.Type == signature.Reject:
 			errs = append(errs, fmt.Errorf("image %q: %w", i.Name, rule.Refuse("")))
-		case rule.Type == signature.Accept || c.bundle.Signed[i.Archive] || len(c.bundle.Signatures[i.Archive]) > 0:
+		case rule.Type == signature.Accept || t.Bundle.Signed[i.Archive] || len(t.Bundle.Signatures[i.Archive]) > 0:
 		default:
 			if present.Items == nil {
-				if present, err = c.w.Client.Images(c.cmd.Context()); err != nil {
+				if present, err = t.client.Images(ctx); err != nil {
 					return err
 				}
 			}
@@ -51,53 +49,53 @@ func (c *carrying) checkSignatures() error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return &failure{
-		status: statusFailed, err: errors.Join(errs...),
-		hints: []string{"create the bundle on a host that reaches the registry, or from an archive in imageArchives with its signature beside it, or change images.verify"},
+	return &Error{
+		Err: errors.Join(errs...),
+		Hint: "create the bundle on a host that reaches the registry, or from an archive in imageArchives with its signature beside it, " +
+			"or change images.verify",
 	}
 }
 
 // importImages imports the image archives. The bundle is verified again while it is read.
-func (c *carrying) importImages(ctx context.Context) error {
-	before, err := c.w.Client.Images(ctx)
+func (t *Transaction) importImages(ctx context.Context) error {
+	before, err := t.client.Images(ctx)
 	if err != nil {
 		return err
 	}
-	c.images = before.Items
-	if _, err := c.file.Seek(0, io.SeekStart); err != nil {
+	t.images = before.Items
+	if _, err := t.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	t := view.Transfer{W: c.a.err, Width: c.a.width()}
-	defer t.Done()
-	return bundle.Archives(c.file, &c.bundle.Manifest, func(f bundle.File, r io.Reader) error {
-		report := func(n int64) { t.Bytes("Importing images", n, f.Size) }
-		_, err := c.w.Client.ImportUsedImages(ctx, &counted{r: r, report: report}, c.bundle.Signatures[f.Path]...)
+	defer t.Transfer.Done()
+	return Archives(t.file, &t.Bundle.Manifest, func(f File, r io.Reader) error {
+		r = io.TeeReader(r, t.Transfer.Counter("Importing images", f.Size))
+		_, err := t.client.ImportUsedImages(ctx, r, t.Bundle.Signatures[f.Path]...)
 		return err
 	})
 }
 
 // restoreImages makes the names of images refer to those before the bundle, and names those that it could not restore.
-func (c *carrying) restoreImages(ctx context.Context) error {
-	if len(c.images) == 0 {
+func (t *Transaction) restoreImages(ctx context.Context) error {
+	if len(t.images) == 0 {
 		return nil
 	}
 	var errs []error
-	for _, i := range c.bundle.Images {
-		if _, err := c.w.Client.RestoreImage(ctx, i.Name, c.began); err != nil {
+	for _, i := range t.Bundle.Images {
+		if _, err := t.client.RestoreImage(ctx, i.Name, t.began); err != nil {
 			errs = append(errs, fmt.Errorf("restore: %w", err))
 		}
 	}
-	now, err := c.w.Client.Images(ctx)
+	now, err := t.client.Images(ctx)
 	if err != nil {
 		return errors.Join(append(errs, fmt.Errorf("restore: %w", err))...)
 	}
-	for _, i := range c.bundle.Images {
+	for _, i := range t.Bundle.Images {
 		same := func(img api.Image) bool {
 			return img.Name == i.Name && !img.Archive && image.PlatformMatches(img.Platform, image.HostPlatform())
 		}
-		was, is := slices.IndexFunc(c.images, same), slices.IndexFunc(now.Items, same)
-		if was >= 0 && is >= 0 && c.images[was].Digest != now.Items[is].Digest {
-			c.a.note("image %q was changed, and is not restored; before, it was %s. Import that image again, or apply the bundle that has it", i.Name, c.images[was].Digest)
+		was, is := slices.IndexFunc(t.images, same), slices.IndexFunc(now.Items, same)
+		if was >= 0 && is >= 0 && t.images[was].Digest != now.Items[is].Digest {
+			t.Note("image %q was changed, and is not restored; before, it was %s. Import that image again, or apply the bundle that has it", i.Name, t.images[was].Digest)
 		}
 	}
 	return errors.Join(errs...)

@@ -1,4 +1,4 @@
-package main
+package bundle
 
 import (
 	"context"
@@ -12,39 +12,39 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/spec"
 )
 
 // objectDir returns the directory of a config map or a secret, and the modes of it and its files.
-func (c *carrying) objectDir(o bundle.Object) (dir string, dirMode, fileMode fs.FileMode) {
+func (t *Transaction) objectDir(o Object) (dir string, dirMode, fileMode fs.FileMode) {
 	if o.Kind == "secret" {
-		return filepath.Join(c.config.ConfigDir, "secrets", o.Name), 0o700, 0o600
+		return filepath.Join(t.config.ConfigDir, "secrets", o.Name), 0o700, 0o600
 	}
-	return filepath.Join(c.config.ConfigDir, "configmaps", o.Name), 0o755, 0o644
+	return filepath.Join(t.config.ConfigDir, "configmaps", o.Name), 0o755, 0o644
 }
 
 // checkConfig checks that the config maps and secrets of the bundle can be written.
-func (c *carrying) checkConfig() error {
-	for _, o := range c.bundle.Objects() {
-		dir, _, _ := c.objectDir(o)
+func (t *Transaction) checkConfig() error {
+	for _, o := range t.Bundle.Objects() {
+		dir, _, _ := t.objectDir(o)
 		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s %q: %s is not a directory", o.Kind, o.Name, dir)
 		}
 		if link := filepath.Join(dir, configsource.DataLink); isPresent(link) {
-			return &failure{
-				status: statusFailed, err: fmt.Errorf("%s %q: %s exists: the values are read from where it leads, and other software replaces them", o.Kind, o.Name, link),
-				hints: []string{fmt.Sprintf("update the %s with that software, and create the bundle without it, or remove %s", o.Kind, dir)},
+			return &Error{
+				Err: fmt.Errorf("%s %q: %s exists: the values are read from where it leads, and other software replaces them",
+					o.Kind, o.Name, link),
+				Hint: fmt.Sprintf("update the %s with that software, and create the bundle without it, or remove %s", o.Kind, dir),
 			}
 		}
 		for errors.Is(unix.Access(dir, unix.F_OK), unix.ENOENT) {
 			dir = filepath.Dir(dir)
 		}
 		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-			return &failure{
-				status: statusFailed, err: fmt.Errorf("write %s %q: %w", o.Kind, o.Name, &fs.PathError{Op: "write", Path: dir, Err: err}),
-				hints: []string{"run the command as root"},
+			return &Error{
+				Err:  fmt.Errorf("write %s %q: %w", o.Kind, o.Name, &fs.PathError{Op: "write", Path: dir, Err: err}),
+				Hint: "run the command as root",
 			}
 		}
 	}
@@ -58,22 +58,22 @@ func isPresent(path string) bool {
 }
 
 // writeConfig writes the config maps and secrets. Each of them has exactly the keys of the bundle afterwards.
-func (c *carrying) writeConfig() error {
-	for _, o := range c.bundle.Objects() {
-		if err := c.writeObject(o); err != nil {
+func (t *Transaction) writeConfig() error {
+	for _, o := range t.Bundle.Objects() {
+		if err := t.writeObject(o); err != nil {
 			return fmt.Errorf("write %s %q: %w", o.Kind, o.Name, err)
 		}
 	}
 	return nil
 }
 
-func (c *carrying) writeObject(o bundle.Object) error {
-	dir, dirMode, fileMode := c.objectDir(o)
-	earlier, existed, err := c.earlierValues(o)
+func (t *Transaction) writeObject(o Object) error {
+	dir, dirMode, fileMode := t.objectDir(o)
+	earlier, existed, err := t.earlierValues(o)
 	if err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func(context.Context) error {
+	t.undo = append(t.undo, func(context.Context) error {
 		if !existed {
 			return os.RemoveAll(dir)
 		}
@@ -87,14 +87,14 @@ func (c *carrying) writeObject(o bundle.Object) error {
 	}
 	values := map[string][]byte{}
 	for _, key := range o.Keys {
-		values[key] = c.bundle.Value(o, key)
+		values[key] = t.Bundle.Value(o, key)
 	}
 	return replaceFiles(dir, values, fileMode)
 }
 
 // earlierValues returns the values that a config map or a secret of the host has, and whether there is one.
-func (c *carrying) earlierValues(o bundle.Object) (values map[string][]byte, existed bool, err error) {
-	source := configsource.Source{Dir: c.config.ConfigDir}
+func (t *Transaction) earlierValues(o Object) (values map[string][]byte, existed bool, err error) {
+	source := configsource.Source{Dir: t.config.ConfigDir}
 	read := source.ConfigMap
 	if o.Kind == "secret" {
 		read = source.Secret

@@ -1,4 +1,4 @@
-package main
+package bundle
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 )
 
 // readEarlier returns the files of the pods before the bundle; nil: the pod is new. The error says why a failure could not be undone.
-func (c *carrying) readEarlier(ctx context.Context, plans []api.Applied) ([]*api.ApplyRequest, error) {
+func (t *Transaction) readEarlier(ctx context.Context, plans []api.Applied) ([]*api.ApplyRequest, error) {
 	earlier := make([]*api.ApplyRequest, len(plans))
 	for i := range plans {
-		file, err := c.earlierFile(ctx, &plans[i])
+		file, err := t.earlierFile(ctx, &plans[i])
 		if err != nil {
 			return nil, fmt.Errorf("pod %q: %w", plans[i].Pod, err)
 		}
@@ -28,7 +28,7 @@ func (c *carrying) readEarlier(ctx context.Context, plans []api.Applied) ([]*api
 }
 
 // earlierFile returns the file that a pod has now, which may have another name than that of the bundle.
-func (c *carrying) earlierFile(ctx context.Context, plan *api.Applied) (*api.ApplyRequest, error) {
+func (t *Transaction) earlierFile(ctx context.Context, plan *api.Applied) (*api.ApplyRequest, error) {
 	var found []*api.ApplyRequest
 	for _, path := range slices.Concat([]string{plan.File}, plan.Replaced) {
 		text, err := os.ReadFile(path)
@@ -47,17 +47,17 @@ func (c *carrying) earlierFile(ctx context.Context, plan *api.Applied) (*api.App
 		for _, f := range found {
 			names = append(names, f.File)
 		}
-		return nil, &failure{
-			status: statusFailed, err: fmt.Errorf("it has the files %s: a failure could not be undone", strings.Join(names, " and ")),
-			hints: []string{"remove all but one of these files"},
+		return nil, &Error{
+			Err:  fmt.Errorf("it has the files %s: a failure could not be undone", strings.Join(names, " and ")),
+			Hint: "remove all but one of these files",
 		}
 	}
 	planned := *found[0]
 	planned.DryRun = true
-	if _, err := c.w.Client.Apply(ctx, planned); err != nil {
-		return nil, &failure{
-			status: statusFailed, err: fmt.Errorf("a failure could not be undone: %s cannot be applied again: %w", planned.File, err),
-			hints: []string{"repair or remove " + planned.File + " first"},
+	if _, err := t.client.Apply(ctx, planned); err != nil {
+		return nil, &Error{
+			Err:  fmt.Errorf("a failure could not be undone: %s cannot be applied again: %w", planned.File, err),
+			Hint: "repair or remove " + planned.File + " first",
 		}
 	}
 	return found[0], nil
@@ -98,16 +98,16 @@ func (u *podUndo) run(ctx context.Context) error {
 }
 
 // restore undoes what was done, the last first.
-func (c *carrying) restore(ctx context.Context) error {
-	errs := []error{c.restoreImages(ctx)} // before the pods, which use them
-	for _, undo := range slices.Backward(c.undo) {
+func (t *Transaction) restore(ctx context.Context) error {
+	errs := []error{t.restoreImages(ctx)} // before the pods, which use them
+	for _, undo := range slices.Backward(t.undo) {
 		if err := undo(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("restore: %w", err))
 		}
 	}
 	err := errors.Join(errs...)
-	if len(c.undo) > 0 && err == nil {
-		c.a.note("nothing of the bundle was applied: the pod files and the configuration are as they were before")
+	if len(t.undo) > 0 && err == nil {
+		t.Note("nothing of the bundle was applied: the pod files and the configuration are as they were before")
 	}
 	return err
 }
