@@ -16,10 +16,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // app is the program with its inputs and outputs.
@@ -30,7 +30,7 @@ type app struct {
 	hostRoot string
 	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
-	// idle is [service.Idle]; nil: there is no systemd.
+	// idle is [serviceIdle]; nil: there is no systemd.
 	idle func(ctx context.Context, socket string) bool
 	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
 	hostStopping func(context.Context) (bool, error)

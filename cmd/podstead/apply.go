@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/service"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // applyFlags are the flags of apply.
@@ -231,12 +230,12 @@ func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Ap
 	if !changed || err != nil || !v.OnDemand {
 		return
 	}
-	switch service.AtBoot(a.hostRoot) {
-	case service.Disabled:
+	switch serviceAtBoot(a.hostRoot) {
+	case serviceDisabled:
 		a.note("pods do not start at boot: enable the service with systemctl enable --now podstead")
-	case service.Missing:
+	case serviceMissing:
 		a.note("pods do not start at boot: install the service as described in docs/howto/run-pods-at-boot.md")
-	case service.Enabled:
+	case serviceEnabled:
 	}
 }
 

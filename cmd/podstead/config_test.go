@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/config"
 )
 
 // TestInvalidConfigurationWarning: a user who cannot read what the daemon uses gets the name of the socket that is tried.

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/stats"

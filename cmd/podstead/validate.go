@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/level"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -94,7 +93,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 }
 
 func levelFlag(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "policy", "", level.Help())
+	cmd.Flags().StringVar(value, "policy", "", levelHelp())
 }
 
 // level returns the level of the flag --policy, "" if it is not set.
@@ -106,7 +105,7 @@ func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
 	if err != nil {
 		return "", err
 	}
-	strict, err := level.Parse(value, c.Policy.PodSecurity)
+	strict, err := parseLevel(value, c.Policy.PodSecurity)
 	if err != nil {
 		return "", usage(cmd, "%w", err)
 	}
@@ -129,7 +128,7 @@ func (a *app) acceptFile(path string, text []byte, o spec.Options, strict admiss
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
-	if pod == nil || !level.Check(a.err, path, pod, strict) {
+	if pod == nil || !checkLevel(a.err, path, pod, strict) {
 		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return pod, nil

@@ -44,7 +44,7 @@ func newStreams(t *testing.T) *streams {
 	return s
 }
 
-// Attach implements [api.Attacher].
+// Attach implements [server.Attacher].
 func (s *streams) Attach(ctx context.Context, _ string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -101,7 +101,7 @@ func textDefences() []defence {
 		{"bidirectional marks and format characters are hidden", []edit{without(plain, "Hidden", "unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)")}, "./internal/plain", "TestText", false, []attack{
 			{"reorder text by bidirectional marks", "", `\u202e`},
 		}},
-		{"run escapes output on a terminal", []edit{never("cmd/podstead/internal/view", "Text.Line", "t.Escape")}, "./test/hostile", "TestUglyRun", true, []attack{
+		{"run escapes output on a terminal", []edit{never("internal/view", "Text.Line", "t.Escape")}, "./test/hostile", "TestUglyRun", true, []attack{
 			{"send terminal escape codes to a terminal in which `podstead run` prints", "", "on a terminal, want"},
 		}},
 	}
