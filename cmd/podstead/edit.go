@@ -63,8 +63,7 @@ func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
 		return err
 	}
 	var result api.Applied
-	e := editor{in: a.in, out: a.out, err: a.err}
-	err = e.edit(cmd.Context(), filepath.Base(file), string(text), func(ctx context.Context, edited string) (err error) {
+	err = a.editText(cmd.Context(), filepath.Base(file), string(text), func(ctx context.Context, edited string) (err error) {
 		if now, err := os.ReadFile(file); err != nil || string(now) != string(text) {
 			return errors.Join(fmt.Errorf("the file %s has been changed since", file), err)
 		}

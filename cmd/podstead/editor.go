@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,21 +19,15 @@ var errUnchanged = errors.New("the file was not changed")
 // editorComment starts the lines with the errors of the previous attempt. They are not part of the text.
 const editorComment = "#! "
 
-// editor lets a person edit a text with their editor until it is accepted.
-type editor struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
 // editorCommand returns the command of the editor: the first of KUBE_EDITOR (as in kubectl), VISUAL and EDITOR that is set, else vi.
 func editorCommand() string {
 	return cmp.Or(os.Getenv("KUBE_EDITOR"), os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
 }
 
-// edit edits a copy of a text in a file with the given base name. It calls accept with each new text, and opens the editor again with the
-// error until the text is accepted. It returns errUnchanged if the text is still the same, and an error that names the copy if the editor
-// fails or the text was not changed after an error of accept.
-func (e *editor) edit(ctx context.Context, base, text string, accept func(ctx context.Context, text string) error) error {
+// editText lets a person edit a copy of a text in a file with the given base name. It calls accept with each new text, and opens the editor
+// again with the error until the text is accepted. It returns errUnchanged if the text is still the same, and an error that names the copy
+// if the editor fails or the text was not changed after an error of accept.
+func (a *app) editText(ctx context.Context, base, text string, accept func(ctx context.Context, text string) error) error {
 	dir, err := os.MkdirTemp("", "podstead-edit-") // only the user can read it: pod files may contain secrets
 	if err != nil {
 		return fmt.Errorf("create a copy of the file: %w", err)
@@ -52,7 +45,7 @@ func (e *editor) edit(ctx context.Context, base, text string, accept func(ctx co
 		if err := os.WriteFile(path, []byte(note+last), 0o600); err != nil {
 			return fmt.Errorf("write a copy of the file: %w", err)
 		}
-		openErr := e.open(ctx, path)
+		openErr := a.openEditor(ctx, path)
 		data, err := os.ReadFile(path)
 		edited := withoutNote(string(data), note)
 		if openErr != nil {
@@ -127,12 +120,12 @@ func withoutNote(text, note string) string {
 	return text
 }
 
-// open runs the editor. Meanwhile the keys that send SIGINT and SIGQUIT are the editor's.
-func (e *editor) open(ctx context.Context, path string) error {
+// openEditor runs the editor. Meanwhile the keys that send SIGINT and SIGQUIT are the editor's.
+func (a *app) openEditor(ctx context.Context, path string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editorCommand()+` "$@"`, "sh", path) // the variable may have arguments, as for git
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.in, e.out, e.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
 	return cmd.Run()
 }

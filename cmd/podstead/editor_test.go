@@ -71,7 +71,7 @@ func TestEditor(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := scriptedEditor(t, `cp "$1" "$TMPDIR/../seen"`+"\n"+test.script)
 			accepted := ""
-			err := (&editor{}).edit(t.Context(), test.file, "a\n", func(_ context.Context, text string) error {
+			err := (&app{}).editText(t.Context(), test.file, "a\n", func(_ context.Context, text string) error {
 				switch {
 				case strings.HasPrefix(text, "wrong"):
 					return &invalidEdit{problems: []string{"web.toml:1:1: wrong"}}
@@ -101,7 +101,7 @@ func TestEditor(t *testing.T) {
 // TestEditedCopyIsPrivate: other users cannot read the copy, which may contain secrets, and its name has the extension of the file.
 func TestEditedCopyIsPrivate(t *testing.T) {
 	dir := scriptedEditor(t, `stat -c %a "$1" "$(dirname "$1")" > "$TMPDIR/../modes"; basename "$1" >> "$TMPDIR/../modes"`)
-	if err := (&editor{}).edit(t.Context(), "web.yaml", "a", nil); !errors.Is(err, errUnchanged) {
+	if err := (&app{}).editText(t.Context(), "web.yaml", "a", nil); !errors.Is(err, errUnchanged) {
 		t.Fatal(err)
 	}
 	if got := readIfPresent(t, filepath.Join(dir, "modes")); got != "600\n700\nweb.yaml\n" {

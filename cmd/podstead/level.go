@@ -6,25 +6,33 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 )
 
-// levelHelp returns the help of the flag --policy.
-func levelHelp() string {
-	return "Pod Security Standards `level` for the pod files, at least as strict as the host's: " + strings.Join(admission.Levels(), ", ") +
-		" (default the host's podSecurity)"
+func levelFlag(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVar(value, "policy", "", "Pod Security Standards `level` for the pod files, at least as strict as the host's: "+
+		strings.Join(admission.Levels(), ", ")+" (default the host's podSecurity)")
 }
 
-// parseLevel returns the level of the flag --policy. It must not be less strict than that of the host.
-func parseLevel(value, host string) (admission.Level, error) {
-	level := admission.Level(value)
+// level returns the level of the flag --policy, "" if it is not set. It must not be less strict than that of the host.
+func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
+	if value == "" {
+		return "", nil
+	}
+	c, err := a.config(cmd)
+	if err != nil {
+		return "", err
+	}
+	level, host := admission.Level(value), c.Policy.PodSecurity
 	switch {
 	case !slices.Contains(admission.Levels(), value):
-		return "", fmt.Errorf("--policy %q: must be one of %s", value, strings.Join(admission.Levels(), ", "))
+		return "", usage(cmd, "--policy %q: must be one of %s", value, strings.Join(admission.Levels(), ", "))
 	case !level.Includes(admission.Level(host)):
-		return "", fmt.Errorf("--policy %s: must be at least as strict as podSecurity of this host, %s", value, host)
+		return "", usage(cmd, "--policy %s: must be at least as strict as podSecurity of this host, %s", value, host)
 	}
 	return level, nil
 }

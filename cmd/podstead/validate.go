@@ -92,26 +92,6 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 	return cmd
 }
 
-func levelFlag(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "policy", "", levelHelp())
-}
-
-// level returns the level of the flag --policy, "" if it is not set.
-func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
-	if value == "" {
-		return "", nil
-	}
-	c, err := a.config(cmd)
-	if err != nil {
-		return "", err
-	}
-	strict, err := parseLevel(value, c.Policy.PodSecurity)
-	if err != nil {
-		return "", usage(cmd, "%w", err)
-	}
-	return strict, nil
-}
-
 // readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
 func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*spec.Pod, string, error) {
 	text, err := a.readText(path)

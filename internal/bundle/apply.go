@@ -82,20 +82,6 @@ func (t *Transaction) request(p Pod) api.ApplyRequest {
 
 // CheckPod checks that the pod of a file is the one that the manifest names, has all that it needs in the bundle, and is admitted.
 func (t *Transaction) CheckPod(p Pod, pod *spec.Pod) error {
-	if err := t.checkPod(p, pod); err != nil {
-		return err
-	}
-	policy := t.config.Policy.Admission()
-	policy.Protected = t.config.OwnPaths()
-	var errs []error
-	for _, r := range policy.Check(pod) {
-		errs = append(errs, fmt.Errorf("pod %q rejected: %w", p.Name, r))
-	}
-	return errors.Join(errs...)
-}
-
-// checkPod checks that a pod is the one that the manifest names, and has all that it needs in the bundle.
-func (t *Transaction) checkPod(p Pod, pod *spec.Pod) error {
 	switch {
 	case pod.Name != p.Name:
 		return fmt.Errorf("%s defines pod %q, the manifest has %q", p.File, pod.Name, p.Name)
@@ -111,7 +97,13 @@ func (t *Transaction) checkPod(p Pod, pod *spec.Pod) error {
 			return fmt.Errorf("%s: image %q is not in the bundle", p.File, name)
 		}
 	}
-	return nil
+	policy := t.config.Policy.Admission()
+	policy.Protected = t.config.OwnPaths()
+	var errs []error
+	for _, r := range policy.Check(pod) {
+		errs = append(errs, fmt.Errorf("pod %q rejected: %w", p.Name, r))
+	}
+	return errors.Join(errs...)
 }
 
 // freeSpace returns the free space of the disk of a directory, which may not exist yet.
@@ -130,8 +122,9 @@ var freeSpace = func(dir string) (int64, error) {
 	}
 }
 
-// checkSpace checks that the images fit on the disk, compressed and unpacked.
-func (t *Transaction) checkSpace() error {
+// CheckHost checks what can be checked without the daemon: that the images fit on the disk, compressed and unpacked, and that the config
+// maps and secrets can be written.
+func (t *Transaction) CheckHost() error {
 	free, err := freeSpace(t.config.StateDir)
 	if err != nil {
 		return err
@@ -143,15 +136,6 @@ func (t *Transaction) checkSpace() error {
 				view.Size(size), view.Size(t.Bundle.UnpackedSize), t.config.StateDir, view.Size(free)),
 			Hint: "remove unused images with podstead image prune",
 		}
-	}
-	return nil
-}
-
-// CheckHost checks what can be checked without the daemon: that there is space for the images, and that the config maps and secrets can be
-// written.
-func (t *Transaction) CheckHost() error {
-	if err := t.checkSpace(); err != nil {
-		return err
 	}
 	return t.checkConfig()
 }
@@ -180,9 +164,9 @@ func (t *Transaction) Plan(ctx context.Context, client *api.Client, dryRun bool)
 	return plans, errors.Join(errs...)
 }
 
-// Apply imports the images, writes the config maps and secrets, and applies the pod files as planned. Then it calls applied with the results,
-// and with the pods before. If something fails, or applied returns an error, or ctx ends, it undoes what was done. The daemon undoes what
-// remains.
+// Apply imports the images, writes the config maps and secrets, and applies the pod files as planned. Then it calls applied with the
+// results, and with the pods before. If something fails, or applied returns an error, or ctx ends, it undoes what was done. The daemon
+// undoes what remains.
 func (t *Transaction) Apply(ctx context.Context, plans []api.Applied, applied func(results []api.Applied, before []api.Pod) error) error {
 	err := t.carryOut(ctx, plans, applied)
 	if err != nil {

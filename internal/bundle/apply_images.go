@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/distribution/reference"
-
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/signature"
@@ -24,11 +22,10 @@ func (t *Transaction) checkSignatures(ctx context.Context) error {
 	var present api.ImageList
 	var errs []error
 	for _, i := range t.Bundle.Images {
-		named, err := reference.ParseNormalizedNamed(i.Name)
+		rule, err := ruleFor(policy, i.Name)
 		if err != nil {
-			return fmt.Errorf("image %q: %w", i.Name, err)
+			return err
 		}
-		rule := policy.For(named.Name())
 		switch {
 		case rule.Type == signature.Reject:
 			errs = append(errs, fmt.Errorf("image %q: %w", i.Name, rule.Refuse("")))

@@ -19,7 +19,7 @@ func TestSpace(t *testing.T) {
 		8 << 10: "", 8<<10 - 1: "the images need 3Ki and 5Ki unpacked, /s has 7Ki free", 1 << 10: "the images need 3Ki and 5Ki unpacked, /s has 1Ki free",
 	} {
 		freeSpace = func(string) (int64, error) { return free, nil }
-		err := tx.checkSpace()
+		err := tx.CheckHost()
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%d bytes free: %v, want %q", free, err, want)
 		}
