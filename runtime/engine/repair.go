@@ -134,21 +134,21 @@ func (e *Engine) metadataFile() string {
 }
 
 // database checks a database.
-func (r *repairer) database(path string, visit damage.Visit) error {
+func (r *repairer) database(ctx context.Context, path string, depth damage.Depth) error {
 	st, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if r.unclean || st.Size() <= maxAlwaysChecked {
-		return damage.CheckDatabase(path, visit)
+	if !r.unclean && st.Size() > maxAlwaysChecked {
+		depth = damage.Header
 	}
-	return damage.CheckHeader(path)
+	return damage.CheckDatabase(ctx, path, depth)
 }
 
 // metadata checks the records of containers, images and content.
 func (r *repairer) metadata(ctx context.Context) error {
 	path := r.e.metadataFile()
-	err := r.database(path, damage.CheckRecord)
+	err := r.database(ctx, path, damage.Records)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = nil; r.used() {
 			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
@@ -204,7 +204,7 @@ func (r *repairer) snapshots(ctx context.Context) error {
 
 func (r *repairer) snapshotter(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, "metadata.db")
-	err := r.database(path, nil)
+	err := r.database(ctx, path, damage.Pages)
 	if errors.Is(err, fs.ErrNotExist) {
 		layers, _ := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
 		if err = nil; len(layers) > 0 {
@@ -255,7 +255,7 @@ func forgetSnapshots(path, snapshotter string) error {
 
 // mounts checks the records of the mount manager.
 func (r *repairer) mounts(ctx context.Context) error {
-	err := r.database(filepath.Join(r.e.opt.State, "io.containerd.mount-manager.v1.bolt", "mounts.db"), nil)
+	err := r.database(ctx, filepath.Join(r.e.opt.State, "io.containerd.mount-manager.v1.bolt", "mounts.db"), damage.Pages)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -51,7 +51,6 @@ var fuzzed = []string{
 	"./internal/inroot",
 	"./internal/plain",
 	"./internal/tartree",
-	"./runtime/engine/damage",
 	"./runtime/image",
 	"./runtime/image/signature",
 	"./spec",
