@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/podstead/podstead/api/channel"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/spec"
@@ -96,7 +94,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []chann
 		code, err := run(ctx, conn)
 		done <- result{code, err}
 	}()
-	finish := func(status metav1.Status) { //nolint:contextcheck // a connection has its own timeouts
+	finish := func(status channel.Status) { //nolint:contextcheck // a connection has its own timeouts
 		_ = conn.Finish(status) // a client that is lost gets no status
 	}
 	select {
