@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/podstead/podstead/api/channel"
 )
 
 // Reasons of an [Error] of a session.
@@ -23,10 +23,10 @@ const (
 
 // The reasons and causes in a status. The first two are those of Kubernetes (remotecommand.NonZeroExitCodeReason and ExitCodeCauseType).
 const (
-	reasonExitCode = metav1.StatusReason("NonZeroExitCode")
-	causeExitCode  = metav1.CauseType("ExitCode")
-	causeStart     = metav1.CauseType("StartError") // the command could not be executed
-	causeAdvice    = metav1.CauseType("Hint")
+	reasonExitCode = "NonZeroExitCode"
+	causeExitCode  = "ExitCode"
+	causeStart     = "StartError" // the command could not be executed
+	causeAdvice    = "Hint"
 )
 
 // CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not
@@ -40,40 +40,40 @@ type CommandError struct {
 func (e *CommandError) Error() string { return e.Message }
 
 // SessionStatus returns the status of a finished session. Err is nil, a [*CommandError] or an [*Error].
-func SessionStatus(code int, err error) metav1.Status {
+func SessionStatus(code int, err error) channel.Status {
 	start, failed := errors.AsType[*CommandError](err)
 	e, refused := errors.AsType[*Error](err)
 	switch {
 	case failed:
 		s := exitStatus(start.Code, start.Message)
-		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: causeStart})
+		s.Details.Causes = append(s.Details.Causes, channel.StatusCause{Type: causeStart})
 		return s
 	case refused:
 		e = e.WithReason()
-		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(e.Status), Reason: metav1.StatusReason(e.Reason), Message: e.Message}
+		s := channel.Status{Status: channel.StatusFailure, Code: int32(e.Status), Reason: string(e.Reason), Message: e.Message}
 		if e.Hint != "" {
-			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
+			s.Details = &channel.StatusDetails{Causes: []channel.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
 		}
 		return s
 	case code != 0:
 		return exitStatus(code, fmt.Sprintf("command terminated with non-zero exit code: %d", code))
 	}
-	return metav1.Status{Status: metav1.StatusSuccess}
+	return channel.Status{Status: channel.StatusSuccess}
 }
 
-func exitStatus(code int, message string) metav1.Status {
-	return metav1.Status{
-		Status: metav1.StatusFailure, Reason: reasonExitCode, Message: message,
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeExitCode, Message: strconv.Itoa(code)}}},
+func exitStatus(code int, message string) channel.Status {
+	return channel.Status{
+		Status: channel.StatusFailure, Reason: reasonExitCode, Message: message,
+		Details: &channel.StatusDetails{Causes: []channel.StatusCause{{Type: causeExitCode, Message: strconv.Itoa(code)}}},
 	}
 }
 
 // readStatus is the reverse of [SessionStatus].
-func readStatus(s *metav1.Status) (code int, err error) {
-	if s.Status == metav1.StatusSuccess {
+func readStatus(s *channel.Status) (code int, err error) {
+	if s.Status == channel.StatusSuccess {
 		return 0, nil
 	}
-	causes := map[metav1.CauseType]string{}
+	causes := map[string]string{}
 	if s.Details != nil {
 		for _, c := range s.Details.Causes {
 			causes[c.Type] = c.Message

@@ -76,13 +76,12 @@ func (a *app) root() *cobra.Command {
   # Explain why pods restarted, failed or are waiting
   podstead why`,
 		Args:                       cobra.ArbitraryArgs,
-		Version:                    version,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       runRoot,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 	}
-	root.SetVersionTemplate("podstead {{.Version}}\n")
+	// cobra would print it with a template, which makes the program larger (TestMethodsByName).
 	root.Flags().Bool("version", false, "print the version of podstead")
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()

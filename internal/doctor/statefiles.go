@@ -99,7 +99,6 @@ func volatileFiles() []stateFile {
 		{"RUN/process/...", "arguments and variables with secrets, until the shim has read them", nil, "the container fails to start"},
 		{"RUN/engine/records.db", "copy of the records of containers (bbolt)", nil, "containers are killed if the records of the engine are damaged too"},
 		{"RUN/engine/*", "containerd: locks and sockets", nil, "nothing"},
-		{"RUN/engine/io.containerd.mount-manager.v1.bolt/...", "containerd: mounts", nil, "nothing"},
 		{"RUN/engine/unresponsive/...", "bundles of shims that do not respond", nil, "the containers are killed"},
 		{"RUN/engine/runc/...", "runc: containers", nil, "the container is killed and starts again"},
 		{taskDir + "/...", "containerd and the shim: bundle of a container", nil, "the container is killed and starts again"},

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/channel"
 	"github.com/podstead/podstead/internal/session"
@@ -93,7 +91,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []chann
 		code, err := run(ctx, conn)
 		done <- result{code, err}
 	}()
-	finish := func(status metav1.Status) { //nolint:contextcheck // a connection has its own timeouts
+	finish := func(status channel.Status) { //nolint:contextcheck // a connection has its own timeouts
 		_ = conn.Finish(status) // a client that is lost gets no status
 	}
 	select {
@@ -234,7 +232,7 @@ func containerState(s *supervisor.Snapshot, name string) string {
 }
 
 // sessionStatusOf returns the status of a finished session.
-func sessionStatusOf(code int, err error) metav1.Status {
+func sessionStatusOf(code int, err error) channel.Status {
 	if start, failed := errors.AsType[*session.StartError](err); failed {
 		return api.SessionStatus(0, &api.CommandError{Code: start.Code, Message: start.Message})
 	}
@@ -245,7 +243,7 @@ func sessionStatusOf(code int, err error) metav1.Status {
 }
 
 // stoppedStatus is the status of a session that ends because the daemon stops.
-func stoppedStatus() metav1.Status {
+func stoppedStatus() channel.Status {
 	return sessionStatusOf(0, &api.Error{
 		Status: http.StatusServiceUnavailable, Reason: api.ReasonDaemonStopped, Message: "the daemon stopped, the session was ended",
 	})

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/podstead/podstead/api/channel"
 	"github.com/podstead/podstead/spec"
 )
@@ -102,9 +100,9 @@ func relay(conn *channel.Conn, pod net.Conn) {
 		_ = pod.Close()
 		defer func() { <-ended }() //nolint:errcheck // the first error counts
 	}
-	status := metav1.Status{Status: metav1.StatusSuccess}
+	status := channel.Status{Status: channel.StatusSuccess}
 	if err != nil {
-		status = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+		status = channel.Status{Status: channel.StatusFailure, Message: err.Error()}
 	}
 	_ = conn.Finish(status) // also ends the other direction
 }
