@@ -213,9 +213,12 @@ func runDirectory(dir string) result {
 		dir = filepath.Dir(dir)
 	}
 	kind := uint32(st.Type) // of a size and a sign that depend on the processor
-	if r.grade == OK && kind != unix.TMPFS_MAGIC && kind != unix.RAMFS_MAGIC {
-		r.grade, r.detail = Warn, r.detail+"; it is on a disk, which then has values of secrets in environment variables"
-		r.hint = "set runDir to a directory in memory, such as /run/podstead"
+	if kind == unix.TMPFS_MAGIC || kind == unix.RAMFS_MAGIC {
+		return r
+	}
+	r.detail += "; it is on a disk, which then has values of secrets in environment variables"
+	if r.grade == OK {
+		r.grade, r.hint = Warn, "set runDir to a directory in memory, such as /run/podstead"
 	}
 	return r
 }
