@@ -163,10 +163,11 @@ func (f *refusal) explain(e *explain.Explanation) {
 // explanation explains a file whose pod does not exist.
 func (f *refusal) explanation(name string) explain.Explanation {
 	reason, _ := f.status()
-	return explain.Explanation{
-		Pod: name, State: explain.PodRejected,
-		Cause: &explain.Cause{Kind: explain.AdmissionRejected, Reason: lifecycle.Reason(reason), Message: f.message},
+	cause := &explain.Cause{Kind: explain.AdmissionRejected, Reason: lifecycle.Reason(reason), Message: f.message}
+	if len(f.admission) > 0 { // as the event
+		cause.Message, cause.Hint = emit.Reasons(f.admission), emit.Hints(f.admission)
 	}
+	return explain.Explanation{Pod: name, State: explain.PodRejected, Cause: cause}
 }
 
 // withRefused adds the explanations of refused files whose pods do not exist to those of pods.

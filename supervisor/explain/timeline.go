@@ -178,6 +178,7 @@ type period struct {
 	rows     timeline
 	started  time.Time // of the run; zero: it is not known, or there was none
 	eventful bool      // one of the rows is a cause
+	lost     bool      // a start followed the rows, without an event
 }
 
 // setRuns sets the newest runs of a container, and the causes of its restarts.
@@ -210,6 +211,11 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 		if e.Kind == event.ContainerAdded { // what happened before does not concern the container
 			added, p = true, period{}
 		}
+		if start := b.lostStart(name, &p, e); !start.IsZero() {
+			p.lost = true
+			finish()
+			p, neverStarted = period{started: start}, false
+		}
 		p.rows = p.rows.with(e).ordered()
 		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
 		podEnds = (podEnds || e.Container == "" && endsPod[e.Kind]) && !startsPod[e.Kind]
@@ -220,6 +226,22 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 	}
 	finish()
 	return all
+}
+
+// lostStart is when a run started that ended with the power of the host, if its event is lost: the last events before a power loss may not
+// be on the disk. Zero: there is no such run before this event.
+func (b *builder) lostStart(name string, p *period, e *event.Event) time.Time {
+	if b.snapshot == nil || e.Kind != event.HostRebooted || e.Fields["how"] == "" {
+		return time.Time{}
+	}
+	exit := slices.IndexFunc(p.rows, func(r row) bool { return exited[r.event.Kind] })
+	record := b.snapshot.Facts.Containers[name]
+	for _, a := range []*lifecycle.Attempt{&record.Newest, &record.Previous} {
+		if exit >= 0 && !a.Started.Wall.Before(p.rows[exit].Time) && a.Started.Wall.Before(e.Time) && a.Exited.Wall.After(p.rows[exit].Time) {
+			return a.Started.Wall
+		}
+	}
+	return time.Time{}
 }
 
 // run computes the cause and the exit of a period. The cause is its first event that can be one. A container that had completed
@@ -276,7 +298,7 @@ var exited = map[event.Kind]bool{event.ContainerSucceeded: true, event.Container
 // restarted reports whether the container was started at the end of the period.
 func (p *period) restarted() bool {
 	n := len(p.rows)
-	return n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
+	return p.lost || n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
 }
 
 // untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container
