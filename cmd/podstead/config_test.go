@@ -32,7 +32,9 @@ func TestInvalidConfigurationWarning(t *testing.T) {
 			"cannot be read, defaults are used with the socket /run/s: open p.toml: permission denied",
 		},
 		{
-			config.FileError{Err: spec.Problems{{File: "p.toml", Line: 1, Column: 1, Path: "x", Message: "unknown field", Hint: "did you mean \"y\"?"}}, LastValid: true},
+			config.FileError{LastValid: true, Err: spec.Problems{
+				{File: "p.toml", Line: 1, Column: 1, Path: "x", Message: "unknown field", Hint: "did you mean \"y\"?"},
+			}},
 			"is invalid, the last valid file is used: p.toml:1:1: x: unknown field\nhint: did you mean \"y\"?",
 		},
 	} {

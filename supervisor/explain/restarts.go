@@ -159,7 +159,8 @@ func (w *writer) restarted(c *Cause, pending bool) string {
 		return sentence(fmt.Sprintf("restarted %s, the last %d times%s", times, known, because))
 	case pending:
 		if known == container.Restarts && len(container.RestartCauses) == 1 {
-			return sentence("is restarting"+because) + " " + sentence("It was restarted "+strings.Replace(all, " because ", " before because ", 1))
+			all = strings.Replace(all, " because ", " before because ", 1)
+			return sentence("is restarting"+because) + " " + sentence("It was restarted "+all)
 		}
 		return sentence("is restarting"+because) + " " + sentence("It was restarted "+times+" before: "+all)
 	}

@@ -193,7 +193,8 @@ func TestHeadlineOfLostEvents(t *testing.T) {
 	})
 }
 
-// TestHeadlineOfLostStart expects that a run whose start is not on the disk after a power loss ended with the power, not with the exit before.
+// TestHeadlineOfLostStart expects that a run whose start is not on the disk after a power loss ended with the power, not with the exit
+// before.
 func TestHeadlineOfLostStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -210,7 +211,8 @@ func TestHeadlineOfLostStart(t *testing.T) {
 		exited := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.ContainerFailed })
 		rebooted := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.HostRebooted })
 		lost := slices.Concat(events[:exited+1], events[rebooted:])
-		want := "web restarted twice: once because the host stopped without a shutdown (power loss, reset or kernel panic) and once because it exited with code 1 after 1m0s. It is ready now."
+		want := "web restarted twice: once because the host stopped without a shutdown (power loss, reset or kernel panic) " +
+			"and once because it exited with code 1 after 1m0s. It is ready now."
 		for name, list := range map[string][]event.Event{"all": events, "without the start": lost} {
 			e := explain.ForPod(&s, list, w.now())
 			if e.Render(w.now().Wall); e.Text != want {

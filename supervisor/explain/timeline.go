@@ -237,8 +237,9 @@ func (b *builder) lostStart(name string, p *period, e *event.Event) time.Time {
 	exit := slices.IndexFunc(p.rows, func(r row) bool { return exited[r.event.Kind] })
 	record := b.snapshot.Facts.Containers[name]
 	for _, a := range []*lifecycle.Attempt{&record.Newest, &record.Previous} {
-		if exit >= 0 && !a.Started.Wall.Before(p.rows[exit].Time) && a.Started.Wall.Before(e.Time) && a.Exited.Wall.After(p.rows[exit].Time) {
-			return a.Started.Wall
+		at, until := a.Started.Wall, a.Exited.Wall
+		if exit >= 0 && !at.Before(p.rows[exit].Time) && at.Before(e.Time) && until.After(p.rows[exit].Time) {
+			return at
 		}
 	}
 	return time.Time{}

@@ -117,7 +117,8 @@ func TestRejectedResult(t *testing.T) {
 func TestDropGone(t *testing.T) {
 	by := func(owner string) api.Event { return api.Event{Fields: map[string]string{"by": owner}} }
 	newest := map[string]api.Event{
-		"gone": by("the pods directory (gone.toml)"), "there": by("the pods directory (there.toml)"), "run": by("podstead run, pid 7, uid 0"),
+		"gone": by("the pods directory (gone.toml)"), "there": by("the pods directory (there.toml)"),
+		"run": by("podstead run, pid 7, uid 0"),
 	}
 	dropGone(newest, []api.Pod{{Metadata: api.Metadata{Name: "there"}}})
 	if got := slices.Sorted(maps.Keys(newest)); !slices.Equal(got, []string{"run", "there"}) {
@@ -126,7 +127,9 @@ func TestDropGone(t *testing.T) {
 }
 
 func TestInvalidConfigurationHasHints(t *testing.T) {
-	problems := spec.Problems{{File: "p.toml", Line: 2, Column: 1, Path: "pods.x", Message: "unknown field", Hint: "did you mean \"y\"?"}}
+	problems := spec.Problems{
+		{File: "p.toml", Line: 2, Column: 1, Path: "pods.x", Message: "unknown field", Hint: "did you mean \"y\"?"},
+	}
 	r := configuration(&config.FileError{Err: problems, LastValid: true})
 	if want := "p.toml:2:1: pods.x: unknown field (did you mean \"y\"?)"; r.grade != Warn || r.detail != want {
 		t.Errorf("%+v, want %s", r, want)
