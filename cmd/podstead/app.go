@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // app is the program with its inputs and outputs.
@@ -180,6 +181,9 @@ func (a *app) warnConfig(invalid *config.FileError, socket string) {
 		instead += " with the socket " + socket
 	}
 	a.note("warning: the configuration file %s, %s: %s", state, instead, first)
+	if problems := (spec.Problems)(nil); errors.As(invalid.Err, &problems) && len(problems) > 0 && problems[0].Hint != "" {
+		a.hint(problems[0].Hint)
+	}
 }
 
 // loadConfig loads the configuration like [config.Load]. The check is [config.Sources.Check].

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 const (
@@ -118,7 +119,8 @@ func describePolicy(p api.Policy) string {
 	return text
 }
 
-// rejectedPods reports pods that were rejected and have not been accepted since.
+// rejectedPods reports pods that were rejected and have not been accepted since. A file of the pods directory that is removed or changed
+// by hand emits no event: the list of pods has those that are rejected still.
 func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
@@ -135,10 +137,23 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 			delete(newest, e.Pod)
 		}
 	}
+	if len(newest) > 0 {
+		if list, err := client.Pods(ctx); err == nil {
+			dropGone(newest, list.Items)
+		}
+	}
 	if len(newest) == 0 {
 		return ok("none")
 	}
 	return rejectedResult(newest)
+}
+
+// dropGone removes the rejections of files of the pods directory whose pods are not listed any more.
+func dropGone(newest map[string]api.Event, pods []api.Pod) {
+	maps.DeleteFunc(newest, func(name string, e api.Event) bool {
+		return strings.HasPrefix(e.Fields["by"], podfiles.Owner) &&
+			!slices.ContainsFunc(pods, func(p api.Pod) bool { return p.Metadata.Name == name })
+	})
 }
 
 // quarantinedPods reports pods that are not supervised because their handling crashed the daemon.

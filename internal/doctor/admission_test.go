@@ -2,15 +2,19 @@ package doctor
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/runtime/network"
+	"github.com/podstead/podstead/spec"
 )
 
 // writeFiles writes files to a temporary directory and returns it.
@@ -106,5 +110,28 @@ func TestRejectedResult(t *testing.T) {
 	r := rejectedResult(newest)
 	if r.grade != Warn || r.hint != "do it" || !strings.HasPrefix(r.detail, "g: no; f: no; ") || !strings.HasSuffix(r.detail, "c: no; and 2 more") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestDropGone: a file of the pods directory that was removed is not reported. A pod that a command was to run is.
+func TestDropGone(t *testing.T) {
+	by := func(owner string) api.Event { return api.Event{Fields: map[string]string{"by": owner}} }
+	newest := map[string]api.Event{
+		"gone": by("the pods directory (gone.toml)"), "there": by("the pods directory (there.toml)"),
+		"run": by("podstead run, pid 7, uid 0"),
+	}
+	dropGone(newest, []api.Pod{{Metadata: api.Metadata{Name: "there"}}})
+	if got := slices.Sorted(maps.Keys(newest)); !slices.Equal(got, []string{"run", "there"}) {
+		t.Error(got)
+	}
+}
+
+func TestInvalidConfigurationHasHints(t *testing.T) {
+	problems := spec.Problems{
+		{File: "p.toml", Line: 2, Column: 1, Path: "pods.x", Message: "unknown field", Hint: "did you mean \"y\"?"},
+	}
+	r := configuration(&config.FileError{Err: problems, LastValid: true})
+	if want := "p.toml:2:1: pods.x: unknown field (did you mean \"y\"?)"; r.grade != Warn || r.detail != want {
+		t.Errorf("%+v, want %s", r, want)
 	}
 }

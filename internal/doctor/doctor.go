@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/spec"
 )
 
 // Grade is the severity of a finding.
@@ -114,6 +116,9 @@ func configuration(invalid *config.FileError) result {
 		return ok("valid")
 	}
 	problems := strings.ReplaceAll(invalid.Error(), "\n", "; ")
+	if list := (spec.Problems)(nil); errors.As(invalid.Err, &list) && len(list) > 0 {
+		problems = hinted(list)
+	}
 	switch {
 	case invalid.LastValid:
 		return result{Warn, problems, "correct the file, then reload it with systemctl reload podstead; the daemon uses the last valid one"}
@@ -121,6 +126,17 @@ func configuration(invalid *config.FileError) result {
 		return result{Warn, problems, "run podstead doctor as root: this user cannot read the configuration that the daemon uses"}
 	}
 	return result{Fail, problems, "correct the file: no earlier one was valid, and the daemon does not start"}
+}
+
+// hinted returns problems on one line, with their hints.
+func hinted(problems spec.Problems) string {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		if texts[i] = p.String(); p.Hint != "" {
+			texts[i] += " (" + p.Hint + ")"
+		}
+	}
+	return strings.Join(texts, "; ")
 }
 
 func privileges() result {

@@ -164,10 +164,11 @@ func (f *refusal) explain(e *api.Explanation) {
 // explanation explains a file whose pod does not exist.
 func (f *refusal) explanation(name string) api.Explanation {
 	reason, _ := f.status()
-	return api.Explanation{
-		Pod: name, State: api.PodStateRejected,
-		Cause: &api.Cause{Kind: api.CauseAdmissionRejected, Reason: reason, Message: f.message},
+	cause := &api.Cause{Kind: api.CauseAdmissionRejected, Reason: reason, Message: f.message}
+	if len(f.admission) > 0 { // as the event
+		cause.Message, cause.Hint = emit.Reasons(f.admission), emit.Hints(f.admission)
 	}
+	return api.Explanation{Pod: name, State: api.PodStateRejected, Cause: cause}
 }
 
 // withRefused adds the explanations of refused files whose pods do not exist to those of pods.

@@ -91,7 +91,10 @@ func TestRejectedPod(t *testing.T) {
 	d.files.Refuse(podfiles.File{
 		Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
 		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
-			{Reason: lifecycle.ReasonSysctlForbidden, Field: "securityContext.sysctls[0].name", Message: "forbidden sysctl"},
+			{
+				Reason: lifecycle.ReasonSysctlForbidden, Field: "securityContext.sysctls[0].name", Message: "forbidden sysctl",
+				Hint: "allow it",
+			},
 			{Reason: lifecycle.ReasonNodePorts, Message: "in use"},
 		}},
 	})
@@ -104,6 +107,11 @@ func TestRejectedPod(t *testing.T) {
 	if s.Phase != api.PhaseFailed || s.Reason != "SysctlForbidden" || s.Message != message ||
 		s.QOSClass != spec.QOSBurstable || len(s.ContainerStatuses) != 0 {
 		t.Errorf("status %+v", s)
+	}
+	why, err := d.client.Why(t.Context(), "web", 0)
+	const cause = "SysctlForbidden: securityContext.sysctls[0].name: forbidden sysctl; NodePorts: in use"
+	if c := why.Cause; err != nil || c == nil || c.Message != cause || c.Hint != "allow it" {
+		t.Errorf("explanation %+v, %v", c, err)
 	}
 	if len(got.Spec.Containers) != 2 || got.Spec.Containers[0].Env[0].Value != password {
 		t.Errorf("spec %+v", got.Spec)

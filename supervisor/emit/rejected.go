@@ -10,15 +10,7 @@ import (
 
 // Rejected emits that a pod was rejected. The event has no UID, because the pod has none. There must be at least one refusal.
 func Rejected(ring *event.Ring, now lifecycle.Instant, pod string, refusals []lifecycle.Refusal, by string) {
-	var hints []string
-	for _, r := range refusals {
-		if r.Hint != "" && !slices.Contains(hints, r.Hint) {
-			hints = append(hints, r.Hint)
-		}
-	}
-	e := event.New(event.PodRejected, now.Wall, pod, event.Fields{
-		"error": Reasons(refusals), "hint": strings.Join(hints, "; "), "by": by,
-	})
+	e := event.New(event.PodRejected, now.Wall, pod, event.Fields{"error": Reasons(refusals), "hint": Hints(refusals), "by": by})
 	e.Reason = string(refusals[0].Reason)
 	ring.Add(e)
 }
@@ -49,4 +41,15 @@ func Reasons(refusals []lifecycle.Refusal) string {
 		texts[i] = r.Error()
 	}
 	return strings.Join(texts, "; ")
+}
+
+// Hints returns the different hints of all refusals on one line.
+func Hints(refusals []lifecycle.Refusal) string {
+	var hints []string
+	for _, r := range refusals {
+		if r.Hint != "" && !slices.Contains(hints, r.Hint) {
+			hints = append(hints, r.Hint)
+		}
+	}
+	return strings.Join(hints, "; ")
 }

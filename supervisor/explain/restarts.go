@@ -153,6 +153,10 @@ func (w *writer) restarted(c *api.Cause, pending bool) string {
 	case alike:
 		return sentence(fmt.Sprintf("restarted %s, the last %d times%s", times, known, because))
 	case pending:
+		if known == container.Restarts && len(container.RestartCauses) == 1 {
+			all = strings.Replace(all, " because ", " before because ", 1)
+			return sentence("is restarting"+because) + " " + sentence("It was restarted "+all)
+		}
 		return sentence("is restarting"+because) + " " + sentence("It was restarted "+times+" before: "+all)
 	}
 	return sentence("restarted " + times + ": " + all)

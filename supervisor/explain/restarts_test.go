@@ -192,3 +192,32 @@ func TestHeadlineOfLostEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestHeadlineOfLostStart expects that a run whose start is not on the disk after a power loss ended with the power, not with the exit
+// before.
+func TestHeadlineOfLostStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pod = pod(server)
+		w.add()
+		w.sleep(time.Minute)
+		w.exits("app", crash)
+		w.losePower("2")
+		s, _ := w.Pod("web")
+		events, err := w.History(t.Context(), "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exited := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.ContainerFailed })
+		rebooted := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.HostRebooted })
+		lost := slices.Concat(events[:exited+1], events[rebooted:])
+		want := "web restarted twice: once because the host stopped without a shutdown (power loss, reset or kernel panic) " +
+			"and once because it exited with code 1 after 1m0s. It is ready now."
+		for name, list := range map[string][]event.Event{"all": events, "without the start": lost} {
+			e := explain.ForPod(&s, list, w.now())
+			if explain.Render(&e, w.now().Wall); e.Text != want {
+				t.Errorf("events %s: %s\nwant: %s", name, e.Text, want)
+			}
+		}
+	})
+}

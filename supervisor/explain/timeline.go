@@ -179,6 +179,7 @@ type period struct {
 	rows     timeline
 	started  time.Time // of the run; zero: it is not known, or there was none
 	eventful bool      // one of the rows is a cause
+	lost     bool      // a start followed the rows, without an event
 }
 
 // run is a run with the causes of the restarts that followed in it, oldest first.
@@ -220,6 +221,11 @@ func (b *builder) runs(name string, neverRestarted bool) []run {
 		if e.Kind == event.ContainerAdded { // what happened before does not concern the container
 			added, p = true, period{}
 		}
+		if start := b.lostStart(name, &p, e); !start.IsZero() {
+			p.lost = true
+			finish()
+			p, neverStarted = period{started: start}, false
+		}
 		p.rows = p.rows.with(e).ordered()
 		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
 		podEnds = (podEnds || e.Container == "" && endsPod[e.Kind]) && !startsPod[e.Kind]
@@ -230,6 +236,23 @@ func (b *builder) runs(name string, neverRestarted bool) []run {
 	}
 	finish()
 	return all
+}
+
+// lostStart is when a run started that ended with the power of the host, if its event is lost: the last events before a power loss may not
+// be on the disk. Zero: there is no such run before this event.
+func (b *builder) lostStart(name string, p *period, e *event.Event) time.Time {
+	if b.snapshot == nil || e.Kind != event.HostRebooted || e.Fields["how"] == "" {
+		return time.Time{}
+	}
+	exit := slices.IndexFunc(p.rows, func(r row) bool { return exited[r.event.Kind] })
+	record := b.snapshot.Facts.Containers[name]
+	for _, a := range []*lifecycle.Attempt{&record.Newest, &record.Previous} {
+		at, until := a.Started.Wall, a.Exited.Wall
+		if exit >= 0 && !at.Before(p.rows[exit].Time) && at.Before(e.Time) && until.After(p.rows[exit].Time) {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // run computes the cause and the exit of a period. The cause is its first event that can be one. A container that had completed
@@ -286,7 +309,7 @@ var exited = map[event.Kind]bool{event.ContainerSucceeded: true, event.Container
 // restarted reports whether the container was started at the end of the period.
 func (p *period) restarted() bool {
 	n := len(p.rows)
-	return n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
+	return p.lost || n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
 }
 
 // untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container

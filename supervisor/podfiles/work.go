@@ -12,6 +12,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
+// Owner is what pods and events have as the client that has requested a pod of the directory, before the name of the file.
+const Owner = "the pods directory"
+
 // worker carries out one step. It has a goroutine of its own, so that a pod whose image cannot be pulled delays no other.
 type worker struct {
 	step   step
@@ -118,7 +121,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 		}
 		return s.stop(ctx, step, "removed")
 	}
-	owner := step.owner("the pods directory (" + filepath.Base(step.file) + ")")
+	owner := step.owner(Owner + " (" + filepath.Base(step.file) + ")")
 	staged, err := s.stage(ctx, w)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -172,9 +175,9 @@ func (s *Set) stage(ctx context.Context, w *worker) (supervisor.Staged, error) {
 
 // stop stops the pod of a step and deletes it. It does not wait until the pod is deleted.
 func (s *Set) stop(ctx context.Context, step *step, why string) error {
-	by := "the pods directory (" + filepath.Base(step.file) + " " + why + ")"
+	by := Owner + " (" + filepath.Base(step.file) + " " + why + ")"
 	if step.file == "" {
-		by = "the pods directory (orphaned containers)"
+		by = Owner + " (orphaned containers)"
 	}
 	return s.pods.Stop(context.WithoutCancel(ctx), step.pod, supervisor.StopOptions{UID: step.uid, Delete: true, By: by})
 }
