@@ -22,7 +22,7 @@ import (
 const contentDir = "io.containerd.content.v1.content"
 
 const (
-	// maxAlwaysChecked is the size of a database up to which it is always checked completely.
+	// maxAlwaysChecked is the size of a database up to which it is always checked completely. Checking 4 MiB takes some milliseconds.
 	maxAlwaysChecked = 4 << 20
 	// openTimeout bounds the wait for the lock of a database, which no other process uses.
 	openTimeout = 10 * time.Second

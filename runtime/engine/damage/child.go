@@ -108,7 +108,7 @@ func checkInChild(ctx context.Context, path string, depth Depth) error {
 		return fmt.Errorf("check %s: start: %w", path, err)
 	}
 	if crashed(cmd.ProcessState) {
-		return &Error{path, ReasonPage, "the check crashed: " + firstLine(stderr.kept.String())}
+		return &Error{path, ReasonPage, "the check crashed: " + firstLine(stderr.String())}
 	}
 	if limited.Err() != nil {
 		if cmd.ProcessState.UserTime() > maxTime/2 { // it did not wait for the disk
@@ -117,10 +117,10 @@ func checkInChild(ctx context.Context, path string, depth Depth) error {
 		return fmt.Errorf("check %s: %w", path, limited.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("check %s: %w: %s", path, err, firstLine(stderr.kept.String()))
+		return fmt.Errorf("check %s: %w: %s", path, err, firstLine(stderr.String()))
 	}
 	var a answer
-	if err := json.Unmarshal(stdout.kept.Bytes(), &a); err != nil {
+	if err := json.Unmarshal(stdout.Bytes(), &a); err != nil {
 		return fmt.Errorf("check %s: answer of the child process: %w", path, err)
 	}
 	if a.Error != "" {
@@ -166,9 +166,9 @@ func firstLine(text string) string {
 }
 
 // limitedBuffer keeps the first [maxOutput] bytes.
-type limitedBuffer struct{ kept bytes.Buffer }
+type limitedBuffer struct{ bytes.Buffer }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	b.kept.Write(p[:min(len(p), maxOutput-b.kept.Len())])
-	return len(p), nil
+	_, err := b.Buffer.Write(p[:min(len(p), max(0, maxOutput-b.Len()))])
+	return len(p), err
 }

@@ -15,11 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/containerd/containerd/v2/core/containers"
-	containerd "github.com/containerd/containerd/v2/core/metadata"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
 	bolt "go.etcd.io/bbolt"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // database creates a database with nested buckets, pages of each kind and free pages. That of containerd has no list of free pages.
@@ -55,39 +51,6 @@ func database(t testing.TB, records int, noList bool) string {
 		}
 	}
 	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// metadata creates a database as containerd does.
-func metadata(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "meta.db")
-	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, NoFreelistSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := namespaces.WithNamespace(t.Context(), "podstead")
-	m := containerd.NewDB(db, nil, nil)
-	err = m.Init(ctx)
-	store := containerd.NewContainerStore(m)
-	spec := &anypb.Any{TypeUrl: "spec", Value: []byte(`{"args":["` + strings.Repeat("x", 3000) + `"]}`)}
-	for i := range 80 {
-		if err == nil {
-			_, err = store.Create(ctx, containers.Container{
-				ID: fmt.Sprintf("%064x", i*i), Labels: map[string]string{"pod": fmt.Sprint(i), "state": strings.Repeat("y", i*10)},
-				Image: "image", Spec: spec, Runtime: containers.RuntimeInfo{Name: "r"}, SandboxID: "pod",
-				Snapshotter: "overlayfs", SnapshotKey: fmt.Sprint(i),
-			})
-		}
-	}
-	for i := 0; i < 80; i += 3 {
-		if err == nil {
-			err = store.Delete(ctx, fmt.Sprintf("%064x", i*i))
-		}
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -215,8 +178,7 @@ func TestRecordIsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.Update(func(tx *bolt.Tx) error {
-		b := tx.Bucket([]byte("v1")).Bucket([]byte("namespace")).Bucket([]byte("containers")).Bucket([]byte("1"))
-		return b.Put([]byte("createdat"), []byte("?"))
+		return tx.Bucket([]byte("v1")).Bucket([]byte("namespace")).Bucket([]byte("containers")).Bucket([]byte("1")).Put([]byte("createdat"), []byte("?"))
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -261,8 +223,7 @@ func TestNotDamage(t *testing.T) {
 // TestCrashed: a child that was killed by somebody else has found nothing.
 func TestCrashed(t *testing.T) {
 	for script, want := range map[string]bool{
-		"exit 0": false, "exit 1": false, "exit 2": true,
-		"kill -KILL $$": false, "kill -TERM $$": false, "kill -SEGV $$": true, "kill -BUS $$": true,
+		"exit 0": false, "exit 1": false, "exit 2": true, "kill -KILL $$": false, "kill -TERM $$": false, "kill -SEGV $$": true, "kill -BUS $$": true,
 	} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 		_ = cmd.Run()
@@ -318,16 +279,13 @@ func TestRandomDamage(t *testing.T) {
 			return b
 		},
 	}
-	for kind, file := range map[string]string{"records": metadata(t), "layers": database(t, 300, false)} {
-		if err := CheckDatabase(t.Context(), file, Records); err != nil {
-			t.Fatal(err)
-		}
-		intact, err := os.ReadFile(file)
+	for _, noList := range []bool{false, true} {
+		intact, err := os.ReadFile(database(t, 300, noList))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, damage := range damages {
-			t.Run(kind+" "+name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, without a list %t", name, noList), func(t *testing.T) {
 				t.Parallel()
 				random, passed := rand.New(rand.NewPCG(1, 2)), 0
 				path := filepath.Join(t.TempDir(), "meta.db")
@@ -345,7 +303,7 @@ func TestRandomDamage(t *testing.T) {
 						t.Fatal(err)
 					}
 					passed++
-					use(t, path, kind == "records")
+					use(t, path, noList)
 				}
 				t.Logf("%d of %d are intact", passed, n)
 			})
