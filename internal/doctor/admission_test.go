@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )

@@ -134,21 +134,21 @@ func (e *Engine) metadataFile() string {
 }
 
 // database checks a database.
-func (r *repairer) database(ctx context.Context, path string, depth damage.Depth) error {
+func (r *repairer) database(path string, visit damage.Visit) error {
 	st, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if !r.unclean && st.Size() > maxAlwaysChecked {
-		depth = damage.Header
+	if r.unclean || st.Size() <= maxAlwaysChecked {
+		return damage.CheckDatabase(path, visit)
 	}
-	return damage.CheckDatabase(ctx, path, depth)
+	return damage.CheckHeader(path)
 }
 
 // metadata checks the records of containers, images and content.
 func (r *repairer) metadata(ctx context.Context) error {
 	path := r.e.metadataFile()
-	err := r.database(ctx, path, damage.Records)
+	err := r.database(path, damage.CheckRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = nil; r.used() {
 			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
@@ -204,7 +204,7 @@ func (r *repairer) snapshots(ctx context.Context) error {
 
 func (r *repairer) snapshotter(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, "metadata.db")
-	err := r.database(ctx, path, damage.Pages)
+	err := r.database(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		layers, _ := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
 		if err = nil; len(layers) > 0 {

@@ -51,6 +51,7 @@ var fuzzed = []string{
 	"./internal/inroot",
 	"./internal/plain",
 	"./internal/tartree",
+	"./runtime/engine/damage",
 	"./runtime/image",
 	"./runtime/image/signature",
 	"./spec",

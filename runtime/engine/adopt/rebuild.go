@@ -31,7 +31,7 @@ type Sources struct {
 // have no records in it. The namespace is that of ctx. An error means that running containers cannot be adopted; the file does not exist
 // then.
 func Rebuild(ctx context.Context, s Sources, path string) (err error) {
-	if err := damage.CheckDatabase(ctx, s.Copy, damage.Records); err != nil {
+	if err := damage.CheckDatabase(s.Copy, damage.CheckRecord); err != nil {
 		return fmt.Errorf("copy of records: %w", err)
 	}
 	copied, records, err := open(ctx, s.Copy)
@@ -79,7 +79,7 @@ func rebuildSnapshots(ctx context.Context, db *bolt.DB, dir string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil // never used
 	}
-	if err := damage.CheckDatabase(ctx, path, damage.Pages); err != nil {
+	if err := damage.CheckDatabase(path, nil); err != nil {
 		return err
 	}
 	store, err := storage.NewMetaStore(path)

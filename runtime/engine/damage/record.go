@@ -19,7 +19,7 @@ var (
 	messageKeys = []string{"spec", "options"}
 )
 
-// CheckRecord checks a record of containerd's metadata, which is in these buckets.
+// CheckRecord is a [Visit] that checks records of containerd's metadata.
 func CheckRecord(buckets []string, key, value []byte) error {
 	if len(buckets) < 4 || slices.Contains(buckets, "labels") { // version, namespace, kind, name
 		return nil
