@@ -181,7 +181,7 @@ func (a *app) warnConfig(invalid *config.FileError, socket string) {
 		instead += " with the socket " + socket
 	}
 	a.note("warning: the configuration file %s, %s: %s", state, instead, first)
-	if problems := (spec.Problems)(nil); errors.As(invalid.Err, &problems) && len(problems) > 0 && problems[0].Hint != "" {
+	if problems := spec.Problems(nil); errors.As(invalid.Err, &problems) && len(problems) > 0 && problems[0].Hint != "" {
 		a.hint(problems[0].Hint)
 	}
 }

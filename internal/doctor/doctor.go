@@ -116,7 +116,7 @@ func configuration(invalid *config.FileError) result {
 		return ok("valid")
 	}
 	problems := strings.ReplaceAll(invalid.Error(), "\n", "; ")
-	if list := (spec.Problems)(nil); errors.As(invalid.Err, &list) && len(list) > 0 {
+	if list := spec.Problems(nil); errors.As(invalid.Err, &list) && len(list) > 0 {
 		problems = hinted(list)
 	}
 	switch {
