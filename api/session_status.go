@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/podstead/podstead/api/channel"
@@ -39,7 +40,7 @@ type CommandError struct {
 // Error returns the message of the OCI runtime.
 func (e *CommandError) Error() string { return e.Message }
 
-// SessionStatus returns the status of a finished session. Err is nil, a [*CommandError] or an [*Error].
+// SessionStatus returns the status of a finished session. Err is a [*CommandError], an [*Error], or another error without a reason.
 func SessionStatus(code int, err error) channel.Status {
 	start, failed := errors.AsType[*CommandError](err)
 	e, refused := errors.AsType[*Error](err)
@@ -55,6 +56,8 @@ func SessionStatus(code int, err error) channel.Status {
 			s.Details = &channel.StatusDetails{Causes: []channel.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
 		}
 		return s
+	case err != nil:
+		return channel.Status{Status: channel.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	case code != 0:
 		return exitStatus(code, fmt.Sprintf("command terminated with non-zero exit code: %d", code))
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 const (
@@ -151,7 +150,7 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 // dropGone removes the rejections of files of the pods directory whose pods are not listed any more.
 func dropGone(newest map[string]api.Event, pods []api.Pod) {
 	maps.DeleteFunc(newest, func(name string, e api.Event) bool {
-		return strings.HasPrefix(e.Fields["by"], podfiles.Owner) &&
+		return e.Fields["file"] != "" &&
 			!slices.ContainsFunc(pods, func(p api.Pod) bool { return p.Metadata.Name == name })
 	})
 }

@@ -115,10 +115,10 @@ func TestRejectedResult(t *testing.T) {
 
 // TestDropGone: a file of the pods directory that was removed is not reported. A pod that a command was to run is.
 func TestDropGone(t *testing.T) {
-	by := func(owner string) api.Event { return api.Event{Fields: map[string]string{"by": owner}} }
 	newest := map[string]api.Event{
-		"gone": by("the pods directory (gone.toml)"), "there": by("the pods directory (there.toml)"),
-		"run": by("podstead run, pid 7, uid 0"),
+		"gone":  {Fields: map[string]string{"file": "/pods.d/gone.toml"}},
+		"there": {Fields: map[string]string{"file": "/pods.d/there.toml"}},
+		"run":   {Fields: map[string]string{"by": "podstead run, pid 7, uid 0"}},
 	}
 	dropGone(newest, []api.Pod{{Metadata: api.Metadata{Name: "there"}}})
 	if got := slices.Sorted(maps.Keys(newest)); !slices.Equal(got, []string{"run", "there"}) {

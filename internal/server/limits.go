@@ -37,7 +37,7 @@ type Limit struct {
 func Limits() []Limit {
 	size := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
 	if maxBody%(1<<20) != 0 {
-		panic("api: maxBody is not a number of MiB")
+		panic("server: maxBody is not a number of MiB")
 	}
 	return []Limit{
 		{

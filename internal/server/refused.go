@@ -68,6 +68,7 @@ func (s *Server) refusals() map[string]*refusal {
 			}
 			own.waiting, own.message = first.waiting && own.waiting, first.message+"; "+own.message
 			own.rolledBack, own.undone = first.rolledBack && own.rolledBack, first.undone && own.undone
+			own.admission = nil // the message has more than these
 		}
 		list[f.Pod] = own
 	}

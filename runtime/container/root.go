@@ -54,9 +54,9 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 	}
 }
 
-// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check, which
-// blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic link: runc
-// before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
+// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them before it checks their
+// type, which blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic
+// link: runc before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
 func checkRoot(root string) error {
 	dir, err := os.Open(root)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 var errIDRange = errors.New("out of range")
 
 // setUser sets the user of a container, looked up in /etc/passwd and /etc/group of its root file system. Errors name the user and the
-// image. The rules are those of WithUser and WithAdditionalGIDs of containerd, which cannot be called: their own view of the root file
-// system evaluates templates, which makes the program larger (TestMethodsByName).
+// image. The rules, for users as [oci.UserOf] returns them, are those of WithUser and WithAdditionalGIDs of containerd, which cannot be
+// called: their own view of the root file system evaluates templates, which makes the program larger (TestMethodsByName).
 func setUser(s *specs.Spec, root fs.FS, u oci.User, image string) error {
 	uid, gid, err := findUser(root, u.Primary)
 	var member []uint32

@@ -12,13 +12,11 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Owner is what pods and events have as the client that has requested a pod of the directory, before the name of the file.
-const Owner = "the pods directory"
-
 // worker carries out one step. It has a goroutine of its own, so that a pod whose image cannot be pulled delays no other.
 type worker struct {
 	step   step
 	pods   string             // when the step began, see fingerprint
+	before error              // of the newest attempt
 	cancel context.CancelFunc // ends preparations and waiting; a change that has begun is completed
 	// pulling is the container whose image is being pulled; nil: none.
 	pulling atomic.Pointer[string]
@@ -59,7 +57,7 @@ func (s *Set) carryOut(ctx context.Context, r *result) {
 			continue // the next comparison follows when it is done
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		w := &worker{step: step, pods: s.world.fingerprint(), cancel: cancel}
+		w := &worker{step: step, pods: s.world.fingerprint(), before: s.world.attempts[step.pod].err, cancel: cancel}
 		s.workers[step.pod] = w
 		s.running.Go(func() {
 			defer cancel()
@@ -121,13 +119,16 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 		}
 		return s.stop(ctx, step, "removed")
 	}
-	owner := step.owner(Owner + " (" + filepath.Base(step.file) + ")")
+	owner := step.owner("the pods directory (" + filepath.Base(step.file) + ")")
 	staged, err := s.stage(ctx, w)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		return err
+	}
+	if refused, ok := errors.AsType[*supervisor.RefusedError](w.before); ok {
+		staged.Refused = refused.Refusals
 	}
 	if p, ok := s.pod(step.pod); step.kind == replace && (!ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "") {
 		return errOutdated
@@ -175,9 +176,9 @@ func (s *Set) stage(ctx context.Context, w *worker) (supervisor.Staged, error) {
 
 // stop stops the pod of a step and deletes it. It does not wait until the pod is deleted.
 func (s *Set) stop(ctx context.Context, step *step, why string) error {
-	by := Owner + " (" + filepath.Base(step.file) + " " + why + ")"
+	by := "the pods directory (" + filepath.Base(step.file) + " " + why + ")"
 	if step.file == "" {
-		by = Owner + " (orphaned containers)"
+		by = "the pods directory (orphaned containers)"
 	}
 	return s.pods.Stop(context.WithoutCancel(ctx), step.pod, supervisor.StopOptions{UID: step.uid, Delete: true, By: by})
 }

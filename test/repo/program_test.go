@@ -12,8 +12,8 @@ import (
 // podstead builds podstead. It returns its path, and the dependencies of functions and types that its linker found.
 func podstead(t *testing.T) (binary, dependencies string) {
 	t.Helper()
-	// In a directory that stays, with the flags of make build: only the main package is compiled twice. Go keeps what the linker prints with
-	// the compiled main package, and prints it again at each build that uses that.
+	// In a directory that stays, with the flags of make build: only the main package is compiled twice. Go keeps what the linker prints
+	// with the compiled main package, and prints it again at each build that uses that.
 	const own = "-gcflags=./cmd/podstead=-dwarf=false"
 	binary, err := filepath.Abs(".cache/repo/podstead")
 	if err != nil {

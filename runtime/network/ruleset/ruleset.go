@@ -133,11 +133,13 @@ type onceError struct {
 func (e *onceError) Error() string { return e.text }
 func (e *onceError) Unwrap() error { return e.error }
 
-// once shortens the error of a flush, which has the same timeout for each message that the kernel has not answered.
+// once shortens the error of a flush, which has the same timeout for each message that the kernel has not answered. The first line may have
+// a prefix.
 func once(err error) error {
 	var kept []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if !slices.ContainsFunc(kept, func(k string) bool { return strings.HasSuffix(k, line) }) {
+		repeated := slices.Contains(kept, line) || len(kept) == 1 && strings.HasSuffix(kept[0], ": "+line)
+		if !repeated {
 			kept = append(kept, line)
 		}
 	}
