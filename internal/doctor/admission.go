@@ -155,16 +155,26 @@ func dropGone(newest map[string]api.Event, pods []api.Pod) {
 	})
 }
 
-// quarantinedPods reports pods that are not supervised because their handling crashed the daemon.
-func quarantinedPods(ctx context.Context, client *api.Client) result {
+// listPods returns the pods of the daemon, or the result of a check that cannot be made without them.
+func listPods(ctx context.Context, client *api.Client) (api.PodList, *result) {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	list, err := client.Pods(ctx)
 	switch {
 	case errors.Is(err, api.ErrUnavailable):
-		return ok("unknown, the daemon is not running")
+		unknown := ok("unknown, the daemon is not running")
+		return list, &unknown
 	case err != nil:
-		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+		return list, &result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	}
+	return list, nil
+}
+
+// quarantinedPods reports pods that are not supervised because their handling crashed the daemon.
+func quarantinedPods(ctx context.Context, client *api.Client) result {
+	list, unknown := listPods(ctx, client)
+	if unknown != nil {
+		return *unknown
 	}
 	var details, names []string
 	for i := range list.Items {
@@ -193,14 +203,9 @@ func staleVolumes(ctx context.Context, client *api.Client) result {
 
 // podsWith reports pods with a condition that is present only while it needs attention.
 func podsWith(ctx context.Context, client *api.Client, condition api.ConditionType, none, hint string) result {
-	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
-	defer cancel()
-	list, err := client.Pods(ctx)
-	switch {
-	case errors.Is(err, api.ErrUnavailable):
-		return ok("unknown, the daemon is not running")
-	case err != nil:
-		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	list, unknown := listPods(ctx, client)
+	if unknown != nil {
+		return *unknown
 	}
 	var details []string
 	for i := range list.Items {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -13,14 +12,9 @@ import (
 
 // hiddenNames reports by which names other pods cannot reach pods of this host.
 func hiddenNames(ctx context.Context, client *api.Client) result {
-	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
-	defer cancel()
-	list, err := client.Pods(ctx)
-	switch {
-	case errors.Is(err, api.ErrUnavailable):
-		return ok("unknown, the daemon is not running")
-	case err != nil:
-		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	list, unknown := listPods(ctx, client)
+	if unknown != nil {
+		return *unknown
 	}
 	host, err := os.Hostname()
 	if err != nil {

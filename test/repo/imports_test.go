@@ -39,17 +39,32 @@ var importRules = []struct {
 	},
 	{from: "api", never: ours("supervisor runtime probes hooks"), reason: "api has what clients and the daemon agree on, and the client"},
 	{from: "internal/server", never: ours("runtime probes hooks"), reason: "server declares the interfaces that it needs"},
-	{from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"), reason: "the edges depend on spec and lifecycle, not on their callers"},
-	{from: "runtime probes hooks", never: ours("runtime probes hooks"), reason: "the edges do not depend on each other, the daemon connects them"},
+	{
+		from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"),
+		reason: "the edges depend on spec and lifecycle, not on their callers",
+	},
+	{
+		from: "runtime probes hooks", never: ours("runtime probes hooks"),
+		reason: "the edges do not depend on each other, the daemon connects them",
+	},
 	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
 	{from: "runtime/network/", never: ours("runtime/network$"), reason: "network composes the packages below it"},
-	{from: "internal/", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon), reason: "internal packages do not depend on pods"},
+	{
+		from: "internal/", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon),
+		reason: "internal packages do not depend on pods",
+	},
 	{from: "internal/daemon internal/server", never: ours(ofCommands), reason: "commands use the daemon, the daemon no commands"},
 	{from: "spec supervisor runtime probes hooks api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
 	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
-	{from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes hooks"), reason: "commands parse, call the client and print; internal does the work"},
+	{
+		from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes hooks"),
+		reason: "commands parse, call the client and print; internal does the work",
+	},
 	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
-	{from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/", reason: "only spec imports TOML parsers"},
+	{
+		from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/",
+		reason: "only spec imports TOML parsers",
+	},
 }
 
 // daemon lists the packages that connect the others: the daemon, and what commands and the daemon share.
