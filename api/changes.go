@@ -51,17 +51,3 @@ func (c Change) Consequence() string {
 func (c Change) converted() change.Change {
 	return change.Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New}
 }
-
-// changesOf converts the differences between two definitions of a pod.
-func changesOf(changes []change.Change) []Change {
-	if len(changes) == 0 {
-		return nil
-	}
-	list := make([]Change, 0, len(changes))
-	for _, c := range changes {
-		list = append(list, Change{
-			Path: c.Path, Container: c.Container, Old: c.Old, New: c.New, Diff: c.Diff, Effect: Effect(c.Effect.String()),
-		})
-	}
-	return list
-}

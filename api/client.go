@@ -16,12 +16,12 @@ import (
 const (
 	// dialTimeout bounds the connection to the socket.
 	dialTimeout = 5 * time.Second
-	// clientTimeout bounds a call. It is longer than [callTimeout], so that the daemon reports which operation timed out.
-	clientTimeout = callTimeout + 10*time.Second
-	// clientRemovalTimeout is the same for [removalTimeout].
-	clientRemovalTimeout = removalTimeout + 10*time.Second
-	// clientLoginTimeout is the same for [loginTimeout].
-	clientLoginTimeout = loginTimeout + 10*time.Second
+	// clientTimeout bounds a call. It is longer than [CallTimeout], so that the daemon reports which operation timed out.
+	clientTimeout = CallTimeout + 10*time.Second
+	// clientRemovalTimeout is the same for [RemovalTimeout].
+	clientRemovalTimeout = RemovalTimeout + 10*time.Second
+	// clientLoginTimeout is the same for [LoginTimeout].
+	clientLoginTimeout = LoginTimeout + 10*time.Second
 )
 
 // Client sends requests to the daemon over its socket. Its errors are an [*Error], or wrap [ErrUnavailable] or the error of the context.

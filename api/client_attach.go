@@ -35,7 +35,7 @@ func (c *Client) Attach(ctx context.Context, pod string, o AttachOptions) (code 
 		q.Set("fromStart", "true")
 	}
 	status, err := c.session(ctx, podPath(pod)+"/attach", q, &o.Streams, func(h http.Header) {
-		if o.Incomplete != nil && h.Get(incompleteHeader) == "true" {
+		if o.Incomplete != nil && h.Get(IncompleteHeader) == "true" {
 			o.Incomplete()
 		}
 	})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podstead/podstead/api/channel"
 )
@@ -81,7 +80,7 @@ func (s *Streams) query() url.Values {
 }
 
 // session opens a session and copies its streams until it ends. It first calls accepted, if not nil, with the header of the response.
-func (c *Client) session(ctx context.Context, path string, q url.Values, s *Streams, accepted func(http.Header)) (*metav1.Status, error) {
+func (c *Client) session(ctx context.Context, path string, q url.Values, s *Streams, accepted func(http.Header)) (*channel.Status, error) {
 	conn, err := c.connect(ctx, path, q, channel.Stdout, channel.Stderr)
 	if err != nil {
 		return nil, err

@@ -58,11 +58,11 @@ func (c *Client) readArchive(ctx context.Context, path string, v url.Values, w i
 		}
 		return result, c.unavailable(ctx, err)
 	}
-	text := r.Trailer.Get(copyTrailer)
+	text := r.Trailer.Get(CopyTrailer)
 	if text == "" {
 		return result, fmt.Errorf("%w: the copy is incomplete", ErrUnavailable)
 	}
-	var end copyEnd
+	var end CopyEnd
 	if err := json.Unmarshal([]byte(text), &end); err != nil {
 		return result, fmt.Errorf("read end of copy: %w", err)
 	}
@@ -109,7 +109,7 @@ func (c *Client) writeArchive(ctx context.Context, path string, v url.Values, st
 		return result, err
 	}
 	r.Header.Set("User-Agent", c.agent)
-	r.Header.Set("Content-Type", tarType)
+	r.Header.Set("Content-Type", TarContent)
 	resp, err := c.http.Do(r)
 	if err != nil {
 		if body.err != nil {

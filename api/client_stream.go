@@ -66,7 +66,7 @@ func (c *Client) Events(ctx context.Context, q *EventQuery) iter.Seq2[Event, err
 		v.Set("instance", q.Instance)
 		v.Set("after", strconv.FormatUint(q.After, 10))
 	}
-	return streamOf[Event](ctx, c, "/v1/events", v, func(h http.Header) { q.Instance = h.Get(instanceHeader) })
+	return streamOf[Event](ctx, c, "/v1/events", v, func(h http.Header) { q.Instance = h.Get(InstanceHeader) })
 }
 
 // OutputQuery selects output of a pod. The zero value selects all output that is kept, of all containers.

@@ -1,5 +1,5 @@
-// Package api is the API of the daemon: HTTP and JSON over a unix socket. It has the types, with the structure that kubectl prints, the
-// [Server], which serves the API of a supervisor, and the [Client], which all commands use.
+// Package api is the API of the daemon: HTTP and JSON over a unix socket. It has the types, with the structure that kubectl prints, all
+// words that clients and the daemon agree on, and the [Client], which all commands use. Package internal/server serves it.
 //
 // # Clients
 //
@@ -32,5 +32,5 @@
 // [Client.Exec], [Client.Attach] and [Client.DialPort] use a WebSocket, see package channel. A session does not survive its connection. A
 // command of Exec is killed when its context ends; a container that Attach has connected to keeps running.
 //
-// The package makes no decisions about pods and does not depend on a container engine.
+// The package makes no decisions about pods, and depends neither on the supervisor nor on a container engine.
 package api

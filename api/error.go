@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
-
-	"github.com/podstead/podstead/supervisor"
 )
 
 // ErrUnavailable is wrapped by the errors of a [Client] if the daemon is not running or the connection was lost. A call whose connection
@@ -78,8 +75,8 @@ var reasonsByStatus = map[int]ErrorReason{
 	http.StatusInternalServerError: ReasonInternalError, http.StatusBadGateway: ReasonBadGateway,
 }
 
-// withReason returns the error with its reason.
-func (e *Error) withReason() *Error {
+// WithReason returns the error with its reason.
+func (e *Error) WithReason() *Error {
 	if e.Reason != "" {
 		return e
 	}
@@ -97,44 +94,12 @@ func (e *Error) withReason() *Error {
 	return &with
 }
 
-// invalidField is the response for a parameter or a field of the body that is invalid.
-func invalidField(field, format string, args ...any) *Error {
-	e := failure(http.StatusBadRequest, format, args...)
-	e.Field = field
-	return e
-}
-
-// retryAfter is the value of the Retry-After header of these responses, in seconds.
-const retryAfter = "10"
-
 // Error returns the message, without the hint.
 func (e *Error) Error() string { return e.Message }
 
 // Is reports whether the target is [ErrUnavailable] and the daemon is stopping.
 func (e *Error) Is(target error) bool {
 	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && (e.Reason == "" || e.Reason == ReasonDaemonStopped)
-}
-
-func failure(status int, format string, args ...any) *Error {
-	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
-}
-
-// rejection is the response for a pod that is rejected.
-func rejection(rejected *supervisor.RefusedError) *Error {
-	e := failure(http.StatusConflict, "%v", rejected)
-	if n := len(rejected.Refusals); n > 1 {
-		e.Message = fmt.Sprintf("pod %q rejected for %d reasons", rejected.Pod, n)
-	}
-	e.Refusals = convert(rejected.Refusals, refusalOf)
-	return e
-}
-
-// unresponsive is the response for a file system that does not respond.
-func unresponsive(err error) *Error {
-	return &Error{
-		Status: http.StatusServiceUnavailable, Message: err.Error(), Reason: ReasonUnresponsive,
-		Hint: "check the file systems of the pods directory and of the env files, then try again",
-	}
 }
 
 // readError returns the error of a response that is not a success.
@@ -144,7 +109,7 @@ func (c *Client) readError(ctx context.Context, r *http.Response) error {
 		e.Message = "unexpected response from the daemon: " + r.Status
 	}
 	e.Status = r.StatusCode
-	for _, unknown := range []string{unknownEndpoint, unknownParameter} {
+	for _, unknown := range []string{UnknownEndpoint, UnknownParameter} {
 		if request, found := strings.CutPrefix(e.Message, unknown); found {
 			return c.otherVersion(ctx, strings.TrimPrefix(unknown, "unknown ")+request)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
@@ -22,9 +23,9 @@ import (
 // because the output differs.
 type exampleDaemon struct {
 	socket     string
-	options    api.Options
+	options    server.Options
 	supervisor *supervisor.Supervisor
-	server     *api.Server
+	server     *server.Server
 	served     chan error
 }
 
@@ -40,7 +41,7 @@ func startDaemon(script string) *exampleDaemon {
 	check(err)
 	pods := supervisor.New(context.Background(), supervisor.Options{Runtime: fake, Store: store, Clock: clock, Events: 64})
 	check(pods.Recover(context.Background()))
-	d := &exampleDaemon{socket: filepath.Join(dir, "s"), supervisor: pods, options: api.Options{
+	d := &exampleDaemon{socket: filepath.Join(dir, "s"), supervisor: pods, options: server.Options{
 		Supervisor: pods, Sessions: fake, Files: fakefiles.New("/etc/podstead/pods.d", pods), LogDir: logs,
 		Version: api.Version{Version: "v0", Instance: "example"}, StopDaemon: func(string, bool) {},
 	}}
@@ -48,7 +49,11 @@ func startDaemon(script string) *exampleDaemon {
 	if script != "" {
 		client := api.NewClient(d.socket, "podstead run")
 		defer client.Close()
-		_, err = client.Create(context.Background(), file("web", "restartPolicy = \"Never\"\n"+app("main", script)))
+		_, err = client.Create(context.Background(), api.CreateRequest{
+			File: "/pods/web.toml",
+			Text: "name = \"web\"\nrestartPolicy = \"Never\"\n" +
+				fmt.Sprintf("[[containers]]\nname = \"main\"\nimage = \"app\"\ncommand = [\"sh\", \"-c\", %q]\n", script),
+		})
 		check(err)
 	}
 	return d
@@ -64,14 +69,14 @@ func exampleCommand(_ context.Context, _ lifecycle.Ref, c session.Command) (int,
 }
 
 func (d *exampleDaemon) serve(ctx context.Context) {
-	l, err := api.Listen(ctx, d.socket)
+	l, err := server.Listen(ctx, d.socket)
 	check(err)
-	d.server, d.served = api.NewServer(ctx, d.options), make(chan error, 1)
-	go func(s *api.Server) { d.served <- s.Serve(l) }(d.server)
+	d.server, d.served = server.New(ctx, d.options), make(chan error, 1)
+	go func(s *server.Server) { d.served <- s.Serve(l) }(d.server)
 }
 
 func (d *exampleDaemon) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	check(errors.Join(d.server.Close(ctx), <-d.served))
 }
@@ -84,7 +89,7 @@ func (d *exampleDaemon) restart(ctx context.Context) {
 
 // await waits until the pod web is at rest or, otherwise, its container is ready.
 func (d *exampleDaemon) await(rest bool) {
-	timeout := time.After(testTimeout)
+	timeout := time.After(time.Minute)
 	for {
 		changed := d.supervisor.Changed()
 		s, _ := d.supervisor.Pod("web")

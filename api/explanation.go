@@ -1,11 +1,6 @@
 package api
 
-import (
-	"encoding/json"
-	"time"
-
-	"github.com/podstead/podstead/supervisor/explain"
-)
+import "time"
 
 // Explanation is why a pod is in its state.
 type Explanation struct {
@@ -52,6 +47,9 @@ const (
 	PodStateDeleted   PodState = "Deleted"
 	PodStateUnknown   PodState = "Unknown" // the container engine is unavailable, the shim does not respond, or the pod is not supervised
 )
+
+// DefaultEvidenceLines is how many of the last log lines of a failed run an explanation has.
+const DefaultEvidenceLines = 3
 
 // ExplainedContainer is the explanation of one container.
 type ExplainedContainer struct {
@@ -233,34 +231,4 @@ type ExplainedRun struct {
 	Exit      *ContainerExit  `json:"exit,omitempty"` // missing: it has not exited, or never started
 	Restarted bool            `json:"restarted"`      // the container was started after this
 	Timeline  []TimelineEntry `json:"timeline"`
-}
-
-// Render sets the texts of the explanation as of a time, in the time zone of that time. The daemon has set them in its own.
-func (e *Explanation) Render(now time.Time) {
-	if internal, err := e.internal(); err == nil {
-		internal.Render(now)
-		*e = explanationOf(internal)
-	}
-}
-
-// Report returns the explanation as text for a person, after [Explanation.Render]: the root cause, the containers that are worth showing
-// with the evidence of their last failure, and one timeline of the pod. Its times are in the time zone of now. Texts of containers are in
-// it as they are, control characters included.
-func (e *Explanation) Report(now time.Time) string {
-	internal, err := e.internal()
-	if err != nil {
-		return e.Text + "\n"
-	}
-	return internal.Report(now)
-}
-
-// internal returns the explanation as the type that can write texts. The JSON is the common form of both. A command does this once per
-// pod. An explanation with a time that JSON cannot have is an error.
-func (e *Explanation) internal() (*explain.Explanation, error) {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return nil, err
-	}
-	var internal explain.Explanation
-	return &internal, json.Unmarshal(text, &internal)
 }

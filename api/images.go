@@ -277,7 +277,7 @@ func JoinSignatures(signatures []string) string { return strings.Join(signatures
 func (c *Client) importImages(ctx context.Context, archive io.Reader, v url.Values, signatures []string) (list ImageList, err error) {
 	documents := JoinSignatures(signatures)
 	if len(documents) > 0 { // a daemon that is older than the parameter imports archives without signatures
-		v.Set(signatureBytes.Name, strconv.Itoa(len(documents)))
+		v.Set(SignatureBytes, strconv.Itoa(len(documents)))
 	}
 	body := &failingReader{r: io.MultiReader(strings.NewReader(documents), archive)}
 	u := url.URL{Scheme: "http", Host: "podstead", Path: "/v1/images/import", RawQuery: v.Encode()}

@@ -6,9 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podstead/podstead/internal/session"
+	"github.com/podstead/podstead/api/channel"
 )
 
 // Reasons of an [Error] of a session.
@@ -26,10 +24,10 @@ const (
 
 // The reasons and causes in a status. The first two are those of Kubernetes (remotecommand.NonZeroExitCodeReason and ExitCodeCauseType).
 const (
-	reasonExitCode = metav1.StatusReason("NonZeroExitCode")
-	causeExitCode  = metav1.CauseType("ExitCode")
-	causeStart     = metav1.CauseType("StartError") // the command could not be executed
-	causeAdvice    = metav1.CauseType("Hint")
+	reasonExitCode = "NonZeroExitCode"
+	causeExitCode  = "ExitCode"
+	causeStart     = "StartError" // the command could not be executed
+	causeAdvice    = "Hint"
 )
 
 // CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not
@@ -42,47 +40,43 @@ type CommandError struct {
 // Error returns the message of the OCI runtime.
 func (e *CommandError) Error() string { return e.Message }
 
-// sessionStatusOf returns the status of a finished session.
-func sessionStatusOf(code int, err error) metav1.Status {
-	start, failed := errors.AsType[*session.StartError](err)
+// SessionStatus returns the status of a finished session. Err is a [*CommandError], an [*Error], or another error without a reason.
+func SessionStatus(code int, err error) channel.Status {
+	start, failed := errors.AsType[*CommandError](err)
+	e, refused := errors.AsType[*Error](err)
 	switch {
 	case failed:
 		s := exitStatus(start.Code, start.Message)
-		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{Type: causeStart})
+		s.Details.Causes = append(s.Details.Causes, channel.StatusCause{Type: causeStart})
 		return s
-	case err != nil:
-		e := asError(err).withReason()
-		s := metav1.Status{Status: metav1.StatusFailure, Code: int32(e.Status), Reason: metav1.StatusReason(e.Reason), Message: e.Message}
+	case refused:
+		e = e.WithReason()
+		s := channel.Status{Status: channel.StatusFailure, Code: int32(e.Status), Reason: string(e.Reason), Message: e.Message}
 		if e.Hint != "" {
-			s.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
+			s.Details = &channel.StatusDetails{Causes: []channel.StatusCause{{Type: causeAdvice, Message: e.Hint}}}
 		}
 		return s
+	case err != nil:
+		return channel.Status{Status: channel.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	case code != 0:
 		return exitStatus(code, fmt.Sprintf("command terminated with non-zero exit code: %d", code))
 	}
-	return metav1.Status{Status: metav1.StatusSuccess}
+	return channel.Status{Status: channel.StatusSuccess}
 }
 
-func exitStatus(code int, message string) metav1.Status {
-	return metav1.Status{
-		Status: metav1.StatusFailure, Reason: reasonExitCode, Message: message,
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeExitCode, Message: strconv.Itoa(code)}}},
+func exitStatus(code int, message string) channel.Status {
+	return channel.Status{
+		Status: channel.StatusFailure, Reason: reasonExitCode, Message: message,
+		Details: &channel.StatusDetails{Causes: []channel.StatusCause{{Type: causeExitCode, Message: strconv.Itoa(code)}}},
 	}
 }
 
-// stoppedStatus is the status of a session that ends because the daemon stops.
-func stoppedStatus() metav1.Status {
-	return sessionStatusOf(0, &Error{
-		Status: http.StatusServiceUnavailable, Reason: ReasonDaemonStopped, Message: "the daemon stopped, the session was ended",
-	})
-}
-
-// readStatus is the reverse of [sessionStatusOf].
-func readStatus(s *metav1.Status) (code int, err error) {
-	if s.Status == metav1.StatusSuccess {
+// readStatus is the reverse of [SessionStatus].
+func readStatus(s *channel.Status) (code int, err error) {
+	if s.Status == channel.StatusSuccess {
 		return 0, nil
 	}
-	causes := map[metav1.CauseType]string{}
+	causes := map[string]string{}
 	if s.Details != nil {
 		for _, c := range s.Details.Causes {
 			causes[c.Type] = c.Message

@@ -4,10 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
-
-	"github.com/podstead/podstead/supervisor"
 )
 
 // StatsSummary is what pods use: the part of the kubelet's Summary API (/stats/summary, v1alpha1) that is about pods, with the same names
@@ -109,11 +106,6 @@ type ProcessStats struct {
 	ProcessCount uint64 `json:"process_count"`
 }
 
-// StatsSource measures pods. It returns one element for each of them, in the same order.
-type StatsSource interface {
-	Stats(ctx context.Context, pods []supervisor.Snapshot) []PodStats
-}
-
 // Stats measures pods with these names, or all pods. The result is sorted by name. If a pod does not exist, the error is an [*Error] with
 // status 404.
 func (c *Client) Stats(ctx context.Context, pods ...string) (s StatsSummary, err error) {
@@ -122,21 +114,4 @@ func (c *Client) Stats(ctx context.Context, pods ...string) (s StatsSummary, err
 		q["pod"] = pods
 	}
 	return s, c.call(ctx, http.MethodGet, "/v1/stats", q, nil, &s)
-}
-
-// stats measures pods. Parameter: pod (a name, repeatable).
-func (s *Server) stats(r *http.Request) (any, error) {
-	names := r.URL.Query()["pod"]
-	pods := s.o.Supervisor.Pods()
-	for _, name := range names {
-		if !slices.ContainsFunc(pods, func(p supervisor.Snapshot) bool { return p.Pod.Name == name }) {
-			return nil, failure(http.StatusNotFound, "no such pod %q", name)
-		}
-	}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p supervisor.Snapshot) bool { return len(names) > 0 && !slices.Contains(names, p.Pod.Name) })
-	summary := StatsSummary{Pods: []PodStats{}}
-	if s.o.Stats != nil && len(pods) > 0 {
-		summary.Pods = s.o.Stats.Stats(r.Context(), pods)
-	}
-	return summary, nil
 }

@@ -30,7 +30,7 @@ type stopRecord struct {
 
 func stopRecordPath(socket string) string { return socket + ".stopped" }
 
-// RecordStop reports to clients that the daemon stops on request and leaves pods behind. Call it before [Server.Close].
+// RecordStop reports to clients that the daemon stops on request and leaves pods behind. The daemon calls it before its server closes.
 func RecordStop(socket string, pods int) error {
 	text, err := json.Marshal(stopRecord{Pods: pods})
 	if err == nil {
@@ -42,8 +42,8 @@ func RecordStop(socket string, pods int) error {
 	return nil
 }
 
-// removeStopRecord removes the record of an earlier daemon.
-func removeStopRecord(socket string) error {
+// RemoveStopRecord removes the record of an earlier daemon.
+func RemoveStopRecord(socket string) error {
 	if err := os.Remove(stopRecordPath(socket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

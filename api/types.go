@@ -123,15 +123,6 @@ type Problem struct {
 	Warning bool   `json:"warning,omitempty"`
 }
 
-// problems converts the problems of a file.
-func problems(list spec.Problems) []Problem {
-	out := make([]Problem, len(list))
-	for i, p := range list {
-		out[i] = Problem(p)
-	}
-	return out
-}
-
 // Line is a line of a container's output.
 type Line struct {
 	Container string    `json:"container"`

@@ -80,7 +80,7 @@ func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 
 // AddStaged is [Supervisor.Add] for a pod whose images were staged.
 func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) (Snapshot, error) {
-	if err := s.reserve(pod, owner); err != nil {
+	if err := s.reserve(pod, owner, staged.Refused); err != nil {
 		return Snapshot{}, err
 	}
 	p := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
@@ -105,9 +105,9 @@ func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) 
 	return *l.snapshot.Load(), nil
 }
 
-// reserve reserves the name and the host ports of a pod until its loop starts. It emits an event for a pod that is rejected, but only once
-// for the same reasons if the pod is of a file, which is tried again and again.
-func (s *Supervisor) reserve(pod *spec.Pod, owner state.Owner) error {
+// reserve reserves the name and the host ports of a pod until its loop starts. It emits an event for a pod that is rejected, unless the
+// reasons are those of an earlier attempt.
+func (s *Supervisor) reserve(pod *spec.Pod, owner state.Owner, before []lifecycle.Refusal) error {
 	refusals, allocatable := s.check(pod), s.shared.runtime.Allocatable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Supervisor) reserve(pod *spec.Pod, owner state.Owner) error {
 	}
 	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {
-		if owner.File == "" || !emit.IsReported(s.shared.ring, pod.Name, refusals, owner.By) {
-			emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, owner.By)
+		if emit.Reasons(refusals) != emit.Reasons(before) {
+			emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, owner.By, owner.File)
 			s.notifyLocked() // for pods that wait for this one
 		}
 		return &RefusedError{Pod: pod.Name, Refusals: refusals}

@@ -19,6 +19,8 @@ type Staged struct {
 	// RollsBack reports that an earlier definition replaces this one if it fails: until [Supervisor.Keep], what has failed is not started
 	// again.
 	RollsBack bool
+	// Refused is why an earlier attempt to add the pod was rejected. The same reasons are not reported again.
+	Refused []lifecycle.Refusal
 }
 
 // reservation is for a pod that is being changed or started.

@@ -74,8 +74,7 @@ func TestRejectedForAllReasons(t *testing.T) {
 	})
 }
 
-// TestRejectedAgain expects one event for the attempts to add the pod of a file that is rejected for the same reasons, also by the next
-// supervisor, and another one for others. A client's attempts have an event each.
+// TestRejectedAgain expects one event for the attempts to add a pod that is rejected for the same reasons, and another one for others.
 func TestRejectedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
@@ -83,21 +82,17 @@ func TestRejectedAgain(t *testing.T) {
 		m.start()
 		pod := server("web", 8080)
 		pod.SecurityContext = unsafeContext
-		owner := state.Owner{File: "/pods.d/web.toml", By: "the pods directory (web.toml)"}
-		for i, events := range []int{1, 1, 1, 2, 3, 4} {
-			switch i {
-			case 2:
-				m.leave()
-				m.start()
-			case 3:
+		var staged supervisor.Staged
+		for i, events := range []int{1, 1, 1, 2} {
+			if i == 3 {
 				pod.Volumes = []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}}
-			case 4:
-				owner = state.Owner{By: "podstead run, pid 4711, uid 0"}
 			}
-			_, err := m.AddStaged(pod, owner, supervisor.Staged{})
-			if _, refused := errors.AsType[*supervisor.RefusedError](err); !refused {
+			_, err := m.AddStaged(pod, state.Owner{File: "/pods.d/web.toml"}, staged)
+			refused, is := errors.AsType[*supervisor.RefusedError](err)
+			if !is {
 				t.Fatalf("error %v", err)
 			}
+			staged.Refused = refused.Refusals
 			if list, err := m.History(t.Context(), "web"); err != nil || len(list) != events {
 				t.Errorf("attempt %d: %d events, %v, want %d", i+1, len(list), err, events)
 			}

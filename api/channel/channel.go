@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/podstead/podstead/internal/session"
 )
 
@@ -39,7 +37,7 @@ const (
 	Stderr ID = 2
 	Data      = Stdin
 
-	statusID ID = 3 // a metav1.Status, at the end
+	statusID ID = 3 // a Status, at the end
 	resizeID ID = 4
 	windowID ID = 5
 	closeID  ID = 255 // the sender closes the channel in the next byte
@@ -116,7 +114,7 @@ func (c *Conn) receiveStatus(b []byte) error {
 	if c.server {
 		return nil
 	}
-	status := &metav1.Status{}
+	status := &Status{}
 	if err := json.Unmarshal(b, status); err != nil {
 		return protocolError("the status is invalid: " + err.Error())
 	}

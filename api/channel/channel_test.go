@@ -17,7 +17,6 @@ import (
 
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // testTimeout bounds what must happen; no test waits for it to pass.
@@ -143,7 +142,7 @@ func TestStreamsAndStatus(t *testing.T) {
 			if _, err := server.Writer(Stderr).Write([]byte("warning")); err != nil {
 				t.Error(err)
 			}
-			served <- server.Finish(metav1.Status{Status: metav1.StatusFailure, Message: strings.Repeat("x", 2*maxStatusText)})
+			served <- server.Finish(Status{Status: StatusFailure, Message: strings.Repeat("x", 2*maxStatusText)})
 		}()
 		got, err := io.ReadAll(client.Reader(Stdout))
 		if err != nil || digest(got) != digest(data) {
@@ -153,7 +152,7 @@ func TestStreamsAndStatus(t *testing.T) {
 			t.Errorf("stderr: %q, %v", got, err)
 		}
 		status, err := client.Status(t.Context())
-		if err != nil || status.Status != metav1.StatusFailure || len(status.Message) != maxStatusText {
+		if err != nil || status.Status != StatusFailure || len(status.Message) != maxStatusText {
 			t.Errorf("status: %v, %v", status, err)
 		}
 		if err := <-served; err != nil {

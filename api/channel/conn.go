@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Conn is one side of a session. It is safe for concurrent use. The owner must call [Conn.Close].
@@ -37,7 +36,7 @@ type Conn struct {
 
 	mu     sync.Mutex
 	ended  bool
-	status *metav1.Status
+	status *Status
 	err    error
 	done   chan struct{}
 }
@@ -96,7 +95,7 @@ func (c *Conn) Err() error {
 
 // Status waits for the end of the session, and returns the status that the server sent. Data that was received before the status can be
 // read afterwards, too.
-func (c *Conn) Status(ctx context.Context) (*metav1.Status, error) {
+func (c *Conn) Status(ctx context.Context) (*Status, error) {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -112,7 +111,7 @@ func (c *Conn) Status(ctx context.Context) (*metav1.Status, error) {
 
 // Finish ends the session with a status, after all data that was written, and closes the connection. It is for servers. It may block for
 // some seconds if the client does not respond.
-func (c *Conn) Finish(status metav1.Status) error {
+func (c *Conn) Finish(status Status) error {
 	if len(status.Message) > maxStatusText {
 		status.Message = status.Message[:maxStatusText]
 	}
@@ -136,7 +135,7 @@ func (c *Conn) Close() {
 }
 
 // end ends the connection, at the first call. Data that was received can still be read.
-func (c *Conn) end(status *metav1.Status, err error) {
+func (c *Conn) end(status *Status, err error) {
 	c.mu.Lock()
 	first := !c.ended
 	if first {

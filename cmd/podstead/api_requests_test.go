@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/server"
 )
 
 // apiRequests is the page that TestAPIRequests runs.
@@ -32,7 +32,7 @@ func TestEndpointsHaveRequests(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, e := range api.Endpoints() {
+	for _, e := range server.Endpoints() {
 		want = append(want, e.Pattern())
 	}
 	slices.Sort(titles)

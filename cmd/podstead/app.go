@@ -16,10 +16,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // app is the program with its inputs and outputs.
@@ -30,7 +31,7 @@ type app struct {
 	hostRoot string
 	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
-	// idle is [service.Idle]; nil: there is no systemd.
+	// idle is [serviceIdle]; nil: there is no systemd.
 	idle func(ctx context.Context, socket string) bool
 	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
 	hostStopping func(context.Context) (bool, error)
@@ -76,13 +77,12 @@ func (a *app) root() *cobra.Command {
   # Explain why pods restarted, failed or are waiting
   podstead why`,
 		Args:                       cobra.ArbitraryArgs,
-		Version:                    version,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       runRoot,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 	}
-	root.SetVersionTemplate("podstead {{.Version}}\n")
+	// cobra would print it with a template, which makes the program larger (TestMethodsByName).
 	root.Flags().Bool("version", false, "print the version of podstead")
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
@@ -181,6 +181,9 @@ func (a *app) warnConfig(invalid *config.FileError, socket string) {
 		instead += " with the socket " + socket
 	}
 	a.note("warning: the configuration file %s, %s: %s", state, instead, first)
+	if problems := spec.Problems(nil); errors.As(invalid.Err, &problems) && len(problems) > 0 && problems[0].Hint != "" {
+		a.hint(problems[0].Hint)
+	}
 }
 
 // loadConfig loads the configuration like [config.Load]. The check is [config.Sources.Check].

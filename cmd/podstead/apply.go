@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/service"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // applyFlags are the flags of apply.
@@ -231,12 +230,12 @@ func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Ap
 	if !changed || err != nil || !v.OnDemand {
 		return
 	}
-	switch service.AtBoot(a.hostRoot) {
-	case service.Disabled:
+	switch serviceAtBoot(a.hostRoot) {
+	case serviceDisabled:
 		a.note("pods do not start at boot: enable the service with systemctl enable --now podstead")
-	case service.Missing:
+	case serviceMissing:
 		a.note("pods do not start at boot: install the service as described in docs/howto/run-pods-at-boot.md")
-	case service.Enabled:
+	case serviceEnabled:
 	}
 }
 
@@ -290,10 +289,13 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 	for _, g := range goals {
 		w.await(g.Pod)
 	}
-	statuses := map[string]string{}
+	statuses, pending := map[string]string{}, map[string]string{}
 	t := view.Text{Err: a.err, Width: a.width()}
 	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
+		if pending[name] = pendingUpdate(p); pending[name] != "" {
+			status += " (" + string(api.ReasonUpdatePending) + ")"
+		}
 		if statuses[name] != status {
 			statuses[name] = status
 			t.Notice(fmt.Sprintf("pod/%s: %s", name, status))
@@ -308,10 +310,24 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 			continue
 		}
 		if errors.Is(cause, context.DeadlineExceeded) {
-			cause = &failure{status: statusTimeout, err: fmt.Errorf("timed out after %v", r.timeout)}
+			cause = fmt.Errorf("timed out after %v", r.timeout)
+			if why := pending[g.Pod]; why != "" && g.Changed {
+				cause = fmt.Errorf("%w: %s", cause, why)
+			}
+			cause = &failure{status: statusTimeout, err: cause}
 		}
 		errs = append(errs, fmt.Errorf("wait for pod %q: %w", g.Pod, cause))
 		a.printWhy(cmd, w.Client, g.Pod)
 	}
 	return errors.Join(errs...)
+}
+
+// pendingUpdate is what the newest definition of a pod waits for while the pod runs an earlier one, such as for an image; empty: nothing.
+func pendingUpdate(p *api.Pod) string {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == api.FileAccepted && c.Status == "False" && c.Reason == api.ReasonUpdatePending {
+			return c.Message
+		}
+	}
+	return ""
 }

@@ -372,3 +372,16 @@ func TestStopStartRestart(t *testing.T) {
 	}
 	h.want(t, "delete web", "pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n")
 }
+
+func TestPendingUpdate(t *testing.T) {
+	accepted := api.Condition{Type: api.FileAccepted, Status: "True", Message: "accepted"}
+	rejected := api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack, Message: "rolled back"}
+	pending := api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonUpdatePending, Message: "update waits: no image"}
+	for want, list := range map[string][]api.Condition{
+		"": {accepted, rejected}, "update waits: no image": {{Type: api.PodReady, Status: "False"}, pending},
+	} {
+		if got := pendingUpdate(&api.Pod{Status: api.PodStatus{Conditions: list}}); got != want {
+			t.Errorf("%+v: %q, want %q", list, got, want)
+		}
+	}
+}

@@ -9,9 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/bundle"
+	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -76,12 +77,12 @@ func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
 	if path != spec.Stdin {
 		f, err := spec.OpenFile(path)
 		if err != nil {
-			return argumentError(fmt.Errorf("read bundle %q: %w", path, withoutPath(err)))
+			return argumentError(fmt.Errorf("read bundle %q: %w", path, imagefile.WithoutPath(err)))
 		}
 		defer f.Close()
 		in = f
 	}
-	b, err := podbundle.Read(cmd.Context(), in)
+	b, err := bundle.Read(cmd.Context(), in)
 	if err != nil {
 		return fmt.Errorf("read bundle %q: %w", path, err)
 	}
@@ -116,7 +117,7 @@ func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
 func (a *app) openBundle(path string) (f *os.File, err error) {
 	if path != spec.Stdin {
 		if f, err = spec.OpenFile(path); err != nil {
-			return nil, withoutPath(err)
+			return nil, imagefile.WithoutPath(err)
 		}
 		return f, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/podbundle"
+	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/test/ocitar"
 	"github.com/podstead/podstead/test/signing"
@@ -21,7 +21,7 @@ import (
 func writeBundle(t *testing.T, h *testHost, platform string, pods map[string]string, signatures ...string) string {
 	t.Helper()
 	architecture := platform[strings.Index(platform, "/")+1:]
-	w, err := podbundle.NewWriter(t.TempDir(), "1", platform, time.Now())
+	w, err := bundle.NewWriter(t.TempDir(), "1", platform, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +52,11 @@ func TestBundleChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		platform string
 		pod      string
-		free     int64
 		flags    string
 		status   int
 		want     string
 	}{
 		"another platform":    {platform: "linux/s390x", status: statusFailed, want: "the bundle is for platform linux/s390x, this host is " + host},
-		"no space":            {free: 1 << 10, status: statusFailed, want: "has 1Ki free"},
 		"invalid pod":         {pod: "restartPolici = 1\n" + shopPod, status: statusUsage, want: "restartPolici"},
 		"not admitted":        {flags: "--policy restricted", status: statusUsage, want: "runAsNonRoot"},
 		"another name":        {pod: "name = \"other\"\n" + shopPod, status: statusUsage, want: `defines pod "other", the manifest has "web"`},
@@ -76,12 +74,6 @@ func TestBundleChangesNothing(t *testing.T) {
 			if test.pod == "" {
 				test.pod = shopPod
 			}
-			if test.free == 0 {
-				test.free = 1 << 40
-			}
-			real := freeSpace
-			freeSpace = func(string) (int64, error) { return test.free, nil }
-			defer func() { freeSpace = real }()
 			path := writeBundle(t, h, test.platform, map[string]string{"web": test.pod, "db": shopPod})
 			h.fails(t, fmt.Sprintf("bundle apply %s %s", path, test.flags), test.status, test.want)
 			if files := h.files.Files(); len(files) > 0 {
@@ -123,32 +115,6 @@ func TestBundleArguments(t *testing.T) {
 	h.fails(t, "bundle create $DIR/relative.toml -o $DIR/a", statusUsage, "paths that are relative to the file")
 }
 
-// TestReplaceFiles checks that a config map has exactly the keys that it is to have. Other files are kept.
-func TestReplaceFiles(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"..2026_01", "mode~"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, values := range []map[string][]byte{
-		{"a": []byte("1"), "b": []byte("2"), ".dockerconfigjson": []byte("{}")}, {"b": []byte("3")}, {},
-	} {
-		if err := replaceFiles(dir, values, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil || len(entries) != len(values)+2 {
-			t.Errorf("files %v, %v; want %d keys", entries, err, len(values))
-		}
-		for key, want := range values {
-			if got, err := os.ReadFile(filepath.Join(dir, key)); err != nil || string(got) != string(want) {
-				t.Errorf("%s: %q, %v", key, got, err)
-			}
-		}
-	}
-}
-
 // TestBundleRefusesDataLink: what is written beside the link would not be read.
 func TestBundleRefusesDataLink(t *testing.T) {
 	h, _ := newImageHost(t)
@@ -188,7 +154,7 @@ func TestBundleSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m, err := podbundle.Inspect(f)
+	m, err := bundle.Inspect(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,12 @@ func unknownCommand(parent *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q", name, parent.CommandPath())
 }
 
-// runRoot prints the help if there are no arguments. Otherwise the first argument is an unknown command.
+// runRoot prints the version, or the help if there are no arguments. Otherwise the first argument is an unknown command.
 func runRoot(cmd *cobra.Command, args []string) error {
+	if show, err := cmd.Flags().GetBool("version"); err != nil || show {
+		fmt.Fprintln(cmd.OutOrStdout(), "podstead", version)
+		return err
+	}
 	if len(args) == 0 {
 		return cmd.Help()
 	}

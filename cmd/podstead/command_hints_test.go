@@ -54,6 +54,7 @@ func TestHintsForCommandLines(t *testing.T) {
 		"run --image nginx web":                      imageHint,
 		"run -d -p 80:80 nginx":                      imageHint,
 		"run nginx":                                  imageHint,
+		"run --rm web ls -la /data":                  "put -- before a command with flags: podstead run web -- ls ...",
 		"explain pod.spec":                           "docs/reference/pod-file.md",
 		"ui":                                         "podstead get --watch",
 		"tui":                                        "podstead top pods --watch",

@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"testing"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/spec"
 )
 
 // TestInvalidConfigurationWarning: a user who cannot read what the daemon uses gets the name of the socket that is tried.
@@ -29,6 +30,12 @@ func TestInvalidConfigurationWarning(t *testing.T) {
 		{
 			config.FileError{Err: denied, Hidden: true},
 			"cannot be read, defaults are used with the socket /run/s: open p.toml: permission denied",
+		},
+		{
+			config.FileError{LastValid: true, Err: spec.Problems{
+				{File: "p.toml", Line: 1, Column: 1, Path: "x", Message: "unknown field", Hint: "did you mean \"y\"?"},
+			}},
+			"is invalid, the last valid file is used: p.toml:1:1: x: unknown field\nhint: did you mean \"y\"?",
 		},
 	} {
 		var out bytes.Buffer

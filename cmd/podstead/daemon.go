@@ -18,9 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/server"
 )
 
 type logger = *slog.Logger
@@ -116,7 +117,7 @@ func (a *app) serve(
 	defer flush()
 	policy := c.Policy.Admission()
 	v := api.Version{
-		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: api.PolicyOf(&policy),
+		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: server.PolicyOf(&policy),
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,

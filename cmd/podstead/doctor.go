@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/runtime/engine"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -80,7 +80,7 @@ func (a *app) repair(ctx context.Context, c *config.Config) error {
 	for _, r := range reports {
 		a.note("repaired %s", doctor.Describe(r))
 	}
-	if _, running := errors.AsType[*engine.ErrInUse](err); running {
+	if daemon.InUse(err) {
 		return &failure{status: statusFailed, err: fmt.Errorf("repair: %w", err), hints: []string{"stop the daemon with podstead daemon stop"}}
 	}
 	if err != nil {

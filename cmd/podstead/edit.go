@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/edit"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -64,21 +63,20 @@ func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
 		return err
 	}
 	var result api.Applied
-	editor := edit.Editor{In: a.in, Out: a.out, Err: a.err}
-	err = editor.Edit(cmd.Context(), filepath.Base(file), string(text), func(ctx context.Context, edited string) (err error) {
+	err = a.editText(cmd.Context(), filepath.Base(file), string(text), func(ctx context.Context, edited string) (err error) {
 		if now, err := os.ReadFile(file); err != nil || string(now) != string(text) {
 			return errors.Join(fmt.Errorf("the file %s has been changed since", file), err)
 		}
 		result, err = applyEdited(ctx, w.Client, name, api.ApplyRequest{File: file, Text: edited})
 		return err
 	})
-	if errors.Is(err, edit.ErrUnchanged) {
+	if errors.Is(err, errUnchanged) {
 		a.note("%v, nothing was applied", err)
 		return nil
 	}
 	if err != nil {
 		err = fmt.Errorf("edit pod %q: %w", name, err)
-		if _, ok := errors.AsType[*edit.Invalid](err); ok {
+		if _, ok := errors.AsType[*invalidEdit](err); ok {
 			return &failure{status: statusUsage, err: err}
 		}
 		return err
@@ -92,14 +90,14 @@ func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
 	return errors.Join(err, a.awaitReady(cmd, w, goalsOf([]api.Applied{result}, []api.Pod{pod}), ready))
 }
 
-// applyEdited applies an edited pod file. The error is *edit.Invalid if the file is to be corrected.
+// applyEdited applies an edited pod file. The error is *invalidEdit if the file is to be corrected.
 func applyEdited(ctx context.Context, client *api.Client, name string, q api.ApplyRequest) (api.Applied, error) {
 	q.DryRun = true
 	planned, err := client.Apply(ctx, q)
 	if problems := problemsOf(err); len(problems) > 0 {
-		invalid := &edit.Invalid{}
+		invalid := &invalidEdit{}
 		for _, p := range problems {
-			invalid.Problems = append(invalid.Problems, plain.Text(spec.Problem(p).String()))
+			invalid.problems = append(invalid.problems, plain.Text(spec.Problem(p).String()))
 		}
 		return planned, invalid
 	}
@@ -107,7 +105,7 @@ func applyEdited(ctx context.Context, client *api.Client, name string, q api.App
 		return planned, err
 	}
 	if planned.Pod != name {
-		return planned, &edit.Invalid{Problems: []string{fmt.Sprintf("name: must remain %q: a pod cannot be renamed, apply a new file instead", name)}}
+		return planned, &invalidEdit{problems: []string{fmt.Sprintf("name: must remain %q: a pod cannot be renamed, apply a new file instead", name)}}
 	}
 	q.DryRun = false
 	return client.Apply(ctx, q)

@@ -14,8 +14,8 @@ import (
 
 // imageAndDiskSources are the files whose errors reach the users of the commands for images, bundles, registries, logs and the disk.
 var imageAndDiskSources = []string{
-	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "debug_image.go", "internal/imagefile/*.go", "internal/logs/*.go", "internal/imagegc/*.go",
-	"internal/images/*.go", "internal/podbundle/*.go", "internal/bundleundo/*.go", "internal/diskusage/*.go", "internal/imagedirs/*.go",
+	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "debug_image.go", "internal/logs/*.go",
+	"../../internal/bundle/*.go", "../../internal/daemon/bundleundo/*.go", "../../internal/daemon/diskusage/*.go", "../../internal/daemon/image*/*.go",
 	"../../runtime/image/*.go", "../../runtime/image/*/*.go", "../../runtime/logbound/*.go",
 }
 

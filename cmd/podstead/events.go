@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // eventsFlags are the flags of events.

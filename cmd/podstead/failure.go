@@ -11,19 +11,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/internal/bundle"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -139,6 +137,9 @@ func explain(err error) *failure {
 	if wrapped, ok := errors.AsType[*failure](err); ok {
 		f.status, f.hints = wrapped.status, wrapped.hints
 	}
+	if e, ok := errors.AsType[*bundle.Error](err); ok {
+		f.hints = append(f.hints, e.Hint)
+	}
 	if _, ok := errors.AsType[spec.Problems](err); ok {
 		f.err = nil // report prints the problems
 	}
@@ -193,21 +194,11 @@ func explainDaemon(err error, c *config.Config) *failure {
 	if f.status == statusFailed {
 		f.status = statusUnavailable
 	}
-	e, inUse := errors.AsType[*engine.ErrInUse](err)
-	switch {
-	case inUse:
+	if daemon.InUse(err) {
 		f.status = ondemand.StatusInUse
-		f.hints = append(f.hints, fmt.Sprintf("only one daemon can run on a host: use it, or stop process %d with podstead daemon stop", e.Pid))
-	case errors.Is(err, daemon.ErrNotRoot):
-		f.hints = append(f.hints, "run podstead as root, for example with sudo")
-	case errors.Is(err, ociruntime.ErrNotFound):
-		f.hints = append(f.hints, "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		f.hints = append(f.hints, "free disk space in "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows how much is free")
-	case errors.Is(err, syscall.EROFS):
-		f.hints = append(f.hints, "mount "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+" read-write; podstead doctor shows which is read-only")
-	case errors.Is(err, os.ErrPermission):
-		f.hints = append(f.hints, "run podstead doctor to see what this host does not permit")
+	}
+	if hint := daemon.Hint(err, c); hint != "" {
+		f.hints = append(f.hints, hint)
 	}
 	return f
 }

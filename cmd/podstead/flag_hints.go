@@ -75,6 +75,11 @@ func valueError(cmd *cobra.Command, err error) error {
 // flagError is the error of a command line with an invalid flag.
 func flagError(cmd *cobra.Command, err error) error {
 	match := unknownFlag.FindStringSubmatch(err.Error())
+	args := cmd.Flags().Args() // those before the flag
+	if match != nil && cmd.Name() == "run" && len(args) > 1 && isImage(args[0]) {
+		hint := fmt.Sprintf("put -- before a command with flags: podstead run %s -- %s ...", args[0], args[1])
+		return &failure{status: statusUsage, err: err, hints: []string{hint}}
+	}
 	i := slices.IndexFunc(flagHints, func(h flagHint) bool {
 		return match != nil && slices.Contains(h.flags, match[1]) && (h.commands == nil || slices.Contains(h.commands, cmd.Name()))
 	})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/query"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // getFlags are the flags of get.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
 )
 

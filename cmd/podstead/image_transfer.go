@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -14,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/imagefile"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/daemon/imagefile"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -166,7 +165,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 		var err error
 		what = strconv.Quote(path)
 		if archive, err = imagefile.Open(ctx, path); err != nil {
-			return argumentError(fmt.Errorf("import images from %s: %w", what, withoutPath(err)))
+			return argumentError(fmt.Errorf("import images from %s: %w", what, imagefile.WithoutPath(err)))
 		}
 		if signatures, err = imagefile.Signatures(path); err != nil {
 			return errors.Join(fmt.Errorf("import images from %s: %w", what, err), archive.Close())
@@ -179,7 +178,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 	}
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
-	list, err := client.ImportImages(ctx, &counted{r: archive, report: func(n int64) { t.Bytes("Importing images from "+what, n, archive.Size) }}, signatures...)
+	list, err := client.ImportImages(ctx, io.TeeReader(archive, t.Counter("Importing images from "+what, archive.Size)), signatures...)
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		e.Message = "import images from " + what + ": " + strings.TrimPrefix(e.Message, "import images: ")
 	}
@@ -191,28 +190,6 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 		a.printImage(&list.Items[i], "imported")
 	}
 	return nil
-}
-
-// withoutPath returns the cause of an error of a file, which the caller names.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// counted reports how much was read.
-type counted struct {
-	r      io.Reader
-	n      int64
-	report func(n int64)
-}
-
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.n += int64(n)
-	c.report(c.n)
-	return n, err
 }
 
 func (a *app) imageExportCommand() *cobra.Command {
@@ -259,23 +236,13 @@ func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
 	write := func(w io.Writer) error {
-		var n int64
-		return client.ExportImages(ctx, writerFunc(func(b []byte) (int, error) {
-			n += int64(len(b))
-			t.Bytes("Exporting images to "+strconv.Quote(output), n, 0)
-			return w.Write(b)
-		}), platform, names...)
+		return client.ExportImages(ctx, io.MultiWriter(w, t.Counter("Exporting images to "+strconv.Quote(output), 0)), platform, names...)
 	}
 	if output == spec.Stdin {
 		return write(a.out)
 	}
 	if err := imagefile.Write(output, 0o666, write); err != nil {
-		return fmt.Errorf("export images to %q: %w", output, withoutPath(err))
+		return fmt.Errorf("export images to %q: %w", output, imagefile.WithoutPath(err))
 	}
 	return nil
 }
-
-// writerFunc is a function as a writer.
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

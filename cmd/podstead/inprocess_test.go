@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/state"
@@ -29,7 +30,7 @@ type testHost struct {
 	pods                  *supervisor.Supervisor
 	engine                *fakeruntime.Runtime
 	restarts              restarts
-	options               api.Options
+	options               server.Options
 	flags                 []string // before each command line
 	closeServer           func()
 }
@@ -82,7 +83,7 @@ func newHostWith(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	}
 	h.files = fakefiles.New("/etc/podstead/pods.d", h.pods)
 	v.Instance = "one"
-	h.options = api.Options{Supervisor: h.pods, Sessions: h.engine, Attacher: h.engine, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v}
+	h.options = server.Options{Supervisor: h.pods, Sessions: h.engine, Attacher: h.engine, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v}
 	h.serve(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -108,17 +109,17 @@ func (h *testHost) argumentsOf(line string) []string {
 // serve starts a server on the socket.
 func (h *testHost) serve(t *testing.T) {
 	t.Helper()
-	server := api.NewServer(t.Context(), h.options)
-	l, err := api.Listen(t.Context(), h.socket)
+	srv := server.New(t.Context(), h.options)
+	l, err := server.Listen(t.Context(), h.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- srv.Serve(l) }()
 	h.closeServer = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		for _, err := range []error{server.Close(ctx), <-served} {
+		for _, err := range []error{srv.Close(ctx), <-served} {
 			if err != nil {
 				t.Error(err)
 			}

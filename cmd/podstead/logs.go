@@ -14,7 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/logs"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // timestampFormat is the format of --timestamps, with a fixed number of digits as in the kubelet (RFC3339NanoFixed).

@@ -11,22 +11,16 @@ import (
 	"context"
 	"os"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
-	"github.com/podstead/podstead/cmd/podstead/internal/generator"
-	"github.com/podstead/podstead/cmd/podstead/internal/service"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/internal/daemon"
 )
 
 func main() {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
-	if generator.Invoked(os.Args) {
-		os.Exit(generator.Main(os.Args, os.Stderr))
+	if exitCode, ran := daemon.OtherProgram(context.Background(), os.Args); ran {
+		os.Exit(exitCode)
 	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,
-		idle: service.Idle, hostStopping: daemon.HostStopping,
+		idle: serviceIdle, hostStopping: daemon.HostStopping,
 	}
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }

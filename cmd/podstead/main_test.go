@@ -12,9 +12,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/test/parallel"
@@ -25,9 +25,9 @@ var update = flag.Bool("update", false, "update the scripts and the reference pa
 // fakeEngine is an engine in memory. Its containers are lost when the daemon exits.
 type fakeEngine struct {
 	*fakeruntime.Runtime
-	api.ContainerFiles // not possible in memory
-	api.VolumeFiles    // as well
-	api.PodPorts
+	server.ContainerFiles // not possible in memory
+	server.VolumeFiles    // as well
+	server.PodPorts
 }
 
 func (fakeEngine) Close() error { return nil }

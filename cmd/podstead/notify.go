@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/notify"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon/notify"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/supervisor/event"
 )
 

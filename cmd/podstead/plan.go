@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // errChanges is the result of plan --exit-code if apply would change something.

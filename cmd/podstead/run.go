@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // runFlags are the flags of run.

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/interactive"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 )

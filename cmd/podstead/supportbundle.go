@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
-	"github.com/podstead/podstead/cmd/podstead/internal/supportbundle"
 	"github.com/podstead/podstead/cmd/podstead/internal/top"
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/doctor"
+	"github.com/podstead/podstead/internal/supportbundle"
 )
 
 // bundleFlags are the flags of support-bundle.

@@ -67,8 +67,8 @@ func (h *testHost) setDirs(t *testing.T) {
 	}
 }
 
-// bundle returns the files of an archive by their names without the directory.
-func bundle(t *testing.T, archive []byte) map[string]string {
+// bundleFiles returns the files of an archive by their names without the directory.
+func bundleFiles(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	compressed, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -107,7 +107,7 @@ func TestSupportBundle(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	files := bundle(t, archive)
+	files := bundleFiles(t, archive)
 	encoded := base64.RawStdEncoding.EncodeToString([]byte("planted-value"))
 	for name, text := range files {
 		for _, secret := range []string{"planted", encoded, "confidential-map", "confidential-env", "918273645"} {
@@ -139,7 +139,7 @@ func TestSupportBundleFlags(t *testing.T) {
 	if code := a.run(t.Context(), []string{"support-bundle", "-o", "-", "--no-logs"}); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	files := bundle(t, out.Bytes())
+	files := bundleFiles(t, out.Bytes())
 	for name, text := range files {
 		if strings.Contains(name, "logs/") || strings.HasSuffix(name, "why.txt") && strings.Contains(text, "password [redacted]") {
 			t.Errorf("--no-logs: %s\n%s", name, text)
@@ -209,7 +209,7 @@ func TestSupportBundleWithoutValues(t *testing.T) {
 		if err != nil || got.code != 0 {
 			t.Fatal(err, got)
 		}
-		files := bundle(t, archive)
+		files := bundleFiles(t, archive)
 		for name, text := range files {
 			if strings.HasSuffix(name, "/pod.yaml") { // the arguments have the text that the container prints
 				_, text, _ = strings.Cut(text, "\nstatus:")

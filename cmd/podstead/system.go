@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/view"
 )
 
 func (a *app) systemCommand() *cobra.Command {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/cmd/podstead/internal/units"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/level"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -93,26 +92,6 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 	return cmd
 }
 
-func levelFlag(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "policy", "", level.Help())
-}
-
-// level returns the level of the flag --policy, "" if it is not set.
-func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
-	if value == "" {
-		return "", nil
-	}
-	c, err := a.config(cmd)
-	if err != nil {
-		return "", err
-	}
-	strict, err := level.Parse(value, c.Policy.PodSecurity)
-	if err != nil {
-		return "", usage(cmd, "%w", err)
-	}
-	return strict, nil
-}
-
 // readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
 func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*spec.Pod, string, error) {
 	text, err := a.readText(path)
@@ -129,7 +108,7 @@ func (a *app) acceptFile(path string, text []byte, o spec.Options, strict admiss
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
-	if pod == nil || !level.Check(a.err, path, pod, strict) {
+	if pod == nil || !checkLevel(a.err, path, pod, strict) {
 		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return pod, nil

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/runtime/ociruntime"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -92,7 +91,7 @@ func versionsOf(ctx context.Context, c *config.Config, client *api.Client) (vers
 // runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error. Without a daemon, that of
 // auto is not known.
 func runtimeVersion(ctx context.Context, program string) string {
-	if program == ociruntime.Auto {
+	if program == config.RuntimeAuto {
 		return program + " (selected when the daemon starts)"
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/imagefile"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/daemon/imagefile"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -78,12 +78,7 @@ func (a *app) exportVolume(cmd *cobra.Command, name, output string) error {
 	defer stop()
 	t := view.Transfer{W: a.err, Width: a.width()}
 	err = imagefile.Write(output, 0o600, func(w io.Writer) error {
-		var n int64
-		result, err := client.ExportVolume(ctx, name, writerFunc(func(b []byte) (int, error) {
-			n += int64(len(b))
-			t.Bytes("Exporting the volume", n, 0)
-			return w.Write(b)
-		}))
+		result, err := client.ExportVolume(ctx, name, io.MultiWriter(w, t.Counter("Exporting the volume", 0)))
 		a.warnCopy(&result)
 		return err
 	})
@@ -91,7 +86,7 @@ func (a *app) exportVolume(cmd *cobra.Command, name, output string) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return errors.New("export: interrupted")
 	}
-	if cause := withoutPath(err); cause != err { //nolint:errorlint // an error of the file, not of the volume
+	if cause := imagefile.WithoutPath(err); cause != err { //nolint:errorlint // an error of the file, not of the volume
 		return fmt.Errorf("export volume %q to %q: %w", name, output, cause)
 	}
 	return err
@@ -166,7 +161,7 @@ func (a *app) importVolume(cmd *cobra.Command, name, path string, replace bool) 
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return argumentError(fmt.Errorf("import volume %q from %q: %w", name, path, withoutPath(err)))
+			return argumentError(fmt.Errorf("import volume %q from %q: %w", name, path, imagefile.WithoutPath(err)))
 		}
 		defer f.Close()
 		in = f

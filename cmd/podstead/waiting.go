@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/activity"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 )
 
@@ -18,7 +17,7 @@ func (a *app) waiting(format string, args ...any) (done func()) {
 		return func() {}
 	}
 	out, err := a.out, a.err
-	line := activity.Start(err, width, fmt.Sprintf(format, args...))
+	line := startActivity(err, width, fmt.Sprintf(format, args...))
 	a.out, a.err = line.Writer(out), line.Writer(err)
 	return func() {
 		a.out, a.err = out, err

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
-	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -82,8 +81,7 @@ func (a *app) whyAll(cmd *cobra.Command, client *api.Client, lines int, format s
 	for _, e := range list.Items {
 		if !e.Healthy {
 			healthy = false
-			e.Render(time.Now())
-			fmt.Fprintln(a.out, plain.Text(e.Text))
+			fmt.Fprintln(a.out, view.Headline(&e, time.Now()))
 		}
 	}
 	switch {

@@ -99,12 +99,12 @@ func Dirs(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// exitTime is how long a process that was killed may be in its cgroup: a zombie until it is reaped, and one that the cgroup does not list
-// any more for a moment.
+// exitTime is how long a process that was killed may keep its cgroup busy. With cgroup v1 of Linux 6.18 that was seen for processes that
+// /proc had as zombies and cgroup.procs still listed, and for those that it did not list any more.
 const exitTime = time.Second
 
-// RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if it has
-// processes. It waits for those that were killed.
+// RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if a
+// process stays in it: it waits for those that exit.
 func RemoveTree(ctx context.Context, dir string) error {
 	err := os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

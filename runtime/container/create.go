@@ -142,7 +142,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	options := []client.NewContainerOpts{
 		client.WithSnapshotter(s.config.Snapshotter),
 		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
-		client.WithSpec(n.spec, s.withRoot(n), withUser(n.user, n.container.Image)),
+		client.WithSpec(n.spec, s.withRoot(n)),
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
 		record.WithImageDefined(n.imageDefined),

@@ -17,16 +17,17 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// withRoot completes a specification with the root file system of the container: it fills the volumes that the image defines, and makes the
-// mounts inside of volumes. It returns an error if the image contains files that are unsafe to use.
+// withRoot completes a specification with the root file system of the container: it fills the volumes that the image defines, makes the
+// mounts inside of volumes, and looks up the user. It returns an error if the image contains files that are unsafe to use.
 func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 	return func(ctx context.Context, client containerdoci.Client, c *containers.Container, result *specs.Spec) error {
 		mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
 		if err != nil {
 			return err
 		}
+		var noUser error // returned without the path of the mount
 		// Volumes have the IDs of the image, and are mounted id-mapped.
-		return mount.WithReadonlyTempMount(ctx, mount.RemoveIDMapOption(mounts), func(root string) error {
+		err = mount.WithReadonlyTempMount(ctx, mount.RemoveIDMapOption(mounts), func(root string) error {
 			if err := checkRoot(root); err != nil {
 				return err
 			}
@@ -38,14 +39,24 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 				return enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, n.values.Redact(err))
 			}
 			result.Mounts = left
+			files, err := os.OpenRoot(root)
+			if err != nil {
+				return err
+			}
+			defer files.Close()
+			noUser = setUser(result, files.FS(), n.user, n.container.Image)
 			return nil
 		})
+		if err == nil {
+			err = noUser
+		}
+		return err
 	}
 }
 
-// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check, which
-// blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic link: runc
-// before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
+// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them before it checks their
+// type, which blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic
+// link: runc before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
 func checkRoot(root string) error {
 	dir, err := os.Open(root)
 	if err != nil {

@@ -1,7 +1,7 @@
 package engine
 
-// These imports register the containerd plug-ins that pods need. There is no CRI, gRPC server or metrics plug-in. The packages collector
-// and mounts replace two others.
+// These imports register the containerd plug-ins that pods need. There is no CRI, gRPC server or metrics plug-in. Package collector and
+// registerMounts replace two others.
 import (
 	_ "github.com/containerd/containerd/v2/core/runtime/v2"
 	_ "github.com/containerd/containerd/v2/plugins/content/local/plugin"

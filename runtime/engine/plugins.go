@@ -14,7 +14,6 @@ import (
 
 	"github.com/podstead/podstead/runtime/engine/adopt"
 	"github.com/podstead/podstead/runtime/engine/collector"
-	"github.com/podstead/podstead/runtime/engine/mounts"
 )
 
 // accessType and accessID name the plug-in that gives the engine access to the others. It is loaded last.
@@ -47,7 +46,7 @@ func load(start func() error) (access, error) {
 	defer loading.Unlock()
 	if !loading.registered {
 		collector.Register()
-		mounts.Register()
+		registerMounts()
 		registry.Register(&plugin.Registration{
 			Type: accessType,
 			ID:   accessID,

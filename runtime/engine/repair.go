@@ -40,8 +40,8 @@ func (e *Engine) Damaged() []damage.Report { return e.damaged }
 //
 // What follows depends on the file. Lost records of containers are rebuilt, and the containers keep running. If that fails, or without the
 // records of snapshots, the engine cannot manage running containers: their processes are ended, and the caller starts the containers again.
-// Layers without records are deleted, and images unpacked again. Without the records of mounts, which is also the state after a boot,
-// containers keep running. A container without the state of the OCI runtime, which can neither signal nor delete it, is ended alone.
+// Layers without records are deleted, and images unpacked again. A container without the state of the OCI runtime, which can neither signal
+// nor delete it, is ended alone.
 type repairer struct {
 	e       *Engine
 	unclean bool
@@ -78,7 +78,7 @@ func (e *Engine) repair(ctx context.Context) error {
 		return err
 	}
 	err := r.metadata(ctx)
-	for _, step := range []func(context.Context) error{r.snapshots, r.mounts, r.states} {
+	for _, step := range []func(context.Context) error{r.snapshots, r.states} {
 		if err == nil {
 			err = step(ctx)
 		}
@@ -251,18 +251,6 @@ func forgetSnapshots(path, snapshotter string) error {
 		})
 	})
 	return errors.Join(err, db.Close())
-}
-
-// mounts checks the records of the mount manager.
-func (r *repairer) mounts(ctx context.Context) error {
-	err := r.database(filepath.Join(r.e.opt.State, "io.containerd.mount-manager.v1.bolt", "mounts.db"), nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil || !isDamage(err) {
-		return err
-	}
-	return r.setAside(ctx, err, false)
 }
 
 // states checks the files of the OCI runtime. A container with processes may have none.

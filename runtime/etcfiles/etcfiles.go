@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,11 +45,14 @@ type Files struct {
 	log     *slog.Logger
 	pods    keyedmutex.Mutex // by UID, held while the files of a pod are written
 	users   heldfile.Users
+
+	mu      sync.Mutex
+	written map[string]string // by UID, the last content of /etc/hosts; containers may have changed the file since
 }
 
 // New returns the files of the pods in index.
 func New(dirs layout.Dirs, network Network, index *podindex.Index, log *slog.Logger) *Files {
-	return &Files{dirs: dirs, network: network, index: index, log: log}
+	return &Files{dirs: dirs, network: network, index: index, log: log, written: map[string]string{}}
 }
 
 // The files of the host, and the paths in containers.
@@ -97,10 +101,13 @@ func (f *Files) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sandb
 	})
 }
 
-// updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced. If the file does not exist, the sandbox is
-// being removed, and the file must not be created again.
+// updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced, and without new content it keeps what
+// containers have changed in it. If the file does not exist, the sandbox is being removed, and the file must not be created again.
 func (f *Files) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
 	return f.withHosts(ctx, uid, pod, func(text string) error {
+		if last, known := f.lastHosts(uid); known && last == text {
+			return nil
+		}
 		err := f.overwrite(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -117,10 +124,32 @@ func (f *Files) withHosts(ctx context.Context, uid string, pod *spec.Pod, write 
 	}
 	defer unlock()
 	text, err := f.hostsText(uid, pod)
-	if err != nil {
-		return err
+	if err == nil {
+		err = write(text)
 	}
-	return write(text)
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.written[uid] = text
+	}
+	return err
+}
+
+func (f *Files) lastHosts(uid string) (text string, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, known = f.written[uid]
+	return text, known
+}
+
+// forgetHosts forgets the content for pods that are not in the index.
+func (f *Files) forgetHosts(pods map[string]podindex.Pod) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.written, func(uid, _ string) bool {
+		_, exists := pods[uid]
+		return !exists
+	})
 }
 
 const (
@@ -160,6 +189,7 @@ func (f *Files) Run(ctx context.Context) {
 // logged are in logged.
 func (f *Files) updateAll(ctx context.Context, logged map[string]bool) (held bool) {
 	pods := f.index.All()
+	f.forgetHosts(pods)
 	var mu sync.Mutex
 	failed := map[string]error{}
 	var group sync.WaitGroup

@@ -21,7 +21,7 @@ import (
 
 func TestWrite(t *testing.T) {
 	dirs := layout.Dirs{State: t.TempDir()}
-	f := New(dirs, fakeNetwork{}, podindex.New(), slog.Default())
+	f := New(dirs, &fakeNetwork{}, podindex.New(), slog.Default())
 	path := filepath.Join(dirs.State, "hosts")
 	for _, test := range []struct {
 		name    string
@@ -45,18 +45,22 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// fakeNetwork has one other pod.
-type fakeNetwork struct{ changed chan struct{} }
-
-func (fakeNetwork) PodPeers(string) (ips []string, lines string) {
-	return []string{"10.0.0.2"}, "10.0.0.3\tother\n"
+// fakeNetwork has the lines of other pods.
+type fakeNetwork struct {
+	changed chan struct{}
+	peers   string
 }
 
-func (n fakeNetwork) Changed() <-chan struct{} { return n.changed }
+func (n *fakeNetwork) PodPeers(string) (ips []string, lines string) {
+	return []string{"10.0.0.2"}, n.peers
+}
+
+func (n *fakeNetwork) Changed() <-chan struct{} { return n.changed }
 
 func TestWriteHosts(t *testing.T) {
 	dirs := layout.Dirs{State: t.TempDir()}
-	f := New(dirs, fakeNetwork{}, podindex.New(), slog.Default())
+	network := &fakeNetwork{}
+	f := New(dirs, network, podindex.New(), slog.Default())
 	pod := &spec.Pod{Name: "web"}
 	hosts := filepath.Join(dirs.Etc("u", 1), "hosts")
 	if err := f.updateHosts(t.Context(), "u", pod, 1); err != nil {
@@ -74,6 +78,13 @@ func TestWriteHosts(t *testing.T) {
 	if err := f.updateHosts(t.Context(), "u", pod, 1); err != nil {
 		t.Fatal(err)
 	}
+	if text, err := os.ReadFile(hosts); string(text) != "changed by a container" || err != nil {
+		t.Errorf("after an update without new content: %q, %v", text, err)
+	}
+	network.peers = otherPod
+	if err := f.updateHosts(t.Context(), "u", pod, 1); err != nil {
+		t.Fatal(err)
+	}
 	text, err := os.ReadFile(hosts)
 	if err != nil || !strings.Contains(string(text), "10.0.0.2\tweb") || !strings.Contains(string(text), "10.0.0.3\tother") {
 		t.Errorf("%q, %v; want the pod and the other pod", text, err)
@@ -88,7 +99,8 @@ func TestWriteHosts(t *testing.T) {
 func TestHeldFiles(t *testing.T) {
 	dirs := layout.Dirs{State: t.TempDir()}
 	index := podindex.New()
-	f := New(dirs, fakeNetwork{}, index, slog.Default())
+	network := &fakeNetwork{}
+	f := New(dirs, network, index, slog.Default())
 	pod := &spec.Pod{Name: "web"}
 	var held []*os.File
 	for _, uid := range []string{"u", "v"} {
@@ -104,6 +116,7 @@ func TestHeldFiles(t *testing.T) {
 	if err := os.WriteFile(other, []byte("changed by a container"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	network.peers = otherPod
 	if !f.updateAll(t.Context(), map[string]bool{}) {
 		t.Error("an update does not report that a file is held")
 	}
@@ -131,6 +144,8 @@ func TestHeldFiles(t *testing.T) {
 		t.Error("a replaced file is held")
 	}
 }
+
+const otherPod = "10.0.0.3\tother\n"
 
 // hold takes a write lease on a file, until the end of the test.
 func hold(t *testing.T, path string) *os.File {

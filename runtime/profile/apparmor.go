@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/containerd/containerd/v2/contrib/apparmor"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/oci"
@@ -25,13 +24,14 @@ const parserTimeout = 30 * time.Second
 type AppArmor struct {
 	loaded string // the file that lists the loaded profiles
 	parser string // the program that compiles and loads a profile
-	text   func(name string) (string, error)
+	text   func(name string) string
 }
 
 // KernelAppArmor is the interface of this host's kernel.
 func KernelAppArmor() AppArmor {
 	return AppArmor{
-		loaded: "/sys/kernel/security/apparmor/profiles", parser: "apparmor_parser", text: apparmor.DumpDefaultProfile,
+		loaded: "/sys/kernel/security/apparmor/profiles", parser: "apparmor_parser",
+		text: func(name string) string { return thisHost().defaultProfile(name) },
 	}
 }
 
@@ -50,16 +50,12 @@ func (a AppArmor) Ensure(ctx context.Context, profile string) error {
 	case profile != oci.DefaultAppArmor:
 		return fmt.Errorf("AppArmor profile %s is not loaded", profile)
 	}
-	text, err := a.text(profile)
-	if err != nil {
-		return fmt.Errorf("generate AppArmor profile %s: %w", profile, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, parserTimeout)
 	defer cancel()
 	load := exec.CommandContext(ctx, a.parser, "-Kr")      // the program is fixed
 	load.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its child processes are killed with it
 	load.Cancel = func() error { return unix.Kill(-load.Process.Pid, unix.SIGKILL) }
-	load.Stdin = strings.NewReader(text)
+	load.Stdin = strings.NewReader(a.text(profile))
 	if out, err := load.CombinedOutput(); err != nil {
 		return fmt.Errorf("load AppArmor profile %s: %w: %s", profile, err, strings.TrimSpace(string(out)))
 	}

@@ -44,7 +44,7 @@ func fakeAppArmor(t *testing.T, script string) (a AppArmor, dir string) {
 	dir = t.TempDir()
 	a = AppArmor{
 		loaded: filepath.Join(dir, "profiles"), parser: filepath.Join(dir, "parser"),
-		text: func(name string) (string, error) { return "profile " + name, nil },
+		text: func(name string) string { return "profile " + name },
 	}
 	err := os.WriteFile(a.loaded, []byte("mine-too (complain)\nmine (enforce)\n"), 0o600)
 	if err == nil {
@@ -85,10 +85,6 @@ func TestAppArmorFails(t *testing.T) {
 	a, dir := fakeAppArmor(t, "echo syntax error; exit 1")
 	if err := a.Ensure(t.Context(), oci.DefaultAppArmor); err == nil || !strings.HasSuffix(err.Error(), "exit status 1: syntax error") {
 		t.Errorf("failing parser: %v, want its output", err)
-	}
-	a.text = func(string) (string, error) { return "", errors.New("no parser") }
-	if err := a.Ensure(t.Context(), oci.DefaultAppArmor); err == nil || !strings.HasSuffix(err.Error(), "no parser") {
-		t.Errorf("no default profile: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "profiles")); err != nil {
 		t.Fatal(err)

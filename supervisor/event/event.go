@@ -172,7 +172,7 @@ func Entries() []Entry { return slices.Concat(lives(), requests(), troubles()) }
 func lives() []Entry {
 	return []Entry{
 		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
-		{PodRejected, "FailedAdmission", Warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by"}, true}, // Reason is that of the first refusal
+		{PodRejected, "FailedAdmission", Warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by", "file"}, true}, // Reason is that of the first refusal
 		{PodRecovered, "Recovered", Normal, "Recovered after a restart of the daemon, {containers} running", []string{"containers"}, nil, true},
 		{StateLost, "StateLost", Warning, "State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels", []string{"file", "error"}, nil, true},
 		{StateUnsupported, "StateUnsupported", Warning, "Ignored state file {file}: {error}", []string{"file", "error"}, nil, true},

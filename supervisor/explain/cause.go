@@ -6,13 +6,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // causeOf is the cause that an event is for a container, by the kind of the event and its fields.
-func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause {
-	c := Cause{Kind: causeKinds[e.Kind], Container: name, Role: b.role(name), Time: e.Time}
+func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.Cause {
+	c := api.Cause{Kind: causeKinds[e.Kind], Container: name, Role: b.role(name), Time: e.Time}
 	switch e.Kind { //nolint:exhaustive // other events have the fields of the default case
 	case event.ContainerLivenessFailed, event.ContainerStartupFailed:
 		c.Failures, _ = strconv.Atoi(e.Fields["count"])
@@ -20,11 +21,11 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 	case event.ContainerStopping:
 		switch lifecycle.Reason(e.Fields["why"]) {
 		case lifecycle.ReasonPodFinished:
-			c.Kind = PodFinished
+			c.Kind = api.CausePodFinished
 		case lifecycle.ReasonRestartRequested:
-			c.Kind, c.By = RestartRequested, b.by(e.Cause)
+			c.Kind, c.By = api.CauseRestartRequested, b.by(e.Cause)
 		case lifecycle.ReasonRestartingAllContainers:
-			c.Kind = RestartAll
+			c.Kind = api.CauseRestartAll
 		default:
 			c.Grace = e.Fields["grace"]
 		}
@@ -37,7 +38,7 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 		c.ByContainer, c.ByRole = e.Fields["container"], b.role(e.Fields["container"])
 		code, err := strconv.Atoi(e.Fields["code"])
 		if err == nil {
-			c.Exit = &Exit{Code: code, Signal: signalOf(code)}
+			c.Exit = &api.ContainerExit{Code: code, Signal: signalOf(code)}
 		}
 	case event.PodStopping:
 		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
@@ -46,44 +47,44 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 	case event.ContainerChanged:
 		c.Message = e.Fields["changes"]
 	case event.PodDeadlineExceeded:
-		c.Reason, c.Message = lifecycle.ReasonDeadlineExceeded, e.Message
+		c.Reason, c.Message = api.ReasonDeadlineExceeded, e.Message
 	case event.HostRebooted:
 		if e.Fields["how"] != "" {
-			c.Kind = UncleanShutdown
+			c.Kind = api.CauseUncleanShutdown
 		}
 	case event.ContainerPostStartFailed: // the event has no more
 	default:
-		c.Reason, c.Message, c.Image = lifecycle.Reason(e.Fields["reason"]), e.Fields["error"], e.Fields["image"]
+		c.Reason, c.Message, c.Image = api.Reason(e.Fields["reason"]), e.Fields["error"], e.Fields["image"]
 	}
 	return &c
 }
 
 // causeKinds are the kinds of causes by the kinds of events.
-var causeKinds = map[event.Kind]CauseKind{
-	event.ContainerLivenessFailed:  LivenessFailed,
-	event.ContainerStartupFailed:   StartupFailed,
-	event.ContainerPostStartFailed: PostStartFailed,
-	event.ContainerSandboxChanged:  SandboxChanged,
-	event.SandboxChanged:           SandboxChanged,
-	event.ContainerStopping:        StopRequested,
-	event.PodStopping:              StopRequested,
-	event.ContainerKilled:          Killed,
-	event.PodStartRequested:        StartRequested,
-	event.PodRestartRequested:      RestartRequested,
-	event.PodEscalated:             RestartRequested,
-	event.RestartRequested:         RestartRequested,
-	event.ContainerChanged:         DefinitionChanged,
-	event.ContainerDropped:         ContainerRemoved,
-	event.ContainerCreateFailed:    CreateFailed,
-	event.ContainerStartFailed:     StartFailed,
-	event.ImagePullFailed:          ImageFailed,
-	event.ImageInspectFailed:       ImageFailed,
-	event.ImageNeverPull:           ImageFailed,
-	event.HostRebooted:             HostRebooted,
-	event.PodRestarting:            RestartAll,
-	event.PodEvicted:               Evicted,
-	event.NodeShutdown:             StopRequested,
-	event.PodDeadlineExceeded:      DeadlineExceeded,
+var causeKinds = map[event.Kind]api.CauseKind{
+	event.ContainerLivenessFailed:  api.CauseLivenessFailed,
+	event.ContainerStartupFailed:   api.CauseStartupFailed,
+	event.ContainerPostStartFailed: api.CausePostStartFailed,
+	event.ContainerSandboxChanged:  api.CauseSandboxChanged,
+	event.SandboxChanged:           api.CauseSandboxChanged,
+	event.ContainerStopping:        api.CauseStopRequested,
+	event.PodStopping:              api.CauseStopRequested,
+	event.ContainerKilled:          api.CauseKilled,
+	event.PodStartRequested:        api.CauseStartRequested,
+	event.PodRestartRequested:      api.CauseRestartRequested,
+	event.PodEscalated:             api.CauseRestartRequested,
+	event.RestartRequested:         api.CauseRestartRequested,
+	event.ContainerChanged:         api.CauseDefinitionChanged,
+	event.ContainerDropped:         api.CauseContainerRemoved,
+	event.ContainerCreateFailed:    api.CauseCreateFailed,
+	event.ContainerStartFailed:     api.CauseStartFailed,
+	event.ImagePullFailed:          api.CauseImageFailed,
+	event.ImageInspectFailed:       api.CauseImageFailed,
+	event.ImageNeverPull:           api.CauseImageFailed,
+	event.HostRebooted:             api.CauseHostRebooted,
+	event.PodRestarting:            api.CauseRestartAll,
+	event.PodEvicted:               api.CauseEvicted,
+	event.NodeShutdown:             api.CauseStopRequested,
+	event.PodDeadlineExceeded:      api.CauseDeadlineExceeded,
 }
 
 // by is who requested what an event reports; empty: not known.
@@ -97,41 +98,41 @@ func (b *builder) by(seq uint64) string {
 }
 
 // exitKind is the kind of cause that an exit is.
-func exitKind(x *Exit) CauseKind {
-	switch x.Reason {
-	case lifecycle.ReasonOOMKilled:
-		return OOMKilled
-	case lifecycle.ReasonUnknown, lifecycle.ReasonStatusUnknown:
-		return ExitUnknown
-	case lifecycle.ReasonStartError:
-		return StartFailed
+func exitKind(x *api.ContainerExit) api.CauseKind {
+	switch x.Reason { //nolint:exhaustive // see default
+	case api.ReasonOOMKilled:
+		return api.CauseOOMKilled
+	case api.ReasonUnknown, api.ReasonStatusUnknown:
+		return api.CauseExitUnknown
+	case api.ReasonStartError:
+		return api.CauseStartFailed
 	default:
-		return Exited
+		return api.CauseExited
 	}
 }
 
 // causeOfAttempt is why a run stopped or exited, by the facts alone: the events may have been lost or dropped.
-func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
-	c := Cause{Container: a.Container, Role: b.role(a.Container), Time: a.StopRequested.Wall.UTC()}
+func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *api.Cause {
+	c := api.Cause{Container: a.Container, Role: b.role(a.Container), Time: a.StopRequested.Wall.UTC()}
 	switch a.StopReason {
 	case lifecycle.ReasonLivenessProbe:
-		c.Kind, c.Failures, c.Output = LivenessFailed, a.Probes.Liveness.Count, a.Probes.Liveness.Message
+		c.Kind, c.Failures, c.Output = api.CauseLivenessFailed, a.Probes.Liveness.Count, a.Probes.Liveness.Message
 	case lifecycle.ReasonStartupProbe:
-		c.Kind, c.Failures, c.Output = StartupFailed, a.Probes.Startup.Count, a.Probes.Startup.Message
+		c.Kind, c.Failures, c.Output = api.CauseStartupFailed, a.Probes.Startup.Count, a.Probes.Startup.Message
 	case lifecycle.ReasonFailedPostStartHook:
-		c.Kind, c.Message = PostStartFailed, a.PostStart.Message
+		c.Kind, c.Message = api.CausePostStartFailed, a.PostStart.Message
 	case lifecycle.ReasonSandboxChanged:
-		c.Kind, c.Message = SandboxChanged, b.snapshot.Facts.Sandbox.Message
+		c.Kind, c.Message = api.CauseSandboxChanged, b.snapshot.Facts.Sandbox.Message
 	case lifecycle.ReasonRestartingAllContainers:
-		c.Kind = RestartAll
+		c.Kind = api.CauseRestartAll
 	case lifecycle.ReasonPodFinished:
-		c.Kind = PodFinished
+		c.Kind = api.CausePodFinished
 	case lifecycle.ReasonRestartRequested:
-		c.Kind, c.By = RestartRequested, b.snapshot.Facts.Restart.By
+		c.Kind, c.By = api.CauseRestartRequested, b.snapshot.Facts.Restart.By
 	case lifecycle.ReasonDefinitionChanged:
-		c.Kind = DefinitionChanged
+		c.Kind = api.CauseDefinitionChanged
 	case lifecycle.ReasonContainerRemoved:
-		c.Kind = ContainerRemoved
+		c.Kind = api.CauseContainerRemoved
 	case lifecycle.ReasonStopped:
 		return b.stopCause()
 	default:
@@ -139,7 +140,7 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
 			return nil
 		}
 		c.Exit, c.Time, c.Message = exitOfAttempt(a), a.Exited.Wall.UTC(), a.Exit.Message
-		if c.Kind = exitKind(c.Exit); c.Kind != StartFailed {
+		if c.Kind = exitKind(c.Exit); c.Kind != api.CauseStartFailed {
 			c.Message = ""
 		}
 	}
@@ -147,25 +148,27 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
 }
 
 // stopCause is why the pod is stopped or was.
-func (b *builder) stopCause() *Cause {
+func (b *builder) stopCause() *api.Cause {
 	stop := &b.snapshot.Facts.Stop
-	c := &Cause{Kind: StopRequested, Time: stop.Requested.Wall.UTC(), By: stop.By, Reason: stop.Reason, Message: stop.Message}
+	c := &api.Cause{
+		Kind: api.CauseStopRequested, Time: stop.Requested.Wall.UTC(), By: stop.By, Reason: api.Reason(stop.Reason), Message: stop.Message,
+	}
 	if !stop.Force && stop.Grace > 0 {
 		c.Grace = stop.Grace.String()
 	}
 	switch stop.Reason {
 	case lifecycle.ReasonDeadlineExceeded:
-		c.Kind = DeadlineExceeded
+		c.Kind = api.CauseDeadlineExceeded
 	case lifecycle.ReasonEvicted:
-		c.Kind = Evicted
+		c.Kind = api.CauseEvicted
 	}
 	return c
 }
 
 // exitOfAttempt is how a run exited.
-func exitOfAttempt(a *lifecycle.Attempt) *Exit {
-	return &Exit{
-		Code: a.Exit.Code, Signal: signalOf(a.Exit.Code), Reason: a.Exit.Reason,
+func exitOfAttempt(a *lifecycle.Attempt) *api.ContainerExit {
+	return &api.ContainerExit{
+		Code: a.Exit.Code, Signal: signalOf(a.Exit.Code), Reason: api.Reason(a.Exit.Reason),
 		StartedAt: a.Started.Wall.UTC(), FinishedAt: a.Exited.Wall.UTC(),
 		GraceExceeded: !a.KillSent.IsZero() && a.StopReason != "",
 	}

@@ -8,28 +8,27 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // container explains one container.
-func (b *builder) container(s *lifecycle.ContainerStatus) Container {
-	c := Container{
+func (b *builder) container(s *lifecycle.ContainerStatus) api.ExplainedContainer {
+	c := api.ExplainedContainer{
 		Name: s.Name, Role: b.role(s.Name), Ready: s.Ready, Restarts: s.RestartCount,
 		WillRestart: lifecycle.RunsAgain(b.snapshot.Pod, b.snapshot.Facts, s.Name),
 	}
-	c.setRuns(b.runs(s.Name, s.RestartCount == 0))
+	setRuns(&c, b.runs(s.Name, s.RestartCount == 0))
 	record := b.snapshot.Facts.Containers[s.Name]
-	last := &record.Newest // the last attempt that exited
-	if last.Exited.IsZero() {
-		last = &record.Previous
-	}
+	last := lastExited(&record)
 	if !last.Exited.IsZero() {
 		c.LastExit = exitOfAttempt(last)
 	}
 	b.completeCause(&c, &record)
 	b.setState(&c, s, &record)
-	if d := b.definition(c.Name); d != nil && c.Cause != nil && c.Cause.Kind == StartFailed {
+	if d := b.definition(c.Name); d != nil && c.Cause != nil && c.Cause.Kind == api.CauseStartFailed {
 		c.Cause.Hint = spec.WordsHint(d.Command)
 	}
 	if n := len(c.Runs); n > 0 && s.State.Terminated != nil && !c.WillRestart {
@@ -39,15 +38,23 @@ func (b *builder) container(s *lifecycle.ContainerStatus) Container {
 	if in, known := lifecycle.NextTry(b.snapshot.Pod, b.snapshot.Facts, s.Name, b.now); known {
 		c.Next = b.now.Wall.Add(in).UTC()
 	}
-	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != HostRebooted && c.Cause.Kind != UncleanShutdown) {
+	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != api.CauseHostRebooted && c.Cause.Kind != api.CauseUncleanShutdown) {
 		c.Evidence = b.evidence(last)
 	}
 	return c
 }
 
+// lastExited is the last attempt that exited, if there is one.
+func lastExited(record *lifecycle.Container) *lifecycle.Attempt {
+	if record.Newest.Exited.IsZero() {
+		return &record.Previous
+	}
+	return &record.Newest
+}
+
 // completeCause adds to the cause of the newest run what only the facts have: the message of a postStart hook may hold output of
 // the container, so events do not have it.
-func (b *builder) completeCause(c *Container, record *lifecycle.Container) {
+func (b *builder) completeCause(c *api.ExplainedContainer, record *lifecycle.Container) {
 	if len(c.Runs) == 0 {
 		return
 	}
@@ -55,94 +62,95 @@ func (b *builder) completeCause(c *Container, record *lifecycle.Container) {
 	if run.Restarted {
 		a = &record.Previous
 	}
-	if run.Cause != nil && run.Cause.Kind == PostStartFailed {
+	if run.Cause != nil && run.Cause.Kind == api.CausePostStartFailed {
 		run.Cause.Message = a.PostStart.Message
 	}
 }
 
 // setState sets the state of a container, and its cause.
-func (b *builder) setState(c *Container, s *lifecycle.ContainerStatus, record *lifecycle.Container) {
+func (b *builder) setState(c *api.ExplainedContainer, s *lifecycle.ContainerStatus, record *lifecycle.Container) {
 	newest := &record.Newest
-	c.State = Unknown
+	c.State = api.ContainerUnknown
 	switch {
 	case newest.StopReason != "" && newest.Exited.IsZero():
-		c.State, c.Cause = Stopping, b.exitCause(c, newest)
-		c.setStage(newest)
+		c.State, c.Cause = api.ContainerStopping, b.exitCause(c, newest)
+		setStage(c, newest)
 	case s.State.Running != nil:
-		c.State, c.Cause = Running, b.runningCause(c, s, newest)
+		c.State, c.Cause = api.ContainerRunning, b.runningCause(c, s, newest)
 	case s.State.Terminated != nil:
 		b.setTerminated(c, s.State.Terminated, newest)
 	case s.State.Waiting != nil:
-		c.Reason = s.State.Waiting.Reason
+		c.Reason = api.Reason(s.State.Waiting.Reason)
 		b.setWaiting(c, s.State.Waiting, record)
 	}
 }
 
 // exitCause is why the newest run stopped or exited: as the events have it, or else the facts.
-func (b *builder) exitCause(c *Container, newest *lifecycle.Attempt) *Cause {
+func (b *builder) exitCause(c *api.ExplainedContainer, newest *lifecycle.Attempt) *api.Cause {
 	if n := len(c.Runs); n > 0 && !c.Runs[n-1].Restarted && c.Runs[n-1].Cause != nil {
 		return c.Runs[n-1].Cause
 	}
 	return b.causeOfAttempt(newest)
 }
 
-func (c *Container) setStage(a *lifecycle.Attempt) {
+func setStage(c *api.ExplainedContainer, a *lifecycle.Attempt) {
 	switch {
 	case !a.KillSent.IsZero():
-		c.Stage, c.StageSince = StageKilled, a.KillSent.Wall.UTC()
+		c.Stage, c.StageSince = api.StageKilled, a.KillSent.Wall.UTC()
 	case !a.StopSent.IsZero():
-		c.Stage, c.StageSince = StageSignalSent, a.StopSent.Wall.UTC()
+		c.Stage, c.StageSince = api.StageSignalSent, a.StopSent.Wall.UTC()
 	case !a.PreStop.Requested.IsZero() && a.PreStop.Done.IsZero():
-		c.Stage, c.StageSince = StagePreStop, a.PreStop.Requested.Wall.UTC()
+		c.Stage, c.StageSince = api.StagePreStop, a.PreStop.Requested.Wall.UTC()
 	case a.StopRequested.IsZero():
-		c.Stage = StageWaiting
+		c.Stage = api.StageWaiting
 	}
 }
 
-func (b *builder) setTerminated(c *Container, t *lifecycle.Terminated, newest *lifecycle.Attempt) {
-	c.Reason, c.Cause = t.Reason, b.exitCause(c, newest)
+func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminated, newest *lifecycle.Attempt) {
+	c.Reason, c.Cause = api.Reason(t.Reason), b.exitCause(c, newest)
 	switch {
 	case t.Reason == lifecycle.ReasonStatusUnknown && t.StartedAt.IsZero(): // so the status has a container that never ran
-		c.State = NotStarted
+		c.State = api.ContainerNotStarted
 	case c.WillRestart:
-		c.State = Restarting
+		c.State = api.ContainerRestarting
 	case t.ExitCode == 0:
-		c.State = Completed
+		c.State = api.ContainerCompleted
 	case c.Cause != nil && ofPod[c.Cause.Kind]:
-		c.State = Stopped
+		c.State = api.ContainerStopped
 	default:
-		c.State = Failed
+		c.State = api.ContainerFailed
 	}
 }
 
 // ofPod are the kinds of causes by which the pod stops a container that has not failed itself.
-var ofPod = map[CauseKind]bool{
-	StopRequested: true, PodFinished: true, DeadlineExceeded: true, Evicted: true, RestartAll: true, SandboxChanged: true,
-	StartRequested: true, RestartRequested: true, DefinitionChanged: true, ContainerRemoved: true,
+var ofPod = map[api.CauseKind]bool{
+	api.CauseStopRequested: true, api.CausePodFinished: true, api.CauseDeadlineExceeded: true, api.CauseEvicted: true,
+	api.CauseRestartAll: true, api.CauseSandboxChanged: true,
+	api.CauseStartRequested: true, api.CauseRestartRequested: true, api.CauseDefinitionChanged: true, api.CauseContainerRemoved: true,
 }
 
-func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecycle.Container) {
+func (b *builder) setWaiting(c *api.ExplainedContainer, w *lifecycle.Waiting, record *lifecycle.Container) {
 	newest := &record.Newest
-	c.State = Waiting
+	c.State = api.ContainerWaiting
 	switch {
 	case b.snapshot.AtRest, newest.Attempt == 0 && lifecycle.Terminating(b.snapshot.Pod, b.snapshot.Facts):
-		c.State, c.Cause = NotStarted, b.exitCause(c, newest)
+		c.State, c.Cause = api.ContainerNotStarted, b.exitCause(c, newest)
 	case !newest.Started.IsZero() && newest.Exited.IsZero():
-		c.State = Starting
-		c.Cause = b.newCause(c, PostStartRunning)
+		c.State = api.ContainerStarting
+		c.Cause = b.newCause(c, api.CausePostStartRunning)
 		c.Cause.Time = newest.Started.Wall.UTC()
 	case exitReasons[w.Reason]:
 		c.Cause = b.exitCause(c, newest)
 	case imageReasons[w.Reason]:
-		c.Cause = b.newCause(c, ImageFailed)
-		c.Cause.Image, c.Cause.Reason, c.Cause.Message = b.image(c.Name), record.Pull.Reason, record.Pull.Message
+		c.Cause = b.newCause(c, api.CauseImageFailed)
+		c.Cause.Image, c.Cause.Reason, c.Cause.Message = b.image(c.Name), api.Reason(record.Pull.Reason), record.Pull.Message
 		c.Cause.Time = record.Pull.Failed.Wall.UTC()
-		if c.Cause.Reason == lifecycle.ReasonSignatureValidation {
+		if c.Cause.Reason == api.ReasonSignatureValidation {
 			c.Cause.Hint = signatureHint
 		}
 	case !newest.CreateFailed.IsZero():
-		c.Cause = b.newCause(c, CreateFailed)
-		c.Cause.Reason, c.Cause.Message, c.Cause.Time = w.Reason, w.Message, newest.CreateFailed.Wall.UTC()
+		c.Cause = b.newCause(c, api.CauseCreateFailed)
+		c.Cause.Reason, c.Cause.Message, c.Cause.Time = api.Reason(w.Reason), w.Message, newest.CreateFailed.Wall.UTC()
 	case b.snapshot.Status.Phase == lifecycle.PhaseUnknown:
 		c.Cause = b.engineCause()
 	case b.waitCause() != nil:
@@ -152,7 +160,7 @@ func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecyc
 	default:
 		c.Cause = b.dependency(c)
 		if c.Cause == nil {
-			c.State, c.Cause = Starting, b.creating(c)
+			c.State, c.Cause = api.ContainerStarting, b.creating(c)
 		}
 	}
 }
@@ -168,35 +176,39 @@ var imageReasons = map[lifecycle.Reason]bool{
 	lifecycle.ReasonInvalidImageName: true, lifecycle.ReasonImageInspectError: true, lifecycle.ReasonSignatureValidation: true,
 }
 
-func (b *builder) newCause(c *Container, kind CauseKind) *Cause {
-	return &Cause{Kind: kind, Container: c.Name, Role: c.Role}
+func (b *builder) newCause(c *api.ExplainedContainer, kind api.CauseKind) *api.Cause {
+	return &api.Cause{Kind: kind, Container: c.Name, Role: c.Role}
 }
 
 // waitCause is what the pod waits for before it starts; nil if it does not wait.
-func (b *builder) waitCause() *Cause {
+func (b *builder) waitCause() *api.Cause {
 	facts, status := &b.snapshot.Facts, &b.snapshot.Status
 	if status.Reason != lifecycle.ReasonWaitingFor {
 		return nil
 	}
-	return &Cause{Kind: ConditionUnmet, Reason: status.Reason, Message: status.Message, Time: facts.Wait.Since.Wall.UTC()}
+	return &api.Cause{
+		Kind: api.CauseConditionUnmet, Reason: api.Reason(status.Reason), Message: status.Message, Time: facts.Wait.Since.Wall.UTC(),
+	}
 }
 
 // sandboxCause is why the pod has no sandbox; nil if it has one or its start is in progress for the first time.
-func (b *builder) sandboxCause() *Cause {
+func (b *builder) sandboxCause() *api.Cause {
 	sandbox := &b.snapshot.Facts.Sandbox
 	if sandbox.Failures == 0 {
 		return nil
 	}
-	c := Cause{Kind: SandboxFailed, Reason: sandbox.Reason, Message: sandbox.Message, Time: sandbox.Failed.Wall.UTC()}
+	c := api.Cause{
+		Kind: api.CauseSandboxFailed, Reason: api.Reason(sandbox.Reason), Message: sandbox.Message, Time: sandbox.Failed.Wall.UTC(),
+	}
 	if sandbox.Reason == lifecycle.ReasonFailedMount {
-		c.Kind = VolumeFailed
+		c.Kind = api.CauseVolumeFailed
 	}
 	return &c
 }
 
 // dependency is the container that must have started or completed before this one starts; nil if there is none.
-func (b *builder) dependency(c *Container) *Cause {
-	if c.Role == Ephemeral {
+func (b *builder) dependency(c *api.ExplainedContainer) *api.Cause {
+	if c.Role == api.RoleEphemeral {
 		return nil
 	}
 	first := b.initBefore(c.Name)
@@ -206,7 +218,7 @@ func (b *builder) dependency(c *Container) *Cause {
 	if first == "" {
 		return nil
 	}
-	cause := b.newCause(c, WaitsFor)
+	cause := b.newCause(c, api.CauseWaitsFor)
 	cause.ByContainer, cause.ByRole = first, b.role(first)
 	return cause
 }
@@ -226,7 +238,7 @@ func (b *builder) initBefore(name string) string {
 }
 
 // runningCause is why a running container is not ready or, of one that is, why it was restarted.
-func (b *builder) runningCause(c *Container, s *lifecycle.ContainerStatus, newest *lifecycle.Attempt) *Cause {
+func (b *builder) runningCause(c *api.ExplainedContainer, s *lifecycle.ContainerStatus, newest *lifecycle.Attempt) *api.Cause {
 	ready := &newest.Probes.Readiness
 	switch {
 	case s.Ready, s.Started == nil: // an ephemeral container has no Started
@@ -234,24 +246,24 @@ func (b *builder) runningCause(c *Container, s *lifecycle.ContainerStatus, newes
 			return c.Runs[n-1].Cause
 		}
 		return nil
-	case *s.Started && c.Role == Init:
-		cause := b.newCause(c, InitRunning)
+	case *s.Started && c.Role == api.RoleInit:
+		cause := b.newCause(c, api.CauseInitRunning)
 		cause.Time = newest.Started.Wall.UTC()
 		return cause
 	case !*s.Started:
-		return b.probeCause(c, StartupPending, "Startup", newest)
+		return b.probeCause(c, api.CauseStartupPending, "Startup", newest)
 	case ready.Verdict == lifecycle.VerdictFailure:
-		cause := b.probeCause(c, ReadinessFailed, "Readiness", newest)
+		cause := b.probeCause(c, api.CauseReadinessFailed, "Readiness", newest)
 		if cause.Output == "" {
 			cause.Output = ready.Message
 		}
 		return cause
 	}
-	return b.probeCause(c, ReadinessPending, "Readiness", newest)
+	return b.probeCause(c, api.CauseReadinessPending, "Readiness", newest)
 }
 
 // probeCause has the last failure of a probe of the present run, and how many there were in a row, if its event is still stored.
-func (b *builder) probeCause(c *Container, kind CauseKind, probe string, newest *lifecycle.Attempt) *Cause {
+func (b *builder) probeCause(c *api.ExplainedContainer, kind api.CauseKind, probe string, newest *lifecycle.Attempt) *api.Cause {
 	cause := b.newCause(c, kind)
 	for i := len(b.events) - 1; i >= 0; i-- {
 		e := &b.events[i]
@@ -285,8 +297,8 @@ func (b *builder) failed(a *lifecycle.Attempt) bool {
 }
 
 // evidence is what a failed run has left.
-func (b *builder) evidence(a *lifecycle.Attempt) *Evidence {
-	e := Evidence{Run: a.Restarts, TerminationMessage: a.Exit.Message, imageArchitecture: a.Architecture}
+func (b *builder) evidence(a *lifecycle.Attempt) *api.Evidence {
+	e := api.Evidence{Run: a.Restarts, TerminationMessage: a.Exit.Message}
 	switch a.StopReason {
 	case lifecycle.ReasonLivenessProbe:
 		e.Probe, e.ProbeOutput = "liveness", a.Probes.Liveness.Message
@@ -303,17 +315,19 @@ func (b *builder) evidence(a *lifecycle.Attempt) *Evidence {
 	return &e
 }
 
-// AddLog adds the last lines of the log of the failed run to a container that has [Evidence], and shows at most n of them. With at
+// AddLog adds the last lines of the log of the failed run to a container that has [api.Evidence], and shows at most n of them. With at
 // least one line it recognizes a program that the host cannot execute, as the OCI runtime reports it in the log.
-func (c *Container) AddLog(lines []string, n int) {
+func AddLog(s *supervisor.Snapshot, c *api.ExplainedContainer, lines []string, n int) {
 	if c.Evidence == nil || len(lines) == 0 {
 		return
 	}
 	c.Evidence.Log = lines[max(0, len(lines)-n):]
 	unexecutable := strings.HasSuffix(strings.TrimRight(lines[len(lines)-1], " \""), unix.ENOEXEC.Error())
-	if unexecutable && c.Cause != nil && c.Cause.Kind == Exited && c.Evidence.imageArchitecture != "" {
-		c.Cause.Kind = ExecFormat
-		c.Cause.ImageArchitecture, c.Cause.HostArchitecture = c.Evidence.imageArchitecture, runtime.GOARCH
+	record := s.Facts.Containers[c.Name]
+	architecture := lastExited(&record).Architecture
+	if unexecutable && c.Cause != nil && c.Cause.Kind == api.CauseExited && architecture != "" {
+		c.Cause.Kind = api.CauseExecFormat
+		c.Cause.ImageArchitecture, c.Cause.HostArchitecture = architecture, runtime.GOARCH
 	}
 }
 
@@ -338,7 +352,7 @@ func (b *builder) image(name string) string {
 }
 
 // role is the role of a container; empty if it is not known.
-func (b *builder) role(name string) Role {
+func (b *builder) role(name string) api.ContainerRole {
 	c := b.definition(name)
 	if c == nil {
 		return ""
@@ -348,11 +362,11 @@ func (b *builder) role(name string) Role {
 	}
 	switch {
 	case is(b.snapshot.Pod.InitContainers) && c.IsSidecar():
-		return Sidecar
+		return api.RoleSidecar
 	case is(b.snapshot.Pod.InitContainers):
-		return Init
+		return api.RoleInit
 	case is(b.snapshot.Pod.Containers):
-		return App
+		return api.RoleApp
 	}
-	return Ephemeral
+	return api.RoleEphemeral
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
@@ -100,10 +101,10 @@ func TestRejected(t *testing.T) {
 	refused := event.Event{Seq: 3, Kind: event.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
 	for _, before := range [][]event.Event{nil, {{Seq: 1, Kind: event.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: event.PodRemoved, Pod: "web", UID: "u"}}} {
 		e, known := explain.ForDeletedPod(append(before, refused))
-		e.Render(time.Time{})
+		explain.Render(&e, time.Time{})
 		want := "web was rejected: NodePorts: taken.\nhint: take another\n"
-		got := e.Report(time.Time{})
-		if !known || e.UID != "" || e.Healthy || e.State != explain.PodRejected || !strings.HasPrefix(got, want) {
+		got := explain.Report(&e, time.Time{})
+		if !known || e.UID != "" || e.Healthy || e.State != api.PodStateRejected || !strings.HasPrefix(got, want) {
 			t.Errorf("after %v:\n%s", before, got)
 		}
 	}

@@ -3,27 +3,27 @@ package explain
 import (
 	"fmt"
 
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 )
 
 // creating is what the first start of a container waits for: its image, or its creation.
-func (b *builder) creating(c *Container) *Cause {
+func (b *builder) creating(c *api.ExplainedContainer) *api.Cause {
 	p, fetched := b.snapshot.Pulling[c.Name]
 	if !fetched {
-		return b.newCause(c, Creating)
+		return b.newCause(c, api.CauseCreating)
 	}
-	cause := b.newCause(c, ImageImporting)
-	cause.Progress = &p
+	cause := b.newCause(c, api.CauseImageImporting)
+	cause.Progress = &api.Progress{Archive: p.Archive, Done: p.Done, Total: p.Total}
 	if p.Archive == "" {
-		cause.Kind, cause.Image = ImagePulling, b.image(c.Name)
+		cause.Kind, cause.Image = api.CauseImagePulling, b.image(c.Name)
 	}
 	return cause
 }
 
 // fetching is the progress of a pull or an import.
-func fetching(c *Cause, subject string) string {
+func fetching(c *api.Cause, subject string) string {
 	text := fmt.Sprintf("%s is pulling image %q", subject, c.Image)
-	if c.Kind == ImageImporting {
+	if c.Kind == api.CauseImageImporting {
 		text = fmt.Sprintf("%s is importing image archive %q", subject, c.Progress.Archive)
 	}
 	if c.Progress.Total > 0 {
@@ -35,15 +35,15 @@ func fetching(c *Cause, subject string) string {
 // signatureHint is what a person can do about an image that is not signed as the policy requires.
 const signatureHint = "sign the image with cosign sign --key, or change images.verify in podstead.toml and reload the daemon; the next attempt verifies it again"
 
-func imageFailed(c *Cause, subject string) string {
-	switch c.Reason {
-	case lifecycle.ReasonErrImageNeverPull:
+func imageFailed(c *api.Cause, subject string) string {
+	switch c.Reason { //nolint:exhaustive // see default
+	case api.ReasonErrImageNeverPull:
 		return fmt.Sprintf("%s needs image %q, but it is not present and the pull policy is Never", subject, c.Image)
-	case lifecycle.ReasonInvalidImageName:
+	case api.ReasonInvalidImageName:
 		return fmt.Sprintf("%s has an invalid image name %q%s", subject, c.Image, because(c.Message))
-	case lifecycle.ReasonSignatureValidation:
+	case api.ReasonSignatureValidation:
 		return fmt.Sprintf("%s must not use image %q%s", subject, c.Image, because(c.Message))
-	case lifecycle.ReasonImageInspectError:
+	case api.ReasonImageInspectError:
 		return fmt.Sprintf("%s cannot use image %q%s", subject, c.Image, because(c.Message))
 	default:
 		return fmt.Sprintf("%s cannot pull image %q%s", subject, c.Image, because(c.Message))

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 )
@@ -54,12 +55,12 @@ func TestShimUnresponsive(t *testing.T) {
 				t.Errorf("want %q in\n%s", want, text)
 			}
 		}
-		if e.Healthy || e.Cause == nil || e.Cause.Kind != explain.ShimUnresponsive {
+		if e.Healthy || e.Cause == nil || e.Cause.Kind != api.CauseShimUnresponsive {
 			t.Errorf("healthy: %v, cause: %+v", e.Healthy, e.Cause)
 		}
 		w.engine.HangShim(p.Facts.UID, false)
 		time.Sleep(time.Minute)
-		if e := w.explanation(); e.State != explain.PodReady {
+		if e := w.explanation(); e.State != api.PodStateReady {
 			t.Errorf("state %s when the shim responds again, want Ready", e.State)
 		}
 	})

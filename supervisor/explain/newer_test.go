@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/explain"
@@ -25,7 +26,7 @@ func TestProblems(t *testing.T) {
 				{Type: problem, Status: "True", Message: message},
 			}},
 		}, nil, lifecycle.Instant{})
-		e.Render(time.Time{})
+		explain.Render(&e, time.Time{})
 		if want += message + "."; !strings.HasSuffix(e.Text, want) || e.Healthy {
 			t.Errorf("%s, healthy %v, want the end %s", e.Text, e.Healthy, want)
 		}
@@ -41,7 +42,7 @@ func TestNotUpdated(t *testing.T) {
 			{Type: supervisor.VolumesNotUpdated, Status: "True", Message: `volume "tls": tls.key is accessible by other users`},
 		}},
 	}, nil, lifecycle.Instant{})
-	e.Render(time.Time{})
+	explain.Render(&e, time.Time{})
 	want := ` Its volumes are not updated, containers keep the last content: volume "tls": tls.key is accessible by other users.`
 	if !strings.HasSuffix(e.Text, want) || e.Healthy {
 		t.Errorf("%s, healthy %v, want the end %s", e.Text, e.Healthy, want)
@@ -57,12 +58,12 @@ func TestNewerState(t *testing.T) {
 			Message: supervisor.NotSupervised + "its state file was written by a later version: the file has version 2, at most 1 is supported",
 		},
 	}, nil, lifecycle.Instant{})
-	e.Render(time.Time{})
+	explain.Render(&e, time.Time{})
 	want := "web is in an unknown state because its state file was written by a later version: the file has version 2, at most 1 is supported."
-	if e.Text != want || e.Cause.Kind != explain.NotSupervised || e.State != explain.PodUnknown {
+	if e.Text != want || e.Cause.Kind != api.CauseNotSupervised || e.State != api.PodStateUnknown {
 		t.Errorf("%s (%+v), want %s", e.Text, e.Cause, want)
 	}
-	if report := e.Report(time.Time{}); !strings.Contains(report, "hint: ") || !strings.Contains(report, "podstead delete --force web") || strings.Contains(report, "engine") {
+	if report := explain.Report(&e, time.Time{}); !strings.Contains(report, "hint: ") || !strings.Contains(report, "podstead delete --force web") || strings.Contains(report, "engine") {
 		t.Errorf("report:\n%s", report)
 	}
 }

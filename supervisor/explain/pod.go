@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -22,9 +23,9 @@ type builder struct {
 
 // ForPod explains a pod that exists. The events are those of its name, in the order of their numbers; those of another UID
 // are ignored.
-func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant) Explanation {
+func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant) api.Explanation {
 	b := builder{snapshot: s, events: ofUID(events, s.Facts.UID), now: now}
-	e := Explanation{Pod: s.Pod.Name, UID: s.Facts.UID, StopBy: s.Facts.Stop.By, Timeline: b.podTimeline()}
+	e := api.Explanation{Pod: s.Pod.Name, UID: s.Facts.UID, StopBy: s.Facts.Stop.By, Timeline: b.podTimeline()}
 	for _, list := range [...][]lifecycle.ContainerStatus{
 		s.Status.InitContainerStatuses, s.Status.ContainerStatuses, s.Status.EphemeralContainerStatuses,
 	} {
@@ -49,7 +50,7 @@ func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant)
 
 // ForDeletedPod explains the newest pod of a name that was deleted or rejected, by its events. It returns false if no event
 // of it is stored.
-func ForDeletedPod(events []event.Event) (Explanation, bool) {
+func ForDeletedPod(events []event.Event) (api.Explanation, bool) {
 	if n := len(events); n > 0 && events[n-1].Kind == event.PodRejected {
 		return rejected(&events[n-1]), true
 	}
@@ -58,20 +59,20 @@ func ForDeletedPod(events []event.Event) (Explanation, bool) {
 		last--
 	}
 	if last < 0 {
-		return Explanation{}, false
+		return api.Explanation{}, false
 	}
 	b := builder{events: ofUID(events, events[last].UID)}
-	e := Explanation{Pod: b.events[0].Pod, UID: events[last].UID, State: PodDeleted, Healthy: true, Timeline: b.podTimeline()}
+	e := api.Explanation{Pod: b.events[0].Pod, UID: events[last].UID, State: api.PodStateDeleted, Healthy: true, Timeline: b.podTimeline()}
 	for i := range b.events {
 		name := b.events[i].Container
-		if name == "" || slices.ContainsFunc(e.Containers, func(c Container) bool { return c.Name == name }) {
+		if name == "" || slices.ContainsFunc(e.Containers, func(c api.ExplainedContainer) bool { return c.Name == name }) {
 			continue
 		}
-		c := Container{Name: name, State: Deleted, Restarts: max(0, b.starts(name)-1)}
+		c := api.ExplainedContainer{Name: name, State: api.ContainerDeleted, Restarts: max(0, b.starts(name)-1)}
 		all := b.runs(name, false)
-		c.setRuns(all)
+		setRuns(&c, all)
 		for r := range all {
-			all[r].Cause.dropOutput()
+			dropOutput(all[r].Cause)
 		}
 		if n := len(c.Runs); n > 0 {
 			c.Cause, c.LastExit = c.Runs[n-1].Cause, c.Runs[n-1].Exit
@@ -83,14 +84,14 @@ func ForDeletedPod(events []event.Event) (Explanation, bool) {
 }
 
 // dropOutput removes the output of probes: the secrets of a deleted pod, which it may contain, are not known.
-func (c *Cause) dropOutput() {
+func dropOutput(c *api.Cause) {
 	if c != nil {
 		c.Output = ""
 	}
 }
 
 // setDeletedCause sets who requested the stop of a deleted pod, and why it had failed before.
-func (b *builder) setDeletedCause(e *Explanation) {
+func (b *builder) setDeletedCause(e *api.Explanation) {
 	failed := false
 	for i := range b.events {
 		switch ev := &b.events[i]; ev.Kind { //nolint:exhaustive // other events do not explain a deletion
@@ -110,12 +111,13 @@ func (b *builder) setDeletedCause(e *Explanation) {
 }
 
 // rejected explains a pod that was not admitted.
-func rejected(newest *event.Event) Explanation {
+func rejected(newest *event.Event) api.Explanation {
 	var t timeline
-	return Explanation{
-		Pod: newest.Pod, State: PodRejected, Timeline: t.with(newest).entries(),
-		Cause: &Cause{
-			Kind: AdmissionRejected, Time: newest.Time, Reason: lifecycle.Reason(newest.Reason), Message: newest.Fields["error"], Hint: newest.Fields["hint"],
+	return api.Explanation{
+		Pod: newest.Pod, State: api.PodStateRejected, Timeline: t.with(newest).entries(),
+		Cause: &api.Cause{
+			Kind: api.CauseAdmissionRejected, Time: newest.Time, Reason: api.Reason(newest.Reason), Message: newest.Fields["error"],
+			Hint: newest.Fields["hint"],
 		},
 	}
 }
@@ -131,34 +133,34 @@ func ofUID(events []event.Event, uid string) []event.Event {
 }
 
 // setPodState sets the state of the pod, the root cause, and whether it is healthy.
-func (b *builder) setPodState(e *Explanation) {
+func (b *builder) setPodState(e *api.Explanation) {
 	stop, status := &b.snapshot.Facts.Stop, &b.snapshot.Status
 	switch {
 	case status.Phase == lifecycle.PhaseSucceeded:
-		e.State, e.Healthy = PodSucceeded, true
+		e.State, e.Healthy = api.PodStateSucceeded, true
 		if stop.By != "" {
 			e.Cause = b.stopCause()
 		}
 	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
-		e.State, e.Cause = PodFailed, b.stopCause()
+		e.State, e.Cause = api.PodStateFailed, b.stopCause()
 		e.Cause.Earlier = neverStarted(e)
 	case status.Phase == lifecycle.PhaseFailed && !stop.Requested.IsZero() && !b.doneBefore(stop.Requested):
-		e.State, e.Healthy, e.Cause = PodStopped, true, b.stopCause()
+		e.State, e.Healthy, e.Cause = api.PodStateStopped, true, b.stopCause()
 	case status.Phase == lifecycle.PhaseFailed:
-		e.State, e.Cause = PodFailed, culprit(e)
+		e.State, e.Cause = api.PodStateFailed, culprit(e)
 	case b.shimCause() != nil:
-		e.State, e.Cause = PodUnknown, b.shimCause()
+		e.State, e.Cause = api.PodStateUnknown, b.shimCause()
 	case status.Phase == lifecycle.PhaseUnknown && status.Reason != lifecycle.ReasonEngineUnavailable:
-		e.State, e.Cause = PodUnknown, b.heldCause()
+		e.State, e.Cause = api.PodStateUnknown, b.heldCause()
 	case status.Phase == lifecycle.PhaseUnknown:
-		e.State, e.Cause = PodUnknown, b.engineCause()
+		e.State, e.Cause = api.PodStateUnknown, b.engineCause()
 	case !stop.Requested.IsZero():
-		e.State, e.Cause = PodStopping, b.stopCause()
+		e.State, e.Cause = api.PodStateStopping, b.stopCause()
 	case b.ready():
-		e.State = PodReady
+		e.State = api.PodStateReady
 		e.Cause, e.Healthy = b.lastRestart(e)
 	default:
-		e.State, e.Cause = PodNotReady, b.rootCause(e)
+		e.State, e.Cause = api.PodStateNotReady, b.rootCause(e)
 	}
 }
 
@@ -181,9 +183,12 @@ func (b *builder) condition() lifecycle.Condition {
 }
 
 // heldCause is why a pod is not supervised.
-func (b *builder) heldCause() *Cause {
+func (b *builder) heldCause() *api.Cause {
 	status := &b.snapshot.Status
-	cause := Cause{Kind: NotSupervised, Reason: status.Reason, Message: strings.TrimPrefix(status.Message, supervisor.NotSupervised), Time: b.snapshot.Facts.Accepted.Wall.UTC()}
+	cause := api.Cause{
+		Kind: api.CauseNotSupervised, Reason: api.Reason(status.Reason), Message: strings.TrimPrefix(status.Message, supervisor.NotSupervised),
+		Time: b.snapshot.Facts.Accepted.Wall.UTC(),
+	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == event.PodQuarantined {
 			cause.Time = e.Time
@@ -191,7 +196,8 @@ func (b *builder) heldCause() *Cause {
 	}
 	switch status.Reason {
 	case lifecycle.ReasonQuarantined:
-		cause.Hint = "see the daemon log and report the crash; delete the pod with podstead delete " + b.snapshot.Pod.Name + ", change its file, and run it again"
+		cause.Hint = "see the daemon log and report the crash; delete the pod with podstead delete " + b.snapshot.Pod.Name +
+			", change its file, and run it again"
 	case lifecycle.ReasonNewerState:
 		cause.Hint = "use the later version of podstead, or delete the pod with podstead delete --force " + b.snapshot.Pod.Name
 	}
@@ -199,8 +205,8 @@ func (b *builder) heldCause() *Cause {
 }
 
 // engineCause is why the state of the pod is not known.
-func (b *builder) engineCause() *Cause {
-	cause := Cause{Kind: EngineUnavailable, Time: b.snapshot.Facts.EngineUnavailable.Wall.UTC()}
+func (b *builder) engineCause() *api.Cause {
+	cause := api.Cause{Kind: api.CauseEngineUnavailable, Time: b.snapshot.Facts.EngineUnavailable.Wall.UTC()}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == event.EngineUnavailable {
 			cause.Message = e.Fields["error"]
@@ -210,11 +216,11 @@ func (b *builder) engineCause() *Cause {
 }
 
 // shimCause is that the shim of the pod does not respond; nil: it does.
-func (b *builder) shimCause() *Cause {
+func (b *builder) shimCause() *api.Cause {
 	for _, c := range b.snapshot.Status.Conditions {
 		if c.Type == supervisor.ShimUnresponsive {
 			const message = "its shim does not respond. The containers keep running without supervision. podstead delete --force kills them"
-			return &Cause{Kind: ShimUnresponsive, Time: c.LastTransitionTime, Message: message}
+			return &api.Cause{Kind: api.CauseShimUnresponsive, Time: c.LastTransitionTime, Message: message}
 		}
 	}
 	return nil
@@ -222,7 +228,7 @@ func (b *builder) shimCause() *Cause {
 
 // setProblems sets why volumes are not updated, why the newest state is not saved, and what could not be removed. Such a pod is not
 // healthy: a person must look.
-func (b *builder) setProblems(e *Explanation) {
+func (b *builder) setProblems(e *api.Explanation) {
 	problems := map[lifecycle.ConditionType]*string{
 		supervisor.StateNotDurable: &e.NotDurable, supervisor.VolumesNotUpdated: &e.NotUpdated, supervisor.RemovalFailed: &e.NotRemoved,
 	}
@@ -234,7 +240,7 @@ func (b *builder) setProblems(e *Explanation) {
 }
 
 // setEscalation sets what was done because the pod stays unready.
-func (b *builder) setEscalation(e *Explanation) {
+func (b *builder) setEscalation(e *api.Explanation) {
 	for _, c := range b.snapshot.Status.Conditions {
 		if c.Type == lifecycle.PodUnhealthy {
 			e.Escalation = c.Message
@@ -243,14 +249,16 @@ func (b *builder) setEscalation(e *Explanation) {
 }
 
 // culprit is why a pod failed. How a sidecar exited has no influence on that.
-func culprit(e *Explanation) *Cause {
+func culprit(e *api.Explanation) *api.Cause {
 	for i := range e.Containers {
-		if c := &e.Containers[i]; c.State == Failed && c.Role != Sidecar && c.Role != Ephemeral {
+		if c := &e.Containers[i]; c.State == api.ContainerFailed && c.Role != api.RoleSidecar && c.Role != api.RoleEphemeral {
 			return c.Cause
 		}
 	}
 	for i := range e.Containers {
-		if c := &e.Containers[i]; (c.State == Stopped || c.State == NotStarted) && c.Role != Sidecar && c.Cause != nil {
+		c := &e.Containers[i]
+		stopped := c.State == api.ContainerStopped || c.State == api.ContainerNotStarted
+		if stopped && c.Role != api.RoleSidecar && c.Cause != nil {
 			return c.Cause
 		}
 	}
@@ -258,9 +266,9 @@ func culprit(e *Explanation) *Cause {
 }
 
 // neverStarted is why the first container that never started did not.
-func neverStarted(e *Explanation) *Cause {
+func neverStarted(e *api.Explanation) *api.Cause {
 	for i := range e.Containers {
-		if c := &e.Containers[i]; c.State == NotStarted && c.Cause != nil && failures[c.Cause.Kind] {
+		if c := &e.Containers[i]; c.State == api.ContainerNotStarted && c.Cause != nil && failures[c.Cause.Kind] {
 			return c.Cause
 		}
 	}
@@ -268,9 +276,10 @@ func neverStarted(e *Explanation) *Cause {
 }
 
 // failures are the kinds of causes that are failures of a container or of what it needs.
-var failures = map[CauseKind]bool{
-	ImageFailed: true, VolumeFailed: true, SandboxFailed: true, CreateFailed: true, StartFailed: true, Exited: true, ExecFormat: true, OOMKilled: true,
-	ExitUnknown: true, LivenessFailed: true, StartupFailed: true, PostStartFailed: true, Killed: true,
+var failures = map[api.CauseKind]bool{
+	api.CauseImageFailed: true, api.CauseVolumeFailed: true, api.CauseSandboxFailed: true, api.CauseCreateFailed: true,
+	api.CauseStartFailed: true, api.CauseExited: true, api.CauseExecFormat: true, api.CauseOOMKilled: true,
+	api.CauseExitUnknown: true, api.CauseLivenessFailed: true, api.CauseStartupFailed: true, api.CausePostStartFailed: true, api.CauseKilled: true,
 }
 
 // The ranks of causes: the container with the highest one has the root cause, the first of these if there are several.
@@ -281,24 +290,24 @@ const (
 	rankFailure
 )
 
-func rank(c *Container) int {
+func rank(c *api.ExplainedContainer) int {
 	switch {
-	case c.settled() || c.Cause == nil || c.Cause.Kind == WaitsFor || c.Role == Ephemeral:
+	case settled(c) || c.Cause == nil || c.Cause.Kind == api.CauseWaitsFor || c.Role == api.RoleEphemeral:
 		return rankNone
 	case failures[c.Cause.Kind]:
 		return rankFailure
-	case c.Cause.Kind == StartupPending, c.Cause.Kind == ReadinessFailed, c.Cause.Kind == ReadinessPending:
+	case c.Cause.Kind == api.CauseStartupPending, c.Cause.Kind == api.CauseReadinessFailed, c.Cause.Kind == api.CauseReadinessPending:
 		return rankNotReady
 	}
 	return rankProgress
 }
 
 // rootCause is why the pod is not ready.
-func (b *builder) rootCause(e *Explanation) *Cause {
+func (b *builder) rootCause(e *api.Explanation) *api.Cause {
 	if cause := b.waitCause(); cause != nil {
 		return cause // no container can start, whatever its last run was
 	}
-	var root *Container
+	var root *api.ExplainedContainer
 	for i := range e.Containers {
 		if c := &e.Containers[i]; rank(c) > rankNone && (root == nil || rank(c) > rank(root)) {
 			root = c
@@ -309,15 +318,17 @@ func (b *builder) rootCause(e *Explanation) *Cause {
 	case root != nil:
 		return root.Cause
 	case condition.Reason == lifecycle.ReasonReadinessGatesNotReady:
-		return &Cause{Kind: ReadinessGate, Reason: condition.Reason, Message: condition.Message}
+		return &api.Cause{Kind: api.CauseReadinessGate, Reason: api.Reason(condition.Reason), Message: condition.Message}
 	}
 	for i := range e.Containers {
-		if c := &e.Containers[i]; c.Role == App && c.State == Completed {
-			return &Cause{Kind: ContainersCompleted, Container: c.Name, Role: c.Role, Exit: c.LastExit}
+		if c := &e.Containers[i]; c.Role == api.RoleApp && c.State == api.ContainerCompleted {
+			return &api.Cause{Kind: api.CauseContainersCompleted, Container: c.Name, Role: c.Role, Exit: c.LastExit}
 		}
 	}
 	return nil
 }
 
 // expected are the kinds of causes by which a container restarts on request, or because the host was shut down and booted.
-var expected = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true, HostRebooted: true}
+var expected = map[api.CauseKind]bool{
+	api.CauseStartRequested: true, api.CauseRestartRequested: true, api.CauseDefinitionChanged: true, api.CauseHostRebooted: true,
+}

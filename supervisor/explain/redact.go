@@ -1,23 +1,26 @@
 package explain
 
-import "github.com/podstead/podstead/internal/redact"
+import (
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/redact"
+)
 
 // Redacted stands for the value of a secret.
 const Redacted = redact.Mark
 
 // Redact replaces the values of secrets in everything that an explanation has of containers, hooks, probes and the engine, see package
-// redact. It must be called before [Explanation.Render].
-func (e *Explanation) Redact(r *redact.Redactor) {
+// redact. It must be called before [Render].
+func Redact(e *api.Explanation, r *redact.Redactor) {
 	if !r.Empty() {
-		e.visit(func(s *string, _ author) { *s = r.Text(*s) })
+		visit(e, func(s *string, _ author) { *s = r.Text(*s) })
 	}
 }
 
 // Withhold replaces all that the containers, hooks and probes of a pod have written. It is for a pod whose secrets cannot be read
 // now. Messages of the engine stay: the runtime has removed secrets from them.
-func (e *Explanation) Withhold() {
+func Withhold(e *api.Explanation) {
 	const text = "[withheld: the secrets of the pod cannot be read]"
-	e.visit(func(s *string, by author) {
+	visit(e, func(s *string, by author) {
 		if *s != "" && by == byContainer {
 			*s = text
 		}
@@ -33,23 +36,23 @@ const (
 )
 
 // visit calls a function for each text that may hold what others have written.
-func (e *Explanation) visit(f func(s *string, by author)) {
-	seen := map[*Cause]bool{} // the pod, a container and a run may share one
-	var cause func(c *Cause)
-	cause = func(c *Cause) {
+func visit(e *api.Explanation, f func(s *string, by author)) {
+	seen := map[*api.Cause]bool{} // the pod, a container and a run may share one
+	var cause func(c *api.Cause)
+	cause = func(c *api.Cause) {
 		if c == nil || seen[c] {
 			return
 		}
 		seen[c] = true
 		by := byEngine
-		if c.Kind == PostStartFailed {
+		if c.Kind == api.CausePostStartFailed {
 			by = byContainer
 		}
 		f(&c.Message, by)
 		f(&c.Output, byContainer)
 		cause(c.Earlier)
 	}
-	entries := func(list []Entry) {
+	entries := func(list []api.TimelineEntry) {
 		for i := range list {
 			f(&list[i].Message, byEngine)
 		}

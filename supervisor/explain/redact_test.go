@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/redact"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // withSecrets explains a pod whose log, termination message and probe output contain a text.
-func withSecrets(t *testing.T, text string) (*world, explain.Explanation) {
+func withSecrets(t *testing.T, text string) (*world, api.Explanation) {
 	w := newWorld(t)
 	w.pod = checked(pod(server), liveness)
 	w.log = []string{"connect to db with " + text, text}
@@ -42,7 +43,7 @@ func TestRedact(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, e := withSecrets(t, test.text)
-				e.Redact(redact.New([]string{test.secret}))
+				explain.Redact(&e, redact.New([]string{test.secret}))
 				text := w.report(&e) + w.json(&e)
 				for _, leak := range test.leaks {
 					if strings.Contains(text, leak) {
@@ -60,7 +61,7 @@ func TestRedact(t *testing.T) {
 func TestRedactLeavesShortValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := withSecrets(t, "port 1")
-		e.Redact(redact.New([]string{"1", "", "  \n"}))
+		explain.Redact(&e, redact.New([]string{"1", "", "  \n"}))
 		if text := w.report(&e); strings.Contains(text, explain.Redacted) {
 			t.Errorf("redacted:\n%s", text)
 		}
@@ -70,8 +71,8 @@ func TestRedactLeavesShortValues(t *testing.T) {
 func TestWithhold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := withSecrets(t, "hunter22")
-		e.Withhold()
-		e.Render(w.now().Wall)
+		explain.Withhold(&e)
+		explain.Render(&e, w.now().Wall)
 		text, err := json.Marshal(e)
 		if err != nil || strings.Contains(string(text), "hunter22") || !strings.Contains(string(text), "withheld") {
 			t.Errorf("%s, %v", text, err)

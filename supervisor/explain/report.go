@@ -7,43 +7,43 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 )
 
-// Report is an explanation as text for a person, after [Explanation.Render]: the root cause, the containers that are worth
+// Report is an explanation as text for a person, after [Render]: the root cause, the containers that are worth
 // showing with the evidence of their last failure, and one timeline of the pod. Its times are in the time zone of now. Texts of
 // containers are in it as they are, control characters included.
-func (e *Explanation) Report(now time.Time) string {
+func Report(e *api.Explanation, now time.Time) string {
 	b := &strings.Builder{}
 	fmt.Fprintln(b, e.Text)
 	if e.Cause != nil && e.Cause.Hint != "" {
 		fmt.Fprintln(b, "hint: "+oneLine(e.Cause.Hint))
 	}
 	for i := range e.Containers {
-		if c := &e.Containers[i]; c.Notable() {
-			e.reportContainer(b, c, now)
+		if c := &e.Containers[i]; Notable(c) {
+			reportContainer(b, e, c, now)
 		}
 	}
-	if e.State != PodRejected { // whose only event has the text above
-		e.reportTimeline(b, now)
+	if e.State != api.PodStateRejected { // whose only event has the text above
+		reportTimeline(b, e, now)
 	}
 	return b.String()
 }
 
-func (e *Explanation) reportContainer(b *strings.Builder, c *Container, now time.Time) {
+func reportContainer(b *strings.Builder, e *api.Explanation, c *api.ExplainedContainer, now time.Time) {
 	fmt.Fprintf(b, "\n%s: %s", capital(named(c.Role, c.Name)), c.Text)
 	if c.Restarts > 0 {
 		fmt.Fprintf(b, " Restarts: %d.", c.Restarts)
 	}
 	fmt.Fprintln(b)
-	if e.showsCause(c) {
+	if showsCause(e, c) {
 		label := "Cause"
-		if c.settled() {
+		if settled(c) {
 			label = "Last restart"
 		}
 		fmt.Fprintf(b, "  %s: %s\n", label, capital((&writer{e: e, now: now}).clause(c.Cause, "it")))
 	}
-	for _, line := range c.evidence(now) {
+	for _, line := range evidence(c, now) {
 		fmt.Fprintln(b, "  "+line)
 	}
 	if n := len(c.Runs) - 1; n > 0 {
@@ -58,11 +58,14 @@ func (e *Explanation) reportContainer(b *strings.Builder, c *Container, now time
 
 // showsCause reports whether the cause of a container has a line of its own: it is neither the root cause, which the first line has, nor
 // the last exit, which the evidence has.
-func (e *Explanation) showsCause(c *Container) bool {
-	if c.Cause == nil || hidden[c.Cause.Kind] || c.State == Completed && c.Cause.Kind == Exited || c.State == Deleted {
+func showsCause(e *api.Explanation, c *api.ExplainedContainer) bool {
+	if c.Cause == nil || hidden[c.Cause.Kind] || c.State == api.ContainerDeleted {
 		return false
 	}
-	if c.Evidence != nil && (c.Cause.Kind == Exited || c.Cause.Kind == OOMKilled) {
+	if c.State == api.ContainerCompleted && c.Cause.Kind == api.CauseExited {
+		return false
+	}
+	if c.Evidence != nil && (c.Cause.Kind == api.CauseExited || c.Cause.Kind == api.CauseOOMKilled) {
 		return false
 	}
 	root := e.Cause
@@ -71,13 +74,14 @@ func (e *Explanation) showsCause(c *Container) bool {
 }
 
 // hidden are the kinds of causes that the state of a container, or of the pod, has already.
-var hidden = map[CauseKind]bool{
-	StopRequested: true, DeadlineExceeded: true, Evicted: true, Creating: true, InitRunning: true, EngineUnavailable: true, NotSupervised: true, ContainersCompleted: true,
-	ConditionUnmet: true,
+var hidden = map[api.CauseKind]bool{
+	api.CauseStopRequested: true, api.CauseDeadlineExceeded: true, api.CauseEvicted: true, api.CauseCreating: true,
+	api.CauseInitRunning: true, api.CauseEngineUnavailable: true, api.CauseNotSupervised: true, api.CauseContainersCompleted: true,
+	api.CauseConditionUnmet: true,
 }
 
 // evidence is what is known of the last failure, in lines.
-func (c *Container) evidence(now time.Time) []string {
+func evidence(c *api.ExplainedContainer, now time.Time) []string {
 	e, x := c.Evidence, c.LastExit
 	if e == nil || x == nil {
 		return nil
@@ -86,7 +90,7 @@ func (c *Container) evidence(now time.Time) []string {
 	if x.Meaning != "" {
 		exit += " (" + x.Meaning + ")"
 	}
-	if x.Reason != "" && x.Reason != lifecycle.ReasonError {
+	if x.Reason != "" && x.Reason != api.ReasonError {
 		exit += ", " + string(x.Reason)
 	}
 	if took := after(x); took != "" {
@@ -117,14 +121,14 @@ func (c *Container) evidence(now time.Time) []string {
 }
 
 // reportTimeline merges the events of the pod with those of the newest runs of the containers.
-func (e *Explanation) reportTimeline(b *strings.Builder, now time.Time) {
+func reportTimeline(b *strings.Builder, e *api.Explanation, now time.Time) {
 	type line struct {
-		Entry
+		api.TimelineEntry
 		container string
 	}
 	var lines []line
 	seen := map[uint64]bool{}
-	add := func(container string, entries []Entry) {
+	add := func(container string, entries []api.TimelineEntry) {
 		for _, entry := range entries {
 			if !seen[entry.Seq] {
 				seen[entry.Seq] = true

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -64,9 +65,9 @@ func TestDefinitionChanged(t *testing.T) {
 			}
 		}
 		e := explain.ForPod(&s, events, w.now())
-		e.Render(w.now().Wall)
+		explain.Render(&e, w.now().Wall)
 		const want = `web restarted once because its definition changed: containers[0].image. It is ready now.`
-		if !e.Healthy || e.Text != want || e.Cause.Kind != explain.DefinitionChanged {
+		if !e.Healthy || e.Text != want || e.Cause.Kind != api.CauseDefinitionChanged {
 			t.Errorf("%q, want %q; cause %+v", e.Text, want, e.Cause)
 		}
 	})

@@ -6,25 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// RestartCause is how often a container was restarted because of one cause.
-type RestartCause struct {
-	Cause *Cause    `json:"cause"` // of the newest of these restarts
-	Count int       `json:"count"`
-	Last  time.Time `json:"last"` // the newest of these restarts
-}
-
 // same reports whether two causes count as one. Exits with different codes are different causes, and so are requests by different clients.
-func (c *Cause) same(other *Cause) bool {
-	kind := func(c *Cause) CauseKind {
-		if c.Kind == ExecFormat { // an exit whose log was read
-			return Exited
+func same(c, other *api.Cause) bool {
+	kind := func(c *api.Cause) api.CauseKind {
+		if c.Kind == api.CauseExecFormat { // an exit whose log was read
+			return api.CauseExited
 		}
 		return c.Kind
 	}
-	code := func(c *Cause) int {
+	code := func(c *api.Cause) int {
 		if c.Exit == nil {
 			return 0
 		}
@@ -34,14 +28,15 @@ func (c *Cause) same(other *Cause) bool {
 }
 
 // severities are the ranks of kinds of causes that are worse than an exit with code 0 or a request.
-var severities = map[CauseKind]int{
-	OOMKilled: 2,
-	Exited:    1, ExecFormat: 1, ExitUnknown: 1, Killed: 1, LivenessFailed: 1, StartupFailed: 1, PostStartFailed: 1, StartFailed: 1,
-	CreateFailed: 1, ImageFailed: 1, SandboxChanged: 1, RestartAll: 1, UncleanShutdown: 1,
+var severities = map[api.CauseKind]int{
+	api.CauseOOMKilled: 2,
+	api.CauseExited:    1, api.CauseExecFormat: 1, api.CauseExitUnknown: 1, api.CauseKilled: 1, api.CauseLivenessFailed: 1,
+	api.CauseStartupFailed: 1, api.CausePostStartFailed: 1, api.CauseStartFailed: 1,
+	api.CauseCreateFailed: 1, api.CauseImageFailed: 1, api.CauseSandboxChanged: 1, api.CauseRestartAll: 1, api.CauseUncleanShutdown: 1,
 }
 
-func (c *Cause) severity() int {
-	if c.Kind == Exited && c.Exit != nil && c.Exit.Code == 0 {
+func severity(c *api.Cause) int {
+	if c.Kind == api.CauseExited && c.Exit != nil && c.Exit.Code == 0 {
 		return 0
 	}
 	return severities[c.Kind]
@@ -49,13 +44,13 @@ func (c *Cause) severity() int {
 
 // addRestarts adds the restarts of a period to its run: one after the cause of the run, and one after each further failure to start. If the
 // container was not started at the end of the period, the last of them is still to come.
-func (b *builder) addRestarts(r *Run, name string, p *period) {
-	if r.Cause != nil && r.Cause.Kind != StartFailed {
-		r.restarts = append(r.restarts, RestartCause{Cause: r.Cause, Count: 1})
+func (b *builder) addRestarts(r *run, name string, p *period) {
+	if r.Cause != nil && r.Cause.Kind != api.CauseStartFailed {
+		r.restarts = append(r.restarts, api.RestartCause{Cause: r.Cause, Count: 1})
 	}
 	for i := range p.rows {
 		if e := p.rows[i].event; e.Kind == event.ContainerStartFailed {
-			r.restarts = append(r.restarts, RestartCause{Cause: b.causeOf(e, name, p.started), Count: p.rows[i].Count})
+			r.restarts = append(r.restarts, api.RestartCause{Cause: b.causeOf(e, name, p.started), Count: p.rows[i].Count})
 		}
 	}
 	n := len(r.restarts)
@@ -74,13 +69,13 @@ func (b *builder) addRestarts(r *Run, name string, p *period) {
 
 // restartCauses counts the restarts of a container by cause, as far as their events are stored. The cause of the newest restart is the
 // first, the others follow by their severity and age. What came before the first start of the container has led to no restart.
-func restartCauses(runs []Run, restarts int) []RestartCause {
-	var list []RestartCause
+func restartCauses(runs []run, restarts int) []api.RestartCause {
+	var list []api.RestartCause
 	for _, run := range slices.Backward(runs) {
 		for _, next := range slices.Backward(run.restarts) {
 			next.Count = min(next.Count, restarts)
 			restarts -= next.Count
-			at := slices.IndexFunc(list, func(known RestartCause) bool { return known.Cause.same(next.Cause) })
+			at := slices.IndexFunc(list, func(known api.RestartCause) bool { return same(known.Cause, next.Cause) })
 			switch {
 			case next.Count == 0:
 			case at < 0:
@@ -91,25 +86,25 @@ func restartCauses(runs []Run, restarts int) []RestartCause {
 		}
 	}
 	if len(list) > 2 {
-		slices.SortStableFunc(list[1:], func(a, b RestartCause) int { return b.Cause.severity() - a.Cause.severity() })
+		slices.SortStableFunc(list[1:], func(a, b api.RestartCause) int { return severity(b.Cause) - severity(a.Cause) })
 	}
 	return list
 }
 
 // lastRestart is the cause of the newest restart of any container, and whether none was restarted recently, except as expected. A container
 // that was has precedence. Both are known only as far as the events are stored.
-func (b *builder) lastRestart(e *Explanation) (cause *Cause, healthy bool) {
-	var newest *Container
+func (b *builder) lastRestart(e *api.Explanation) (cause *api.Cause, healthy bool) {
+	var newest *api.ExplainedContainer
 	healthy = true
 	for i := range e.Containers {
 		c := &e.Containers[i]
 		if c.Restarts == 0 {
 			continue
 		}
-		failing := slices.ContainsFunc(c.RestartCauses, func(r RestartCause) bool {
+		failing := slices.ContainsFunc(c.RestartCauses, func(r api.RestartCause) bool {
 			return !expected[r.Cause.Kind] && b.now.Wall.Sub(r.Last) <= recent
 		})
-		if newest == nil || failing && healthy || failing != healthy && c.restartedAt().After(newest.restartedAt()) {
+		if newest == nil || failing && healthy || failing != healthy && restartedAt(c).After(restartedAt(newest)) {
 			newest = c
 		}
 		healthy = healthy && !failing
@@ -118,13 +113,13 @@ func (b *builder) lastRestart(e *Explanation) (cause *Cause, healthy bool) {
 	case newest == nil:
 		return nil, true
 	case len(newest.RestartCauses) == 0: // the events are lost
-		return &Cause{Kind: Restarted, Container: newest.Name, Role: newest.Role}, healthy
+		return &api.Cause{Kind: api.CauseRestarted, Container: newest.Name, Role: newest.Role}, healthy
 	}
 	return newest.RestartCauses[0].Cause, healthy
 }
 
 // restartedAt is when a container was last restarted; zero if that is not known.
-func (c *Container) restartedAt() time.Time {
+func restartedAt(c *api.ExplainedContainer) time.Time {
 	if len(c.RestartCauses) == 0 {
 		return time.Time{}
 	}
@@ -135,36 +130,40 @@ func (c *Container) restartedAt() time.Time {
 const maxRestartCauses = 5
 
 // restarted says how often the container of a cause was restarted, and why. A pending cause is that of a restart that is still to come.
-func (w *writer) restarted(c *Cause, pending bool) string {
+func (w *writer) restarted(c *api.Cause, pending bool) string {
 	because := ""
 	if clause := w.clause(c, "it"); clause != "" {
 		because = " because " + clause
 	}
-	container := w.e.container(c.Container)
+	container := containerOf(w.e, c.Container)
 	if container == nil || container.Restarts == 0 {
 		return sentence("is restarting" + because)
 	}
-	known, same := 0, true
+	known, alike := 0, true
 	for _, r := range container.RestartCauses {
 		known += r.Count
-		same = same && r.Cause.same(c)
+		alike = alike && same(r.Cause, c)
 	}
 	times, all := often(container.Restarts), w.restarts(container, container.Restarts-known)
 	switch {
-	case known == 0 || same && known == container.Restarts:
+	case known == 0 || alike && known == container.Restarts:
 		return sentence("restarted " + times + because)
-	case same && known == 1:
+	case alike && known == 1:
 		return sentence("restarted " + times + ", the last time" + because)
-	case same:
+	case alike:
 		return sentence(fmt.Sprintf("restarted %s, the last %d times%s", times, known, because))
 	case pending:
+		if known == container.Restarts && len(container.RestartCauses) == 1 {
+			all = strings.Replace(all, " because ", " before because ", 1)
+			return sentence("is restarting"+because) + " " + sentence("It was restarted "+all)
+		}
 		return sentence("is restarting"+because) + " " + sentence("It was restarted "+times+" before: "+all)
 	}
 	return sentence("restarted " + times + ": " + all)
 }
 
 // restarts are the causes of the restarts of a container, each with its number; those of some restarts are not stored.
-func (w *writer) restarts(c *Container, lost int) string {
+func (w *writer) restarts(c *api.ExplainedContainer, lost int) string {
 	var parts []string
 	others := 0
 	for i := range c.RestartCauses {
@@ -174,7 +173,7 @@ func (w *writer) restarts(c *Container, lost int) string {
 			continue
 		}
 		cause := *r.Cause
-		if cause.Kind == DefinitionChanged && r.Count > 1 {
+		if cause.Kind == api.CauseDefinitionChanged && r.Count > 1 {
 			cause.Message = "" // each change has its own
 		}
 		parts = append(parts, often(r.Count)+" because "+w.clause(&cause, "it"))

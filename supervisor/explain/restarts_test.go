@@ -149,7 +149,7 @@ func TestHeadline(t *testing.T) {
 				w.sleep(time.Minute)
 				test.happens(w)
 				e := w.explanation()
-				e.Render(w.now().Wall)
+				explain.Render(&e, w.now().Wall)
 				if e.Text != test.want || e.Healthy != test.healthy {
 					t.Errorf("healthy: %v, %s\nwant: %v, %s", e.Healthy, e.Text, test.healthy, test.want)
 				}
@@ -181,13 +181,42 @@ func TestHeadlineOfLostEvents(t *testing.T) {
 			}
 			starts++
 			e := explain.ForPod(&s, events[i:], w.now())
-			e.Render(w.now().Wall)
+			explain.Render(&e, w.now().Wall)
 			want := map[int]string{
 				1: "web restarted 4 times.", 2: "web restarted 4 times, the last time because it exited with code 1 after 20m0s.",
 				3: "web restarted 4 times, the last 2 times because it exited with code 1 after 20m0s.",
 			}[starts]
 			if !strings.HasPrefix(e.Text, want) {
 				t.Errorf("with %d starts: %s, want %s", starts, e.Text, want)
+			}
+		}
+	})
+}
+
+// TestHeadlineOfLostStart expects that a run whose start is not on the disk after a power loss ended with the power, not with the exit
+// before.
+func TestHeadlineOfLostStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pod = pod(server)
+		w.add()
+		w.sleep(time.Minute)
+		w.exits("app", crash)
+		w.losePower("2")
+		s, _ := w.Pod("web")
+		events, err := w.History(t.Context(), "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exited := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.ContainerFailed })
+		rebooted := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.HostRebooted })
+		lost := slices.Concat(events[:exited+1], events[rebooted:])
+		want := "web restarted twice: once because the host stopped without a shutdown (power loss, reset or kernel panic) " +
+			"and once because it exited with code 1 after 1m0s. It is ready now."
+		for name, list := range map[string][]event.Event{"all": events, "without the start": lost} {
+			e := explain.ForPod(&s, list, w.now())
+			if explain.Render(&e, w.now().Wall); e.Text != want {
+				t.Errorf("events %s: %s\nwant: %s", name, e.Text, want)
 			}
 		}
 	})

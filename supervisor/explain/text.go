@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 )
 
 // Render sets the texts of an explanation as of a time, in the time zone of that time.
-func (e *Explanation) Render(now time.Time) {
+func Render(e *api.Explanation, now time.Time) {
 	w := writer{e: e, now: now}
 	for i := range e.Containers {
 		c := &e.Containers[i]
 		c.Text = w.container(c)
-		c.LastExit.render()
+		renderExit(c.LastExit)
 		w.render(c.Cause)
 		for r := range c.Runs {
-			c.Runs[r].Exit.render()
+			renderExit(c.Runs[r].Exit)
 			w.render(c.Runs[r].Cause)
 		}
 		for r := range c.RestartCauses {
@@ -27,16 +27,16 @@ func (e *Explanation) Render(now time.Time) {
 	e.Text = e.Pod + w.pod() + w.file() + w.escalation() + w.notUpdated() + w.notDurable() + w.notRemoved()
 }
 
-func (w *writer) render(c *Cause) {
+func (w *writer) render(c *api.Cause) {
 	if c == nil {
 		return
 	}
-	c.Exit.render()
+	renderExit(c.Exit)
 	w.render(c.Earlier)
 	c.Text = w.clause(c, subject(c))
 }
 
-func (x *Exit) render() {
+func renderExit(x *api.ContainerExit) {
 	if x != nil {
 		x.Meaning = meaning(x)
 	}
@@ -44,7 +44,7 @@ func (x *Exit) render() {
 
 // writer writes the sentences of one explanation.
 type writer struct {
-	e   *Explanation
+	e   *api.Explanation
 	now time.Time
 }
 
@@ -52,29 +52,29 @@ type writer struct {
 func (w *writer) pod() string {
 	e, c := w.e, w.e.Cause
 	switch e.State {
-	case PodReady:
+	case api.PodStateReady:
 		return w.ready()
-	case PodNotReady:
+	case api.PodStateNotReady:
 		return w.notReady()
-	case PodSucceeded:
+	case api.PodStateSucceeded:
 		if e.StopBy != "" {
 			return " succeeded after a stop requested by " + e.StopBy + "."
 		}
 		return " succeeded."
-	case PodFailed:
+	case api.PodStateFailed:
 		return w.failed()
-	case PodStopping:
+	case api.PodStateStopping:
 		return " is stopping" + requestedBy(e.StopBy) + "." + w.stage()
-	case PodStopped:
+	case api.PodStateStopped:
 		return " was stopped" + requestedBy(e.StopBy) + "."
-	case PodRejected:
+	case api.PodStateRejected:
 		return " was rejected: " + sentence(c.Message)
-	case PodDeleted:
+	case api.PodStateDeleted:
 		if c != nil {
 			return " failed and was deleted: " + sentence(w.clause(c, subject(c)))
 		}
 		return " was deleted" + requestedBy(e.StopBy) + "."
-	case PodUnknown:
+	case api.PodStateUnknown:
 	}
 	if clause := w.clause(c, ""); clause != "" {
 		return " is in an unknown state because " + sentence(clause)
@@ -95,7 +95,7 @@ func (w *writer) ready() string {
 }
 
 // affected names the container of a cause after the pod, unless the pod has no other: it is the subject of what follows.
-func (w *writer) affected(c *Cause) string {
+func (w *writer) affected(c *api.Cause) string {
 	if len(w.e.Containers) == 1 {
 		return " "
 	}
@@ -103,7 +103,7 @@ func (w *writer) affected(c *Cause) string {
 }
 
 // container finds a container by its name; nil if there is none.
-func (e *Explanation) container(name string) *Container {
+func containerOf(e *api.Explanation, name string) *api.ExplainedContainer {
 	for i := range e.Containers {
 		if e.Containers[i].Name == name {
 			return &e.Containers[i]
@@ -113,8 +113,9 @@ func (e *Explanation) container(name string) *Container {
 }
 
 // exits are the kinds of causes by which a container exits, so that it is restarted.
-var exits = map[CauseKind]bool{
-	Exited: true, ExecFormat: true, OOMKilled: true, ExitUnknown: true, Killed: true, LivenessFailed: true, StartupFailed: true, PostStartFailed: true,
+var exits = map[api.CauseKind]bool{
+	api.CauseExited: true, api.CauseExecFormat: true, api.CauseOOMKilled: true, api.CauseExitUnknown: true, api.CauseKilled: true,
+	api.CauseLivenessFailed: true, api.CauseStartupFailed: true, api.CausePostStartFailed: true,
 }
 
 func (w *writer) notReady() string {
@@ -122,47 +123,47 @@ func (w *writer) notReady() string {
 	if c == nil {
 		return " is not ready."
 	}
-	who, container := subject(c), w.e.container(c.Container)
+	who, container := subject(c), containerOf(w.e, c.Container)
 	switch {
-	case c.Kind == PodFinished:
+	case c.Kind == api.CausePodFinished:
 		return " is stopping because its containers have completed." + w.stage()
-	case c.Kind == ConditionUnmet:
+	case c.Kind == api.CauseConditionUnmet:
 		return " is " + sentence(w.clause(c, who))
-	case container == nil && !failures[c.Kind], c.Kind == ContainersCompleted:
+	case container == nil && !failures[c.Kind], c.Kind == api.CauseContainersCompleted:
 		return " is not ready: " + sentence(w.clause(c, who))
-	case exits[c.Kind] && container.State == Failed:
+	case exits[c.Kind] && container.State == api.ContainerFailed:
 		return " is not ready: " + sentence(w.clause(c, who)+" and is not restarted")
 	case exits[c.Kind]:
 		return w.affected(c) + w.restarted(c, true) + w.next(container)
 	case failures[c.Kind]:
 		return " is waiting: " + sentence(w.clause(c, who)) + w.next(container)
-	case c.Kind == StartupPending, c.Kind == ReadinessPending, c.Kind == ReadinessFailed:
+	case c.Kind == api.CauseStartupPending, c.Kind == api.CauseReadinessPending, c.Kind == api.CauseReadinessFailed:
 		text := " is not ready: " + sentence(w.clause(c, who))
 		if container.Restarts > 0 {
 			text += fmt.Sprintf(" Restarts: %d.", container.Restarts)
 		}
 		return text
-	case container.State == Waiting || container.State == Stopping || container.State == Restarting:
+	case container.State == api.ContainerWaiting || container.State == api.ContainerStopping || container.State == api.ContainerRestarting:
 		return w.affected(c) + w.restarted(c, true) + w.next(container)
 	}
 	return " is starting: " + sentence(w.clause(c, who))
 }
 
 // next says what happens next to a container, or to the pod.
-func (w *writer) next(c *Container) string {
+func (w *writer) next(c *api.ExplainedContainer) string {
 	next, what := w.e.Next, "attempt"
 	if c != nil {
-		if exits[c.Cause.Kind] || c.Cause.Kind == StartFailed {
+		if exits[c.Cause.Kind] || c.Cause.Kind == api.CauseStartFailed {
 			what = "restart"
 		}
-		if c.State == Stopping {
+		if c.State == api.ContainerStopping {
 			return w.stage()
 		}
 	}
 	switch {
 	case !next.IsZero():
 		return " Next " + what + " in " + span(next.Sub(w.now), time.Second) + "."
-	case c != nil && c.State == Restarting:
+	case c != nil && c.State == api.ContainerRestarting:
 		return " The restart is in progress."
 	}
 	return ""
@@ -173,7 +174,7 @@ func (w *writer) failed() string {
 	switch {
 	case c == nil:
 		return " failed."
-	case c.Kind == DeadlineExceeded || c.Kind == Evicted:
+	case c.Kind == api.CauseDeadlineExceeded || c.Kind == api.CauseEvicted:
 		text := fmt.Sprintf(" failed (%s): %s", c.Reason, sentence(c.Message))
 		if c.Earlier != nil {
 			text += fmt.Sprintf(" %s never started: %s", capital(subject(c.Earlier)), sentence(w.clause(c.Earlier, "it")))
@@ -187,57 +188,57 @@ func (w *writer) failed() string {
 func (w *writer) stage() string {
 	for i := range w.e.Containers {
 		c := &w.e.Containers[i]
-		if c.State == Stopping && c.Stage != StageWaiting {
+		if c.State == api.ContainerStopping && c.Stage != api.StageWaiting {
 			return fmt.Sprintf(" %s: %s.", capital(named(c.Role, c.Name)), w.stageOf(c))
 		}
 	}
 	return ""
 }
 
-func (w *writer) stageOf(c *Container) string {
+func (w *writer) stageOf(c *api.ExplainedContainer) string {
 	since := span(w.now.Sub(c.StageSince), time.Second)
 	switch c.Stage {
-	case StageWaiting:
+	case api.StageWaiting:
 		return "waiting for other containers to stop"
-	case StagePreStop:
+	case api.StagePreStop:
 		return "preStop hook running for " + since
-	case StageSignalSent:
+	case api.StageSignalSent:
 		return "stop signal sent " + since + " ago"
-	case StageKilled:
+	case api.StageKilled:
 		return "SIGKILL sent " + since + " ago, waiting for exit"
 	}
 	return "stop in progress"
 }
 
 // container is the state of a container, without its name and its cause.
-func (w *writer) container(c *Container) string {
+func (w *writer) container(c *api.ExplainedContainer) string {
 	text := texts[c.State]
 	switch c.State { //nolint:exhaustive // see default
-	case Waiting, Starting:
+	case api.ContainerWaiting, api.ContainerStarting:
 		if c.Reason != "" {
 			text += ": " + string(c.Reason)
 		}
 		if !c.Next.IsZero() {
 			what := "attempt"
-			if c.Cause != nil && (exits[c.Cause.Kind] || c.Cause.Kind == StartFailed) {
+			if c.Cause != nil && (exits[c.Cause.Kind] || c.Cause.Kind == api.CauseStartFailed) {
 				what = "restart"
 			}
 			text += fmt.Sprintf(", next %s at %s (in %s)", what, clock(c.Next, w.now), span(c.Next.Sub(w.now), time.Second))
 		}
-	case Running:
+	case api.ContainerRunning:
 		switch {
 		case c.Ready:
 			text += " and ready"
-		case c.Role != Ephemeral && (c.Cause == nil || c.Cause.Kind != InitRunning):
+		case c.Role != api.RoleEphemeral && (c.Cause == nil || c.Cause.Kind != api.CauseInitRunning):
 			text += ", not ready"
 		}
-	case Stopping:
+	case api.ContainerStopping:
 		text += ": " + w.stageOf(c)
-	case Completed:
-		if c.Reason == lifecycle.ReasonOOMKilled {
+	case api.ContainerCompleted:
+		if c.Reason == api.ReasonOOMKilled {
 			text += ", one of its processes was OOM-killed"
 		}
-	case Failed, Stopped:
+	case api.ContainerFailed, api.ContainerStopped:
 		text += " (exit " + code(c.LastExit, ", ", "") + ")"
 		if c.LastExit != nil && c.LastExit.GraceExceeded {
 			text += ": did not stop within its grace period"
@@ -248,63 +249,65 @@ func (w *writer) container(c *Container) string {
 }
 
 // texts are the states of containers.
-var texts = map[ContainerState]string{
-	Waiting: "Waiting", Starting: "Starting", Running: "Running", Stopping: "Stopping", Restarting: "Restarting",
-	Completed: "Completed (exit code 0)", Failed: "Failed", Stopped: "Stopped", NotStarted: "Never started", Deleted: "Deleted", Unknown: "Unknown",
+var texts = map[api.ExplainedContainerState]string{
+	api.ContainerWaiting: "Waiting", api.ContainerStarting: "Starting", api.ContainerRunning: "Running",
+	api.ContainerStopping: "Stopping", api.ContainerRestarting: "Restarting",
+	api.ContainerCompleted: "Completed (exit code 0)", api.ContainerFailed: "Failed", api.ContainerStopped: "Stopped",
+	api.ContainerNotStarted: "Never started", api.ContainerDeleted: "Deleted", api.ContainerUnknown: "Unknown",
 }
 
 // clause is a cause as a clause. The subject is the container in which it lies: "it" after the container was named.
-func (w *writer) clause(c *Cause, subject string) string {
+func (w *writer) clause(c *api.Cause, subject string) string {
 	if c == nil {
 		return ""
 	}
 	switch c.Kind { //nolint:exhaustive // see default
-	case Exited:
+	case api.CauseExited:
 		return fmt.Sprintf("%s exited with %s%s", subject, code(c.Exit, " (", ")"), after(c.Exit))
-	case OOMKilled:
+	case api.CauseOOMKilled:
 		return w.oomKilled(c, subject)
-	case ExecFormat:
+	case api.CauseExecFormat:
 		text := owned("command", subject) + " cannot be executed (exec format error): "
 		if c.ImageArchitecture == c.HostArchitecture {
 			return text + "image and host are both " + c.HostArchitecture + ", so a script may lack its #! line"
 		}
 		return text + fmt.Sprintf("the image is for %s, the host is %s", c.ImageArchitecture, c.HostArchitecture)
-	case ExitUnknown:
+	case api.CauseExitUnknown:
 		return fmt.Sprintf("%s disappeared and its exit code is unknown (%s)", subject, c.Exit.Reason)
-	case Killed:
+	case api.CauseKilled:
 		if c.Grace == "" {
 			return subject + " was killed (SIGKILL) without a grace period"
 		}
 		return subject + " did not stop within its grace period and was killed (SIGKILL)"
-	case LivenessFailed, StartupFailed, ReadinessFailed:
+	case api.CauseLivenessFailed, api.CauseStartupFailed, api.CauseReadinessFailed:
 		return owned(probeOf[c.Kind]+" probe", subject) + " failed" + repeated(c.Failures) + inBrackets(c.Output)
-	case StartupPending, ReadinessPending:
+	case api.CauseStartupPending, api.CauseReadinessPending:
 		return owned(probeOf[c.Kind]+" probe", subject) + " has not succeeded yet" + pending(c)
-	case PostStartFailed:
+	case api.CausePostStartFailed:
 		return owned("postStart hook", subject) + " failed" + because(c.Message)
-	case PostStartRunning:
+	case api.CausePostStartRunning:
 		return owned("postStart hook", subject) + " has been running for " + span(w.now.Sub(c.Time), time.Second)
-	case ImageFailed:
+	case api.CauseImageFailed:
 		return imageFailed(c, subject)
-	case ImagePulling, ImageImporting:
+	case api.CauseImagePulling, api.CauseImageImporting:
 		return fetching(c, subject)
-	case CreateFailed:
+	case api.CauseCreateFailed:
 		return subject + " cannot be created" + because(c.Message)
-	case StartFailed:
+	case api.CauseStartFailed:
 		return subject + " cannot be started" + because(c.Message)
-	case RestartAll:
+	case api.CauseRestartAll:
 		return restartAll(c)
-	case WaitsFor:
+	case api.CauseWaitsFor:
 		return named(c.ByRole, c.ByContainer) + progressOf[c.ByRole]
-	case ConditionUnmet:
+	case api.CauseConditionUnmet:
 		return oneLine(c.Message) + " (for " + span(w.now.Sub(c.Time), time.Second) + ")"
-	case InitRunning:
+	case api.CauseInitRunning:
 		return subject + " is running"
-	case StartRequested, RestartRequested, DefinitionChanged, ContainerRemoved:
+	case api.CauseStartRequested, api.CauseRestartRequested, api.CauseDefinitionChanged, api.CauseContainerRemoved:
 		return requestedClause(c, subject)
-	case Creating:
+	case api.CauseCreating:
 		return subject + " is being created"
-	case ContainersCompleted:
+	case api.CauseContainersCompleted:
 		return subject + " completed (exit code 0) and is not restarted"
 	default:
 		return clauseOfPod(c)
@@ -312,54 +315,57 @@ func (w *writer) clause(c *Cause, subject string) string {
 }
 
 // clauseOfPod is a cause that does not lie in a container.
-func clauseOfPod(c *Cause) string {
+func clauseOfPod(c *api.Cause) string {
 	switch c.Kind { //nolint:exhaustive // see default
-	case SandboxChanged:
+	case api.CauseSandboxChanged:
 		return "the pod sandbox changed" + because(c.Message)
-	case SandboxFailed:
+	case api.CauseSandboxFailed:
 		return "the pod sandbox cannot be created" + because(c.Message)
-	case VolumeFailed:
+	case api.CauseVolumeFailed:
 		return "a volume cannot be mounted" + because(c.Message)
-	case HostRebooted:
+	case api.CauseHostRebooted:
 		return "the host was rebooted"
-	case UncleanShutdown:
+	case api.CauseUncleanShutdown:
 		return "the host stopped without a shutdown (power loss, reset or kernel panic)"
-	case StopRequested:
+	case api.CauseStopRequested:
 		return "the pod was stopped" + requestedBy(c.By)
-	case PodFinished:
+	case api.CausePodFinished:
 		return "the pod has no other containers left to run"
-	case DeadlineExceeded:
+	case api.CauseDeadlineExceeded:
 		return "the pod exceeded its activeDeadlineSeconds"
-	case Evicted:
+	case api.CauseEvicted:
 		return "the pod was evicted" + because(c.Message)
-	case EngineUnavailable:
+	case api.CauseEngineUnavailable:
 		return "the container engine is unavailable" + because(c.Message)
-	case ReadinessGate, ShimUnresponsive, NotSupervised:
+	case api.CauseReadinessGate, api.CauseShimUnresponsive, api.CauseNotSupervised:
 		return oneLine(c.Message)
 	default:
 		return ""
 	}
 }
 
-var probeOf = map[CauseKind]string{
-	LivenessFailed: "liveness", StartupFailed: "startup", StartupPending: "startup", ReadinessFailed: "readiness", ReadinessPending: "readiness",
+var probeOf = map[api.CauseKind]string{
+	api.CauseLivenessFailed: "liveness", api.CauseStartupFailed: "startup", api.CauseStartupPending: "startup",
+	api.CauseReadinessFailed: "readiness", api.CauseReadinessPending: "readiness",
 }
 
 // progressOf is what the containers that wait for a container of a role wait for.
-var progressOf = map[Role]string{Init: " has not completed yet", Sidecar: " has not started yet", App: " has not started yet"}
+var progressOf = map[api.ContainerRole]string{
+	api.RoleInit: " has not completed yet", api.RoleSidecar: " has not started yet", api.RoleApp: " has not started yet",
+}
 
-func (w *writer) oomKilled(c *Cause, subject string) string {
+func (w *writer) oomKilled(c *api.Cause, subject string) string {
 	if c.Exit.Code == 0 {
 		return subject + " exited with code 0" + after(c.Exit) + " and one of its processes was OOM-killed"
 	}
 	text := subject + " was OOM-killed"
-	if container := w.e.container(c.Container); container != nil && container.Evidence != nil && container.Evidence.MemoryLimit > 0 {
+	if container := containerOf(w.e, c.Container); container != nil && container.Evidence != nil && container.Evidence.MemoryLimit > 0 {
 		text += " (memory limit " + quantity(container.Evidence.MemoryLimit) + ")"
 	}
 	return text + after(c.Exit)
 }
 
-func restartAll(c *Cause) string {
+func restartAll(c *api.Cause) string {
 	if c.ByContainer == "" {
 		return "all containers of the pod are restarted"
 	}
@@ -371,11 +377,11 @@ func restartAll(c *Cause) string {
 }
 
 // subject is the container of a cause with its role and name.
-func subject(c *Cause) string { return named(c.Role, c.Container) }
+func subject(c *api.Cause) string { return named(c.Role, c.Container) }
 
-func named(role Role, name string) string {
+func named(role api.ContainerRole, name string) string {
 	if role == "" {
-		role = App
+		role = api.RoleApp
 	}
 	return fmt.Sprintf("%s %q", role, name)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -121,7 +122,7 @@ type timeline []row
 
 // row is an entry with the last event that it stands for.
 type row struct {
-	Entry
+	api.TimelineEntry
 	event *event.Event
 }
 
@@ -133,8 +134,8 @@ func (t timeline) with(e *event.Event) timeline {
 			return t
 		}
 	}
-	return append(t, row{event: e, Entry: Entry{
-		Time: e.Time, Message: e.Message, Kind: string(e.Kind), Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
+	return append(t, row{event: e, TimelineEntry: api.TimelineEntry{
+		Time: e.Time, Message: e.Message, Kind: api.EventKind(e.Kind), Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
 	}})
 }
 
@@ -147,16 +148,16 @@ func (t timeline) ordered() timeline {
 }
 
 // entries are the newest rows.
-func (t timeline) entries() []Entry {
-	var list []Entry
+func (t timeline) entries() []api.TimelineEntry {
+	var list []api.TimelineEntry
 	for _, r := range t[max(0, len(t)-maxEntries):] {
-		list = append(list, r.Entry)
+		list = append(list, r.TimelineEntry)
 	}
 	return list
 }
 
 // podTimeline are the events of the pod as a whole, without failures before the start of the sandbox.
-func (b *builder) podTimeline() []Entry {
+func (b *builder) podTimeline() []api.TimelineEntry {
 	var t timeline
 	for i := range b.events {
 		e := &b.events[i]
@@ -178,17 +179,27 @@ type period struct {
 	rows     timeline
 	started  time.Time // of the run; zero: it is not known, or there was none
 	eventful bool      // one of the rows is a cause
+	lost     bool      // a start followed the rows, without an event
+}
+
+// run is a run with the causes of the restarts that followed in it, oldest first.
+type run struct {
+	api.ExplainedRun
+	restarts []api.RestartCause
 }
 
 // setRuns sets the newest runs of a container, and the causes of its restarts.
-func (c *Container) setRuns(all []Run) {
-	c.Runs, c.RestartCauses = all[max(0, len(all)-maxRuns):], restartCauses(all, c.Restarts)
+func setRuns(c *api.ExplainedContainer, all []run) {
+	for _, r := range all[max(0, len(all)-maxRuns):] {
+		c.Runs = append(c.Runs, r.ExplainedRun)
+	}
+	c.RestartCauses = restartCauses(all, c.Restarts)
 }
 
 // runs are the runs of a container as far as the events are stored, each with its cause and what followed, up to the next start. Failures
 // to start a container that has not run yet make a run too. Nothing that happens to a pod ends a run of a container that never had one.
-func (b *builder) runs(name string, neverRestarted bool) []Run {
-	var all []Run
+func (b *builder) runs(name string, neverRestarted bool) []run {
+	var all []run
 	var p period
 	neverStarted := neverRestarted
 	podEnds := false // a start after this was in progress before it
@@ -210,6 +221,11 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 		if e.Kind == event.ContainerAdded { // what happened before does not concern the container
 			added, p = true, period{}
 		}
+		if start := b.lostStart(name, &p, e); !start.IsZero() {
+			p.lost = true
+			finish()
+			p, neverStarted = period{started: start}, false
+		}
 		p.rows = p.rows.with(e).ordered()
 		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
 		podEnds = (podEnds || e.Container == "" && endsPod[e.Kind]) && !startsPod[e.Kind]
@@ -222,12 +238,29 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 	return all
 }
 
+// lostStart is when a run started that ended with the power of the host, if its event is lost: the last events before a power loss may not
+// be on the disk. Zero: there is no such run before this event.
+func (b *builder) lostStart(name string, p *period, e *event.Event) time.Time {
+	if b.snapshot == nil || e.Kind != event.HostRebooted || e.Fields["how"] == "" {
+		return time.Time{}
+	}
+	exit := slices.IndexFunc(p.rows, func(r row) bool { return exited[r.event.Kind] })
+	record := b.snapshot.Facts.Containers[name]
+	for _, a := range []*lifecycle.Attempt{&record.Newest, &record.Previous} {
+		at, until := a.Started.Wall, a.Exited.Wall
+		if exit >= 0 && !at.Before(p.rows[exit].Time) && at.Before(e.Time) && until.After(p.rows[exit].Time) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
 // run computes the cause and the exit of a period. The cause is its first event that can be one. A container that had completed
 // is an exception: it was restarted because of what restarted the whole pod, unless that was caused by this very exit.
-func (b *builder) run(name string, p *period) Run {
-	r := Run{Timeline: p.rows.entries(), Restarted: p.restarted()}
+func (b *builder) run(name string, p *period) run {
+	r := run{ExplainedRun: api.ExplainedRun{Timeline: p.rows.entries(), Restarted: p.restarted()}}
 	completed := uint64(0)
-	var rebooted *Cause
+	var rebooted *api.Cause
 	for i := range p.rows {
 		e := p.rows[i].event
 		follows, all := onContainer[e.Kind], restartsAll[e.Kind]
@@ -254,7 +287,7 @@ func (b *builder) run(name string, p *period) Run {
 			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
 			r.Cause, completed = b.causeOf(e, name, p.started), 0
-		case e.Kind == event.PodRestarting && r.Cause != nil && r.Cause.Kind == RestartAll: // it names the container
+		case e.Kind == event.PodRestarting && r.Cause != nil && r.Cause.Kind == api.CauseRestartAll: // it names the container
 			r.Cause = b.causeOf(e, name, p.started)
 		}
 	}
@@ -264,10 +297,10 @@ func (b *builder) run(name string, p *period) Run {
 
 // killedWith reports whether a cause is an exit by SIGKILL that came with the loss of the sandbox at a time. The events of a shim that
 // died arrive in any order.
-func killedWith(c *Cause, lost time.Time) bool {
+func killedWith(c *api.Cause, lost time.Time) bool {
 	const window = 2 * time.Second
-	byKill := c.Kind == Exited && c.Exit != nil && c.Exit.Signal == "SIGKILL"
-	return (byKill || c.Kind == ExitUnknown) && lost.Sub(c.Time) < window
+	byKill := c.Kind == api.CauseExited && c.Exit != nil && c.Exit.Signal == "SIGKILL"
+	return (byKill || c.Kind == api.CauseExitUnknown) && lost.Sub(c.Time) < window
 }
 
 // exited are the kinds of events that say that a run exited.
@@ -276,12 +309,12 @@ var exited = map[event.Kind]bool{event.ContainerSucceeded: true, event.Container
 // restarted reports whether the container was started at the end of the period.
 func (p *period) restarted() bool {
 	n := len(p.rows)
-	return n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
+	return p.lost || n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
 }
 
 // untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container
 // may be reported after the exit: their order is chance.
-func untilExit(entries []Entry, exit *Exit) []Entry {
+func untilExit(entries []api.TimelineEntry, exit *api.ContainerExit) []api.TimelineEntry {
 	killed := exit != nil && (exit.Signal == "SIGKILL" || exit.Code == 255)
 	for n := len(entries); n > 0; n-- {
 		switch kind := event.Kind(entries[n-1].Kind); {
@@ -306,10 +339,10 @@ func (b *builder) starts(name string) int {
 }
 
 // exitOf is the exit that an event reports.
-func exitOf(e *event.Event, started time.Time) *Exit {
-	x := Exit{StartedAt: started, FinishedAt: e.Time, Reason: lifecycle.Reason(e.Fields["reason"])}
+func exitOf(e *event.Event, started time.Time) *api.ContainerExit {
+	x := api.ContainerExit{StartedAt: started, FinishedAt: e.Time, Reason: api.Reason(e.Fields["reason"])}
 	if x.Code, _ = strconv.Atoi(e.Fields["code"]); e.Kind == event.ContainerSucceeded {
-		x.Code, x.Reason = 0, lifecycle.ReasonCompleted
+		x.Code, x.Reason = 0, api.ReasonCompleted
 	}
 	x.Signal = signalOf(x.Code)
 	return &x

@@ -9,17 +9,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/api"
 )
 
 // code is an exit code, with what it stands for between two texts.
-func code(x *Exit, before, behind string) string {
+func code(x *api.ContainerExit, before, behind string) string {
 	if x == nil {
 		return "code unknown"
 	}
 	text, meaning := fmt.Sprintf("code %d", x.Code), codes[x.Code]
 	switch {
-	case x.Reason == lifecycle.ReasonOOMKilled:
+	case x.Reason == api.ReasonOOMKilled:
 		meaning = string(x.Reason)
 	case x.Signal != "":
 		meaning = x.Signal
@@ -42,9 +42,9 @@ var signals = map[string]string{
 }
 
 // meaning explains a well-known exit code; empty for a code that is the program's own.
-func meaning(x *Exit) string {
+func meaning(x *api.ContainerExit) string {
 	switch {
-	case x.Reason == lifecycle.ReasonOOMKilled && x.Signal == "SIGKILL":
+	case x.Reason == api.ReasonOOMKilled && x.Signal == "SIGKILL":
 		return "SIGKILL: killed by the kernel, out of memory"
 	case x.GraceExceeded:
 		return "SIGKILL: killed after the grace period"
@@ -57,7 +57,7 @@ func meaning(x *Exit) string {
 }
 
 // after is how long a run took; empty if that is not known or not positive: the wall clock may have been set.
-func after(x *Exit) string {
+func after(x *api.ContainerExit) string {
 	if took := x.FinishedAt.Sub(x.StartedAt); !x.StartedAt.IsZero() && took >= 0 {
 		return " after " + span(took, 100*time.Millisecond)
 	}
@@ -107,7 +107,7 @@ func repeated(n int) string {
 	return fmt.Sprintf(" %d times", n)
 }
 
-func pending(c *Cause) string {
+func pending(c *api.Cause) string {
 	output := oneLine(c.Output)
 	switch {
 	case c.Failures > 1:

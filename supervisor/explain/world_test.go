@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -132,7 +133,7 @@ func (w *world) stop(o supervisor.StopOptions) {
 func (*world) sleep(d time.Duration) { time.Sleep(d) }
 
 // explanation explains the pod as it is now.
-func (w *world) explanation() explain.Explanation {
+func (w *world) explanation() api.Explanation {
 	synctest.Wait()
 	events, err := w.History(w.t.Context(), "web")
 	if err != nil {
@@ -147,7 +148,7 @@ func (w *world) explanation() explain.Explanation {
 		}
 		e := explain.ForPod(&s, events, w.now())
 		for i := range e.Containers {
-			e.Containers[i].AddLog(w.log, 3)
+			explain.AddLog(&s, &e.Containers[i], w.log, 3)
 		}
 		return e
 	}
@@ -159,8 +160,8 @@ func (w *world) explanation() explain.Explanation {
 }
 
 // json is an explanation as a program gets it. The UID of the pod is random.
-func (w *world) json(e *explain.Explanation) string {
-	e.Render(w.now().Wall.UTC())
+func (w *world) json(e *api.Explanation) string {
+	explain.Render(e, w.now().Wall.UTC())
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		w.t.Fatal(err)
@@ -169,8 +170,8 @@ func (w *world) json(e *explain.Explanation) string {
 }
 
 // report renders an explanation. A bubble begins at midnight, so its times are those since the beginning.
-func (w *world) report(e *explain.Explanation) string {
+func (w *world) report(e *api.Explanation) string {
 	now := w.now().Wall.UTC()
-	e.Render(now)
-	return strings.ReplaceAll(fmt.Sprintf("healthy: %v\n%s", e.Healthy, e.Report(now)), e.UID, "UID")
+	explain.Render(e, now)
+	return strings.ReplaceAll(fmt.Sprintf("healthy: %v\n%s", e.Healthy, explain.Report(e, now)), e.UID, "UID")
 }

@@ -149,7 +149,7 @@ type Set struct {
 	keeping    map[string]bool    // UIDs of the pods for which keepHeld waits
 	settled    time.Time          // when to look again at files that may be half-written; zero: there are none
 	lost       bool               // the event was emitted
-	reported   map[string]string  // what the newest events of files say, by path; nil: not read
+	reported   map[string]string  // what the newest events of files say, by path
 	running    sync.WaitGroup     // the workers, and the calls of keepHeld
 	listError  string             // logged last
 	suspended  time.Time          // until when nothing is carried out
@@ -172,7 +172,8 @@ type Set struct {
 func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
-		trusted: map[string][32]byte{}, compared: map[string]comparison{}, workers: map[string]*worker{}, keeping: map[string]bool{},
+		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{},
+		workers: map[string]*worker{}, keeping: map[string]bool{},
 		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{},
 	}
 	if o.times != nil {

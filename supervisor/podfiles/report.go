@@ -48,26 +48,8 @@ func (s *Set) ownedNames() string {
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// reportedBefore returns what the newest events of files say, by path. The events may be of an earlier daemon.
-func (s *Set) reportedBefore() map[string]string {
-	reported := map[string]string{}
-	events, _ := s.events.Since(0)
-	for i := range events {
-		switch e := &events[i]; e.Kind { //nolint:exhaustive // the others are not about files
-		case event.FileInvalid, event.FileRejected, event.UpdateWaiting:
-			reported[e.Fields["file"]] = string(e.Kind) + e.Fields["error"]
-		case event.FileAccepted:
-			delete(reported, e.Fields["file"])
-		}
-	}
-	return reported
-}
-
 // emit emits events for the files whose state has changed. Progress is none.
 func (s *Set) emit(files []File) {
-	if s.reported == nil {
-		s.reported = s.reportedBefore()
-	}
 	exists := map[string]bool{}
 	for i := range files {
 		f := &files[i]

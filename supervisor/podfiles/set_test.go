@@ -464,6 +464,11 @@ func TestAdmissionRefusal(t *testing.T) {
 	})
 	b.remove("db.toml")
 	b.untilPods(map[string]string{"web": "a"})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last := b.staged[len(b.staged)-1]; len(last.Refused) != 1 {
+		t.Errorf("staged %+v, want why the attempt before was rejected, so that it is not reported again", last)
+	}
 }
 
 // TestKilledDuringReplacement: a daemon that was killed between the stop of the old pod and the start of the new one leaves the rest to

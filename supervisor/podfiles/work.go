@@ -16,6 +16,7 @@ import (
 type worker struct {
 	step   step
 	pods   string             // when the step began, see fingerprint
+	before error              // of the newest attempt
 	cancel context.CancelFunc // ends preparations and waiting; a change that has begun is completed
 	// pulling is the container whose image is being pulled; nil: none.
 	pulling atomic.Pointer[string]
@@ -56,7 +57,7 @@ func (s *Set) carryOut(ctx context.Context, r *result) {
 			continue // the next comparison follows when it is done
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		w := &worker{step: step, pods: s.world.fingerprint(), cancel: cancel}
+		w := &worker{step: step, pods: s.world.fingerprint(), before: s.world.attempts[step.pod].err, cancel: cancel}
 		s.workers[step.pod] = w
 		s.running.Go(func() {
 			defer cancel()
@@ -125,6 +126,9 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	}
 	if err != nil {
 		return err
+	}
+	if refused, ok := errors.AsType[*supervisor.RefusedError](w.before); ok {
+		staged.Refused = refused.Refusals
 	}
 	if p, ok := s.pod(step.pod); step.kind == replace && (!ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "") {
 		return errOutdated

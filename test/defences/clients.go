@@ -39,21 +39,21 @@ func copyDefences() []defence {
 
 // clientDefences are against users of the sockets.
 func clientDefences() []defence {
-	const api = "api"
+	const server = "internal/server"
 	return []defence{
-		{"connections of one user are limited", []edit{replaced(api, "connections.isFull", "maxUserConnections", "10 * maxUserConnections")}, "./api", "TestUserConnections", false, []attack{
+		{"connections of one user are limited", []edit{replaced(server, "connections.isFull", "maxUserConnections", "10 * maxUserConnections")}, "./internal/server", "TestUserConnections", false, []attack{
 			{"as a user: take all connections to the API", "", "uid 1000: rejected false"},
 		}},
-		{"connections are reserved for root", []edit{without(api, "connections.isFull", "limit -= reservedConnections")}, "./api", "TestRootConnections", false, []attack{
+		{"connections are reserved for root", []edit{without(server, "connections.isFull", "limit -= reservedConnections")}, "./internal/server", "TestRootConnections", false, []attack{
 			{"as several users: take all connections, so that root has none", "", "uid 2000: rejected false"},
 		}},
-		{"sessions are limited", []edit{replaced(api, "NewServer", "semaphore.NewWeighted(MaxSessions)", "semaphore.NewWeighted(2 * MaxSessions)")}, "./api", "TestTooManySessions", false, []attack{
+		{"sessions are limited", []edit{replaced(server, "New", "semaphore.NewWeighted(api.MaxSessions)", "semaphore.NewWeighted(2 * api.MaxSessions)")}, "./internal/server", "TestTooManySessions", false, []attack{
 			{"fill the memory of the daemon by sessions of `exec`", "", "session 65: <nil>"},
 		}},
-		{"endpoints of the read-only socket", []edit{never(api, "Server.newMux", "isReadOnly(r) && !e.ReadOnly")}, "./api", "TestReadOnlySocket$", false, []attack{
+		{"endpoints of the read-only socket", []edit{never(server, "Server.newMux", "isReadOnly(r) && !e.ReadOnly")}, "./internal/server", "TestReadOnlySocket$", false, []attack{
 			{"change something over the read-only socket", "", "want 403 with a hint"},
 		}},
-		{"values are hidden from readers", []edit{replaced(api, "visible", "container.Env[v].Value = Hidden", "_ = v")}, "./api", "TestReadOnlySocket$", false, []attack{
+		{"values are hidden from readers", []edit{replaced(server, "visible", "container.Env[v].Value = api.Hidden", "_ = v")}, "./internal/server", "TestReadOnlySocket$", false, []attack{
 			{"read passwords of environment variables over the read-only socket", "", "shows the password"},
 		}},
 	}

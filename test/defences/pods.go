@@ -75,7 +75,7 @@ func mountDefences() []defence {
 			{"the same through a symbolic link", "", "hostPath link, allowed"},
 			{"the same through a bind mount", "", "hostPath bound, allowed"},
 		}},
-		{"files are opened with the rights of the client", []edit{always("api", "peer.do", "p.isTrusted()")}, "./test/hostile", "TestConfusedDeputy", true, []attack{
+		{"files are opened with the rights of the client", []edit{always("internal/server", "peer.do", "p.isTrusted()")}, "./test/hostile", "TestConfusedDeputy", true, []attack{
 			{"as a user in the group of the socket: read a file of root by `envFile`", "", "root-env: <nil>"},
 			{"read a file of root by a link", "", "link-env: <nil>"},
 			{"as that user: import an image archive that only root can read", "", "root-archive: <nil>"},
@@ -101,7 +101,7 @@ func textDefences() []defence {
 		{"bidirectional marks and format characters are hidden", []edit{without(plain, "Hidden", "unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)")}, "./internal/plain", "TestText", false, []attack{
 			{"reorder text by bidirectional marks", "", `\u202e`},
 		}},
-		{"run escapes output on a terminal", []edit{never("cmd/podstead/internal/view", "Text.Line", "t.Escape")}, "./test/hostile", "TestUglyRun", true, []attack{
+		{"run escapes output on a terminal", []edit{never("internal/view", "Text.Line", "t.Escape")}, "./test/hostile", "TestUglyRun", true, []attack{
 			{"send terminal escape codes to a terminal in which `podstead run` prints", "", "on a terminal, want"},
 		}},
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// Images implements [api.Images]. An archive is the name of its image.
+// Images implements [server.Images]. An archive is the name of its image.
 type Images struct {
 	// OnPull is called by Pull; nil: the image is pulled. Its error is that of Pull.
 	OnPull func(ctx context.Context, q api.PullRequest, progress func(api.PullProgress)) error

@@ -20,7 +20,6 @@ import (
 var engineFiles = map[string]string{
 	"meta.db":     "lib/engine/io.containerd.metadata.v1.bolt/meta.db",
 	"metadata.db": "lib/engine/io.containerd.snapshotter.v1.overlayfs/metadata.db",
-	"mounts.db":   "r/engine/io.containerd.mount-manager.v1.bolt/mounts.db",
 	"state.json":  "r/engine/runc/podstead/*/state.json", // of runc
 	"status":      "r/engine/runc/podstead/*/status",     // of crun
 }
@@ -47,7 +46,7 @@ var damages = []struct {
 // TestDamagedEngineFiles: a daemon starts whatever is damaged, says what, and its pods run, can be deleted, and are followed by new ones.
 func TestDamagedEngineFiles(t *testing.T) {
 	state := map[string]string{"runc": "state.json", "crun": "status"}[rig.RuntimeUnderTest()]
-	for _, file := range []string{"meta.db", "metadata.db", "mounts.db", state} {
+	for _, file := range []string{"meta.db", "metadata.db", state} {
 		t.Run(file, func(t *testing.T) {
 			f := newFixture(t)
 			f.MustRun("get")
@@ -66,7 +65,7 @@ func testDamage(f *fixture, pod, file string, damage func([]byte) []byte) {
 	f.MustKillDaemon()
 	damageFile(f, engineFiles[file], damage)
 	f.MustRun("get")
-	keeps := file == "mounts.db" || file == "meta.db"
+	keeps := file == "meta.db"
 	now := f.ready(pod)
 	if !keeps { // until the daemon has looked at the sandbox, the pod has its old status
 		now = f.Until(pod, "started again", func(p *api.Pod) bool {

@@ -45,7 +45,7 @@ var readers = map[string]struct {
 }
 
 // elsewhere are formats that are read by the tests of their own packages.
-var elsewhere = map[string]string{"images": "runtime/engine", "life": "cmd/podstead/internal/daemon"}
+var elsewhere = map[string]string{"images": "runtime/engine", "life": "internal/daemon"}
 
 // TestEarlierVersions reads the files of each version and writes them again. Nothing but the version may differ. A version that changes
 // more needs the files that it makes of the earlier ones beside them, in a directory with the suffix "-now".

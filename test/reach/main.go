@@ -45,7 +45,7 @@ var packaged = []string{"packaging/", "examples/", "tools/", "CHANGELOG.md", "LI
 
 // fuzzed are the packages with fuzz targets. TestFuzzed compares it with the sources.
 var fuzzed = []string{
-	"./cmd/podstead/internal/podbundle",
+	"./internal/bundle",
 	"./cmd/podstead/internal/query",
 	"./internal/crilog",
 	"./internal/inroot",

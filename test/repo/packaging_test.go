@@ -71,3 +71,16 @@ func TestHardeningTable(t *testing.T) {
 		t.Error("found no options in the table")
 	}
 }
+
+// TestNoEarlyExit checks that no script with pipefail writes to grep -q, which exits at the first match: such a check fails if the writer
+// has not written everything by then.
+func TestNoEarlyExit(t *testing.T) {
+	early := regexp.MustCompile(`[^|]\|\s*grep -\w*[qm]`)
+	for _, file := range []string{".ci/deps", ".ci/demo", ".ci/run", "packaging/build", "packaging/check", "test/cluster/build"} {
+		for line := range strings.Lines(readFile(t, file)) {
+			if early.MatchString(line) {
+				t.Errorf("%s: %s", file, line)
+			}
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -39,7 +40,7 @@ func newAPISchema(t *testing.T) *apiSchema {
 		}
 	}
 	s := &apiSchema{t: t, source: p, schemas: map[string]object{}}
-	for _, e := range api.Endpoints() {
+	for _, e := range server.Endpoints() {
 		for _, v := range []any{e.Request, e.Response, e.Stream} {
 			if v != nil {
 				s.of(reflect.TypeOf(v))
@@ -173,7 +174,7 @@ func openAPI(t *testing.T) string {
 	t.Helper()
 	s := newAPISchema(t)
 	paths := object{}
-	for _, e := range api.Endpoints() {
+	for _, e := range server.Endpoints() {
 		path := wildcard.ReplaceAllString(e.Path, "{$1}")
 		if paths[path] == nil {
 			paths[path] = object{}
@@ -199,7 +200,7 @@ func openAPI(t *testing.T) string {
 }
 
 // operationID returns the name of an endpoint, such as postPodsNameRestart.
-func operationID(e *api.Endpoint) string {
+func operationID(e *server.Endpoint) string {
 	id := strings.ToLower(e.Method)
 	for part := range strings.FieldsFuncSeq(strings.TrimPrefix(e.Path, "/v1"), func(r rune) bool { return strings.ContainsRune("/{}.", r) }) {
 		id += strings.ToUpper(part[:1]) + part[1:]
@@ -207,7 +208,7 @@ func operationID(e *api.Endpoint) string {
 	return id
 }
 
-func (s *apiSchema) operation(e *api.Endpoint) object {
+func (s *apiSchema) operation(e *server.Endpoint) object {
 	parameters := []object{}
 	for _, match := range wildcard.FindAllStringSubmatch(e.Path, -1) {
 		parameters = append(parameters, object{"name": match[1], "in": "path", "required": true, "schema": object{"type": "string"}})
@@ -215,11 +216,11 @@ func (s *apiSchema) operation(e *api.Endpoint) object {
 	for _, p := range e.Query {
 		schema := object{"type": "string"}
 		switch p.Type {
-		case api.Boolean, api.Integer:
+		case server.Boolean, server.Integer:
 			schema["type"] = p.Type
-		case api.Timestamp:
+		case server.Timestamp:
 			schema["format"] = p.Type
-		case api.Text, api.Duration, api.JSON:
+		case server.Text, server.Duration, server.JSON:
 		}
 		if p.Repeated {
 			schema = object{"type": "array", "items": schema}
@@ -276,18 +277,18 @@ func apiPage(t *testing.T, page string) string {
 	}
 	s, b := newAPISchema(t), &strings.Builder{}
 	b.WriteString(head + marker + "\n## Endpoints\n\n| Request | Purpose | Read-only socket |\n| --- | --- | --- |\n")
-	for _, e := range api.Endpoints() {
+	for _, e := range server.Endpoints() {
 		access := "no"
 		if e.ReadOnly {
 			access = "yes"
 		}
 		fmt.Fprintf(b, "| [`%s`](#%s) | %s | %s |\n", e.Pattern(), strings.ToLower(operationID(&e)), e.Summary, access)
 	}
-	for _, e := range api.Endpoints() {
+	for _, e := range server.Endpoints() {
 		s.endpoint(b, &e)
 	}
 	b.WriteString("\n## Limits\n\n| Limit | Value | Beyond it |\n| --- | --- | --- |\n")
-	for _, l := range api.Limits() {
+	for _, l := range server.Limits() {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", l.Name, l.Value, l.Effect)
 	}
 	b.WriteString("\n## Types\n\nClients must ignore fields and words that they do not know.\n")
@@ -302,7 +303,7 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-func (s *apiSchema) endpoint(b *strings.Builder, e *api.Endpoint) {
+func (s *apiSchema) endpoint(b *strings.Builder, e *server.Endpoint) {
 	fmt.Fprintf(b, "\n### %s\n\n`%s`\n\n%s.", operationID(e), e.Pattern(), e.Summary)
 	if e.Details != "" {
 		b.WriteString(" " + e.Details)
@@ -448,11 +449,11 @@ func TestOpenAPI(t *testing.T) {
 			n++
 		}
 	}
-	if all := api.Endpoints(); n != len(all) || len(operations) != n {
+	if all := server.Endpoints(); n != len(all) || len(operations) != n {
 		t.Errorf("%d operations with %d names, want %d", n, len(operations), len(all))
 	}
 	reasons := newAPISchema(t).source.values["ErrorReason"]
-	for _, e := range api.Endpoints() {
+	for _, e := range server.Endpoints() {
 		if e.ReadOnly && e.Method != http.MethodGet {
 			t.Errorf("%s is read-only", e.Pattern())
 		}

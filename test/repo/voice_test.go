@@ -144,20 +144,11 @@ func TestVoiceOfEvents(t *testing.T) {
 	}
 }
 
-// program builds podstead and returns a function that runs it in empty directories. The function returns stdout and stderr, and can be
-// called by several tests at the same time.
+// program returns a function that runs podstead in empty directories. The function returns stdout and stderr, and can be called by several
+// tests at the same time.
 func program(t *testing.T) func(t *testing.T, args ...string) string {
 	t.Helper()
-	// In a directory that stays, with the flags of make build: nothing is compiled twice.
-	binary, err := filepath.Abs(".cache/repo/podstead")
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", binary, "./cmd/podstead")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary, _ := podstead(t)
 	return func(t *testing.T, args ...string) string {
 		t.Helper()
 		dir := t.TempDir()

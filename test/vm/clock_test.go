@@ -69,7 +69,7 @@ func TestWallClock(t *testing.T) {
 	}
 
 	machine.Sh(`printf '[pods]\nfinishedPodTTL = "soon"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
-	machine.Eventually("the invalid file is reported", `podstead --config /dev/null events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration not reloaded' /tmp/events | grep -q 'podstead.toml:2:18'`)
+	machine.Eventually("the invalid file is reported", `podstead --config /dev/null events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration is invalid' /tmp/events | grep -q 'podstead.toml:2:18'`)
 	machine.Sh(`printf '[engine]\nruntime = "runc-other"\n[pods]\nfinishedPodTTL = "1s"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
 	machine.Eventually("the finished pod is collected", `podstead events > /tmp/events; tail -n 3 /tmp/events
 		grep -q 'Configuration reloaded, changed pods.finishedPodTTL' /tmp/events && grep -q 'need a restart of the daemon: engine.runtime' /tmp/events && grep -q 'old logs of the finished pod' /tmp/events`)

@@ -1,11 +1,14 @@
 package ruleset
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/network/hostport"
 	"github.com/podstead/podstead/spec"
@@ -25,3 +28,15 @@ func TestElement(t *testing.T) {
 }
 
 var compareAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+
+// TestOnce: a flush that times out has the same error for each message.
+func TestOnce(t *testing.T) {
+	timeout := errors.New("netlink receive: i/o timeout")
+	err := once(fmt.Errorf("conn.Receive: %w", errors.Join(timeout, timeout, timeout, unix.ENOENT)))
+	if want := "conn.Receive: netlink receive: i/o timeout\nno such file or directory"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	if !errors.Is(staleError(err), ErrStale) {
+		t.Error("the causes are lost")
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -117,9 +119,31 @@ func (r *Ruleset) do(ctx context.Context, f func(*nftables.Conn) error) error {
 		err = f(r.conn.Conn)
 	}
 	if err != nil {
-		return errors.Join(err, r.Close())
+		return errors.Join(once(err), r.Close())
 	}
 	return nil
+}
+
+// onceError is an error whose message has each line once.
+type onceError struct {
+	error
+	text string
+}
+
+func (e *onceError) Error() string { return e.text }
+func (e *onceError) Unwrap() error { return e.error }
+
+// once shortens the error of a flush, which has the same timeout for each message that the kernel has not answered. The first line may have
+// a prefix.
+func once(err error) error {
+	var kept []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		repeated := slices.Contains(kept, line) || len(kept) == 1 && strings.HasSuffix(kept[0], ": "+line)
+		if !repeated {
+			kept = append(kept, line)
+		}
+	}
+	return &onceError{err, strings.Join(kept, "\n")}
 }
 
 // changeElements adds elements to a set or deletes them.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 

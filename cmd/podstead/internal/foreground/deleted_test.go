@@ -94,6 +94,8 @@ func TestRunHintsAtFailedPulls(t *testing.T) {
 		failed(api.EventImagePullFailed, "once", "connection refused"),
 		failed(api.EventImageNeverPull, "db:2", "not present (imageArchives contain db:1)"),
 		failed(api.EventImageNeverPull, "db:2", "not present (imageArchives contain db:1)"),
+		failed(api.EventImagePullFailed, "app:1", `import image archive "/a.tar": open /a.tar: no such file or directory`),
+		failed(api.EventImagePullFailed, "app:1", `import image archive "/a.tar": open /a.tar: no such file or directory`),
 	}}}, file("a", "exit 0")))
 	if err != nil {
 		t.Error(err)
@@ -101,6 +103,7 @@ func TestRunHintsAtFailedPulls(t *testing.T) {
 	want := []string{
 		`check the name and the tag of image "nginxx" in the pod file, and whether the registry is reachable; Ctrl-C stops the pod`,
 		`check image "db:2" in the pod file: imageArchives contain db:1; Ctrl-C stops the pod`,
+		`write the image archive "/a.tar", or correct imageArchives in the pod file: see docs/howto/make-an-image.md; Ctrl-C stops the pod`,
 	}
 	if diff := cmp.Diff(want, s.hints); diff != "" {
 		t.Errorf("hints (-want +got):\n%s", diff)

@@ -102,7 +102,12 @@ func (r *run) pullFailed(at *podEvents, e *api.Event) {
 		return
 	}
 	hint := fmt.Sprintf("check the name and the tag of image %q in the pod file, and whether the registry is reachable", image)
-	if _, list, ok := strings.Cut(e.Fields["error"], "(imageArchives contain "); ok {
+	_, archive, imported := strings.Cut(e.Fields["error"], "import image archive ")
+	if archive, why, _ := strings.Cut(archive, ": "); imported && strings.HasSuffix(why, "no such file or directory") {
+		hint = fmt.Sprintf("write the image archive %s, or correct imageArchives in the pod file: see docs/howto/make-an-image.md", archive)
+	} else if imported {
+		hint = "check the image archive " + archive
+	} else if _, list, ok := strings.Cut(e.Fields["error"], "(imageArchives contain "); ok {
 		hint = fmt.Sprintf("check image %q in the pod file: imageArchives contain %s", image, strings.TrimSuffix(list, ")"))
 	}
 	r.Printer.Hint(hint + "; Ctrl-C stops the pod")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -74,19 +75,19 @@ func (h *host) connect(ctx context.Context) error {
 	if err := s.Recover(ctx); err != nil {
 		return err
 	}
-	server := api.NewServer(ctx, api.Options{
+	srv := server.New(ctx, server.Options{
 		Supervisor: s, LogDir: filepath.Join(h.dir, "logs"), Version: api.Version{Instance: fmt.Sprint(time.Now().UnixNano())},
 	})
-	l, err := api.Listen(ctx, h.socket)
+	l, err := server.Listen(ctx, h.socket)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- srv.Serve(l) }()
 	h.stopDaemon = func() {
 		ctx, cancel := context.WithTimeout(ctx, testTimeout)
 		defer cancel()
-		if err := errors.Join(server.Close(ctx), <-served, s.Leave(ctx)); err != nil {
+		if err := errors.Join(srv.Close(ctx), <-served, s.Leave(ctx)); err != nil {
 			h.t.Errorf("stop daemon: %v", err)
 		}
 	}

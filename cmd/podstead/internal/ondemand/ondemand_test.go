@@ -18,6 +18,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -56,21 +57,21 @@ func runDaemon(behaviour, dir string) int {
 		return 1
 	}
 	s := supervisor.New(ctx, supervisor.Options{Runtime: fakeruntime.New(fakeruntime.Options{})})
-	server := api.NewServer(ctx, api.Options{
+	srv := server.New(ctx, server.Options{
 		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true, Instance: strconv.Itoa(os.Getpid())}, StopDaemon: func(string, bool) { stop() },
 	})
-	l, err := api.Listen(ctx, filepath.Join(dir, "s"))
+	l, err := server.Listen(ctx, filepath.Join(dir, "s"))
 	if err != nil {
 		return 1
 	}
-	go func() { _ = server.Serve(l) }()
+	go func() { _ = srv.Serve(l) }()
 	fmt.Println("ready") // before the report: the test reads the log after it
 	reporter.Ready()
 	<-ctx.Done()
 	if behaviour == "recording" && api.RecordStop(filepath.Join(dir, "s"), 3) != nil {
 		return 1
 	}
-	_ = server.Close(context.Background())
+	_ = srv.Close(context.Background())
 	return 0
 }
 

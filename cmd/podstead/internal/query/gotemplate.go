@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 )
 
-// goTemplate is a template of package text/template, which is what kubectl executes.
+// goTemplate is a template as of package text/template, which is what kubectl executes. The imported copy of it cannot call methods, and
+// the values of an [Object] have none. text/template makes the program larger (TestMethodsByName).
 type goTemplate struct{ *template.Template }
 
 // templateFunctions are the functions that kubectl adds.

@@ -2,8 +2,10 @@ package query_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -237,6 +239,41 @@ func TestGoTemplate(t *testing.T) {
 	}
 	if text, err := template.Text(object); err == nil {
 		t.Errorf("%q: text that is not base64 is no error", text)
+	}
+}
+
+// TestGoTemplateAsGo compares texts and errors with those of package text/template.
+func TestGoTemplateAsGo(t *testing.T) {
+	object, err := query.Object(web())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`{{with $m := .metadata}}{{$m.name}} {{len $m}} {{printf "%-6s|%v|%q" $m.name $m $m.name}}{{else}}none{{end}}`,
+		`{{range $key, $value := .}}{{$key}}={{$value}};{{break}}{{end}}{{range .none}}x{{else}}nothing{{end}}`,
+		`{{if and (eq .status.phase "Running") (not .none) (or .metadata .status.phase)}}{{html "<a>"}}{{js "'"}}{{urlquery "a b"}}{{end}}`,
+		`{{define "t"}}[{{.}}]{{end}}{{template "t" .status.phase}}{{block "b" .status.load}}({{.}}){{end}}`,
+		`a {{- /* comment */ -}} b{{slice .status.phase 1 2}}`,
+		`{{lt 1 2}} {{ge 1.5 1.0}} {{ne "a" "b"}} {{print 1 nil "a"}}{{println .none}}`,
+		`{{.metadata.name.more}}`, `{{.status.phase.Method}}`, `{{index .metadata 1}}`, `{{len 3}}`, `{{call .status.phase}}`,
+		`{{.status.phase 1}}`, `{{nil}}`, `{{end}}`, `{{none 1}}`,
+	} {
+		run := func(t interface{ Execute(io.Writer, any) error }, err error) (string, error) {
+			var b strings.Builder
+			if err == nil {
+				err = t.Execute(&b, object)
+			}
+			return b.String(), err
+		}
+		want, wantErr := run(template.New("output").Parse(text))
+		got, err := "", error(nil)
+		parsed, err := query.ParseGoTemplate(text)
+		if err == nil {
+			got, err = parsed.Text(object)
+		}
+		if (err == nil) != (wantErr == nil) || err != nil && !strings.HasSuffix(err.Error(), wantErr.Error()) || err == nil && got != want {
+			t.Errorf("%s: %q, %v; want %q, %v", text, got, err, want, wantErr)
+		}
 	}
 }
 

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+)
+
+// serviceUnit is the name of the unit that runs the daemon.
+const serviceUnit = "podstead.service"
+
+// unitDirectories are the directories of units, see systemd.unit(5).
+var unitDirectories = []string{"etc/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+
+// serviceState is what systemd does with the daemon at boot.
+type serviceState int
+
+// The states of the unit.
+const (
+	serviceMissing  serviceState = iota // the unit is not installed
+	serviceDisabled                     // the unit is installed, and no other unit requires it
+	serviceEnabled                      // the daemon starts at boot
+)
+
+// serviceAtBoot returns the state of the unit in a root directory, which is / for the running system. Without a root directory it is
+// [serviceMissing]. It reads the directories of units and runs no program, so that it works in a container and in an image that is being
+// built.
+func serviceAtBoot(root string) serviceState {
+	state := serviceMissing
+	if root == "" {
+		return state
+	}
+	for _, directory := range unitDirectories {
+		for _, links := range []string{"*.wants", "*.requires", "*.upholds"} {
+			if found, _ := filepath.Glob(filepath.Join(root, directory, links, serviceUnit)); len(found) > 0 { // the pattern is valid
+				return serviceEnabled
+			}
+		}
+		if _, err := os.Stat(filepath.Join(root, directory, serviceUnit)); err == nil {
+			state = serviceDisabled
+		}
+	}
+	return state
+}
+
+// managerTimeout bounds the questions to systemd.
+const managerTimeout = 5 * time.Second
+
+// unitProperties are what systemd knows about its units.
+type unitProperties interface {
+	GetUnitPropertyContext(ctx context.Context, unit, property string) (*dbus.Property, error)
+	GetUnitTypePropertyContext(ctx context.Context, unit, kind, property string) (*dbus.Property, error)
+}
+
+// serviceIdle reports whether systemd listens on a socket of the API, and the daemon does not run: a connection would start it. Without
+// systemd it reports false.
+func serviceIdle(ctx context.Context, socket string) bool {
+	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
+	defer cancel()
+	conn, err := connectSystemd(ctx, os.Geteuid() == 0)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	return isServiceIdle(ctx, conn, socket)
+}
+
+// connectSystemd connects to systemd. Root uses systemd's own socket: at boot, podstead.socket runs podstead daemon stop before the message
+// bus runs. Its socket accepts connections already, and nothing answers until sockets.target is reached, which waits for podstead.socket.
+func connectSystemd(ctx context.Context, root bool) (*dbus.Conn, error) {
+	if root {
+		return dbus.NewSystemdConnectionContext(ctx)
+	}
+	return dbus.NewSystemConnectionContext(ctx)
+}
+
+func isServiceIdle(ctx context.Context, systemd unitProperties, socket string) bool {
+	state := func(unit string) (s string) {
+		if p, err := systemd.GetUnitPropertyContext(ctx, unit, "ActiveState"); err == nil {
+			s, _ = p.Value.Value().(string)
+		}
+		return s
+	}
+	listens := func(unit string) bool {
+		var sockets []struct{ Type, Path string }
+		p, err := systemd.GetUnitTypePropertyContext(ctx, unit, "Socket", "Listen")
+		if err != nil || p.Value.Store(&sockets) != nil {
+			return false
+		}
+		return slices.ContainsFunc(sockets, func(s struct{ Type, Path string }) bool { return s.Path == socket }) && state(unit) == "active"
+	}
+	// A service that waits for its restart after a crash is activating.
+	return slices.ContainsFunc([]string{"podstead.socket", "podstead-ro.socket"}, listens) &&
+		slices.Contains([]string{"inactive", "failed"}, state(serviceUnit))
+}

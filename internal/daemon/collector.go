@@ -1,0 +1,68 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon/diskusage"
+	"github.com/podstead/podstead/internal/daemon/imagegc"
+	"github.com/podstead/podstead/internal/daemon/images"
+	"github.com/podstead/podstead/internal/server"
+	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/podfiles"
+)
+
+// imageRuntime is a [Runtime] that manages images. The one in memory, for tests, does not.
+type imageRuntime interface {
+	Images() *runtime.Images
+	diskusage.Disk
+}
+
+// disk is what the daemon does with images and the disk. The zero value does nothing.
+type disk struct {
+	images    *images.Images
+	collector *imagegc.Collector
+	system    *diskusage.System
+}
+
+// newDisk returns the images of the host with their collector, if the runtime manages images.
+func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) disk {
+	r, ok := rt.(imageRuntime)
+	if !ok {
+		return disk{}
+	}
+	list := images.New(r.Images(), s, files, r.Images().Protected)
+	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
+		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
+		Disk: func() (imagegc.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
+		Emit: func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
+	})
+	return disk{list, collector, &diskusage.System{
+		Disk: r, Images: list, Pods: s, Files: files, Ages: collector, Dir: o.Config.StateDir,
+	}}
+}
+
+// serve sets the images and the system of the API, if the runtime manages images.
+func (d disk) serve(o *server.Options) {
+	if d.images != nil {
+		o.Images, o.System = d.images, d.system
+	}
+}
+
+// run collects images until ctx ends.
+func (d disk) run(ctx context.Context) {
+	if d.collector != nil {
+		d.collector.Run(ctx)
+	}
+}
+
+// imageLimits returns the limits of images.
+func imageLimits(c *config.Config) imagegc.Limits {
+	return imagegc.Limits{
+		High: int(c.Images.GCHighPercent), Low: int(c.Images.GCLowPercent),
+		MaxAge: c.Images.MaxAge.Duration(), MinAge: c.Images.MinAge.Duration(),
+	}
+}

@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/generator"
+	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/image/credentials"
+	"github.com/podstead/podstead/runtime/ociruntime"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/spec"
+)
+
+// errNotRoot is returned by [Containerd] to a user other than root.
+var errNotRoot = errors.New("root privileges are required")
+
+// Containerd starts the embedded containerd. It returns when containerd is ready.
+func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("start engine: %w", errNotRoot)
+	}
+	if err := ociruntime.Check(c.Engine.Runtime); err != nil { // before anything else is started
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	program, err := ShimPath()
+	if err != nil {
+		return nil, fmt.Errorf("start engine: find shim: %w", err)
+	}
+	verification, err := c.Verification()
+	if err != nil {
+		return nil, err
+	}
+	rt, err := runtime.Start(ctx, runtime.Options{
+		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
+		ShimPath: program, RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
+		PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
+		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
+		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
+		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,
+		Images: image.Options{
+			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(), CertsDir: c.Images.CertsDir,
+			Verification: verification,
+			Credentials:  &credentials.File{Path: c.Images.AuthFile}, Bandwidth: c.Images.MaxBandwidth.Value(),
+		},
+		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
+		LogTotalMaxSize: c.ContainerLog.TotalMaxSize.Value(), LogDriver: spec.LogDriver(c.ContainerLog.Driver),
+		LogMemoryMaxSize: c.ContainerLog.MemoryMaxSize.Value(), LogRate: c.ContainerLog.Rate(), LogCompress: c.ContainerLog.Compress,
+		Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rt, nil
+}
+
+// libexec is the directory in which packages install the shim.
+const libexec = "/usr/libexec/podstead"
+
+// ShimPath returns the path of the shim: containerd-shim-podstead-v1 in the directory of this program or in /usr/libexec/podstead,
+// otherwise this program, which can serve as the shim.
+func ShimPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{filepath.Dir(self), libexec} {
+		path := filepath.Join(dir, shim.Name)
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Mode()&fs.ModePerm&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return self, nil
+}
+
+// OtherProgram runs the program that the arguments of this process ask for, if it is not podstead: the shim of a pod, its pause process, or
+// the generator of systemd. It returns its exit code, and whether there was one.
+func OtherProgram(ctx context.Context, args []string) (exitCode int, ran bool) {
+	switch {
+	case shim.Invoked(args):
+		return shim.Main(ctx), true
+	case generator.Invoked(args):
+		return generator.Main(args, os.Stderr), true
+	}
+	return 0, false
+}

@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strconv"
+
+	"github.com/coreos/go-systemd/v22/journal"
+
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/container"
+	"github.com/podstead/podstead/runtime/logbound"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/event/eventjournal"
+)
+
+// eventLog returns where the supervisor logs events; nil: in the log of the daemon.
+func (o *Options) eventLog() func(context.Context, *event.Ring, *slog.Logger) {
+	service, err := journal.StderrIsJournalStream() // journald receives the log of the daemon
+	service = service && err == nil
+	switch {
+	case o.Config.Events.Journald == config.JournaldNever, o.Config.Events.Journald == config.JournaldAuto && !service:
+		return nil
+	}
+	return eventjournal.Log(!service)
+}
+
+// unitLogDriver returns the log driver of pods that systemd units create: journald in place of the driver file, so that systemctl status
+// shows their logs. It returns "" for the driver of other pods.
+func unitLogDriver(c *config.Config) spec.LogDriver {
+	if c.ContainerLog.Driver != string(spec.LogFile) || container.CheckDriver(spec.LogJournald, c.RunDir) != nil {
+		return ""
+	}
+	return spec.LogJournald
+}
+
+// reportLosses emits an event when logs of a container were removed, if the runtime keeps logs.
+func reportLosses(rt Runtime, s *supervisor.Supervisor) {
+	r, ok := rt.(interface{ OnLogsRemoved(func(logbound.Loss)) })
+	if !ok {
+		return
+	}
+	r.OnLogsRemoved(func(l logbound.Loss) {
+		e := event.New(event.LogsRemoved, s.Now().Wall, l.Pod, event.Fields{
+			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit), "bytes": strconv.FormatInt(l.Bytes, 10),
+		})
+		e.UID, e.Container = l.UID, l.Container
+		s.Events().Add(e)
+	})
+}
+
+// reportCleared emits an event when something was killed or removed in the cgroup of a pod, if the runtime has cgroups.
+func reportCleared(rt Runtime, s *supervisor.Supervisor) {
+	r, ok := rt.(interface {
+		OnCleared(report func(uid string, cleared podcgroup.Cleared))
+	})
+	if !ok {
+		return
+	}
+	r.OnCleared(func(uid string, cleared podcgroup.Cleared) {
+		pod := uid
+		for _, p := range s.Pods() {
+			if p.Facts.UID == uid {
+				pod = p.Pod.Name
+			}
+		}
+		e := event.New(event.CgroupCleared, s.Now().Wall, pod, event.Fields{"what": cleared.String()})
+		e.UID = uid
+		s.Events().Add(e)
+	})
+}
+
+// files returns a number of files as text.
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return strconv.Itoa(n) + " files"
+}

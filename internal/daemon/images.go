@@ -1,0 +1,37 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"github.com/podstead/podstead/internal/daemon/imagedirs"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+// imageDirs returns the image directories after a first look at them; nil: the runtime does not manage images.
+func (o *Options) imageDirs(ctx context.Context, rt Runtime) *imagedirs.Dirs {
+	r, ok := rt.(imageRuntime)
+	if !ok {
+		return nil
+	}
+	c := &o.Config.Images
+	d := imagedirs.New(r.Images(), imagedirs.Options{Paths: []string{c.SystemDir, c.Dir}, Log: o.Log})
+	d.Scan(ctx)
+	return d
+}
+
+// importImages imports the archives in the image directories until the returned function is called.
+func importImages(ctx context.Context, d *imagedirs.Dirs, s *supervisor.Supervisor) (stop func()) {
+	if d == nil {
+		return func() {}
+	}
+	d.SetEmit(func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) })
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

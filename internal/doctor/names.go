@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+)
+
+// hiddenNames reports by which names other pods cannot reach pods of this host.
+func hiddenNames(ctx context.Context, client *api.Client) result {
+	list, unknown := listPods(ctx, client)
+	if unknown != nil {
+		return *unknown
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return result{Warn, err.Error(), "set the name of the host"}
+	}
+	var pods []*spec.Pod
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Status.Phase != api.PhaseSucceeded && p.Status.Phase != api.PhaseFailed {
+			pods = append(pods, &spec.Pod{Name: p.Metadata.Name, Hostname: p.Spec.Hostname})
+		}
+	}
+	var details []string
+	for _, h := range spec.HiddenNames(pods, host) {
+		details = append(details, h.Pod+": "+h.String())
+	}
+	if len(details) == 0 {
+		return ok("other pods reach all pods by their names")
+	}
+	if more := len(details) - maxFiles; more > 0 {
+		details = append(details[:maxFiles], fmt.Sprintf("and %d more", more))
+	}
+	return result{Warn, strings.Join(details, "; "), "use another name or hostname, or the address of the pod"}
+}
