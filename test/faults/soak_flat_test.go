@@ -102,6 +102,9 @@ func measure(f *fixture) sample {
 		if os.IsNotExist(err) || err == nil && !d.Type().IsRegular() || strings.Contains(path, "/fs/") {
 			return nil
 		}
+		if filepath.Base(filepath.Dir(path)) == "events" { // journals are full after hours; TestDirJournalSize holds their limit
+			return nil
+		}
 		if err != nil {
 			return err
 		}

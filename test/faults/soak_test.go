@@ -49,7 +49,10 @@ func TestSoak(t *testing.T) {
 		}
 		<-time.After(lives)
 		f.MustKillDaemon()
-		f.get("soak")
+		f.Await(func() error { // podstead run starts every daemon: it counts those that it has started
+			_, err := f.Client().Pod(f.Ctx(), "soak")
+			return err
+		})
 	}
 	if got := f.process("while :"); got != counter {
 		t.Errorf("PID of the container was %d, is %d", counter, got)
