@@ -185,7 +185,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 mutate: ## run mutation tests of supervisor/lifecycle (30 minutes)
 	@.ci/deps build
-	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks' $(MUTATEFLAGS) ./supervisor/lifecycle
+	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks|States' $(MUTATEFLAGS) ./supervisor/lifecycle
 
 install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR, with a systemd unit in UNITDIR and a message catalog in CATALOGDIR
 	@test -x bin/podstead -a -x bin/containerd-shim-podstead-v1 || $(MAKE) --no-print-directory build

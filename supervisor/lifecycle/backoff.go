@@ -101,52 +101,6 @@ func isInit(pod *spec.Pod, c *spec.Container) bool {
 	return false
 }
 
-// RestartDelay returns the back-off between the exit of a container and its next run. It is 0 if there is no next run, no delay,
-// or the delay has passed.
-func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
-	h := f.Containers[container]
-	c := pod.Container(container)
-	if c == nil || !h.Newest.terminated() || !RunsAgain(pod, f, container) {
-		return 0
-	}
-	due, _ := restartDue(pod, &f, c, &h)
-	if !now.Before(due) {
-		return 0
-	}
-	return due.Sub(h.Newest.Exited)
-}
-
-// PullDelay returns the delay before the container's image is pulled again, counted from the newest failure.
-func PullDelay(f Facts, container string) time.Duration {
-	pull := f.Containers[container].Pull
-	return pullDelay(&pull)
-}
-
-// NextTry returns the time until the next attempt at what a container is waiting for: its sandbox, its image, its creation or
-// its next run. It returns false if the container is not waiting, or if the attempt is in progress.
-func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Duration, known bool) {
-	if Terminating(pod, f) {
-		return 0, false
-	}
-	h := f.Containers[container]
-	due := Instant{}
-	switch s, pull := &f.Sandbox, &h.Pull; {
-	case s.Failures > 0 && !s.ready() && !s.inFlight():
-		due = s.Failed.Add(sandboxDelay(s))
-	case pull.Reason != "" && pull.For > h.Newest.N() && !pull.inFlight():
-		due = pull.Failed.Add(pullDelay(pull))
-	case !h.Newest.CreateFailed.IsZero() && h.Newest.Round == f.Round:
-		due = h.Newest.CreateFailed.Add(retryDelay)
-	default:
-		delay := RestartDelay(pod, f, container, now)
-		if delay == 0 {
-			return 0, false
-		}
-		due = h.Newest.Exited.Add(delay)
-	}
-	return max(due.Sub(now), 0), true
-}
-
 // Fixed delays. The configurable ones are in [spec.Backoff].
 const (
 	// retryDelay is the delay before a failed operation is retried (the kubelet's backOffPeriod, without its jitter).

@@ -13,6 +13,19 @@
 // Every action has exactly one outcome event: the event of its success, or [ActionFailed]. Until then [Facts.Unresolved] returns
 // the action. After a crash of the supervisor it is carried out again, so its implementation must adopt what already exists.
 //
+// The files are in layers, each uses only those above it:
+//
+//   - reason.go, instant.go, status.go: words, time, and what users see
+//   - container.go, facts.go: what is known
+//   - restart.go, backoff.go: whether a container runs again, and when
+//   - action.go, event.go: what can be done, and what can happen
+//   - probe.go, hook.go, wait.go, plan.go: what containers and pods have for it
+//   - stop.go, update.go, clock.go, view.go: the end of a life, its changes, reboots and clocks, and its status
+//   - start.go, trial.go, escalate.go: what [Decide] does for a pod that runs, for an update, and for one that stays unready
+//   - recover.go, decide.go: after a crash of the supervisor, and the decision
+//
+// docs/design/states.md has drawings of the states.
+//
 // The rules are those of the kubelet. In comments, "contract 4.1" is a section of docs/design/kubelet-contract.md, and
 // "deviation 5" is a row of docs/design/deviations.md. The package imports no other package of Podstead but spec.
 package lifecycle

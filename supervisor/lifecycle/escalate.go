@@ -38,15 +38,6 @@ func (p *plan) escalate() {
 	}
 }
 
-// due returns when the next step is due while unready time counts.
-func (e *Escalation) due(after time.Duration) Instant {
-	at := e.Since.Add(after - e.Counted)
-	if !e.Gap.IsZero() {
-		at = later(at, e.Gap.Add(min(settleTime, after)))
-	}
-	return at
-}
-
 // step takes one step.
 func (p *plan) step(s Step, unready time.Duration) {
 	if s == StepReboot {
@@ -68,44 +59,6 @@ func (p *plan) step(s Step, unready time.Duration) {
 			p.do(RestartUnhealthy{c.Name})
 		}
 	}
-}
-
-// LastStep returns the step that the escalation of a pod may go up to.
-func LastStep(pod *spec.Pod) Step {
-	switch pod.OnUnhealthy {
-	case spec.UnhealthyRestart:
-		return StepRestart
-	case spec.UnhealthyReplace:
-		return StepReplace
-	case spec.UnhealthyReboot:
-		return StepReboot
-	}
-	return StepNone
-}
-
-// over reports whether an app container has terminated and does not run again. No step changes that.
-func (v *view) over(c *spec.Container) bool {
-	a := v.facts.Containers[c.Name].Newest
-	return a.terminated() && !v.runsAgain(c, &a, roleApp)
-}
-
-// ready reports whether the condition Ready is True. With over, containers that do not run again count as ready.
-func (v *view) ready(over bool) bool { return v.readyNow(over).Status == conditionTrue }
-
-// readyNow computes the condition Ready of a pod that has not terminated.
-func (v *view) readyNow(over bool) Condition {
-	v.ended = Terminating(v.pod, *v.facts)
-	s := Status{}
-	for i := range v.pod.InitContainers {
-		c := &v.pod.InitContainers[i]
-		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(c, roleOf(c)))
-	}
-	for i := range v.pod.Containers {
-		c := v.container(&v.pod.Containers[i], roleApp)
-		c.Ready = c.Ready || over && v.over(&v.pod.Containers[i])
-		s.ContainerStatuses = append(s.ContainerStatuses, c)
-	}
-	return v.readyCondition(v.containersReady(&s))
 }
 
 // unreadyCounts reports whether the time counts in which the pod is not ready. It does not count while the pod waits for something
@@ -135,4 +88,90 @@ func (f *Facts) holdsEscalation(c *spec.Container, init bool) bool {
 		return false
 	}
 	return init || h.mustStop() == ReasonDefinitionChanged || c.StartupProbe != nil && !a.started(c)
+}
+
+// CountUnready records that the pod's unready time counts from now on. See [RecordOnly].
+type CountUnready struct{}
+
+func (CountUnready) issued(f *Facts, at Instant) {
+	f.Escalation.Since, f.Escalation.Ready = at, Instant{}
+}
+
+func (CountUnready) failed(*Facts, Failure, Instant) {}
+
+// PauseUnready records that the pod's unready time does not count from now on: the pod is ready, or it waits for something that no
+// step can change. See [RecordOnly].
+type PauseUnready struct{ Ready bool }
+
+func (a PauseUnready) issued(f *Facts, at Instant) {
+	f.Escalation.count(at)
+	f.Escalation.Ready = Instant{}
+	if a.Ready {
+		f.Escalation.Ready = at
+	}
+}
+
+func (PauseUnready) failed(*Facts, Failure, Instant) {}
+
+// EndEscalation records that the pod has recovered. See [RecordOnly].
+type EndEscalation struct{}
+
+func (EndEscalation) issued(f *Facts, _ Instant) { f.Escalation = Escalation{} }
+
+func (EndEscalation) failed(*Facts, Failure, Instant) {}
+
+// Escalate takes [StepRestart] or [StepReplace]. See [RecordOnly].
+type Escalate struct {
+	Step    Step
+	Unready time.Duration // for how long the pod was unready
+}
+
+func (a Escalate) issued(f *Facts, at Instant) {
+	f.Escalation = Escalation{Gap: f.Escalation.Gap, Step: a.Step, At: at}
+	if a.Step == StepReplace {
+		f.Restart = Restart{Requested: at, By: EscalationBy}
+	}
+}
+
+func (Escalate) failed(*Facts, Failure, Instant) {}
+
+// RestartUnhealthy restarts one container in [StepRestart], with its preStop hook and its grace period. See [RecordOnly].
+type RestartUnhealthy struct{ Container string }
+
+func (a RestartUnhealthy) issued(f *Facts, _ Instant) { f.replace(a.Container, ReasonRestartRequested) }
+
+func (RestartUnhealthy) failed(*Facts, Failure, Instant) {}
+
+// RebootHost requests a reboot of the host. Its outcome is [HostRebootRequested], or a failure if the reboot is held back.
+type RebootHost struct{ Unready time.Duration }
+
+func (a RebootHost) issued(f *Facts, at Instant) {
+	e := &f.Escalation
+	*e = Escalation{Gap: e.Gap, Step: StepReboot, At: at, Reboot: HostReboot{Requested: at, Reason: e.Reboot.Reason, Message: e.Reboot.Message}}
+}
+
+func (RebootHost) failed(f *Facts, why Failure, at Instant) {
+	if r := &f.Escalation.Reboot; r.pending() {
+		r.Failed, r.Reason, r.Message = at, why.Reason, why.Message
+	}
+}
+
+// HostRebootRequested reports that the host was asked to reboot.
+type HostRebootRequested struct{ At Instant }
+
+func (e HostRebootRequested) apply(f *Facts) {
+	if r := &f.Escalation.Reboot; r.pending() {
+		r.Accepted, r.Reason, r.Message = e.At, "", ""
+	}
+}
+
+// SupervisionGap reports that the pod was not supervised until now, because the daemon did not run or the host was suspended. The
+// next step waits until probes have run again.
+type SupervisionGap struct{ At Instant }
+
+func (e SupervisionGap) apply(f *Facts) {
+	if f.Escalation != (Escalation{}) {
+		f.Escalation.Gap = e.At
+	}
+	f.Trial.resume(e.At)
 }

@@ -1,11 +1,25 @@
 package lifecycle
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Event is something that happened to a pod. It names its object and the instant at which it was observed.
 type Event interface {
 	// apply folds the event into f, which the caller owns.
 	apply(f *Facts)
+}
+
+// Apply folds one event into the facts and returns the result. The receiver is not changed. An event about an object that is no
+// longer current changes nothing.
+func (f Facts) Apply(e Event) Facts {
+	f.Containers = maps.Clone(f.Containers)
+	if f.Containers == nil {
+		f.Containers = map[string]Container{}
+	}
+	e.apply(&f)
+	return f
 }
 
 // Issued reports that an action was issued, so it may have been carried out.
@@ -168,43 +182,28 @@ type PodRemoved struct{ At Instant }
 
 func (e PodRemoved) apply(f *Facts) { set(&f.Removal.Done, e.At) }
 
-// StopRequested requests to stop the pod. Grace is the effective grace period ([EffectiveGrace]). A later request can shorten
-// the remaining period, never extend it. It replaces a requested restart.
-type StopRequested struct {
-	Grace  Grace
-	Delete bool
-	By     string
-	At     Instant
-}
-
-func (e StopRequested) apply(f *Facts) {
-	f.Stop.within(e.Grace.Period, e.By, e.At)
-	f.Stop.ByUser = true
-	f.Stop.Force = f.Stop.Force || e.Grace.Force
-	f.Stop.Delete = f.Stop.Delete || e.Delete
-	f.Restart, f.Escalation = Restart{}, Escalation{}
-}
-
-// PodEvicted reports that the pod exceeded a limit and must terminate as Failed (the kubelet's local eviction).
-type PodEvicted struct {
-	Message string // the resource, its usage and its limit
+// ConditionSet reports that a client set a condition that Podstead does not compute, such as one that a readiness gate refers to
+// (v1.PodReadinessGate). It is ignored if the pod has 64 such conditions already.
+type ConditionSet struct {
+	Type    ConditionType
+	Status  string // "True", "False" or "Unknown"
+	Reason  Reason
+	Message string
 	At      Instant
 }
 
-func (e PodEvicted) apply(f *Facts) {
-	if f.Stop.Requested.IsZero() {
-		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
+func (e ConditionSet) apply(f *Facts) {
+	if _, known := f.Conditions[e.Type]; !known && len(f.Conditions) >= maxConditions {
+		return
 	}
-	f.Stop.within(evictionGrace, "the supervisor", e.At)
-	f.Restart, f.Escalation = Restart{}, Escalation{}
-}
-
-// within sets the deadline of the stop. It can shorten an earlier deadline, never extend it.
-func (s *Stop) within(period time.Duration, by string, at Instant) {
-	if s.Requested.IsZero() {
-		s.Requested, s.By = at, by
+	conditions := maps.Clone(f.Conditions)
+	if conditions == nil {
+		conditions = map[ConditionType]SetCondition{}
 	}
-	if end := at.Add(period); s.Deadline.IsZero() || end.Before(s.Deadline) {
-		s.Deadline, s.Grace = end, period
+	at := e.At
+	if before := conditions[e.Type]; before.Status == e.Status {
+		at = before.At
 	}
+	conditions[e.Type] = SetCondition{Status: e.Status, Reason: e.Reason, Message: e.Message, At: at}
+	f.Conditions = conditions
 }

@@ -1,7 +1,8 @@
 package lifecycle
 
 import (
-	"maps"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -36,146 +37,9 @@ type Facts struct {
 	Changes    int                            `json:"changes,omitempty"`    // of the definition, apart from labels and annotations
 }
 
-// Stop is a request to stop the pod, from a user, a client or the supervisor.
-type Stop struct {
-	Requested Instant `json:"requested,omitzero"`
-	Deadline  Instant `json:"deadline,omitzero"` // end of the grace period; later requests can only shorten it
-
-	Grace   time.Duration `json:"grace,omitempty"`  // the requested period that ends at the deadline
-	Force   bool          `json:"force,omitempty"`  // no grace period, not even [minimumGrace]
-	Delete  bool          `json:"delete,omitempty"` // remove everything of the pod
-	By      string        `json:"by,omitempty"`     // who requested it, as shown in the event
-	ByUser  bool          `json:"byUser,omitempty"` // requested by a user or a client, not only by a limit of the pod
-	Reason  Reason        `json:"reason,omitempty"` // why the pod failed; empty: the exit codes of its containers decide
-	Message string        `json:"message,omitempty"`
-}
-
-// Sandbox is the newest attempt to run the pod's sandbox.
-type Sandbox struct {
-	N           int      `json:"n" format:"key"`
-	Requested   Instant  `json:"requested,omitzero"`
-	Ready       Instant  `json:"ready,omitzero"`
-	Lost        Instant  `json:"lost,omitzero"`
-	Failed      Instant  `json:"failed,omitzero"`
-	Unavailable bool     `json:"unavailable,omitempty"` // it failed because the engine was unavailable; the sandbox may exist
-	Failures    int      `json:"failures,omitempty"`    // consecutive, with the same reason, up to the back-off limit; 0 once ready
-	Reason      Reason   `json:"reason,omitempty"`      // of these failures
-	Message     string   `json:"message,omitempty"`     // why it failed or was lost
-	IPs         []string `json:"ips,omitempty"`
-	Removal     Removal  `json:"removal,omitzero"`
-}
-
-// Container is what is known about one container: its newest two attempts, and a summary of the earlier ones.
-type Container struct {
-	Newest   Attempt `json:"newest,omitzero"`
-	Previous Attempt `json:"previous,omitzero"` // the run before the newest: status.lastState
-	Pull     Pull    `json:"pull,omitzero"`
-	Backoff  Backoff `json:"backoff,omitzero"`
-	Image    Image   `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
-
-	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
-}
-
-// Image identifies the image that a container runs. A restart uses it again, so that neither a new archive nor a new meaning of
-// the image's name changes a running pod.
-type Image struct {
-	ID      string `json:"id"`                // digest of the image's configuration: status.imageID
-	Archive bool   `json:"archive,omitempty"` // the image was imported from an archive
-}
-
-// Backoff is the level of the restart back-off, and when a restart was last granted.
-type Backoff struct {
-	Level   int     `json:"level"` // 0: no restart was granted yet
-	Granted Instant `json:"granted,omitzero"`
-}
-
-// Ref identifies one run of one container within its pod.
-type Ref struct {
-	Container string `json:"container" format:"key"`
-	Round     int    `json:"round" format:"key"`
-	Attempt   int    `json:"attempt" format:"key"` // from 1, unique over the life of the pod
-}
-
-// Attempt is one run of one container. Every field is set by one event and never cleared by a later run.
-type Attempt struct {
-	Ref
-	Sandbox      int     `json:"sandbox"`
-	Restarts     int     `json:"restarts"` // restartCount of this run
-	Requested    Instant `json:"requested,omitzero"`
-	Retry        Instant `json:"retry,omitzero"` // since when a retry is pending because the engine was unavailable
-	Started      Instant `json:"started,omitzero"`
-	CreateFailed Instant `json:"createFailed,omitzero"` // creation failed: the engine has no record of it, and it does not count as a run
-	Image        string  `json:"image,omitempty"`
-	ImageID      string  `json:"imageID,omitempty"`
-	Architecture string  `json:"imageArchitecture,omitempty"` // of the image, such as amd64; empty if unknown
-	ID           string  `json:"id,omitempty"`                // the engine's ID
-
-	PostStart Hook   `json:"postStart,omitzero"`
-	Probes    Probes `json:"probes,omitzero"`
-	PreStop   Hook   `json:"preStop,omitzero"`
-
-	TerminationRequested Instant       `json:"terminationRequested,omitzero"` // with a preStop hook, or while waiting for other containers
-	TerminationGrace     time.Duration `json:"terminationGrace,omitempty"`    // the grace period from then on
-
-	StopRequested Instant       `json:"stopRequested,omitzero"`
-	StopGrace     time.Duration `json:"stopGrace,omitempty"`
-	StopReason    Reason        `json:"stopReason,omitempty"`
-	StopSent      Instant       `json:"stopSent,omitzero"`
-	KillRequested Instant       `json:"killRequested,omitzero"`
-	KillSent      Instant       `json:"killSent,omitzero"`
-	SignalFailed  Instant       `json:"signalFailed,omitzero"` // when the newest signal could not be sent
-
-	Exited  Instant `json:"exited,omitzero"`
-	Exit    Exit    `json:"exit,omitzero"`    // before the start: why creation failed, also of the previous attempt
-	Removal Removal `json:"removal,omitzero"` // of the record of the terminated run
-}
-
-// Exit is the result of a run. Code is the exit code of the process, 128 plus the signal number, or a code that the kubelet uses
-// if there is none: 128 with StartError, 137 with ContainerStatusUnknown, 255 with Unknown.
-type Exit struct {
-	Code    int    `json:"code"`
-	Reason  Reason `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-	// MemoryPeak is the peak memory usage of an OOM-killed run in bytes, 0 if unknown.
-	MemoryPeak int64 `json:"memoryPeakBytes,omitempty"`
-}
-
-// Removal is the removal of a terminated object.
-type Removal struct {
-	Requested Instant `json:"requested,omitzero"`
-	Failed    Instant `json:"failed,omitzero"` // requested and failed, to be retried
-	Done      Instant `json:"done,omitzero"`
-}
-
-// Pull is the newest pull of a container's image, or the check that the image is present if the pull policy allows that.
-type Pull struct {
-	For       int     `json:"for"` // number of the attempt that needs the image
-	Requested Instant `json:"requested,omitzero"`
-	Cancelled Instant `json:"cancelled,omitzero"`
-	Done      Instant `json:"done,omitzero"`
-	Failed    Instant `json:"failed,omitzero"`  // the newest failure, possibly of an earlier pull
-	Checked   Instant `json:"checked,omitzero"` // when the image was last looked up locally since then
-	Retry     Instant `json:"retry,omitzero"`   // since when a retry is pending because the engine was unavailable
-	Level     int     `json:"level"`            // consecutive failures, up to the back-off limit
-	Next      int     `json:"next"`             // the level after a failure of the running pull
-	Reason    Reason  `json:"reason,omitempty"` // why a pull for this attempt failed; empty if none failed
-	Message   string  `json:"message,omitempty"`
-}
-
 // Generation returns metadata.generation: 1 for a pod whose definition has not changed since it was created. As in Kubernetes, labels and
 // annotations do not count, and ephemeral containers do.
 func (f *Facts) Generation() int64 { return 1 + int64(f.Changes) }
-
-// Apply folds one event into the facts and returns the result. The receiver is not changed. An event about an object that is no
-// longer current changes nothing.
-func (f Facts) Apply(e Event) Facts {
-	f.Containers = maps.Clone(f.Containers)
-	if f.Containers == nil {
-		f.Containers = map[string]Container{}
-	}
-	e.apply(&f)
-	return f
-}
 
 // update folds into the attempt identified by ref, if it is one of the two that are kept.
 func (f *Facts) update(ref Ref, fold func(*Attempt)) {
@@ -208,17 +72,16 @@ func set(field *Instant, at Instant) {
 	}
 }
 
-// live reports whether a process of this run may exist: it was requested and is not known to have terminated.
-func (a *Attempt) live() bool { return a.N() > 0 && a.Exited.IsZero() && a.CreateFailed.IsZero() }
-
-// imported reports whether the pod's image archives were imported: a container has got its image.
-func (f *Facts) imported() bool {
-	for _, c := range f.Containers {
-		if c.Image.ID != "" {
-			return true
+// Live returns the runs that were started and may still have a process, sorted by name. After a restart of the supervisor it
+// must wait for each of them again.
+func (f Facts) Live() []Ref {
+	var refs []Ref
+	for _, name := range f.names() {
+		if a := f.Containers[name].Newest; a.running() {
+			refs = append(refs, a.Ref)
 		}
 	}
-	return false
+	return refs
 }
 
 // anyLive reports whether a process of any container may exist.
@@ -231,17 +94,72 @@ func (f *Facts) anyLive() bool {
 	return false
 }
 
-// N returns the attempt's number; 0 means that no run was requested yet.
-func (a *Attempt) N() int { return a.Attempt }
+// Idle reports whether the pod has no process, no pull and no sandbox.
+func (f Facts) Idle() bool {
+	for _, c := range f.Containers {
+		if c.Newest.live() || c.Pull.inFlight() {
+			return false
+		}
+	}
+	return !f.Sandbox.mayExist()
+}
 
-// terminated reports whether the run has left a record and exited.
-func (a *Attempt) terminated() bool { return !a.Exited.IsZero() }
+// names returns the names of the known containers, sorted.
+func (f Facts) names() []string {
+	names := make([]string, 0, len(f.Containers))
+	for name := range f.Containers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
 
-// running reports whether the process is running, as far as is known.
-func (a *Attempt) running() bool { return !a.Started.IsZero() && a.live() }
+// imported reports whether the pod's image archives were imported: a container has got its image.
+func (f *Facts) imported() bool {
+	for _, c := range f.Containers {
+		if c.Image.ID != "" {
+			return true
+		}
+	}
+	return false
+}
 
-// ran reports whether the engine has had a record of the run, so that it counts as one.
-func (a *Attempt) ran() bool { return !a.Started.IsZero() || a.terminated() }
+// unavailableLimit is how long the engine may be unavailable before the phase becomes Unknown (deviation 20).
+const unavailableLimit = 10 * time.Second
+
+// phaseUnknown reports whether the engine has been unavailable for so long that the phase is Unknown.
+func (f *Facts) phaseUnknown(now Instant) bool {
+	return !f.EngineUnavailable.IsZero() && now.Sub(f.EngineUnavailable) > unavailableLimit
+}
+
+// Stop is a request to stop the pod, from a user, a client or the supervisor.
+type Stop struct {
+	Requested Instant `json:"requested,omitzero"`
+	Deadline  Instant `json:"deadline,omitzero"` // end of the grace period; later requests can only shorten it
+
+	Grace   time.Duration `json:"grace,omitempty"`  // the requested period that ends at the deadline
+	Force   bool          `json:"force,omitempty"`  // no grace period, not even [minimumGrace]
+	Delete  bool          `json:"delete,omitempty"` // remove everything of the pod
+	By      string        `json:"by,omitempty"`     // who requested it, as shown in the event
+	ByUser  bool          `json:"byUser,omitempty"` // requested by a user or a client, not only by a limit of the pod
+	Reason  Reason        `json:"reason,omitempty"` // why the pod failed; empty: the exit codes of its containers decide
+	Message string        `json:"message,omitempty"`
+}
+
+// Sandbox is the newest attempt to run the pod's sandbox.
+type Sandbox struct {
+	N           int      `json:"n" format:"key"`
+	Requested   Instant  `json:"requested,omitzero"`
+	Ready       Instant  `json:"ready,omitzero"`
+	Lost        Instant  `json:"lost,omitzero"`
+	Failed      Instant  `json:"failed,omitzero"`
+	Unavailable bool     `json:"unavailable,omitempty"` // it failed because the engine was unavailable; the sandbox may exist
+	Failures    int      `json:"failures,omitempty"`    // consecutive, with the same reason, up to the back-off limit; 0 once ready
+	Reason      Reason   `json:"reason,omitempty"`      // of these failures
+	Message     string   `json:"message,omitempty"`     // why it failed or was lost
+	IPs         []string `json:"ips,omitempty"`
+	Removal     Removal  `json:"removal,omitzero"`
+}
 
 // inFlight reports whether the start of the sandbox has no outcome yet.
 func (s *Sandbox) inFlight() bool {
@@ -259,7 +177,328 @@ func (s *Sandbox) mayExist() bool {
 	return s.N > 0 && (s.Failed.IsZero() || s.Unavailable) && s.Removal.Done.IsZero()
 }
 
-// inFlight reports whether the pull has no outcome yet.
-func (p *Pull) inFlight() bool {
-	return !p.Requested.IsZero() && p.Done.IsZero() && p.Retry.IsZero() && (p.Failed.IsZero() || p.Failed.Before(p.Requested))
+// Restart is a request of a person to stop all containers and start the pod again. It is pending until everything has stopped.
+type Restart struct {
+	Requested Instant `json:"requested,omitzero"`
+	By        string  `json:"by,omitempty"` // who requested it, as shown in the event
+	// Redefined is set if the definition of the pod changed in a way that only a new sandbox can carry out.
+	Redefined bool `json:"redefined,omitempty"`
+}
+
+// pending reports whether a restart was requested and the containers are still being stopped.
+func (r *Restart) pending() bool { return !r.Requested.IsZero() }
+
+// activeSince returns the instant from which activeDeadlineSeconds counts.
+func (f *Facts) activeSince() Instant {
+	if f.AgainAt.IsZero() {
+		return f.Accepted
+	}
+	return f.AgainAt
+}
+
+// wasReset reports whether a run belongs to a round before the newest restart of all containers.
+func (f *Facts) wasReset(a *Attempt) bool {
+	return a.N() > 0 && a.Round < f.Restarted && !f.ephemeral(a.Container)
+}
+
+// superseded reports whether another run follows a run whatever its exit and its restart policy: all containers, the pod or the
+// container are restarted.
+func (f *Facts) superseded(a *Attempt) bool {
+	if a.N() == 0 || f.ephemeral(a.Container) {
+		return false
+	}
+	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || a.N() <= f.Containers[a.Container].Replaced.Attempt
+}
+
+// Collection is the removal of what a pod that has finished has left. Its facts, and so its status, are kept.
+type Collection struct {
+	Requested Instant `json:"requested,omitzero"`
+	Removal   Removal `json:"removal,omitzero"`
+}
+
+// DefinitionOf returns the container that a run was started from, or will be: that of an earlier definition if the run has not
+// stopped since the definition changed. It returns nil if the pod has no such container.
+func DefinitionOf(pod *spec.Pod, f Facts, container string, attempt int) *spec.Container {
+	if c := f.earlier(container, attempt); c != nil {
+		return c
+	}
+	return pod.Container(container)
+}
+
+// definition is DefinitionOf for a run of a container that the pod has.
+func (f *Facts) definition(c *spec.Container, a *Attempt) *spec.Container {
+	return cmp.Or(f.earlier(c.Name, a.N()), c)
+}
+
+// earlier returns the earlier definition that a run was started from; nil if it was not.
+func (f *Facts) earlier(container string, attempt int) *spec.Container {
+	if o := f.outgoing(container); o != nil && attempt <= o.Attempt {
+		return &o.Container
+	}
+	return nil
+}
+
+// nextAttempt returns the number of the next run of a container. A container that is added again does not reuse the numbers of the
+// one that was removed.
+func (f *Facts) nextAttempt(h *Container) int {
+	if h.Newest.N() == 0 {
+		return f.Forgotten + 1
+	}
+	return h.Newest.N() + 1
+}
+
+// containersOf iterates over the init containers and the app containers of a pod.
+func containersOf(pod *spec.Pod) func(yield func(*spec.Container) bool) {
+	return func(yield func(*spec.Container) bool) {
+		for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Outgoing is a container as a run of it was started, before a change of its definition. The run is stopped as it says.
+type Outgoing struct {
+	Container spec.Container `json:"container"`
+	Attempt   int            `json:"attempt"` // the newest run of this definition
+	Grace     time.Duration  `json:"grace"`
+	Removed   bool           `json:"removed,omitempty"` // the pod does not have the container any more
+}
+
+// outgoing returns the earlier definition of a container; nil if there is none.
+func (f *Facts) outgoing(name string) *Outgoing {
+	for i := range f.Outgoing {
+		if f.Outgoing[i].Container.Name == name {
+			return &f.Outgoing[i]
+		}
+	}
+	return nil
+}
+
+func (f *Facts) dropOutgoing(name string) {
+	f.Outgoing = slices.DeleteFunc(slices.Clone(f.Outgoing), func(o Outgoing) bool { return o.Container.Name == name })
+	if len(f.Outgoing) == 0 {
+		f.Outgoing = nil
+	}
+}
+
+// removed reports whether a change of the definition removed a container that is not forgotten yet.
+func (f *Facts) removed(name string) bool {
+	o := f.outgoing(name)
+	return o != nil && o.Removed
+}
+
+// maxEphemeral is the maximum number of ephemeral containers over the life of a pod. Their records are kept.
+const maxEphemeral = 64
+
+// maxEphemeralPulls is how many pulls of the image of an ephemeral container may fail. Then the container is removed from the pod: a person
+// waits for it, and nothing else can remove it.
+const maxEphemeralPulls = 3
+
+// ephemeral reports whether an ephemeral container has the given name.
+func (f *Facts) ephemeral(name string) bool {
+	return slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == name })
+}
+
+// removeEphemeral removes an ephemeral container. Its name can be used again. Other containers stay.
+func (f *Facts) removeEphemeral(name string) {
+	if f.ephemeral(name) {
+		f.Ephemeral = slices.DeleteFunc(slices.Clone(f.Ephemeral), func(c spec.Container) bool { return c.Name == name })
+		delete(f.Containers, name)
+		f.Changes++
+	}
+}
+
+// Trial is the newest request that has started the pod, restarted it or changed its definition, and what became of it. It is passed when
+// the pod was ready for the minimum ready time, and has failed when a run since the request fails before.
+type Trial struct {
+	N        int           `json:"n,omitempty"`        // of the requests for the pod, from 0
+	Since    Instant       `json:"since,omitzero"`     // the request; zero: it is not known, as of pods of an earlier version
+	Within   time.Duration `json:"within,omitempty"`   // how long the pod may take to become ready; 0: there is no limit
+	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: the time does not count yet
+	MinReady time.Duration `json:"minReady,omitempty"` // for how long the pod must be ready
+	// RollsBack reports that an earlier definition replaces this one if it fails. What failed is not started again before.
+	RollsBack bool    `json:"rollsBack,omitempty"`
+	Passed    Instant `json:"passed,omitzero"`
+	Failed    Instant `json:"failed,omitzero"`   // the first failure; a pod that is kept can pass later
+	Message   string  `json:"message,omitempty"` // why it failed
+}
+
+// NewTrial returns a trial that begins now. Within is how long the pod may take to become ready; 0: there is no limit.
+func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial {
+	return Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
+}
+
+// Pending reports whether the trial has neither passed nor failed.
+func (t *Trial) Pending() bool { return !t.Since.IsZero() && t.Passed.IsZero() && t.Failed.IsZero() }
+
+// Holds reports whether the trial has failed and no container is started until an earlier definition replaces this one.
+func (t *Trial) Holds() bool { return t.RollsBack && !t.Failed.IsZero() && t.Passed.IsZero() }
+
+// rebase moves all instants.
+func (t *Trial) rebase(move func(*Instant)) {
+	for _, at := range []*Instant{&t.Since, &t.Due, &t.Passed, &t.Failed} {
+		move(at)
+	}
+}
+
+// booted begins a pending trial again: the pod starts with the host.
+func (t *Trial) booted(at Instant) {
+	if t.Pending() {
+		t.Since, t.Due = at, Instant{}
+	}
+}
+
+// startAgain lets the time of a pending trial count from the next start: everything of the pod had to stop first.
+func (t *Trial) startAgain() {
+	if t.Pending() {
+		t.Due = Instant{}
+	}
+}
+
+// prolong adds a time to that of a pending trial in which nothing could be started.
+func (t *Trial) prolong(d time.Duration) {
+	if t.Pending() && !t.Due.IsZero() {
+		t.Due = t.Due.Add(d)
+	}
+}
+
+// resume gives the pod time to become ready after a time in which it was not supervised.
+func (t *Trial) resume(at Instant) {
+	if t.Pending() && !t.Due.IsZero() {
+		t.Due = later(t.Due, at.Add(min(t.Within, settleTime)))
+	}
+}
+
+const (
+	// maxRecovery is for how long a pod must be ready until its escalation starts again at the first step. A shorter
+	// spec.Pod.UnhealthyAfterSeconds replaces it. Without it a container that crashes after each start would never lead to a reboot.
+	maxRecovery = time.Minute
+	// settleTime is the minimum time from a gap, in which nothing was supervised, to a step, or to the failure of a trial that has more
+	// time: probes must run first.
+	settleTime = time.Minute
+)
+
+// Step is a step of the escalation for a pod that stays unready.
+type Step int
+
+// The steps, in their order.
+const (
+	StepNone    Step = iota
+	StepRestart      // all containers are restarted in their sandbox
+	StepReplace      // the sandbox is replaced, and init containers run again
+	StepReboot       // the host is rebooted
+)
+
+// words of the steps, for people.
+var stepWords = [...]string{"", "restart all containers", "replace the pod sandbox", "reboot the host"}
+
+// String returns what the step does, in the imperative.
+func (s Step) String() string { return stepWords[s] }
+
+// LastStep returns the step that the escalation of a pod may go up to.
+func LastStep(pod *spec.Pod) Step {
+	switch pod.OnUnhealthy {
+	case spec.UnhealthyRestart:
+		return StepRestart
+	case spec.UnhealthyReplace:
+		return StepReplace
+	case spec.UnhealthyReboot:
+		return StepReboot
+	}
+	return StepNone
+}
+
+// Escalation is what was done because the pod stayed unready, see [spec.Pod.OnUnhealthy]. A reboot, a stop and a start of the pod, and
+// a change of its definition start it again.
+type Escalation struct {
+	Since   Instant       `json:"since,omitzero"`    // from when on unready time counts; zero: it does not count now
+	Counted time.Duration `json:"counted,omitempty"` // unready time before Since, after the last step
+	Ready   Instant       `json:"ready,omitzero"`    // since when the pod is ready again
+	Gap     Instant       `json:"gap,omitzero"`      // end of the newest time in which nothing was supervised
+	Step    Step          `json:"step,omitempty"`    // the last step
+	At      Instant       `json:"at,omitzero"`       // when it was taken
+	Reboot  HostReboot    `json:"reboot,omitzero"`
+}
+
+// due returns when the next step is due while unready time counts.
+func (e *Escalation) due(after time.Duration) Instant {
+	at := e.Since.Add(after - e.Counted)
+	if !e.Gap.IsZero() {
+		at = later(at, e.Gap.Add(min(settleTime, after)))
+	}
+	return at
+}
+
+// rebase moves all instants.
+func (e *Escalation) rebase(move func(*Instant)) {
+	for _, t := range []*Instant{&e.Since, &e.Ready, &e.Gap, &e.At, &e.Reboot.Requested, &e.Reboot.Accepted, &e.Reboot.Failed} {
+		move(t)
+	}
+}
+
+// SetBack moves the escalation as [Facts.SetBack] does.
+func (e Escalation) SetBack(saved, now Instant) Escalation {
+	e.rebase(func(t *Instant) { *t = t.SetBack(saved, now) })
+	return e
+}
+
+// count ends the current period of unready time and adds it.
+func (e *Escalation) count(at Instant) {
+	if !e.Since.IsZero() {
+		e.Counted, e.Since = e.Counted+max(at.Sub(e.Since), 0), Instant{}
+	}
+}
+
+// Escalated folds in the escalation of a checkpoint, unless the facts have a later step.
+func (f Facts) Escalated(e Escalation) Facts {
+	if own := &f.Escalation; e.Step == own.Step && e.At.Boot == own.At.Boot && e.At.Mono == own.At.Mono {
+		f.Escalation = e
+	}
+	return f
+}
+
+// EscalationBy is who requests restarts of an escalation.
+const EscalationBy = "onUnhealthy of the pod file"
+
+// HostReboot is the newest request to reboot the host.
+type HostReboot struct {
+	Requested Instant `json:"requested,omitzero"`
+	Accepted  Instant `json:"accepted,omitzero"` // the host was asked to reboot
+	Failed    Instant `json:"failed,omitzero"`   // the request was held back, or it failed
+	Reason    Reason  `json:"reason,omitempty"`  // of the failure
+	Message   string  `json:"message,omitempty"`
+}
+
+// pending reports whether the request has no outcome yet.
+func (r *HostReboot) pending() bool {
+	return !r.Requested.IsZero() && r.Accepted.IsZero() && r.Failed.IsZero()
+}
+
+// Wait is the newest wait of a pod for the conditions in [spec.Pod.WaitFor]. A pod waits before its first sandbox and, after a
+// reboot, before the next one. The loss of the sandbox within one boot is not a start of the pod.
+type Wait struct {
+	N     int     `json:"n"` // number of the wait, from 1
+	Since Instant `json:"since,omitzero"`
+	Ended Instant `json:"ended,omitzero"` // when the sandbox was requested, also if there was nothing to wait for
+	// Conditions has what is known about each condition, by its entry in the pod file. A condition that was met in this wait stays met.
+	Conditions map[string]WaitedFor `json:"conditions,omitempty"`
+}
+
+// end records that the pod starts, so that it no longer waits, not even for conditions that are added to its definition later.
+func (w *Wait) end(at Instant) { set(&w.Ended, at) }
+
+// WaitedFor is what is known about one condition of a wait.
+type WaitedFor struct {
+	Met     Instant `json:"met,omitzero"`
+	Message string  `json:"message,omitempty"` // why it is not met; empty if it is, or was not checked yet
+}
+
+// WaitRef identifies one condition of one wait.
+type WaitRef struct {
+	Wait      int
+	Condition string // entry of [spec.Pod.WaitFor]
 }

@@ -2,32 +2,7 @@ package lifecycle
 
 import (
 	"time"
-
-	"github.com/podstead/podstead/spec"
 )
-
-// HookKind is the kind of a lifecycle hook.
-type HookKind string
-
-// Lifecycle hooks (v1.Lifecycle).
-const (
-	PostStart HookKind = "postStart"
-	PreStop   HookKind = "preStop"
-)
-
-// Hook is what is known about one hook of a run.
-type Hook struct {
-	Requested Instant       `json:"requested,omitzero"` // for the first time
-	Limit     time.Duration `json:"limit,omitempty"`    // timeout, counted from Requested; 0: none
-	Retry     Instant       `json:"retry,omitzero"`     // since when a retry is pending: engine unavailable, or process not found
-	Cancelled Instant       `json:"cancelled,omitzero"`
-	Done      Instant       `json:"done,omitzero"`
-	Failed    bool          `json:"failed,omitempty"` // it failed; Done is set too
-	Message   string        `json:"message,omitempty"`
-}
-
-// inFlight reports whether the hook was requested and has no outcome yet.
-func (h *Hook) inFlight() bool { return !h.Requested.IsZero() && h.Done.IsZero() && h.Retry.IsZero() }
 
 func (h *Hook) request(limit time.Duration, at Instant) {
 	if h.Requested.IsZero() {
@@ -124,71 +99,4 @@ func (e HookFinished) apply(f *Facts) {
 			h.Done = e.At
 		}
 	})
-}
-
-func (a *Attempt) hook(kind HookKind) *Hook {
-	if kind == PreStop {
-		return &a.PreStop
-	}
-	return &a.PostStart
-}
-
-func hasPostStart(c *spec.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PostStart != nil }
-
-func hasPreStop(c *spec.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
-
-// postStartPending reports whether the postStart hook of a running container has no outcome yet.
-func (a *Attempt) postStartPending(c *spec.Container) bool {
-	return a.running() && hasPostStart(c) && a.PostStart.Done.IsZero()
-}
-
-// up reports whether the process is running and its postStart hook has succeeded. Before that, the container counts as being
-// created (contract 6).
-func (a *Attempt) up(c *spec.Container) bool {
-	return a.running() && (!hasPostStart(c) || (!a.PostStart.Done.IsZero() && !a.PostStart.Failed))
-}
-
-// started is status.started: up, and the startup probe has succeeded.
-func (a *Attempt) started(c *spec.Container) bool {
-	return a.up(c) && (c.StartupProbe == nil || a.Probes.Startup.Verdict == VerdictSuccess)
-}
-
-// ready is status.ready of a running container.
-func (a *Attempt) ready(c *spec.Container) bool {
-	return a.started(c) && (c.ReadinessProbe == nil || a.Probes.Readiness.Verdict == VerdictSuccess)
-}
-
-// terminating reports whether the run is being stopped.
-func (a *Attempt) terminating() bool {
-	return !a.TerminationRequested.IsZero() || !a.StopRequested.IsZero() || !a.KillRequested.IsZero()
-}
-
-// startTermination records when the termination of the run began. Later calls do not change it.
-func (a *Attempt) startTermination(grace time.Duration, why Reason, at Instant) {
-	if a.TerminationRequested.IsZero() {
-		a.TerminationRequested, a.TerminationGrace = at, grace
-	}
-	a.setStopReason(why)
-}
-
-// setStopReason records why the run is stopped. Later calls do not change it.
-func (a *Attempt) setStopReason(why Reason) {
-	if a.StopReason == "" {
-		a.StopReason = why
-	}
-}
-
-// mustStop returns why a run must stop although its pod continues; empty if it need not.
-func (a *Attempt) mustStop() Reason {
-	switch {
-	case a.StopReason != "":
-		return a.StopReason
-	case a.PostStart.Failed:
-		return ReasonFailedPostStartHook
-	case a.Probes.Liveness.Verdict == VerdictFailure:
-		return ReasonLivenessProbe
-	case a.Probes.Startup.Verdict == VerdictFailure:
-		return ReasonStartupProbe
-	}
-	return ""
 }

@@ -1,6 +1,8 @@
 package lifecycle
 
-import "time"
+import (
+	"time"
+)
 
 // Instant is one reading of the clock: the monotonic clock that includes suspend (CLOCK_BOOTTIME), the boot that it counts from,
 // and the wall clock for display only. Comparisons and differences use Mono, so that changes of the wall clock have no effect.

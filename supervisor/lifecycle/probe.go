@@ -6,17 +6,29 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+// ProbeOutcome classifies one result of a handler.
+type ProbeOutcome string
+
+// The outcomes of a handler.
+const (
+	ProbeSuccess ProbeOutcome = "Success"
+	// ProbeWarning is a success with a warning, such as a redirect to another host.
+	ProbeWarning ProbeOutcome = "Warning"
+	ProbeFailure ProbeOutcome = "Failure"
+	// ProbeError means that the handler could not run. It does not count, as in the kubelet. The handler is tried again at once,
+	// up to three times.
+	ProbeError ProbeOutcome = "Error"
+)
+
+// ProbeResult is one result of a probe's handler. Message is the handler's error or output without the name of the probe; it is
+// empty for a success without a warning.
+type ProbeResult struct {
+	Outcome ProbeOutcome `json:"outcome"`
+	Message string       `json:"message,omitempty"`
+}
+
 // probeTries is how often a handler that could not run is tried before an event is emitted (the kubelet's maxProbeRetries).
 const probeTries = 3
-
-// Verdict is the result of a probe after its thresholds (the kubelet's results.Result).
-type Verdict string
-
-// The verdicts; empty if the probe has not reached one yet.
-const (
-	VerdictSuccess Verdict = "Success"
-	VerdictFailure Verdict = "Failure"
-)
 
 // ProbeRef identifies one probe of one run.
 type ProbeRef struct {
@@ -114,34 +126,6 @@ func (p Probe) count(now Instant, r ProbeResult) ([]Event, Probe) {
 // isFinal reports whether a verdict stands until the end of the run (contract 5.2, step 12).
 func isFinal(kind ProbeKind, v Verdict) bool {
 	return (kind == ProbeStartup && v != "") || (kind == ProbeLiveness && v == VerdictFailure)
-}
-
-// ProbeStatus is the newest verdict of one probe of a run.
-type ProbeStatus struct {
-	Verdict Verdict `json:"verdict,omitempty"`
-	Message string  `json:"message,omitempty"` // of the last result that led to it
-	Count   int     `json:"count,omitempty"`   // number of consecutive results that led to it
-	At      Instant `json:"at,omitzero"`
-}
-
-// Probes contains the newest verdicts of the probes of a run.
-type Probes struct {
-	Startup   ProbeStatus `json:"startup,omitzero"`
-	Liveness  ProbeStatus `json:"liveness,omitzero"`
-	Readiness ProbeStatus `json:"readiness,omitzero"`
-}
-
-// of returns the status of the given kind; nil if the kind is unknown.
-func (p *Probes) of(kind ProbeKind) *ProbeStatus {
-	switch kind {
-	case ProbeStartup:
-		return &p.Startup
-	case ProbeLiveness:
-		return &p.Liveness
-	case ProbeReadiness:
-		return &p.Readiness
-	}
-	return nil
 }
 
 // ProbeChanged reports a change of the verdict of a probe.

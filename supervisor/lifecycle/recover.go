@@ -115,18 +115,6 @@ func (f Facts) RetireUnknown(pod *spec.Pod, found Found) Facts {
 	return f
 }
 
-// Live returns the runs that were started and may still have a process, sorted by name. After a restart of the supervisor it
-// must wait for each of them again.
-func (f Facts) Live() []Ref {
-	var refs []Ref
-	for _, name := range f.names() {
-		if a := f.Containers[name].Newest; a.running() {
-			refs = append(refs, a.Ref)
-		}
-	}
-	return refs
-}
-
 // Starts returns the starts of the running containers, sorted by container, as events. The supervisor keeps them until the next boot, so
 // that their times are known after a restart, also if the state was not saved since.
 func (f Facts) Starts() []ContainerStarted {
@@ -159,16 +147,6 @@ func (f Facts) SandboxReady() int {
 		return f.Sandbox.N
 	}
 	return 0
-}
-
-// names returns the names of the known containers, sorted.
-func (f Facts) names() []string {
-	names := make([]string, 0, len(f.Containers))
-	for name := range f.Containers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Found is what the engine has of a pod, according to the labels of its sandboxes and containers.
@@ -250,12 +228,17 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 	return f
 }
 
-// Idle reports whether the pod has no process, no pull and no sandbox.
-func (f Facts) Idle() bool {
-	for _, c := range f.Containers {
-		if c.Newest.live() || c.Pull.inFlight() {
-			return false
-		}
+// EngineUnavailable reports that the engine cannot be reached, so the facts may be outdated.
+type EngineUnavailable struct{ At Instant }
+
+func (e EngineUnavailable) apply(f *Facts) { set(&f.EngineUnavailable, e.At) }
+
+// EngineAvailable reports that the engine can be reached again.
+type EngineAvailable struct{ At Instant }
+
+func (e EngineAvailable) apply(f *Facts) {
+	if since := f.EngineUnavailable; !since.IsZero() {
+		f.Trial.prolong(e.At.Sub(since))
 	}
-	return !f.Sandbox.mayExist()
+	f.EngineUnavailable = Instant{}
 }

@@ -64,39 +64,6 @@ func initCompleted(a *Attempt, round int) bool {
 	return a.Round == round && a.terminated() && !initFailed(a.Exit) && !a.interrupted()
 }
 
-// RunsAgain reports whether a terminated container will be restarted. It is false if the pod is terminating, and for a container
-// that is not in the pod's definition, such as an ephemeral one.
-func RunsAgain(pod *spec.Pod, f Facts, container string) bool {
-	if Terminating(pod, f) {
-		return false
-	}
-	v, a := view{pod: pod, facts: &f}, f.Containers[container].Newest
-	for i := range pod.InitContainers {
-		if c := &pod.InitContainers[i]; c.Name == container {
-			return v.runsAgain(c, &a, roleOf(c))
-		}
-	}
-	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name == container {
-			return v.runsAgain(c, &a, roleApp)
-		}
-	}
-	return false
-}
-
-// runsAgain reports whether a terminated run will be followed by another one.
-func (v *view) runsAgain(c *spec.Container, a *Attempt, r role) bool {
-	switch {
-	case v.ended || r == roleEphemeral:
-		return false
-	case v.facts.superseded(a) || r == roleSidecar:
-		return true
-	case r == roleInit:
-		return initFailed(a.Exit) || a.interrupted()
-	}
-	return shouldRestart(v.pod, c, a)
-}
-
 // ruleAction returns the action of the container's first restart rule that matches the exit code; empty if none matches
 // (contract 4.1).
 func ruleAction(c *spec.Container, exit Exit) string {
@@ -108,4 +75,148 @@ func ruleAction(c *spec.Container, exit Exit) string {
 		}
 	}
 	return ""
+}
+
+// finished reports whether no container of the pod will run again without intervention. Sidecars do not count.
+func finished(pod *spec.Pod, f *Facts) bool {
+	return (!WorkFinishedAt(pod, f).IsZero() || lostForGood(pod, f)) && restartAllTrigger(pod, f) == Ref{}
+}
+
+// Terminating reports whether the pod is terminating or has terminated. No container is started any more.
+func Terminating(pod *spec.Pod, f Facts) bool { return !f.Stop.Requested.IsZero() || finished(pod, &f) }
+
+// WorkFinishedAt returns when the work that sidecars support was finished: an init container failed and is not restarted, or all
+// app containers completed. It is zero if the work is not finished.
+func WorkFinishedAt(pod *spec.Pod, f *Facts) Instant {
+	if failed := initFailedAt(pod, f); !failed.IsZero() {
+		return failed
+	}
+	return appsFinishedAt(pod, f)
+}
+
+// initFailedAt returns when an init container of this round failed and is not restarted. It is zero if none did. It is always
+// zero for sidecars.
+func initFailedAt(pod *spec.Pod, f *Facts) Instant {
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		a := f.Containers[c.Name].Newest
+		if a.Round == f.Round && a.terminated() && initFailed(a.Exit) && !shouldRestartInit(pod, c, &a) && !f.superseded(&a) {
+			return a.Exited
+		}
+	}
+	return Instant{}
+}
+
+// lostForGood reports whether the pod lost its sandbox after a container ran, and the restart policy forbids to run any
+// container twice. No new sandbox is created then (contract 3, "Sandbox lost"). Ephemeral containers do not count: nothing
+// depends on them.
+func lostForGood(pod *spec.Pod, f *Facts) bool {
+	if f.Sandbox.inFlight() || f.Sandbox.ready() {
+		return false
+	}
+	for i := range pod.Containers {
+		if c := &pod.Containers[i]; restartPolicy(pod, c) != spec.RestartNever || len(c.RestartPolicyRules) > 0 {
+			return false
+		}
+	}
+	for name, c := range f.Containers {
+		if f.removed(name) || f.ephemeral(name) {
+			continue
+		}
+		if c.Newest.ran() && !f.superseded(&c.Newest) {
+			return true
+		}
+	}
+	return false
+}
+
+// appsFinishedAt returns when the last app container terminated without being restarted. It is zero if one has not. It does not
+// compare rounds: a container that succeeded under OnFailure is not run again after a reboot, and a pod without containers left
+// to run needs no sandbox.
+func appsFinishedAt(pod *spec.Pod, f *Facts) Instant {
+	last := f.Accepted
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		a := f.Containers[c.Name].Newest
+		if !f.countsAsTerminated(&a) || shouldRestart(pod, c, &a) {
+			return Instant{}
+		}
+		last = later(last, a.Exited)
+	}
+	return last
+}
+
+// NextInitContainer returns the init container that the following ones wait for in this round; empty if all have passed (the
+// kubelet's findNextInitContainerToRun).
+func NextInitContainer(pod *spec.Pod, f Facts) string {
+	for i := reached(pod, &f); i < len(pod.InitContainers); i++ {
+		c := &pod.InitContainers[i]
+		if a := f.Containers[c.Name].Newest; !initPassed(c, &a, f.Round) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// reached returns how many init containers are known to have passed in this round. A run of an init container proves it for
+// those before, because the record of a completed init container may have been removed; a run of an app container proves it for
+// all.
+func reached(pod *spec.Pod, f *Facts) int {
+	for i := range pod.Containers {
+		if f.Containers[pod.Containers[i].Name].Newest.Round == f.Round {
+			return len(pod.InitContainers)
+		}
+	}
+	newest := 0
+	for i := range pod.InitContainers {
+		if f.Containers[pod.InitContainers[i].Name].Newest.Round == f.Round {
+			newest = i
+		}
+	}
+	return newest
+}
+
+// The actions of [spec.RestartRule].
+const (
+	actionRestart    = "Restart"
+	actionRestartAll = "RestartAllContainers"
+)
+
+// countsAsTerminated reports whether a run has terminated and was not superseded.
+func (f *Facts) countsAsTerminated(a *Attempt) bool { return a.terminated() && !f.superseded(a) }
+
+// restartAllTrigger returns the run whose exit triggers a restart of all containers, the earliest if there are several; the zero
+// Ref if there is none. The exit of a sidecar after the pod's work was finished triggers nothing (contract 7.4).
+func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
+	var by Attempt
+	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			a := f.Containers[list[i].Name].Newest
+			if f.triggersRestartAll(&list[i], &a) && (!by.terminated() || a.Exited.Before(by.Exited)) {
+				by = a
+			}
+		}
+	}
+	if over := WorkFinishedAt(pod, f); !over.IsZero() && over.Before(by.Exited) {
+		return Ref{}
+	}
+	return by.Ref
+}
+
+// triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. It does not if the
+// sandbox was lost, because that opens a new round anyway.
+func (f *Facts) triggersRestartAll(c *spec.Container, a *Attempt) bool {
+	return f.Sandbox.ready() && a.Round == f.Round && a.terminated() && ruleAction(c, a.Exit) == actionRestartAll && !f.superseded(a)
+}
+
+// hasRestartAllRule reports whether a container of the pod has a RestartAllContainers rule.
+func hasRestartAllRule(pod *spec.Pod) bool {
+	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			if slices.ContainsFunc(list[i].RestartPolicyRules, func(r spec.RestartRule) bool { return r.Action == actionRestartAll }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -9,26 +9,6 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Trial is the newest request that has started the pod, restarted it or changed its definition, and what became of it. It is passed when
-// the pod was ready for the minimum ready time, and has failed when a run since the request fails before.
-type Trial struct {
-	N        int           `json:"n,omitempty"`        // of the requests for the pod, from 0
-	Since    Instant       `json:"since,omitzero"`     // the request; zero: it is not known, as of pods of an earlier version
-	Within   time.Duration `json:"within,omitempty"`   // how long the pod may take to become ready; 0: there is no limit
-	Due      Instant       `json:"due,omitzero"`       // when it has failed if the pod is not ready; zero: the time does not count yet
-	MinReady time.Duration `json:"minReady,omitempty"` // for how long the pod must be ready
-	// RollsBack reports that an earlier definition replaces this one if it fails. What failed is not started again before.
-	RollsBack bool    `json:"rollsBack,omitempty"`
-	Passed    Instant `json:"passed,omitzero"`
-	Failed    Instant `json:"failed,omitzero"`   // the first failure; a pod that is kept can pass later
-	Message   string  `json:"message,omitempty"` // why it failed
-}
-
-// NewTrial returns a trial that begins now. Within is how long the pod may take to become ready; 0: there is no limit.
-func NewTrial(within, minReady time.Duration, rollsBack bool, now Instant) Trial {
-	return Trial{Since: now, Within: within, MinReady: minReady, RollsBack: rollsBack}
-}
-
 // TrialBegun reports a request that starts the pod, restarts it or changes its definition. It replaces the trial before.
 type TrialBegun struct{ Trial Trial }
 
@@ -45,61 +25,23 @@ func (e TrialKept) apply(f *Facts) { f.Trial.RollsBack = false }
 // TimeTrial begins the time in which the pod must become ready: what the request replaces has stopped. See [RecordOnly].
 type TimeTrial struct{}
 
-func (TimeTrial) issued(f *Facts, at Instant)     { f.Trial.Due = at.Add(f.Trial.Within) }
+func (TimeTrial) issued(f *Facts, at Instant) { f.Trial.Due = at.Add(f.Trial.Within) }
+
 func (TimeTrial) failed(*Facts, Failure, Instant) {}
 
 // PassTrial records that the pod was ready for the minimum ready time. See [RecordOnly].
 type PassTrial struct{}
 
-func (PassTrial) issued(f *Facts, at Instant)     { f.Trial.Passed = at }
+func (PassTrial) issued(f *Facts, at Instant) { f.Trial.Passed = at }
+
 func (PassTrial) failed(*Facts, Failure, Instant) {}
 
 // FailTrial records that the trial has failed. See [RecordOnly].
 type FailTrial struct{ Message string }
 
-func (a FailTrial) issued(f *Facts, at Instant)   { f.Trial.Failed, f.Trial.Message = at, a.Message }
+func (a FailTrial) issued(f *Facts, at Instant) { f.Trial.Failed, f.Trial.Message = at, a.Message }
+
 func (FailTrial) failed(*Facts, Failure, Instant) {}
-
-// Pending reports whether the trial has neither passed nor failed.
-func (t *Trial) Pending() bool { return !t.Since.IsZero() && t.Passed.IsZero() && t.Failed.IsZero() }
-
-// Holds reports whether the trial has failed and no container is started until an earlier definition replaces this one.
-func (t *Trial) Holds() bool { return t.RollsBack && !t.Failed.IsZero() && t.Passed.IsZero() }
-
-// rebase moves all instants.
-func (t *Trial) rebase(move func(*Instant)) {
-	for _, at := range []*Instant{&t.Since, &t.Due, &t.Passed, &t.Failed} {
-		move(at)
-	}
-}
-
-// booted begins a pending trial again: the pod starts with the host.
-func (t *Trial) booted(at Instant) {
-	if t.Pending() {
-		t.Since, t.Due = at, Instant{}
-	}
-}
-
-// startAgain lets the time of a pending trial count from the next start: everything of the pod had to stop first.
-func (t *Trial) startAgain() {
-	if t.Pending() {
-		t.Due = Instant{}
-	}
-}
-
-// prolong adds a time to that of a pending trial in which nothing could be started.
-func (t *Trial) prolong(d time.Duration) {
-	if t.Pending() && !t.Due.IsZero() {
-		t.Due = t.Due.Add(d)
-	}
-}
-
-// resume gives the pod time to become ready after a time in which it was not supervised.
-func (t *Trial) resume(at Instant) {
-	if t.Pending() && !t.Due.IsZero() {
-		t.Due = later(t.Due, at.Add(min(t.Within, settleTime)))
-	}
-}
 
 // tryOut records what has become of the trial. It comes before everything that starts containers, so that what is rolled back is not
 // started again.

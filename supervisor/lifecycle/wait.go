@@ -2,32 +2,9 @@ package lifecycle
 
 import (
 	"maps"
-	"strings"
 
 	"github.com/podstead/podstead/spec"
 )
-
-// Wait is the newest wait of a pod for the conditions in [spec.Pod.WaitFor]. A pod waits before its first sandbox and, after a
-// reboot, before the next one. The loss of the sandbox within one boot is not a start of the pod.
-type Wait struct {
-	N     int     `json:"n"` // number of the wait, from 1
-	Since Instant `json:"since,omitzero"`
-	Ended Instant `json:"ended,omitzero"` // when the sandbox was requested, also if there was nothing to wait for
-	// Conditions has what is known about each condition, by its entry in the pod file. A condition that was met in this wait stays met.
-	Conditions map[string]WaitedFor `json:"conditions,omitempty"`
-}
-
-// WaitedFor is what is known about one condition of a wait.
-type WaitedFor struct {
-	Met     Instant `json:"met,omitzero"`
-	Message string  `json:"message,omitempty"` // why it is not met; empty if it is, or was not checked yet
-}
-
-// WaitRef identifies one condition of one wait.
-type WaitRef struct {
-	Wait      int
-	Condition string // entry of [spec.Pod.WaitFor]
-}
 
 // StartWait begins to wait for the conditions of the pod. See [RecordOnly]. The first wait is since the pod was accepted, which is saved at
 // once: a supervisor that was killed before the wait was saved does not begin it later.
@@ -77,9 +54,6 @@ func (f *Facts) updateWait(ref WaitRef, fold func(*WaitedFor)) {
 	f.Wait.Conditions = conditions
 }
 
-// end records that the pod starts, so that it no longer waits, not even for conditions that are added to its definition later.
-func (w *Wait) end(at Instant) { set(&w.Ended, at) }
-
 // Unmet returns the conditions that the pod waits for, in the order of the pod file. It is empty if the pod does not wait.
 func Unmet(pod *spec.Pod, f Facts) []string {
 	if f.Wait.Since.IsZero() || !f.Wait.Ended.IsZero() || Terminating(pod, f) {
@@ -113,28 +87,4 @@ func (p *plan) waited() bool {
 		p.decision.Waits = append(p.decision.Waits, WaitRef{Wait: w.N, Condition: condition})
 	}
 	return len(unmet) == 0
-}
-
-// waitMessage states what the pod waits for; empty if it does not wait.
-func waitMessage(pod *spec.Pod, f *Facts) string {
-	unmet := Unmet(pod, *f)
-	if len(unmet) == 0 {
-		return ""
-	}
-	texts := make([]string, len(unmet))
-	for i, condition := range unmet {
-		texts[i] = spec.ParseWaitCondition(condition).String()
-		if message := f.Wait.Conditions[condition].Message; message != "" {
-			texts[i] += ": " + message
-		}
-	}
-	return "waiting for " + strings.Join(texts, ", ")
-}
-
-// waitedCondition is true when everything that the pod waits for before it starts was met.
-func (v *view) waitedCondition() Condition {
-	if message := waitMessage(v.pod, v.facts); message != "" {
-		return condition(PodWaitedFor, false, ReasonWaitingFor, message)
-	}
-	return condition(PodWaitedFor, !v.facts.Wait.Ended.IsZero() || v.facts.Sandbox.ready(), "", "")
 }

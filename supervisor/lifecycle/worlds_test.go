@@ -27,13 +27,18 @@ func FuzzWorlds(f *testing.F) {
 // seed adds inputs to the fuzzer that are long enough for the whole life of a pod.
 func seed(f *testing.F) {
 	for n := range 8 {
-		r := rand.New(rand.NewPCG(uint64(n), 3))
-		data := make([]byte, 1<<15)
-		for i := range data {
-			data[i] = byte(r.IntN(256))
-		}
-		f.Add(data)
+		f.Add(input(n))
 	}
+}
+
+// input returns random bytes for a life of a pod.
+func input(n int) []byte {
+	r := rand.New(rand.NewPCG(uint64(n), 3))
+	data := make([]byte, 1<<15)
+	for i := range data {
+		data[i] = byte(r.IntN(256))
+	}
+	return data
 }
 
 const (
@@ -41,7 +46,9 @@ const (
 	longEnough = 3 * time.Hour
 )
 
-func world(t *rapid.T) {
+func world(t *rapid.T) { observedWorld(t, func(lifecycletest.Step) {}) }
+
+func observedWorld(t *rapid.T, observe func(lifecycletest.Step)) {
 	pod := drawPod(t)
 	w := lifecycletest.New(pod, drawScript(t, pod))
 	v := invariants{}
@@ -49,6 +56,7 @@ func world(t *rapid.T) {
 		if err := v.step(s); err != nil {
 			w.Violation(err)
 		}
+		observe(s)
 	}
 	injectFaults(t, w)
 	if rapid.Bool().Draw(t, "trial") {

@@ -1,13 +1,78 @@
 package lifecycle
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/podstead/podstead/spec"
 )
+
+// RestartRequested requests to start the pod again in a new round, after everything that still runs has stopped. It replaces a
+// request to stop the pod. It changes nothing if the pod is being deleted or if a restart is pending.
+type RestartRequested struct {
+	By        string
+	Redefined bool // see [Restart]
+	At        Instant
+}
+
+func (e RestartRequested) apply(f *Facts) {
+	if f.Stop.Delete || f.Restart.pending() {
+		return
+	}
+	f.Stop, f.Escalation = Stop{}, Escalation{}
+	f.Restart = Restart{Requested: e.At, By: e.By, Redefined: e.Redefined}
+}
+
+// StartAgain opens a round after everything of the pod has stopped for a [RestartRequested]. Every container runs again, init
+// containers too, and no delay of an earlier failure applies. Restart counts continue. See [RecordOnly].
+type StartAgain struct{ Round int }
+
+func (a StartAgain) issued(f *Facts, at Instant) {
+	f.Round, f.Again, f.AgainAt, f.Restart = a.Round, a.Round, at, Restart{}
+	f.Sandbox.Failures, f.Wait = 0, Wait{N: f.Wait.N} // the conditions are checked again
+	f.Trial.startAgain()
+	for name, c := range f.Containers {
+		if !f.ephemeral(name) {
+			c.resetDelays()
+			f.Containers[name] = c
+		}
+	}
+}
+
+func (StartAgain) failed(*Facts, Failure, Instant) {}
+
+// resetDelays ends the back-off of restarts and of pulls.
+func (c *Container) resetDelays() {
+	c.Backoff = Backoff{}
+	if !c.Pull.inFlight() && c.Pull.Done.IsZero() {
+		c.Pull = Pull{}
+	}
+}
+
+// restartPod stops everything for a requested restart of the pod and opens a new round. It reports whether one is pending. The
+// sandbox is replaced: its shim and its network start again with the pod, with the definition that the pod has then.
+func (p *plan) restartPod() bool {
+	if !p.facts.Restart.pending() {
+		return false
+	}
+	why := ReasonRestartRequested
+	if p.facts.Restart.Redefined {
+		why = ReasonDefinitionChanged
+	}
+	if p.cancelPulls()+p.stopAll(why) > 0 {
+		return true
+	}
+	switch s := &p.facts.Sandbox; {
+	case s.inFlight():
+	case s.mayExist():
+		if p.removable(&s.Removal) {
+			p.do(RemoveSandbox{Sandbox: s.N})
+		}
+	default:
+		p.do(StartAgain{Round: p.facts.Round + 1})
+	}
+	return true
+}
 
 // maxOutgoing is the maximum number of removed containers that have not stopped yet.
 const maxOutgoing = 64
@@ -23,14 +88,6 @@ type DefinitionChanged struct {
 	// MetadataOnly reports that nothing but labels, annotations and the content of images has changed.
 	MetadataOnly bool
 	At           Instant
-}
-
-// Outgoing is a container as a run of it was started, before a change of its definition. The run is stopped as it says.
-type Outgoing struct {
-	Container spec.Container `json:"container"`
-	Attempt   int            `json:"attempt"` // the newest run of this definition
-	Grace     time.Duration  `json:"grace"`
-	Removed   bool           `json:"removed,omitempty"` // the pod does not have the container any more
 }
 
 // Fits reports whether the facts have room for the containers that the change removes.
@@ -151,128 +208,73 @@ func namesPort(p *spec.Probe) bool {
 	return p.HTTPGet != nil && p.HTTPGet.Port.Name != "" || p.TCPSocket != nil && p.TCPSocket.Port.Name != ""
 }
 
-// outgoing returns the earlier definition of a container; nil if there is none.
-func (f *Facts) outgoing(name string) *Outgoing {
-	for i := range f.Outgoing {
-		if f.Outgoing[i].Container.Name == name {
-			return &f.Outgoing[i]
-		}
+// ContainerRestartRequested requests to restart one container. A running one is stopped with its preStop hook and grace period.
+// The next run starts without a delay. The stopped run does not count as failed. Of an init container, only a run that has not
+// completed is replaced. It changes nothing for an ephemeral container, and for a run that is being replaced already.
+type ContainerRestartRequested struct {
+	Container string
+	By        string // who requested it, as shown in the event
+	At        Instant
+}
+
+func (e ContainerRestartRequested) apply(f *Facts) { f.replace(e.Container, ReasonRestartRequested) }
+
+// replace requests to replace the newest run of a container.
+func (f *Facts) replace(name string, why Reason) {
+	c, known := f.Containers[name]
+	if !known || f.ephemeral(name) {
+		return
 	}
-	return nil
-}
-
-func (f *Facts) dropOutgoing(name string) {
-	f.Outgoing = slices.DeleteFunc(slices.Clone(f.Outgoing), func(o Outgoing) bool { return o.Container.Name == name })
-	if len(f.Outgoing) == 0 {
-		f.Outgoing = nil
+	if c.Replaced.Attempt < c.Newest.N() {
+		c.Replaced = Replacement{Attempt: c.Newest.N(), Reason: why}
 	}
+	c.resetDelays()
+	f.Containers[name] = c
 }
 
-// removed reports whether a change of the definition removed a container that is not forgotten yet.
-func (f *Facts) removed(name string) bool {
-	o := f.outgoing(name)
-	return o != nil && o.Removed
-}
-
-// DefinitionOf returns the container that a run was started from, or will be: that of an earlier definition if the run has not
-// stopped since the definition changed. It returns nil if the pod has no such container.
-func DefinitionOf(pod *spec.Pod, f Facts, container string, attempt int) *spec.Container {
-	if c := f.earlier(container, attempt); c != nil {
-		return c
+// mustStop returns why the newest run of a container must stop although its pod continues; empty if it need not.
+func (c *Container) mustStop() Reason {
+	if why := c.Newest.mustStop(); why != "" {
+		return why
 	}
-	return pod.Container(container)
-}
-
-// definition is DefinitionOf for a run of a container that the pod has.
-func (f *Facts) definition(c *spec.Container, a *Attempt) *spec.Container {
-	return cmp.Or(f.earlier(c.Name, a.N()), c)
-}
-
-// earlier returns the earlier definition that a run was started from; nil if it was not.
-func (f *Facts) earlier(container string, attempt int) *spec.Container {
-	if o := f.outgoing(container); o != nil && attempt <= o.Attempt {
-		return &o.Container
+	if c.Newest.N() <= c.Replaced.Attempt {
+		return c.Replaced.Reason
 	}
-	return nil
+	return ""
 }
 
-// nextAttempt returns the number of the next run of a container. A container that is added again does not reuse the numbers of the
-// one that was removed.
-func (f *Facts) nextAttempt(h *Container) int {
-	if h.Newest.N() == 0 {
-		return f.Forgotten + 1
-	}
-	return h.Newest.N() + 1
+// StartRound opens a round in the current sandbox after all containers of the previous round have terminated, for a restart of
+// all containers (KEP-5532). Runs of earlier rounds are reset: decisions ignore them, as if the engine had no record of them.
+// See [RecordOnly].
+type StartRound struct {
+	Round int
+	By    Ref // the run whose exit triggered it
 }
 
-// ForgetContainer drops the facts about a removed container of which nothing is left. See [RecordOnly].
-type ForgetContainer struct{ Container string }
-
-func (a ForgetContainer) issued(f *Facts, _ Instant) {
-	h := f.Containers[a.Container]
-	f.Forgotten = max(f.Forgotten, h.Newest.N(), h.Pull.For)
-	delete(f.Containers, a.Container)
-	f.dropOutgoing(a.Container)
+func (a StartRound) issued(f *Facts, at Instant) {
+	f.Round, f.Restarted, f.RestartedAt = a.Round, a.Round, at
 }
 
-func (ForgetContainer) failed(*Facts, Failure, Instant) {}
+func (StartRound) failed(*Facts, Failure, Instant) {}
 
-// retire stops the containers that a change of the definition removed, removes their records, and forgets them. They are stopped
-// at once.
-func (p *plan) retire() {
-	for i := range p.facts.Outgoing {
-		o := &p.facts.Outgoing[i]
-		if !o.Removed {
-			continue
-		}
-		h := p.facts.Containers[o.Container.Name]
-		p.cancelHooks(&h.Newest)
-		if p.cancelPull(o.Container.Name) {
-			continue
-		}
-		if h.Newest.live() {
-			p.stop(&o.Container, &h.Newest, ReasonContainerRemoved, true)
-		} else if !p.facts.Stop.Delete { // a deleted pod is removed as a whole
-			p.forget(o.Container.Name, &h)
-		}
+// restartAll restarts all containers if an exit triggers it, and reports whether it does (contract 4.2). It stops all containers
+// with the minimum grace period and without hooks, then opens a new round.
+func (p *plan) restartAll() bool {
+	by := restartAllTrigger(p.pod, p.facts)
+	if by == (Ref{}) {
+		return false
 	}
+	if p.stopAll(ReasonRestartingAllContainers) == 0 && p.due(p.earliestRound()) {
+		p.do(StartRound{Round: p.facts.Round + 1, By: by})
+	}
+	return true
 }
 
-// forget removes the record of the newest run that has one, which removes all older ones, and then forgets the container.
-func (p *plan) forget(name string, h *Container) {
-	last := &h.Newest
-	if !last.ran() {
-		last = &h.Previous
+// earliestRound returns when the next restart of all containers may happen. There is no back-off (contract 4.2), only a minimum
+// interval, which bounds the rate for a pod whose containers exit at once.
+func (p *plan) earliestRound() Instant {
+	if p.facts.Restarted != p.facts.Round {
+		return Instant{}
 	}
-	switch {
-	case !last.ran() || !last.Removal.Done.IsZero():
-		p.do(ForgetContainer{Container: name})
-	case p.removable(&last.Removal):
-		p.do(RemoveContainer{Ref: last.Ref})
-	}
-}
-
-// retiring returns the number of removed containers that have not stopped.
-func (p *plan) retiring() int {
-	busy := 0
-	for i := range p.facts.Outgoing {
-		o := &p.facts.Outgoing[i]
-		if h := p.facts.Containers[o.Container.Name]; o.Removed && (h.Newest.live() || h.Pull.inFlight()) {
-			busy++
-		}
-	}
-	return busy
-}
-
-// containersOf iterates over the init containers and the app containers of a pod.
-func containersOf(pod *spec.Pod) func(yield func(*spec.Container) bool) {
-	return func(yield func(*spec.Container) bool) {
-		for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
-			for i := range list {
-				if !yield(&list[i]) {
-					return
-				}
-			}
-		}
-	}
+	return p.facts.RestartedAt.Add(sandboxPace)
 }
