@@ -8,56 +8,22 @@ import (
 	"io"
 
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
-	"github.com/opencontainers/go-digest"
 
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
 
-const (
-	// labelByHand marks the leases that record which images a person has pulled or imported. Its value is the name of the image's record.
-	// It is not a label of the record, because a pull for a pod replaces these.
-	labelByHand = "podstead.io/by-hand"
-	// byHandPrefix starts the IDs of these leases.
-	byHandPrefix = "podstead-by-hand-"
-)
-
-func byHandLease(record string) leases.Lease {
-	return leases.Lease{ID: byHandPrefix + digest.FromString(record).Encoded()}
-}
-
-// mark records that a person requested an image. It reports whether that is new.
-func (s *Store) mark(ctx context.Context, record string) (created bool, err error) {
-	_, err = s.client.LeasesService().Create(ctx, leases.WithID(byHandLease(record).ID), leases.WithLabel(labelByHand, record))
-	if err != nil && !errdefs.IsAlreadyExists(err) {
-		return false, err
-	}
-	return err == nil, nil
-}
-
-// unmark is the reverse of mark.
-func (s *Store) unmark(ctx context.Context, record string) error {
-	if err := s.client.LeasesService().Delete(ctx, byHandLease(record)); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	return nil
-}
-
 // Requested returns the records of the images that a person requested. Some may not exist.
-func (s *Store) Requested(ctx context.Context) (map[string]bool, error) { return s.marked(ctx) }
-
-// marked returns the records of the images that a person requested. Some may not exist.
-func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
-	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelByHand))
+func (s *Store) Requested(ctx context.Context) (map[string]bool, error) {
+	claimed, err := s.claimed(ctx, byPerson)
 	if err != nil {
 		return nil, err
 	}
 	records := map[string]bool{}
-	for _, l := range list {
-		records[l.Labels[labelByHand]] = true
+	for record := range claimed {
+		records[record] = true
 	}
 	return records, nil
 }
@@ -72,8 +38,8 @@ func (s *Store) PullByHand(
 		return Image{}, err
 	}
 	record := platform.Record(name)
-	// It is marked before the pull, so that no prune removes it after that.
-	created, err := s.mark(ctx, record)
+	// It is claimed before the pull, so that no prune removes it after that.
+	created, err := s.claim(ctx, byPerson, record)
 	if err != nil {
 		return Image{}, fail(ctx, ReasonInspect, "pull image", ref, err)
 	}
@@ -83,14 +49,14 @@ func (s *Store) PullByHand(
 		img, err = s.In().Ensure(ctx, ref, policy, progress)
 	}
 	if err == nil {
-		_, err = s.mark(ctx, record) // again: it may have been removed during the pull
+		_, err = s.claim(ctx, byPerson, record) // again: it may have been removed during the pull
 		return img, err
 	}
 	if created {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		if _, gerr := s.client.ImageService().Get(ctx, record); errdefs.IsNotFound(gerr) {
-			err = errors.Join(err, s.unmark(ctx, record))
+			err = errors.Join(err, s.release(ctx, byPerson, record))
 		}
 	}
 	return Image{}, err
@@ -158,7 +124,7 @@ func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []I
 	for i, rec := range records {
 		var err error
 		if keep {
-			_, err = s.mark(ctx, rec.Name)
+			_, err = s.claim(ctx, byPerson, rec.Name)
 		} else {
 			err = s.protectImported(ctx, rec.Name) // no pod may use it yet
 		}

@@ -88,7 +88,7 @@ func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked, err := s.marked(ctx)
+	marked, err := s.Requested(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (s *Store) Detail(ctx context.Context, record string) (Detail, error) {
 	if err != nil {
 		return Detail{}, err
 	}
-	marked, err := s.marked(ctx)
+	marked, err := s.Requested(ctx)
 	if err != nil {
 		return Detail{}, err
 	}

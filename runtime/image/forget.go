@@ -45,7 +45,7 @@ func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() 
 
 // hold keeps the content of images until release is called, and returns their records.
 func (s *Store) hold(ctx context.Context, records []string) (release func() error, held []forgotten, err error) {
-	marked, err := s.marked(ctx)
+	marked, err := s.Requested(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Store) restore(ctx context.Context, list []forgotten) error {
 	var errs []error
 	for _, rec := range list {
 		if rec.byHand {
-			_, err := s.mark(ctx, rec.Name)
+			_, err := s.claim(ctx, byPerson, rec.Name)
 			errs = append(errs, err)
 		}
 		if _, err := s.client.ImageService().Create(ctx, rec.Image); err != nil && !errdefs.IsAlreadyExists(err) {

@@ -14,7 +14,7 @@ import (
 // Forget removes the record of an image, and the note that a person requested it. Content that nothing else refers to remains on disk until
 // [Store.Free]. The error for an unknown record is found by [IsNotFound].
 func (s *Store) Forget(ctx context.Context, record string) error {
-	if err := s.unmark(ctx, record); err != nil { // first: after an interruption the image is one that prune removes
+	if err := s.release(ctx, byPerson, record); err != nil { // first: after an interruption the image is one that prune removes
 		return err
 	}
 	if err := s.unprotectImported(ctx, record); err != nil {

@@ -1,0 +1,72 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
+)
+
+// leaseKind is a kind of leases of this package. They outlive the daemon. Each has a key, such as the record of an image. The prefix and the
+// label are a format: another version of the daemon must find what this one has written.
+type leaseKind struct {
+	prefix string        // of the ID
+	label  string        // has the key
+	ttl    time.Duration // 0: until it is released
+	plain  bool          // the ID ends with the key itself, not with its digest
+}
+
+// byPerson notes which images a person has pulled or imported. The key is the record. It is not a label of the record, because a pull for a
+// pod replaces these.
+var byPerson = leaseKind{prefix: "podstead-by-hand-", label: "podstead.io/by-hand"}
+
+// id returns the ID of the lease for a key.
+func (k leaseKind) id(key string) string {
+	if k.plain {
+		return k.prefix + key
+	}
+	return k.prefix + digest.FromString(key).Encoded()
+}
+
+// claim creates the lease of a kind for a key. It reports whether there was none.
+func (s *Store) claim(ctx context.Context, k leaseKind, key string, labels ...map[string]string) (created bool, err error) {
+	all := map[string]string{k.label: key}
+	for _, more := range labels {
+		maps.Copy(all, more)
+	}
+	opts := []leases.Opt{leases.WithID(k.id(key)), leases.WithLabels(all)}
+	if k.ttl > 0 {
+		opts = append(opts, leases.WithExpiration(k.ttl))
+	}
+	_, err = s.client.LeasesService().Create(ctx, opts...)
+	if err != nil && !errdefs.IsAlreadyExists(err) {
+		return false, err
+	}
+	return err == nil, nil
+}
+
+// release deletes the lease of a kind for a key, if there is one.
+func (s *Store) release(ctx context.Context, k leaseKind, key string, opts ...leases.DeleteOpt) error {
+	err := s.client.LeasesService().Delete(ctx, leases.Lease{ID: k.id(key)}, opts...)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// claimed returns the leases of a kind, by key.
+func (s *Store) claimed(ctx context.Context, k leaseKind) (map[string]leases.Lease, error) {
+	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", k.label))
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]leases.Lease{}
+	for _, l := range list {
+		found[l.Labels[k.label]] = l
+	}
+	return found, nil
+}
