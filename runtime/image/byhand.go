@@ -126,7 +126,7 @@ func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []I
 		if keep {
 			_, err = s.claim(ctx, byPerson, rec.Name)
 		} else {
-			err = s.protectImported(ctx, rec.Name) // no pod may use it yet
+			err = s.renew(ctx, byImport, rec.Name) // no pod may use it yet
 		}
 		if err != nil {
 			return err

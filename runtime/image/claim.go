@@ -11,6 +11,13 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
+const (
+	// labelExpire is the label of containerd with the time after which it deletes a lease.
+	labelExpire = "containerd.io/gc.expire"
+	// importedTTL is how long an image is kept after an import: the rest of a bundle may be large.
+	importedTTL = time.Hour
+)
+
 // leaseKind is a kind of leases of this package. They outlive the daemon. Each has a key, such as the record of an image. The prefix and the
 // label are a format: another version of the daemon must find what this one has written.
 type leaseKind struct {
@@ -20,9 +27,13 @@ type leaseKind struct {
 	plain  bool          // the ID ends with the key itself, not with its digest
 }
 
-// byPerson notes which images a person has pulled or imported. The key is the record. It is not a label of the record, because a pull for a
-// pod replaces these.
-var byPerson = leaseKind{prefix: "podstead-by-hand-", label: "podstead.io/by-hand"}
+var (
+	// byPerson notes which images a person has pulled or imported. The key is the record. It is not a label of the record, because a pull
+	// for a pod replaces these.
+	byPerson = leaseKind{prefix: "podstead-by-hand-", label: "podstead.io/by-hand"}
+	// byImport keeps an image of [Store.ImportUsed] until a pod uses it. The key is the record.
+	byImport = leaseKind{prefix: "podstead-imported-", label: "podstead.io/imported", ttl: importedTTL}
+)
 
 // id returns the ID of the lease for a key.
 func (k leaseKind) id(key string) string {
@@ -47,6 +58,15 @@ func (s *Store) claim(ctx context.Context, k leaseKind, key string, labels ...ma
 		return false, err
 	}
 	return err == nil, nil
+}
+
+// renew is claim with the whole time of the kind from now on.
+func (s *Store) renew(ctx context.Context, k leaseKind, key string, labels ...map[string]string) error {
+	if err := s.release(ctx, k, key); err != nil {
+		return err
+	}
+	_, err := s.claim(ctx, k, key, labels...) // a concurrent import may have created it
+	return err
 }
 
 // release deletes the lease of a kind for a key, if there is one.

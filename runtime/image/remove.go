@@ -17,7 +17,7 @@ func (s *Store) Forget(ctx context.Context, record string) error {
 	if err := s.release(ctx, byPerson, record); err != nil { // first: after an interruption the image is one that prune removes
 		return err
 	}
-	if err := s.unprotectImported(ctx, record); err != nil {
+	if err := s.release(ctx, byImport, record); err != nil {
 		return err
 	}
 	if err := s.client.ImageService().Delete(ctx, record); err != nil {
