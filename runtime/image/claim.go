@@ -33,6 +33,8 @@ var (
 	byPerson = leaseKind{prefix: "podstead-by-hand-", label: "podstead.io/by-hand"}
 	// byImport keeps an image of [Store.ImportUsed] until a pod uses it. The key is the record.
 	byImport = leaseKind{prefix: "podstead-imported-", label: "podstead.io/imported", ttl: importedTTL}
+	// byReplacement keeps the image that [Store.ImportUsed] has replaced, with its content. The key is the record.
+	byReplacement = leaseKind{prefix: "podstead-replaced-", label: "podstead.io/replaced", ttl: importedTTL}
 )
 
 // id returns the ID of the lease for a key.
@@ -86,7 +88,9 @@ func (s *Store) claimed(ctx context.Context, k leaseKind) (map[string]leases.Lea
 	}
 	found := map[string]leases.Lease{}
 	for _, l := range list {
-		found[l.Labels[k.label]] = l
+		if key := l.Labels[k.label]; l.ID == k.id(key) {
+			found[key] = l
+		}
 	}
 	return found, nil
 }
