@@ -261,14 +261,13 @@ func (s *Store) indexed(ctx context.Context, target ocispec.Descriptor) (list []
 
 // keptConfigs returns the pods for which images are kept, by the digest of the image's configuration.
 func (s *Store) keptConfigs(ctx context.Context) (map[string][]string, error) {
-	lm := s.client.LeasesService()
-	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelKept))
+	list, err := s.claimed(ctx, byGeneration)
 	if err != nil {
 		return nil, err
 	}
 	kept := map[string][]string{}
-	for _, l := range list {
-		resources, err := lm.ListResources(ctx, l)
+	for pod, l := range list {
+		resources, err := s.client.LeasesService().ListResources(ctx, l)
 		if errdefs.IsNotFound(err) {
 			continue
 		}
@@ -280,7 +279,7 @@ func (s *Store) keptConfigs(ctx context.Context) (map[string][]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if pod := l.Labels[labelKept]; config != "" && !slices.Contains(kept[config], pod) {
+			if config != "" && !slices.Contains(kept[config], pod) {
 				kept[config] = append(kept[config], pod)
 			}
 		}

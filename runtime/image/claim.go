@@ -35,6 +35,8 @@ var (
 	byImport = leaseKind{prefix: "podstead-imported-", label: "podstead.io/imported", ttl: importedTTL}
 	// byReplacement keeps the image that [Store.ImportUsed] has replaced, with its content. The key is the record.
 	byReplacement = leaseKind{prefix: "podstead-replaced-", label: "podstead.io/replaced", ttl: importedTTL}
+	// byGeneration keeps the images of [Store.Keep], with their manifests. The key is the name of the pod.
+	byGeneration = leaseKind{prefix: "podstead-kept-images-", label: "podstead.io/kept-images", plain: true}
 )
 
 // id returns the ID of the lease for a key.

@@ -104,5 +104,5 @@ func (s *Store) lacksLayers(ctx context.Context, rec images.Image) bool {
 // Owns reports whether a lease was created by this package and outlives the daemon: for content that is not yet part of an image, for what
 // [Store.Keep] keeps, for an image that a person requested, or for one that [Store.ImportUsed] has imported or replaced.
 func Owns(l leases.Lease) bool {
-	return slices.ContainsFunc([]string{labelLease, labelKept, byPerson.label, byImport.label, byReplacement.label}, func(label string) bool { return l.Labels[label] != "" })
+	return slices.ContainsFunc([]string{labelLease, byGeneration.label, byPerson.label, byImport.label, byReplacement.label}, func(label string) bool { return l.Labels[label] != "" })
 }

@@ -2,21 +2,15 @@ package image
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 )
 
-const (
-	// labelKept marks the leases of [Store.Keep]. Its value is the name of the pod.
-	labelKept = "podstead.io/kept-images"
-	// keptPrefix starts the IDs of these leases.
-	keptPrefix = "podstead-kept-images-"
-	// contentResource is the type of content in a lease.
-	contentResource = "content"
-)
+// contentResource is the type of content in a lease.
+const contentResource = "content"
 
 // Keep keeps the content and the unpacked layers of the images with these configurations for a pod, whatever their names refer to, until
 // the next call for the pod. Without configurations it releases the images. An image that is not present is skipped. If nothing changes,
@@ -32,7 +26,7 @@ func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (releas
 	if err != nil {
 		return false, err
 	}
-	lm, lease := s.client.LeasesService(), leases.Lease{ID: keptPrefix + pod}
+	lm, lease := s.client.LeasesService(), leases.Lease{ID: byGeneration.id(pod)}
 	have, err := lm.ListResources(ctx, lease)
 	exists := err == nil
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -42,13 +36,13 @@ func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (releas
 		if !exists {
 			return false, nil
 		}
-		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
+		if err := s.release(ctx, byGeneration, pod); err != nil {
 			return false, err
 		}
 		return true, nil
 	}
 	if !exists {
-		if _, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithLabel(labelKept, pod)); err != nil {
+		if _, err := s.claim(ctx, byGeneration, pod); err != nil {
 			return false, err
 		}
 	}
@@ -101,14 +95,9 @@ func (s *Store) resourcesOf(ctx context.Context, configs []string) ([]leases.Res
 
 // Kept returns the names of the pods for which images are kept, sorted.
 func (s *Store) Kept(ctx context.Context) ([]string, error) {
-	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelKept))
+	claimed, err := s.claimed(ctx, byGeneration)
 	if err != nil {
 		return nil, err
 	}
-	var pods []string
-	for _, l := range list {
-		pods = append(pods, l.Labels[labelKept])
-	}
-	slices.Sort(pods)
-	return pods, nil
+	return slices.Sorted(maps.Keys(claimed)), nil
 }
