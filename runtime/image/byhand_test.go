@@ -73,15 +73,7 @@ func TestImportByHand(t *testing.T) {
 		t.Errorf("version %q of %d images", got, len(catalog(ctx, t, w)))
 	}
 	// The start of a daemon deletes no mark.
-	leases, err := w.client.LeasesService().List(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range leases {
-		if !image.Owns(l) {
-			t.Errorf("lease %s would be deleted", l.ID)
-		}
-	}
+	w.wantLeases(ctx, t, 2)
 }
 
 func TestImportByHandFails(t *testing.T) {

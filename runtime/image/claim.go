@@ -16,6 +16,10 @@ const (
 	labelExpire = "containerd.io/gc.expire"
 	// importedTTL is how long an image is kept after an import: the rest of a bundle may be large.
 	importedTTL = time.Hour
+	// partialTTL is how long the content of a failed pull is kept.
+	partialTTL = 7 * 24 * time.Hour
+	// holdTTL is how long content is kept for an operation whose daemon was killed, and did not start again.
+	holdTTL = 24 * time.Hour
 )
 
 // leaseKind is a kind of leases of this package. They outlive the daemon. Each has a key, such as the record of an image. The prefix and the
@@ -37,6 +41,11 @@ var (
 	byReplacement = leaseKind{prefix: "podstead-replaced-", label: "podstead.io/replaced", ttl: importedTTL}
 	// byGeneration keeps the images of [Store.Keep], with their manifests. The key is the name of the pod.
 	byGeneration = leaseKind{prefix: "podstead-kept-images-", label: "podstead.io/kept-images", plain: true}
+	// byWork keeps what is not part of an image yet. The key is the kind of work, and a name, a digest or an archive. The next work with
+	// this key takes the lease over.
+	byWork = leaseKind{prefix: "podstead-image-", label: "podstead.io/image-work", ttl: partialTTL}
+
+	leaseKinds = [...]leaseKind{byPerson, byImport, byReplacement, byGeneration, byWork}
 )
 
 // id returns the ID of the lease for a key.
@@ -80,6 +89,20 @@ func (s *Store) release(ctx context.Context, k leaseKind, key string, opts ...le
 		return err
 	}
 	return nil
+}
+
+// hold returns a lease that keeps content until free is called, or until the next daemon starts.
+func (s *Store) hold(ctx context.Context) (l leases.Lease, free func() error, err error) {
+	lm := s.client.LeasesService()
+	l, err = lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(holdTTL))
+	return l, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		if err := lm.Delete(ctx, l); err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+		return nil
+	}, err
 }
 
 // claimed returns the leases of a kind, by key.

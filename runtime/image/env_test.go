@@ -143,6 +143,18 @@ func (w *env) leases(ctx context.Context, t *testing.T) int {
 	return len(list)
 }
 
+// wantLeases checks the number of leases, and that the start of a daemon deletes none of them.
+func (w *env) wantLeases(ctx context.Context, t *testing.T, want int) {
+	t.Helper()
+	before := w.leases(ctx, t)
+	if err := w.store.DeleteLeases(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.leases(ctx, t); before != want || after != want {
+		t.Errorf("%d leases, and %d after the next start, want %d", before, after, want)
+	}
+}
+
 // damage overwrites content on disk, as a power failure can.
 func (w *env) damage(t *testing.T, d digest.Digest) {
 	t.Helper()

@@ -92,7 +92,7 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 			if _, err := w.store.Keep(ctx, "web", img.ConfigDigest); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.store.DeleteFinishedWork(ctx); err != nil {
+			if err := w.store.DeleteLeases(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if n := w.leases(ctx, t) - 1; n != test.want {

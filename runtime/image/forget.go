@@ -20,7 +20,7 @@ type forgotten struct {
 // or if that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. It reports whether they were
 // removed.
 func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
-	release, before, err := s.hold(ctx, records)
+	release, before, err := s.holdRecords(ctx, records)
 	if err != nil {
 		return false, err
 	}
@@ -43,24 +43,15 @@ func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() 
 	return false, errors.Join(err, s.restore(ctx, before))
 }
 
-// hold keeps the content of images until release is called, and returns their records.
-func (s *Store) hold(ctx context.Context, records []string) (release func() error, held []forgotten, err error) {
+// holdRecords keeps the content of images until release is called, and returns their records.
+func (s *Store) holdRecords(ctx context.Context, records []string) (release func() error, held []forgotten, err error) {
 	marked, err := s.Requested(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	lm := s.client.LeasesService()
-	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
+	lease, release, err := s.hold(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	release = func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-		return nil
 	}
 	for _, name := range records {
 		rec, err := s.client.ImageService().Get(ctx, name)
@@ -68,7 +59,7 @@ func (s *Store) hold(ctx context.Context, records []string) (release func() erro
 			continue
 		}
 		if err == nil {
-			err = lm.AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
+			err = s.client.LeasesService().AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
 		}
 		if err != nil && !errdefs.IsNotFound(err) { // content that is missing cannot be kept
 			return nil, nil, errors.Join(err, release())

@@ -33,10 +33,7 @@ func (s *Store) abandonPull(ctx context.Context, name string) error {
 		return nil
 	}
 	defer unlock()
-	if err := s.client.LeasesService().Delete(ctx, workLease(workPull+name)); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	return nil
+	return s.release(ctx, byWork, workPull+name)
 }
 
 // Free deletes content that nothing refers to from the disk, and returns its size. It calls remove first.

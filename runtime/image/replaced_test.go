@@ -40,15 +40,7 @@ func TestRestoreReplaced(t *testing.T) {
 	}
 	before := time.Now()
 	second := importUsed(ctx, t, w, sample("shop:1", "second"))
-	list, err := w.client.LeasesService().List(ctx)
-	if err != nil || len(list) == 0 {
-		t.Fatal(list, err)
-	}
-	for _, l := range list {
-		if !image.Owns(l) { // the next daemon would delete it
-			t.Errorf("lease %+v is not one of the store", l)
-		}
-	}
+	w.wantLeases(ctx, t, 3) // of the person, of the import, and of what it has replaced
 	w.collect(ctx, t)
 	if restored, err := w.store.Restore(ctx, first.Name, time.Now()); err != nil || restored {
 		t.Errorf("replaced before that time: %t, %v", restored, err)
