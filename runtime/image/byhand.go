@@ -15,19 +15,6 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Requested returns the records of the images that a person requested. Some may not exist.
-func (s *Store) Requested(ctx context.Context) (map[string]bool, error) {
-	claimed, err := s.claimed(ctx, byPerson)
-	if err != nil {
-		return nil, err
-	}
-	records := map[string]bool{}
-	for record := range claimed {
-		records[record] = true
-	}
-	return records, nil
-}
-
 // PullByHand is [Scope.Ensure] for a person, without archives. The image is kept until it is removed by name. For a platform other than
 // that of the host, pods do not see the image.
 func (s *Store) PullByHand(
@@ -70,7 +57,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature
 	return s.importAll(ctx, r, true, signatures)
 }
 
-// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected]. So
+// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Claims]. So
 // are the images that had their names, see [Store.Restore].
 func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
 	return s.importAll(ctx, r, false, signatures)
@@ -118,8 +105,8 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signat
 	return list, b.explain(err)
 }
 
-// nameByHand creates the records of imported images. With keep, they are marked as requested by a person;
-// without, they are protected for a while.
+// nameByHand creates the records of imported images. With keep, a person claims them;
+// without, they are kept for a while.
 func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image, keep bool) error {
 	for i, rec := range records {
 		var err error

@@ -11,6 +11,35 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
+// Claim is why an image stays on the host: who needs it, which image it is, and until when.
+type Claim struct {
+	By Claimant
+	// Who is the name of the pod, or the path of the archive in an image directory. It is empty for a person and an import.
+	Who string
+	// Image is the record of an image, or the digest of its configuration.
+	Image string
+	// Until is zero for a claim that holds until it is released.
+	Until time.Time
+}
+
+// Claimant is a kind of claims.
+type Claimant string
+
+// Kinds of claims that this package knows.
+const (
+	Person     Claimant = "person"         // pulled or imported the image
+	Import     Claimant = "import"         // of a bundle, whose pods may not exist yet
+	Generation Claimant = "generation"     // of a pod, for a rollback
+	Directory  Claimant = "imageDirectory" // has the image in an archive
+)
+
+// Kinds of claims that follow from the pods of the host. Nothing of them is stored.
+const (
+	RunningPod Claimant = "runningPod" // names the image, and is not at rest
+	Pod        Claimant = "pod"        // names the image: a pod at rest, or a pod file
+	Container  Claimant = "container"  // runs the image. Its name may refer to another image by now
+)
+
 const (
 	// labelExpire is the label of containerd with the time after which it deletes a lease.
 	labelExpire = "containerd.io/gc.expire"
@@ -48,12 +77,57 @@ var (
 	leaseKinds = [...]leaseKind{byPerson, byImport, byReplacement, byGeneration, byWork}
 )
 
+// key returns the key of a lease of this kind; empty: it is of another kind.
+func (k leaseKind) key(l leases.Lease) string {
+	if key := l.Labels[k.label]; l.ID == k.id(key) {
+		return key
+	}
+	return ""
+}
+
 // id returns the ID of the lease for a key.
 func (k leaseKind) id(key string) string {
 	if k.plain {
 		return k.prefix + key
 	}
 	return k.prefix + digest.FromString(key).Encoded()
+}
+
+// Claims returns the claims on images that are stored, and those of the archives that are in the image directories now. The images of some
+// may not exist. One whose time is over may be among them.
+func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
+	list, err := s.client.LeasesService().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var claims []Claim
+	for _, l := range list {
+		if record := byPerson.key(l); record != "" {
+			claims = append(claims, Claim{By: Person, Image: record})
+		}
+		if record := byImport.key(l); record != "" {
+			if until, err := time.Parse(time.RFC3339, l.Labels[labelExpire]); err == nil {
+				claims = append(claims, Claim{By: Import, Image: record, Until: until})
+			}
+		}
+		if pod := byGeneration.key(l); pod != "" {
+			configs, err := s.configsIn(ctx, l)
+			if err != nil {
+				return nil, err
+			}
+			for _, config := range configs {
+				claims = append(claims, Claim{By: Generation, Who: pod, Image: config})
+			}
+		}
+	}
+	records, err := s.client.ImageService().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for record, path := range heldBy(records, s.files.now()) {
+		claims = append(claims, Claim{By: Directory, Who: path, Image: record})
+	}
+	return claims, nil
 }
 
 // claim creates the lease of a kind for a key. It reports whether there was none.
@@ -113,7 +187,7 @@ func (s *Store) claimed(ctx context.Context, k leaseKind) (map[string]leases.Lea
 	}
 	found := map[string]leases.Lease{}
 	for _, l := range list {
-		if key := l.Labels[k.label]; l.ID == k.id(key) {
+		if key := k.key(l); key != "" {
 			found[key] = l
 		}
 	}

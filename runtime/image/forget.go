@@ -45,7 +45,7 @@ func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() 
 
 // holdRecords keeps the content of images until release is called, and returns their records.
 func (s *Store) holdRecords(ctx context.Context, records []string) (release func() error, held []forgotten, err error) {
-	marked, err := s.Requested(ctx)
+	marked, err := s.claimed(ctx, byPerson)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,8 @@ func (s *Store) holdRecords(ctx context.Context, records []string) (release func
 		if err != nil && !errdefs.IsNotFound(err) { // content that is missing cannot be kept
 			return nil, nil, errors.Join(err, release())
 		}
-		held = append(held, forgotten{rec, marked[name]})
+		_, byHand := marked[name]
+		held = append(held, forgotten{rec, byHand})
 	}
 	return release, held, nil
 }

@@ -28,7 +28,8 @@ func TestForgetUnless(t *testing.T) {
 			t.Errorf("removed %t, %v", removed, err)
 		}
 		wantVersion(ctx, t, w, name, "one")
-		if e := catalog(ctx, t, w)[name]; !e.ByHand || e.Damaged {
+		w.wantClaims(ctx, t, name, "person")
+		if e := catalog(ctx, t, w)[name]; e.Name != name || e.Damaged {
 			t.Errorf("entry %+v, want that of before", e)
 		}
 	}

@@ -2,6 +2,7 @@ package image_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,9 +18,12 @@ func TestImportForPodsProtects(t *testing.T) {
 	const name = "localhost/shop:1"
 	protected := func(when string, want bool) {
 		t.Helper()
-		reasons, err := w.store.Protected(ctx)
-		if _, is := reasons[name]; err != nil || is != want {
-			t.Errorf("%s: protected %v, %v", when, reasons, err)
+		claims, err := w.store.Claims(ctx)
+		is := slices.ContainsFunc(claims, func(c image.Claim) bool {
+			return c.By == image.Import && c.Image == name && time.Now().Before(c.Until)
+		})
+		if err != nil || is != want {
+			t.Errorf("%s: claims %v, %v", when, claims, err)
 		}
 	}
 	importUsed := func() {
@@ -61,7 +65,5 @@ func TestImportForPodsProtects(t *testing.T) {
 	protected("after its removal by name", false)
 	importAll(ctx, t, w, sample(name, "one"))
 	protected("after an import by hand", false)
-	if list := catalog(ctx, t, w); !list[name].ByHand {
-		t.Errorf("entries %+v", list)
-	}
+	w.wantClaims(ctx, t, name, "person")
 }

@@ -101,3 +101,21 @@ func (s *Store) Kept(ctx context.Context) ([]string, error) {
 	}
 	return slices.Sorted(maps.Keys(claimed)), nil
 }
+
+// configsIn returns the configurations of the images that a lease of [Store.Keep] keeps.
+func (s *Store) configsIn(ctx context.Context, l leases.Lease) (configs []string, err error) {
+	resources, err := s.client.LeasesService().ListResources(ctx, l)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	for _, r := range resources {
+		config, err := s.configOf(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		if config != "" && !slices.Contains(configs, config) {
+			configs = append(configs, config)
+		}
+	}
+	return configs, nil
+}

@@ -59,9 +59,7 @@ func TestRestoreReplaced(t *testing.T) {
 	if is, err := w.client.ImageService().Get(ctx, first.Name); err != nil || !maps.Equal(is.Labels, rec.Labels) {
 		t.Errorf("labels %v, want %v; %v", is.Labels, rec.Labels, err)
 	}
-	if !catalog(ctx, t, w)[first.Name].ByHand {
-		t.Error("the image is not one that a person has imported any more")
-	}
+	w.wantClaims(ctx, t, first.Name, "import", "person")
 	if restored, err := w.store.Restore(ctx, first.Name, before); err != nil || restored {
 		t.Errorf("again: %t, %v", restored, err)
 	}
