@@ -145,6 +145,29 @@ func (w *env) leases(ctx context.Context, t *testing.T) int {
 	return len(list)
 }
 
+// list returns the images of the catalog.
+func (w *env) list(ctx context.Context) (images []image.Image, err error) {
+	entries, err := w.store.Catalog(ctx)
+	for n := range entries {
+		images = append(images, entries[n].Image)
+	}
+	return images, err
+}
+
+// recordIn returns the record of a name in an archive.
+func recordIn(t *testing.T, archive, name string) string {
+	t.Helper()
+	full, err := image.FullName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := image.ArchiveRecord(archive, full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
 // claims returns the claims on a record and on its image, with who has them.
 func (w *env) claims(ctx context.Context, t *testing.T, record string) (list []string) {
 	t.Helper()

@@ -24,8 +24,8 @@ const (
 )
 
 // DeleteLeases deletes the leases of an earlier daemon that was killed: those that were of use for this daemon only, which would keep
-// unfinished containers for a day, and those of work that has finished, or that nothing resumes, which would keep removed images for a
-// week. It must be called before other methods, and before anything else creates a lease.
+// unfinished containers for a day, those of work that has finished, or that nothing resumes, which would keep removed images for a week,
+// and requests of persons for images that are not there. It must be called before other methods, and before anything else creates a lease.
 func (s *Store) DeleteLeases(ctx context.Context) error {
 	lm := s.client.LeasesService()
 	list, err := lm.List(ctx)
@@ -49,6 +49,13 @@ func (s *Store) DeleteLeases(ctx context.Context) error {
 func (s *Store) needed(ctx context.Context, l leases.Lease) (bool, error) {
 	if l.Labels[byWork.label] != "" {
 		return s.unfinished(ctx, l)
+	}
+	if record := byPerson.key(l); record != "" {
+		_, err := s.client.ImageService().Get(ctx, record)
+		if errdefs.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
 	}
 	return slices.ContainsFunc(leaseKinds[:], func(k leaseKind) bool { return l.Labels[k.label] != "" }), nil
 }

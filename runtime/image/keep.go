@@ -7,6 +7,7 @@ import (
 
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
 )
 
 // contentResource is the type of content in a lease.
@@ -118,4 +119,13 @@ func (s *Store) configsIn(ctx context.Context, l leases.Lease) (configs []string
 		}
 	}
 	return configs, nil
+}
+
+// configOf returns the digest of the configuration that a manifest refers to; empty: the content is not present, or not a manifest.
+func (s *Store) configOf(ctx context.Context, manifest string) (string, error) {
+	i, err := s.client.ContentStore().Info(ctx, digest.Digest(manifest))
+	if errdefs.IsNotFound(err) {
+		return "", nil
+	}
+	return i.Labels[labelConfig], err
 }

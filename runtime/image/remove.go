@@ -8,7 +8,6 @@ import (
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
-	"github.com/opencontainers/go-digest"
 )
 
 // Forget removes the record of an image, and the note that a person requested it. Content that nothing else refers to remains on disk until
@@ -100,13 +99,4 @@ func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
 		sizes["layer "+name] = u.Size
 	}
 	return sizes, nil
-}
-
-// configOf returns the digest of the configuration that a manifest refers to; empty: the content is not present, or not a manifest.
-func (s *Store) configOf(ctx context.Context, manifest string) (string, error) {
-	i, err := s.client.ContentStore().Info(ctx, digest.Digest(manifest))
-	if errdefs.IsNotFound(err) {
-		return "", nil
-	}
-	return i.Labels[labelConfig], err
 }
