@@ -51,8 +51,8 @@ const (
 	holdTTL = 24 * time.Hour
 )
 
-// leaseKind is a kind of leases of this package. They outlive the daemon. Each has a key, such as the record of an image. The prefix and the
-// label are a format: another version of the daemon must find what this one has written.
+// leaseKind is a kind of leases of this package. They outlive the daemon. Each has a key, such as the record of an image. The prefix and
+// the label are a format: another version of the daemon must find what this one has written.
 type leaseKind struct {
 	prefix string        // of the ID
 	label  string        // has the key

@@ -54,7 +54,8 @@ func TestImportForPodsProtects(t *testing.T) {
 		if err := lm.Delete(ctx, list[0]); err != nil {
 			t.Fatal(err)
 		}
-		labels := map[string]string{"containerd.io/gc.expire": time.Now().Add(-time.Second).Format(time.RFC3339), "podstead.io/imported": name}
+		before := time.Now().Add(-time.Second).Format(time.RFC3339)
+		labels := map[string]string{"containerd.io/gc.expire": before, "podstead.io/imported": name}
 		if _, err := lm.Create(ctx, leases.WithID(list[0].ID), leases.WithLabels(labels)); err != nil {
 			t.Fatal(err)
 		}

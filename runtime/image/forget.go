@@ -11,8 +11,8 @@ import (
 )
 
 // ForgetUnless removes the records of images, of which some may be unknown. Then it calls used. If something uses one of them now, or if
-// that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. Otherwise it releases the claims of persons
-// that it knew before; claims that were made meanwhile stay. It reports whether the records were removed.
+// that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. Otherwise it releases the claims of
+// persons that it knew before; claims that were made meanwhile stay. It reports whether the records were removed.
 func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
 	requested, err := s.claimed(ctx, byPerson)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// collect removes images that were unused for too long and, above the high threshold, what is needed to get below the low one: first content
-// that nothing refers to, then images, then what finished pods have left.
+// collect removes images that were unused for too long and, above the high threshold, what is needed to get below the low one: first
+// content that nothing refers to, then images, then what finished pods have left.
 func (c *Collector) collect(ctx context.Context, limits Limits, above bool) error {
 	facts, err := c.survey(ctx)
 	if err != nil {

@@ -17,7 +17,8 @@ func Stat(dir string) (images.Disk, error) {
 	}
 	used := diskblocks.Bytes(&stat, stat.Blocks-stat.Bfree)
 	size := used + diskblocks.Bytes(&stat, stat.Bavail)
-	return images.Disk{Space: percent(used, size), Inodes: percent(int64(stat.Files-stat.Ffree), int64(stat.Files)), Used: used, Size: size}, nil
+	inodes := percent(int64(stat.Files-stat.Ffree), int64(stat.Files))
+	return images.Disk{Space: percent(used, size), Inodes: inodes, Used: used, Size: size}, nil
 }
 
 func percent(used, size int64) int {

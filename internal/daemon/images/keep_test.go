@@ -66,6 +66,7 @@ func TestKeep(t *testing.T) {
 	young := []Whole{age("a", minute, minute)}
 	full := Disk{Space: 86}
 	byAge := Rule{Respect: Collection, Unused: 10 * hour, Low: 100}
+	byAll := Rule{Respect: CollectionAll, Low: 100}
 	byDisk := Rule{Respect: Collection, Unused: Never, MinAge: 2 * minute, Low: 80}
 	claimed := func(by image.Claimant, on string, until time.Time) Facts {
 		return Facts{Now: noon, Claims: []image.Claim{{By: by, Image: on, Until: until}}, Images: old, Disk: full}
@@ -88,7 +89,8 @@ func TestKeep(t *testing.T) {
 			Facts{Images: []Whole{age("a", 0, 0)}}, Rule{Respect: Collection, Unused: hour, Low: 100}, "",
 		},
 		"a full disk: the image that was not used for the longest time, and one only": {
-			Facts{Images: []Whole{age("a", hour, minute), age("b", hour, 3*minute), age("c", hour, 2*minute)}, Disk: full}, byDisk, "b diskFull",
+			Facts{Images: []Whole{age("a", hour, minute), age("b", hour, 3*minute), age("c", hour, 2*minute)}, Disk: full},
+			byDisk, "b diskFull",
 		},
 		"of images that were used at the same time, the one that is known for longer": {
 			Facts{Images: []Whole{age("a", hour, 0), age("b", 2*hour, 0)}, Disk: full}, byDisk, "b diskFull",
@@ -104,7 +106,7 @@ func TestKeep(t *testing.T) {
 		"a claim on a name of the image":       {claimed(image.Pod, "docker.io/library/a:1", time.Time{}), byDisk, ""},
 		"a claim on its configuration":         {claimed(image.Container, "a", time.Time{}), byDisk, ""},
 		"a claim on another image":             {claimed(image.Pod, "docker.io/library/a:2", time.Time{}), byDisk, "a diskFull"},
-		"a claim that the removal overrides":   {claimed(image.Person, "a", time.Time{}), Rule{Respect: CollectionAll, Low: 100}, "a tooOld"},
+		"a claim that the removal overrides":   {claimed(image.Person, "a", time.Time{}), byAll, "a tooOld"},
 		"a claim that ends later":              {claimed(image.Import, "a", noon.Add(1)), byDisk, ""},
 		"a claim whose time is over":           {claimed(image.Import, "a", noon), byDisk, "a diskFull"},
 		"no image, on a full disk":             {Facts{Disk: full}, byDisk, ""},
