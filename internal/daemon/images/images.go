@@ -69,7 +69,7 @@ type found struct {
 
 // List implements [server.Images]. If the pods directory cannot be listed, it knows only the pods that exist.
 func (i *Images) List(ctx context.Context) ([]api.Image, error) {
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return nil, failure("list images", "", err)
 	}
@@ -80,13 +80,13 @@ func (i *Images) List(ctx context.Context) ([]api.Image, error) {
 	return images, nil
 }
 
-// find returns all images. If strict, it fails if the pods directory cannot be listed.
-func (i *Images) find(ctx context.Context, strict bool) ([]found, error) {
-	list, _, err := i.look(ctx, strict)
+// find returns all images. If the pods directory cannot be listed, it knows only the pods that exist.
+func (i *Images) find(ctx context.Context) ([]found, error) {
+	list, _, err := i.look(ctx, false)
 	return list, err
 }
 
-// look is find with the facts about each name.
+// look returns all images, and the facts about each name. If strict, it fails if the pods directory cannot be listed.
 func (i *Images) look(ctx context.Context, strict bool) (list []found, names Facts, err error) {
 	entries, err := i.store.Catalog(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func describe(e *image.Entry) api.Image {
 
 // Inspect implements [server.Images].
 func (i *Images) Inspect(ctx context.Context, name, platform string) (api.ImageDetail, error) {
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return api.ImageDetail{}, failure("inspect image", name, err)
 	}
@@ -188,7 +188,7 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 	if err != nil {
 		return api.Image{}, false, failure("pull image", full, err)
 	}
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return api.Image{}, false, failure("pull image", full, err)
 	}
@@ -225,7 +225,7 @@ func (i *Images) Import(ctx context.Context, archive io.Reader, keep bool, signa
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}
@@ -242,7 +242,7 @@ func (i *Images) Import(ctx context.Context, archive io.Reader, keep bool, signa
 
 // Export implements [server.Images].
 func (i *Images) Export(ctx context.Context, w io.Writer, platform string, names []string) error {
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return failure("export images", "", err)
 	}
@@ -278,7 +278,7 @@ func (i *Images) Restore(ctx context.Context, name string, after time.Time) (boo
 // Signatures implements [server.Images].
 func (i *Images) Signatures(ctx context.Context, name, platform string) ([]string, error) {
 	const operation = "get signatures of image"
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return nil, failure(operation, name, err)
 	}

@@ -24,8 +24,12 @@ var removals = []struct {
 	name    string
 	respect Respect
 }{
-	{"collection", Collection}, {"all", CollectionAll}, {"prune", pruneNames}, {"pruneAll", pruneAllNames},
-	{"remove", removeName}, {"force", forceName},
+	{"collection", Collection},
+	{"all", CollectionAll},
+	{"prune", pruneNames},
+	{"pruneAll", pruneAllNames},
+	{"remove", removeName},
+	{"force", forceName},
 }
 
 // TestRespect: which kind of claim keeps an image from which removal.

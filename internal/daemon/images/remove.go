@@ -68,7 +68,7 @@ func inUse(names *Facts, img *found, force bool) error {
 	case image.Pod:
 		e.Message += pods(img.Pods) + ", which does not run, uses it"
 		e.Hint = "delete the pod with podstead delete " + img.Pods[0] + ", or remove the name of the image with --force"
-	default:
+	case image.Generation, image.Import, image.Container, image.Person: // of these, it respects generations only
 		e.Message += "it is kept for a rollback of " + pods(img.Generations)
 		e.Hint = "remove the name with --force; the content remains until the rollback does not need it"
 	}

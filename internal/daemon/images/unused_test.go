@@ -51,8 +51,12 @@ func TestWholes(t *testing.T) {
 		respect Respect
 		want    bool
 	}{
-		{id(nginx), CollectionAll, false}, {id(protected), CollectionAll, false}, {id(redis), Collection, false}, {id(redis), CollectionAll, true},
-		{id(free), Collection, true}, {id(free), Collection, false},
+		{id(nginx), CollectionAll, false},
+		{id(protected), CollectionAll, false},
+		{id(redis), Collection, false},
+		{id(redis), CollectionAll, true},
+		{id(free), Collection, true},
+		{id(free), Collection, false},
 	} {
 		removed, freed, err := i.Discard(t.Context(), c.id, c.respect)
 		if err != nil || removed != c.want || freed != 42 {
