@@ -1,5 +1,5 @@
-// Package images implements the API's images on a container engine: it finds who needs them, decides which are
-// removed, and refuses to remove others. It owns no state.
+// Package images implements the API's images on a container engine: it collects who needs which image, decides which are removed, see
+// [Keep], and refuses to remove others. It owns no state.
 package images
 
 import (
