@@ -67,11 +67,6 @@ func (i *Images) PublishFiles(ctx context.Context) error {
 	return i.store.PublishFiles(enginecall.Context(ctx))
 }
 
-// Protected returns the images that must not be removed although no pod uses them, see [image.Store.Protected].
-func (i *Images) Protected(ctx context.Context) (map[string]string, error) {
-	return i.store.Protected(enginecall.Context(ctx))
-}
-
 // Export writes images to an archive, see [image.Store.Export].
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {
 	return i.store.Export(enginecall.Context(ctx), w, records...)
@@ -100,9 +95,9 @@ func (i *Images) Logout(ctx context.Context, registry string) error {
 // SetPullBandwidth changes the limit of all pulls, see [image.Store.SetBandwidth].
 func (r *Runtime) SetPullBandwidth(bytesPerSecond int64) { r.images.SetBandwidth(bytesPerSecond) }
 
-// Requested returns the records of the images that a person requested, see [image.Store.Requested].
-func (i *Images) Requested(ctx context.Context) (map[string]bool, error) {
-	return i.store.Requested(enginecall.Context(ctx))
+// Claims returns who needs which images, but for pods, see [image.Store.Claims].
+func (i *Images) Claims(ctx context.Context) ([]image.Claim, error) {
+	return i.store.Claims(enginecall.Context(ctx))
 }
 
 // Forget removes the name of an image, see [image.Store.Forget].

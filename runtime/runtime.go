@@ -168,13 +168,13 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Environment: secrets.NewProcessFiles(r.dirs).Environment,
 		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
-	r.garbage = gc.New(r.client.LeasesService(), r.engine.CollectGarbage, gc.Layers{
+	r.garbage = gc.New(r.engine.CollectGarbage, gc.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := userns.CanRemap(ctx, r.client, snapshotter, r.log)
 	r.users = userns.New(r.dirs, remaps)
-	if err := errors.Join(r.garbage.DeleteLeases(ctx), r.images.DeleteFinishedWork(ctx)); err != nil {
+	if err := r.images.DeleteLeases(ctx); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}
 	if err := r.exits.Recover(ctx, r.engine.MissedExits()); err != nil {

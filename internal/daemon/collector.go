@@ -34,10 +34,10 @@ func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.
 	if !ok {
 		return disk{}
 	}
-	list := images.New(r.Images(), s, files, r.Images().Protected)
+	list := images.New(r.Images(), s, files)
 	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
 		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
-		Disk: func() (imagegc.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
+		Disk: func() (images.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
 		Emit: func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
 	})
 	return disk{list, collector, &diskusage.System{

@@ -3,15 +3,9 @@ package gc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/containerd/containerd/v2/core/leases"
-	"github.com/containerd/errdefs"
-
-	"github.com/podstead/podstead/runtime/image"
 )
 
 const (
@@ -27,7 +21,6 @@ const (
 // Collector runs garbage collections on request. Without it, the engine does not notice removals during a collection until the next
 // removal.
 type Collector struct {
-	leases    leases.Manager
 	engine    func(context.Context) error // collects garbage
 	layers    Layers
 	log       *slog.Logger
@@ -35,8 +28,8 @@ type Collector struct {
 }
 
 // New returns a collector that calls collect for a collection. [Collector.Run] must be called.
-func New(l leases.Manager, collect func(context.Context) error, layers Layers, log *slog.Logger) *Collector {
-	return &Collector{leases: l, engine: collect, layers: layers, log: log, requested: make(chan struct{}, 1)}
+func New(collect func(context.Context) error, layers Layers, log *slog.Logger) *Collector {
+	return &Collector{engine: collect, layers: layers, log: log, requested: make(chan struct{}, 1)}
 }
 
 // Request requests a collection. It does not block.
@@ -99,23 +92,4 @@ func (c *Collector) collect(ctx context.Context) error {
 		return fmt.Errorf("collect garbage: %w", err)
 	}
 	return nil
-}
-
-// DeleteLeases deletes the leases of an earlier daemon that was killed. They would keep unfinished containers for a day. It must be called
-// before any other call to the engine.
-func (c *Collector) DeleteLeases(ctx context.Context) error {
-	list, err := c.leases.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list leases: %w", err)
-	}
-	var errs []error
-	for _, l := range list {
-		if image.Owns(l) {
-			continue // for a pull that will be resumed, or for images that are kept
-		}
-		if err := c.leases.Delete(ctx, l); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete lease %s: %w", l.ID, err))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -29,7 +29,7 @@ func TestRequestsAreGrouped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		engine := &counter{}
-		c := New(nil, engine.collect, Layers{Snapshots: &layers{}, Dir: t.TempDir()}, slog.Default())
+		c := New(engine.collect, Layers{Snapshots: &layers{}, Dir: t.TempDir()}, slog.Default())
 		go c.Run(ctx)
 		for range 10 {
 			c.Request()
@@ -80,7 +80,7 @@ func TestLeftLayerIsRemoved(t *testing.T) {
 		}
 		l.refuses.Store(true)
 		engine := &counter{}
-		c := New(nil, engine.collect, Layers{Snapshots: l, Dir: dir}, slog.New(slog.DiscardHandler))
+		c := New(engine.collect, Layers{Snapshots: l, Dir: dir}, slog.New(slog.DiscardHandler))
 		go c.Run(ctx)
 		c.Request()
 		time.Sleep(time.Hour)

@@ -41,7 +41,7 @@ func (w *env) wantNothing(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := w.store.List(ctx)
+	list, err := w.list(ctx)
 	b, s, l := w.blobs(ctx, t), w.snapshots(ctx, t), w.leases(ctx, t)
 	if err != nil || len(list) > 0 || b > 0 || s > 0 || l > 0 || len(statuses) > 0 {
 		t.Errorf("remaining: images %v, %d blobs, %d snapshots, %d leases, unfinished %v, %v", names(list), b, s, l, statuses, err)

@@ -8,59 +8,12 @@ import (
 	"io"
 
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
-	"github.com/opencontainers/go-digest"
 
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
-
-const (
-	// labelByHand marks the leases that record which images a person has pulled or imported. Its value is the name of the image's record.
-	// It is not a label of the record, because a pull for a pod replaces these.
-	labelByHand = "podstead.io/by-hand"
-	// byHandPrefix starts the IDs of these leases.
-	byHandPrefix = "podstead-by-hand-"
-)
-
-func byHandLease(record string) leases.Lease {
-	return leases.Lease{ID: byHandPrefix + digest.FromString(record).Encoded()}
-}
-
-// mark records that a person requested an image. It reports whether that is new.
-func (s *Store) mark(ctx context.Context, record string) (created bool, err error) {
-	_, err = s.client.LeasesService().Create(ctx, leases.WithID(byHandLease(record).ID), leases.WithLabel(labelByHand, record))
-	if err != nil && !errdefs.IsAlreadyExists(err) {
-		return false, err
-	}
-	return err == nil, nil
-}
-
-// unmark is the reverse of mark.
-func (s *Store) unmark(ctx context.Context, record string) error {
-	if err := s.client.LeasesService().Delete(ctx, byHandLease(record)); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	return nil
-}
-
-// Requested returns the records of the images that a person requested. Some may not exist.
-func (s *Store) Requested(ctx context.Context) (map[string]bool, error) { return s.marked(ctx) }
-
-// marked returns the records of the images that a person requested. Some may not exist.
-func (s *Store) marked(ctx context.Context) (map[string]bool, error) {
-	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelByHand))
-	if err != nil {
-		return nil, err
-	}
-	records := map[string]bool{}
-	for _, l := range list {
-		records[l.Labels[labelByHand]] = true
-	}
-	return records, nil
-}
 
 // PullByHand is [Scope.Ensure] for a person, without archives. The image is kept until it is removed by name. For a platform other than
 // that of the host, pods do not see the image.
@@ -72,8 +25,8 @@ func (s *Store) PullByHand(
 		return Image{}, err
 	}
 	record := platform.Record(name)
-	// It is marked before the pull, so that no prune removes it after that.
-	created, err := s.mark(ctx, record)
+	// It is claimed before the pull, so that no prune removes it after that.
+	created, err := s.claim(ctx, byPerson, record)
 	if err != nil {
 		return Image{}, fail(ctx, ReasonInspect, "pull image", ref, err)
 	}
@@ -83,14 +36,14 @@ func (s *Store) PullByHand(
 		img, err = s.In().Ensure(ctx, ref, policy, progress)
 	}
 	if err == nil {
-		_, err = s.mark(ctx, record) // again: it may have been removed during the pull
+		_, err = s.claim(ctx, byPerson, record) // again: it may have been removed during the pull
 		return img, err
 	}
 	if created {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		if _, gerr := s.client.ImageService().Get(ctx, record); errdefs.IsNotFound(gerr) {
-			err = errors.Join(err, s.unmark(ctx, record))
+			err = errors.Join(err, s.release(ctx, byPerson, record))
 		}
 	}
 	return Image{}, err
@@ -104,7 +57,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature
 	return s.importAll(ctx, r, true, signatures)
 }
 
-// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Protected]. So
+// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Claims]. So
 // are the images that had their names, see [Store.Restore].
 func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
 	return s.importAll(ctx, r, false, signatures)
@@ -152,15 +105,15 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signat
 	return list, b.explain(err)
 }
 
-// nameByHand creates the records of imported images. With keep, they are marked as requested by a person;
-// without, they are protected for a while.
+// nameByHand creates the records of imported images. With keep, a person claims them;
+// without, they are kept for a while.
 func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []Image, keep bool) error {
 	for i, rec := range records {
 		var err error
 		if keep {
-			_, err = s.mark(ctx, rec.Name)
+			_, err = s.claim(ctx, byPerson, rec.Name)
 		} else {
-			err = s.protectImported(ctx, rec.Name) // no pod may use it yet
+			err = s.renew(ctx, byImport, rec.Name) // no pod may use it yet
 		}
 		if err != nil {
 			return err

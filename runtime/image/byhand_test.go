@@ -52,7 +52,8 @@ func TestImportByHand(t *testing.T) {
 	}
 	entries := catalog(ctx, t, w)
 	e := entries["docker.io/library/shop:1"]
-	if !e.ByHand || !e.FromArchive || e.Scoped || e.Foreign || e.Damaged || e.Platform == "" || e.ConfigDigest != list[0].ConfigDigest {
+	w.wantClaims(ctx, t, e.Record, "person")
+	if !e.FromArchive || e.Scoped || e.Foreign || e.Damaged || e.Platform == "" || e.ConfigDigest != list[0].ConfigDigest {
 		t.Errorf("entry %+v", e)
 	}
 	// All pods see it, and the tag latest requires no registry.
@@ -73,15 +74,7 @@ func TestImportByHand(t *testing.T) {
 		t.Errorf("version %q of %d images", got, len(catalog(ctx, t, w)))
 	}
 	// The start of a daemon deletes no mark.
-	leases, err := w.client.LeasesService().List(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range leases {
-		if !image.Owns(l) {
-			t.Errorf("lease %s would be deleted", l.ID)
-		}
-	}
+	w.wantLeases(ctx, t, 2)
 }
 
 func TestImportByHandFails(t *testing.T) {
@@ -136,7 +129,8 @@ func TestPodPullKeepsMark(t *testing.T) {
 	if _, err := w.store.In().Ensure(ctx, ref, spec.PullAlways, nil); err != nil {
 		t.Fatal(err)
 	}
-	if e := catalog(ctx, t, w)[ref]; !e.ByHand || e.FromArchive {
+	w.wantClaims(ctx, t, ref, "person")
+	if e := catalog(ctx, t, w)[ref]; e.Name != ref || e.FromArchive {
 		t.Errorf("entry %+v", e)
 	}
 	if img, err = w.store.PullByHand(ctx, ref, image.Platform{}, spec.PullIfNotPresent, nil); err != nil || img.Pulled {
@@ -181,8 +175,9 @@ func TestForeignPlatform(t *testing.T) {
 	if err != nil || again.Pulled || again.ConfigDigest != img.ConfigDigest {
 		t.Errorf("again: %+v, %v", again, err)
 	}
+	w.wantClaims(ctx, t, p.Record(ref), "person")
 	e := catalog(ctx, t, w)[p.Record(ref)]
-	if !e.Foreign || e.Platform != "linux/s390x" || e.Name != ref || !e.ByHand || e.Damaged {
+	if !e.Foreign || e.Platform != "linux/s390x" || e.Name != ref || e.Damaged {
 		t.Errorf("entry %+v", e)
 	}
 	if _, err := w.store.In().Ensure(ctx, ref, spec.PullNever, nil); err == nil {
@@ -294,7 +289,8 @@ func TestDetail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Config.Config.User != "nobody" || len(d.Layers) != 2 || !cmp.Equal(d.Platforms, []string{d.Platform}) || !cmp.Equal(d.Kept, []string{"web"}) || !d.ByHand {
+	w.wantClaims(ctx, t, d.Record, "generation web", "person")
+	if d.Config.Config.User != "nobody" || len(d.Layers) != 2 || !cmp.Equal(d.Platforms, []string{d.Platform}) {
 		t.Errorf("detail %+v", d)
 	}
 	if _, err := w.store.Detail(ctx, "none"); !image.IsNotFound(err) {
@@ -316,7 +312,8 @@ func TestArchiveImagesAreScoped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := catalog(ctx, t, w)[record]; !e.Scoped || e.ByHand || e.Name != "docker.io/library/shop:1" {
+	w.wantClaims(ctx, t, record)
+	if e := catalog(ctx, t, w)[record]; !e.Scoped || e.Name != "docker.io/library/shop:1" {
 		t.Errorf("entry %+v", e)
 	}
 }

@@ -27,12 +27,6 @@ type Entry struct {
 	Foreign bool
 	// Scoped is true if only pods see the name that list its archive.
 	Scoped bool
-	// ByHand is true if a person pulled or imported the image.
-	ByHand bool
-	// Kept are the pods for which [Store.Keep] keeps the image, sorted.
-	Kept []string
-	// File is the archive in an image directory that has the image, see [Store.Held]; empty: none.
-	File string
 	// Damaged is true if content is missing.
 	Damaged bool
 	// Verification is what the policy for signatures says about the image.
@@ -88,14 +82,6 @@ func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked, err := s.marked(ctx)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := s.keptConfigs(ctx)
-	if err != nil {
-		return nil, err
-	}
 	held, targets := heldBy(records, s.files.now()), map[string]digest.Digest{}
 	for _, rec := range records {
 		targets[rec.Name] = rec.Target.Digest
@@ -109,7 +95,6 @@ func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.ByHand, d.Kept, d.File = marked[rec.Name], kept[d.ConfigDigest], held[rec.Name]
 		list = append(list, d.Entry)
 	}
 	slices.SortFunc(list, func(a, b Entry) int {
@@ -135,19 +120,6 @@ func (s *Store) Detail(ctx context.Context, record string) (Detail, error) {
 	if err != nil {
 		return Detail{}, err
 	}
-	marked, err := s.marked(ctx)
-	if err != nil {
-		return Detail{}, err
-	}
-	kept, err := s.keptConfigs(ctx)
-	if err != nil {
-		return Detail{}, err
-	}
-	held, err := s.Held(ctx)
-	if err != nil {
-		return Detail{}, err
-	}
-	d.ByHand, d.Kept, d.File = marked[rec.Name], kept[d.ConfigDigest], held[rec.Name]
 	d.Platforms = s.indexed(ctx, rec.Target)
 	if len(d.Platforms) == 0 && d.Platform != "" {
 		d.Platforms = []string{d.Platform}
@@ -257,36 +229,4 @@ func (s *Store) indexed(ctx context.Context, target ocispec.Descriptor) (list []
 		}
 	}
 	return list
-}
-
-// keptConfigs returns the pods for which images are kept, by the digest of the image's configuration.
-func (s *Store) keptConfigs(ctx context.Context) (map[string][]string, error) {
-	lm := s.client.LeasesService()
-	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelKept))
-	if err != nil {
-		return nil, err
-	}
-	kept := map[string][]string{}
-	for _, l := range list {
-		resources, err := lm.ListResources(ctx, l)
-		if errdefs.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range resources {
-			config, err := s.configOf(ctx, r.ID)
-			if err != nil {
-				return nil, err
-			}
-			if pod := l.Labels[labelKept]; config != "" && !slices.Contains(kept[config], pod) {
-				kept[config] = append(kept[config], pod)
-			}
-		}
-	}
-	for _, pods := range kept {
-		slices.Sort(pods)
-	}
-	return kept, nil
 }

@@ -206,17 +206,8 @@ func (s *Store) publishName(ctx context.Context, name string, r fileRecord) erro
 	return err
 }
 
-// Held returns the names of images that are in archives of the image directories now, with the path of the archive. They are not to be
-// removed: neither the records that [Entry] has nor the content. A collector leaves out the records in the result, and must not call
-// [Store.Forget] for them. An image whose archive was removed is not in the result.
-func (s *Store) Held(ctx context.Context) (paths map[string]string, err error) {
-	all, err := s.client.ImageService().List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return heldBy(all, s.files.now()), nil
-}
-
+// heldBy returns the records that are in archives of the image directories now, with the path of the archive: those of the archives, and
+// the names that all pods see as long as they refer to the same image.
 func heldBy(all []images.Image, files []DirFile) map[string]string {
 	held := map[string]string{}
 	targets := map[string]string{} // of names in archives, with the digest: the path

@@ -65,15 +65,12 @@ func TestDirFileIsHeldWhileItIsThere(t *testing.T) {
 	}
 	wantVersion(ctx, t, w, name, "one")
 	entries := catalog(ctx, t, w)
-	if e := entries[name]; len(entries) != 1 || e.File != f.Path || e.Scoped || e.ByHand {
-		t.Errorf("entries %+v, want %s held by %s", entries, name, f.Path)
+	if e := entries[name]; len(entries) != 1 || e.Scoped {
+		t.Errorf("entries %+v, want %s", entries, name)
 	}
-	held, err := w.store.Held(ctx)
-	if err != nil || held[name] != f.Path || len(held) != 2 {
-		t.Errorf("held %v, %v; want the name and the record of the archive", held, err)
-	}
-	if d, err := w.store.Detail(ctx, name); err != nil || d.File != f.Path {
-		t.Errorf("detail: file %q, %v", d.File, err)
+	w.wantClaims(ctx, t, name, "imageDirectory "+f.Path)
+	if claims, err := w.store.Claims(ctx); err != nil || len(claims) != 2 {
+		t.Errorf("claims %v, %v; want one on the name and one on the record of the archive", claims, err)
 	}
 
 	// A removed archive releases its image, whose name remains until something removes it.
@@ -82,11 +79,8 @@ func TestDirFileIsHeldWhileItIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantVersion(ctx, t, w, name, "one")
-	if held, err := w.store.Held(ctx); err != nil || len(held) != 0 {
-		t.Errorf("held %v, %v; want none", held, err)
-	}
-	if e := catalog(ctx, t, w)[name]; e.File != "" || e.ByHand {
-		t.Errorf("entry %+v, want one that nothing keeps", e)
+	if claims, err := w.store.Claims(ctx); err != nil || len(claims) != 0 {
+		t.Errorf("claims %v, %v; want none", claims, err)
 	}
 	if err := w.store.Forget(ctx, name); err != nil {
 		t.Fatal(err)
@@ -117,7 +111,8 @@ func TestNewerDirFileUpdatesImage(t *testing.T) {
 	loadDir(ctx, t, w, dirFile(path, "b"))
 	wantVersion(ctx, t, w, name, "three")
 	entries := catalog(ctx, t, w)
-	if e := entries[name]; len(entries) != 2 || e.File != "" || !e.ByHand {
+	w.wantClaims(ctx, t, name, "person")
+	if len(entries) != 2 {
 		t.Errorf("entries %+v, want the imported one, and that of the archive", entries)
 	}
 	loadDir(ctx, t, w, dirFile(path, "c"))

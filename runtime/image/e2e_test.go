@@ -36,7 +36,7 @@ func TestRunningContainerKeepsItsLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.In(archive).Remove(ctx, "shop:1"); err != nil {
+	if err := r.store.Forget(ctx, recordIn(t, archive, "shop:1")); err != nil {
 		t.Fatal(err)
 	}
 	r.collect(ctx, t)
@@ -171,7 +171,7 @@ func TestPullFromDockerRegistry(t *testing.T) {
 	if err := r.engine.Client().Push(ctx, ref, list[0].Target, containerd.WithResolver(plain)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.In(archive).Remove(ctx, ref); err != nil {
+	if err := r.store.Forget(ctx, recordIn(t, archive, ref)); err != nil {
 		t.Fatal(err)
 	}
 	var progress []image.Progress

@@ -343,7 +343,7 @@ func TestListShowsDamagedImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.damage(t, list[0].Target.Digest)
-	all, err := w.store.List(ctx)
+	all, err := w.list(ctx)
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%v, %v", names(all), err)
 	}

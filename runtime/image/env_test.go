@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,6 +143,65 @@ func (w *env) leases(ctx context.Context, t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(list)
+}
+
+// list returns the images of the catalog.
+func (w *env) list(ctx context.Context) (images []image.Image, err error) {
+	entries, err := w.store.Catalog(ctx)
+	for n := range entries {
+		images = append(images, entries[n].Image)
+	}
+	return images, err
+}
+
+// recordIn returns the record of a name in an archive.
+func recordIn(t *testing.T, archive, name string) string {
+	t.Helper()
+	full, err := image.FullName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := image.ArchiveRecord(archive, full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// claims returns the claims on a record and on its image, with who has them.
+func (w *env) claims(ctx context.Context, t *testing.T, record string) (list []string) {
+	t.Helper()
+	claims, err := w.store.Claims(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims {
+		if e := catalog(ctx, t, w)[record]; c.Image == record || e.ConfigDigest != "" && c.Image == e.ConfigDigest {
+			list = append(list, strings.TrimSpace(string(c.By)+" "+c.Who))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// wantClaims checks the claims on a record and on its image.
+func (w *env) wantClaims(ctx context.Context, t *testing.T, record string, want ...string) {
+	t.Helper()
+	if got := w.claims(ctx, t, record); !slices.Equal(got, want) {
+		t.Errorf("claims on %s: %q, want %q", record, got, want)
+	}
+}
+
+// wantLeases checks the number of leases, and that the start of a daemon deletes none of them.
+func (w *env) wantLeases(ctx context.Context, t *testing.T, want int) {
+	t.Helper()
+	before := w.leases(ctx, t)
+	if err := w.store.DeleteLeases(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.leases(ctx, t); before != want || after != want {
+		t.Errorf("%d leases, and %d after the next start, want %d", before, after, want)
+	}
 }
 
 // damage overwrites content on disk, as a power failure can.

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,18 +24,11 @@ import (
 // the manifest of its platform only, and with the index that refers to it: the digest of the image stays the same, and a signature of the
 // index can be verified. The images are not deleted from disk while they are written.
 func (s *Store) Export(ctx context.Context, w io.Writer, records ...string) (err error) {
-	lm := s.client.LeasesService()
-	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
+	lease, free, err := s.hold(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		if derr := lm.Delete(ctx, lease); derr != nil && !errdefs.IsNotFound(derr) && err == nil {
-			err = derr
-		}
-	}()
+	defer func() { err = cmp.Or(err, free()) }()
 	opts := make([]imagearchive.ExportOpt, len(records))
 	x := exported{targets: map[string]ocispec.Descriptor{}, documents: map[digest.Digest][]byte{}}
 	for i, record := range records {

@@ -13,7 +13,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// The start of labelLease's value is the kind of work. The rest is the name, digest or archive.
+// The start of the key of work is its kind. The rest is the name, digest or archive.
 const (
 	workPull   = "pull "
 	workUnpack = "unpack "
@@ -23,30 +23,46 @@ const (
 	ingestResource = "ingests"
 )
 
-// DeleteFinishedWork deletes the leases of an earlier daemon that was killed after it had finished its work, or that nothing resumes: no
-// work would take them over, and they would keep removed images on disk for a week. It must be called before other methods.
-func (s *Store) DeleteFinishedWork(ctx context.Context) error {
+// DeleteLeases deletes the leases of an earlier daemon that was killed: those that were of use for this daemon only, which would keep
+// unfinished containers for a day, those of work that has finished, or that nothing resumes, which would keep removed images for a week,
+// and requests of persons for images that are not there. It must be called before other methods, and before anything else creates a lease.
+func (s *Store) DeleteLeases(ctx context.Context) error {
 	lm := s.client.LeasesService()
-	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelLease))
+	list, err := lm.List(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("list leases: %w", err)
 	}
 	var errs []error
 	for _, l := range list {
-		unfinished, err := s.unfinished(ctx, l)
-		if err == nil && !unfinished {
+		needed, err := s.needed(ctx, l)
+		if err == nil && !needed {
 			err = lm.Delete(ctx, l)
 		}
 		if err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("delete lease %s: %w", l.ID, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// needed reports whether this daemon needs a lease of an earlier one.
+func (s *Store) needed(ctx context.Context, l leases.Lease) (bool, error) {
+	if l.Labels[byWork.label] != "" {
+		return s.unfinished(ctx, l)
+	}
+	if record := byPerson.key(l); record != "" {
+		_, err := s.client.ImageService().Get(ctx, record)
+		if errdefs.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
+	}
+	return slices.ContainsFunc(leaseKinds[:], func(k leaseKind) bool { return l.Labels[k.label] != "" }), nil
+}
+
 // unfinished reports whether the content of interrupted work is of use.
 func (s *Store) unfinished(ctx context.Context, l leases.Lease) (bool, error) {
-	work := l.Labels[labelLease]
+	work := l.Labels[byWork.label]
 	if name, ok := strings.CutPrefix(work, workPull); ok {
 		rec, err := s.client.ImageService().Get(ctx, name)
 		if errdefs.IsNotFound(err) {
@@ -99,10 +115,4 @@ func (s *Store) lacksLayers(ctx context.Context, rec images.Image) bool {
 	}
 	ok, err := s.unpacked(ctx, img)
 	return !ok || err != nil
-}
-
-// Owns reports whether a lease was created by this package and outlives the daemon: for content that is not yet part of an image, for what
-// [Store.Keep] keeps, for an image that a person requested, or for one that [Store.ImportUsed] has imported or replaced.
-func Owns(l leases.Lease) bool {
-	return slices.ContainsFunc([]string{labelLease, labelKept, labelByHand, labelImported, labelReplaced}, func(label string) bool { return l.Labels[label] != "" })
 }

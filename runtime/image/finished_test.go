@@ -92,7 +92,7 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 			if _, err := w.store.Keep(ctx, "web", img.ConfigDigest); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.store.DeleteFinishedWork(ctx); err != nil {
+			if err := w.store.DeleteLeases(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if n := w.leases(ctx, t) - 1; n != test.want {
@@ -100,6 +100,21 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRequestWithoutImageIsDeleted: a daemon that was killed during the first pull of a person, or during a removal, leaves a request for
+// an image that is not there. A pod that pulls the image later does not make it one that a person has requested.
+func TestRequestWithoutImageIsDeleted(t *testing.T) {
+	ctx, w := newEnv(t, image.Options{})
+	importAll(ctx, t, w, sample("shop:1", "1"), sample("till:1", "2"))
+	if err := w.client.ImageService().Delete(ctx, "docker.io/library/till:1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.DeleteLeases(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.wantClaims(ctx, t, "docker.io/library/shop:1", "person")
+	w.wantClaims(ctx, t, "docker.io/library/till:1")
 }
 
 // TestFailedPullOfPresentImage: a pull that fails while its image is present leaves nothing that would hold the image after its removal,

@@ -10,85 +10,61 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-// forgotten is a record that [Store.ForgetUnless] removes.
-type forgotten struct {
-	images.Image
-	byHand bool
-}
-
-// ForgetUnless is [Store.Forget] for several records, of which some may be unknown. Then it calls used. If something uses one of them now,
-// or if that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. It reports whether they were
-// removed.
+// ForgetUnless removes the records of images, of which some may be unknown. Then it calls used. If something uses one of them now, or if
+// that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. Otherwise it releases the claims of
+// persons that it knew before; claims that were made meanwhile stay. It reports whether the records were removed.
 func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
-	release, before, err := s.hold(ctx, records)
+	requested, err := s.claimed(ctx, byPerson)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	for _, rec := range before {
-		if err = s.Forget(ctx, rec.Name); errdefs.IsNotFound(err) {
-			err = nil
-		}
-		if err != nil {
-			break
-		}
-	}
-	inUse := false
-	if err == nil {
-		inUse, err = used()
-	}
-	if err == nil && !inUse {
-		return len(before) > 0, nil
-	}
-	return false, errors.Join(err, s.restore(ctx, before))
-}
-
-// hold keeps the content of images until release is called, and returns their records.
-func (s *Store) hold(ctx context.Context, records []string) (release func() error, held []forgotten, err error) {
-	marked, err := s.marked(ctx)
+	lease, free, err := s.hold(ctx)
 	if err != nil {
-		return nil, nil, err
+		return false, err
 	}
-	lm := s.client.LeasesService()
-	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(exportTTL))
-	if err != nil {
-		return nil, nil, err
-	}
-	release = func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-		return nil
-	}
+	defer func() { err = errors.Join(err, free()) }()
+	var gone []images.Image
 	for _, name := range records {
-		rec, err := s.client.ImageService().Get(ctx, name)
-		if errdefs.IsNotFound(err) {
-			continue
+		rec, err := s.unname(ctx, name, lease)
+		if err != nil && !errdefs.IsNotFound(err) {
+			return false, errors.Join(err, s.restore(ctx, gone))
 		}
 		if err == nil {
-			err = lm.AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
+			gone = append(gone, rec)
 		}
-		if err != nil && !errdefs.IsNotFound(err) { // content that is missing cannot be kept
-			return nil, nil, errors.Join(err, release())
-		}
-		held = append(held, forgotten{rec, marked[name]})
 	}
-	return release, held, nil
+	if inUse, err := used(); inUse || err != nil {
+		return false, errors.Join(err, s.restore(ctx, gone))
+	}
+	for _, rec := range gone {
+		if _, is := requested[rec.Name]; is {
+			err = errors.Join(err, s.release(ctx, byPerson, rec.Name))
+		}
+		err = errors.Join(err, s.abandonPull(ctx, rec.Name))
+	}
+	return len(gone) > 0, err
+}
+
+// unname removes a record, whose content a lease keeps.
+func (s *Store) unname(ctx context.Context, name string, lease leases.Lease) (images.Image, error) {
+	rec, err := s.client.ImageService().Get(ctx, name)
+	if err != nil {
+		return rec, err
+	}
+	content := leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource}
+	if err := s.client.LeasesService().AddResource(ctx, lease, content); err != nil && !errdefs.IsNotFound(err) {
+		return rec, err // content that is missing cannot be kept
+	}
+	return rec, s.client.ImageService().Delete(ctx, name)
 }
 
 // restore creates records again, unless they exist by now.
-func (s *Store) restore(ctx context.Context, list []forgotten) error {
+func (s *Store) restore(ctx context.Context, list []images.Image) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var errs []error
 	for _, rec := range list {
-		if rec.byHand {
-			_, err := s.mark(ctx, rec.Name)
-			errs = append(errs, err)
-		}
-		if _, err := s.client.ImageService().Create(ctx, rec.Image); err != nil && !errdefs.IsAlreadyExists(err) {
+		if _, err := s.client.ImageService().Create(ctx, rec); err != nil && !errdefs.IsAlreadyExists(err) {
 			errs = append(errs, fmt.Errorf("restore image %q: %w", imageName(rec.Name), err))
 		}
 	}

@@ -2,6 +2,7 @@ package image_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/podstead/podstead/runtime/image"
@@ -28,7 +29,8 @@ func TestForgetUnless(t *testing.T) {
 			t.Errorf("removed %t, %v", removed, err)
 		}
 		wantVersion(ctx, t, w, name, "one")
-		if e := catalog(ctx, t, w)[name]; !e.ByHand || e.Damaged {
+		w.wantClaims(ctx, t, name, "person")
+		if e := catalog(ctx, t, w)[name]; e.Name != name || e.Damaged {
 			t.Errorf("entry %+v, want that of before", e)
 		}
 	}
@@ -40,4 +42,32 @@ func TestForgetUnless(t *testing.T) {
 	if n := w.blobs(ctx, t); n != 0 {
 		t.Errorf("%d blobs remain", n)
 	}
+}
+
+// TestForgetUnlessKeepsLaterClaims: what is claimed while records are removed is seen, and stays claimed.
+func TestForgetUnlessKeepsLaterClaims(t *testing.T) {
+	ctx, w := newEnv(t, image.Options{})
+	const name = "localhost/shop:1"
+	importAll(ctx, t, w, sample(name, "one"))
+	importedFor := func() bool {
+		claims, err := w.store.Claims(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(claims, func(c image.Claim) bool { return c.By == image.Import && c.Image == name })
+	}
+	for _, used := range []bool{true, false} {
+		removed, err := w.store.ForgetUnless(ctx, []string{name}, func() (bool, error) {
+			importUsed(ctx, t, w, sample(name, "two"))
+			if !importedFor() {
+				t.Error("the claim of the bundle is not seen")
+			}
+			return used, nil
+		})
+		if removed == used || err != nil || !importedFor() {
+			t.Errorf("used %t: removed %t, %v, claimed %t", used, removed, err, importedFor())
+		}
+		wantVersion(ctx, t, w, name, "two") // the name of the bundle
+	}
+	w.wantClaims(ctx, t, name, "import") // the person has requested another image, which was removed
 }

@@ -35,7 +35,7 @@ func importBounded(t *testing.T, data []byte) {
 	if cost > fuzzAllocated {
 		t.Fatalf("%d bytes of an archive allocated %d MiB", len(data), cost>>20)
 	}
-	list, err := w.store.List(ctx)
+	list, err := w.list(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestImportErrors(t *testing.T) {
 				t.Errorf("message %q, want %q and the file", e.Message, c.want)
 			}
 			w.collect(ctx, t)
-			if list, err := w.store.List(ctx); err != nil || len(list) > 0 || w.blobs(ctx, t) > 0 || w.leases(ctx, t) > 0 {
+			if list, err := w.list(ctx); err != nil || len(list) > 0 || w.blobs(ctx, t) > 0 || w.leases(ctx, t) > 0 {
 				t.Errorf("remaining: images %v, %d blobs, %d leases, %v", names(list), w.blobs(ctx, t), w.leases(ctx, t), err)
 			}
 		})
@@ -150,7 +150,7 @@ func TestImportFileSkipsUnchangedArchive(t *testing.T) {
 		t.Error("an unchanged archive was imported again")
 	}
 
-	if err := w.scope.Remove(ctx, "till:1"); err != nil {
+	if err := w.store.Forget(ctx, recordIn(t, file, "till:1")); err != nil {
 		t.Fatal(err)
 	}
 	load()
@@ -284,7 +284,8 @@ func TestDigestFindsImageOfArchive(t *testing.T) {
 
 func TestRemoveFreesContentAndLayers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	if _, err := w.load(ctx, save(t, sample("shop:1", "1"))); err != nil {
+	archive := save(t, sample("shop:1", "1"))
+	if _, err := w.load(ctx, archive); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.scope.Ensure(ctx, "shop:1", "", nil); err != nil {
@@ -294,13 +295,14 @@ func TestRemoveFreesContentAndLayers(t *testing.T) {
 	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 4 || s != 2 {
 		t.Fatalf("the image has %d blobs and %d snapshots, want 4 and 2", b, s)
 	}
-	if err := w.scope.Remove(ctx, "shop:1"); err != nil {
+	remove := func() error { return w.store.Forget(ctx, recordIn(t, archive, "shop:1")) }
+	if _, err := w.store.Free(ctx, remove); err != nil {
 		t.Fatal(err)
 	}
 	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 0 || s != 0 {
 		t.Errorf("%d blobs and %d snapshots remain", b, s)
 	}
-	if err := w.scope.Remove(ctx, "shop:1"); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := w.store.Free(ctx, remove); !image.IsNotFound(err) {
 		t.Errorf("second removal: %v", err)
 	}
 }

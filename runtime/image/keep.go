@@ -2,21 +2,16 @@ package image
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
 )
 
-const (
-	// labelKept marks the leases of [Store.Keep]. Its value is the name of the pod.
-	labelKept = "podstead.io/kept-images"
-	// keptPrefix starts the IDs of these leases.
-	keptPrefix = "podstead-kept-images-"
-	// contentResource is the type of content in a lease.
-	contentResource = "content"
-)
+// contentResource is the type of content in a lease.
+const contentResource = "content"
 
 // Keep keeps the content and the unpacked layers of the images with these configurations for a pod, whatever their names refer to, until
 // the next call for the pod. Without configurations it releases the images. An image that is not present is skipped. If nothing changes,
@@ -32,7 +27,7 @@ func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (releas
 	if err != nil {
 		return false, err
 	}
-	lm, lease := s.client.LeasesService(), leases.Lease{ID: keptPrefix + pod}
+	lm, lease := s.client.LeasesService(), leases.Lease{ID: byGeneration.id(pod)}
 	have, err := lm.ListResources(ctx, lease)
 	exists := err == nil
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -42,13 +37,13 @@ func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (releas
 		if !exists {
 			return false, nil
 		}
-		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
+		if err := s.release(ctx, byGeneration, pod); err != nil {
 			return false, err
 		}
 		return true, nil
 	}
 	if !exists {
-		if _, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithLabel(labelKept, pod)); err != nil {
+		if _, err := s.claim(ctx, byGeneration, pod); err != nil {
 			return false, err
 		}
 	}
@@ -101,14 +96,36 @@ func (s *Store) resourcesOf(ctx context.Context, configs []string) ([]leases.Res
 
 // Kept returns the names of the pods for which images are kept, sorted.
 func (s *Store) Kept(ctx context.Context) ([]string, error) {
-	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelKept))
+	claimed, err := s.claimed(ctx, byGeneration)
 	if err != nil {
 		return nil, err
 	}
-	var pods []string
-	for _, l := range list {
-		pods = append(pods, l.Labels[labelKept])
+	return slices.Sorted(maps.Keys(claimed)), nil
+}
+
+// configsIn returns the configurations of the images that a lease of [Store.Keep] keeps.
+func (s *Store) configsIn(ctx context.Context, l leases.Lease) (configs []string, err error) {
+	resources, err := s.client.LeasesService().ListResources(ctx, l)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return nil, err
 	}
-	slices.Sort(pods)
-	return pods, nil
+	for _, r := range resources {
+		config, err := s.configOf(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		if config != "" && !slices.Contains(configs, config) {
+			configs = append(configs, config)
+		}
+	}
+	return configs, nil
+}
+
+// configOf returns the digest of the configuration that a manifest refers to; empty: the content is not present, or not a manifest.
+func (s *Store) configOf(ctx context.Context, manifest string) (string, error) {
+	i, err := s.client.ContentStore().Info(ctx, digest.Digest(manifest))
+	if errdefs.IsNotFound(err) {
+		return "", nil
+	}
+	return i.Labels[labelConfig], err
 }

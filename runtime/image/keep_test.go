@@ -183,8 +183,5 @@ func (k *kept) database() [sha256.Size]byte {
 func TestOwnsKeptImages(t *testing.T) {
 	k := newKept(t)
 	k.keep("web", k.add("1"))
-	list, err := k.client.LeasesService().List(k.ctx)
-	if err != nil || len(list) != 1 || !image.Owns(list[0]) {
-		t.Errorf("leases: %+v, %v, want one of this package", list, err)
-	}
+	k.wantLeases(k.ctx, t, 1)
 }

@@ -18,16 +18,8 @@ import (
 	"github.com/podstead/podstead/runtime/image/credentials"
 )
 
-const (
-	// labelLease marks the leases of work. Its value says which.
-	labelLease = "podstead.io/image-work"
-	// partialTTL is how long the content of a failed pull is kept.
-	partialTTL = 7 * 24 * time.Hour
-	// exportTTL is how long content is kept for an export whose daemon was killed.
-	exportTTL = 24 * time.Hour
-	// cleanupTimeout bounds cleanup after a context was cancelled.
-	cleanupTimeout = 10 * time.Second
-)
+// cleanupTimeout bounds cleanup after a context was cancelled.
+const cleanupTimeout = 10 * time.Second
 
 // pull pulls an image by its full name and unpacks it. It uses the credentials of a pod, and those of the host. Pulls of a name with
 // different credentials share a lease and its partial content, so they run one after the other.
@@ -146,39 +138,28 @@ const (
 	discard leftover = false // deleted
 )
 
-// workLease returns the lease of the work with an id.
-func workLease(id string) leases.Lease {
-	return leases.Lease{ID: "podstead-image-" + digest.FromString(id).Encoded()}
-}
-
 // leased runs work with a lease named id. The lease holds what is not yet part of an image: partial downloads, and a snapshot
 // being unpacked. After a kill the lease still exists, and the next work with this id takes it over.
 func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(context.Context) error) error {
-	lm := s.client.LeasesService()
-	lease := workLease(id)
-	_, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithExpiration(partialTTL),
-		leases.WithLabel(labelLease, id))
-	if err != nil && !errdefs.IsAlreadyExists(err) {
+	if _, err := s.claim(ctx, byWork, id); err != nil {
 		return err
 	}
-	err = work(leases.WithLease(ctx, lease.ID))
+	lease := leases.Lease{ID: byWork.id(id), Labels: map[string]string{byWork.label: id}}
+	err := work(leases.WithLease(ctx, lease.ID))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var opts []leases.DeleteOpt
 	if err != nil {
 		empty := s.empty(ctx, lease)
 		// A wrong digest is detected at the end, and resuming would keep the same bytes.
-		if rest == resume && !empty && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.resumable(ctx, lease, id) {
+		if rest == resume && !empty && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.resumable(ctx, lease) {
 			return err
 		}
 		if !empty || !strings.HasPrefix(id, workPull) { // an unpacked layer is on the disk without a lease until the collection
 			opts = append(opts, leases.SynchronousDelete)
 		}
 	}
-	if derr := lm.Delete(ctx, lease, opts...); derr != nil && !errdefs.IsNotFound(derr) {
-		return errors.Join(err, derr)
-	}
-	return err
+	return errors.Join(err, s.release(ctx, byWork, id, opts...))
 }
 
 // empty reports whether a lease holds nothing.
@@ -189,8 +170,7 @@ func (s *Store) empty(ctx context.Context, lease leases.Lease) bool {
 
 // resumable reports whether a lease has content that the next attempt needs. The lease of a pull that was cancelled has all content of the
 // image if that is present, and would keep it after its removal.
-func (s *Store) resumable(ctx context.Context, lease leases.Lease, id string) bool {
-	lease.Labels = map[string]string{labelLease: id}
+func (s *Store) resumable(ctx context.Context, lease leases.Lease) bool {
 	unfinished, err := s.unfinished(ctx, lease)
 	return err != nil || unfinished
 }

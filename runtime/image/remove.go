@@ -8,16 +8,15 @@ import (
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
-	"github.com/opencontainers/go-digest"
 )
 
 // Forget removes the record of an image, and the note that a person requested it. Content that nothing else refers to remains on disk until
 // [Store.Free]. The error for an unknown record is found by [IsNotFound].
 func (s *Store) Forget(ctx context.Context, record string) error {
-	if err := s.unmark(ctx, record); err != nil { // first: after an interruption the image is one that prune removes
+	if err := s.release(ctx, byPerson, record); err != nil { // first: after an interruption the image is one that prune removes
 		return err
 	}
-	if err := s.unprotectImported(ctx, record); err != nil {
+	if err := s.release(ctx, byImport, record); err != nil {
 		return err
 	}
 	if err := s.client.ImageService().Delete(ctx, record); err != nil {
@@ -33,10 +32,7 @@ func (s *Store) abandonPull(ctx context.Context, name string) error {
 		return nil
 	}
 	defer unlock()
-	if err := s.client.LeasesService().Delete(ctx, workLease(workPull+name)); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	return nil
+	return s.release(ctx, byWork, workPull+name)
 }
 
 // Free deletes content that nothing refers to from the disk, and returns its size. It calls remove first.
@@ -103,13 +99,4 @@ func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
 		sizes["layer "+name] = u.Size
 	}
 	return sizes, nil
-}
-
-// configOf returns the digest of the configuration that a manifest refers to; empty: the content is not present, or not a manifest.
-func (s *Store) configOf(ctx context.Context, manifest string) (string, error) {
-	i, err := s.client.ContentStore().Info(ctx, digest.Digest(manifest))
-	if errdefs.IsNotFound(err) {
-		return "", nil
-	}
-	return i.Labels[labelConfig], err
 }

@@ -13,14 +13,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-const (
-	// labelReplaced marks the leases that keep the images that [Store.ImportUsed] has replaced. Its value is the record.
-	labelReplaced = "podstead.io/replaced"
-	// labelReplacement is the label with the [replacement].
-	labelReplacement = "podstead.io/replacement"
-	// replacedPrefix starts the IDs of these leases.
-	replacedPrefix = "podstead-replaced-"
-)
+// labelReplacement is the label with the [replacement].
+const labelReplacement = "podstead.io/replacement"
 
 // replacement says which image had a name before an import.
 type replacement struct {
@@ -29,10 +23,6 @@ type replacement struct {
 	Size      int64             `json:"size"`
 	Labels    map[string]string `json:"labels,omitempty"` // of the record
 	By        digest.Digest     `json:"by"`               // the image that was imported
-}
-
-func replacedLease(record string) leases.Lease {
-	return leases.Lease{ID: replacedPrefix + digest.FromString(record).Encoded()}
 }
 
 // keepReplaced keeps the image of a record for importedTTL before the record refers to another one.
@@ -48,43 +38,31 @@ func (s *Store) keepReplaced(ctx context.Context, record string, by digest.Diges
 	if err != nil {
 		return err
 	}
-	lm, lease := s.client.LeasesService(), replacedLease(record)
-	if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
+	if err := s.renew(ctx, byReplacement, record, map[string]string{labelReplacement: string(label)}); err != nil {
 		return err
 	}
-	_, err = lm.Create(
-		ctx, leases.WithID(lease.ID), leases.WithExpiration(importedTTL),
-		leases.WithLabels(map[string]string{labelReplaced: record, labelReplacement: string(label)}),
-	)
-	if err == nil {
-		err = lm.AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
-	}
-	if err != nil {
-		return err
-	}
-	return nil
+	lease := leases.Lease{ID: byReplacement.id(record)}
+	return s.client.LeasesService().AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
 }
 
 // Restore makes a record refer again to the image that it had before [Store.ImportUsed] has replaced it after a time. It reports whether it
 // has done so: not if nothing was replaced, if the record has been changed or removed since, or if the earlier image is not on the host any
 // more.
 func (s *Store) Restore(ctx context.Context, record string, after time.Time) (restored bool, err error) {
-	lm := s.client.LeasesService()
-	list, err := lm.List(ctx, fmt.Sprintf("labels.%q==%s", labelReplaced, record))
+	claimed, err := s.claimed(ctx, byReplacement)
 	if err != nil {
 		return false, err
 	}
-	for _, l := range list {
-		var r replacement
-		if l.ID != replacedLease(record).ID || l.CreatedAt.Before(after) || json.Unmarshal([]byte(l.Labels[labelReplacement]), &r) != nil {
-			continue
-		}
-		if restored, err = s.moveBack(ctx, record, &r); err != nil {
-			return false, fmt.Errorf("restore image %q: %w", record, err)
-		}
-		if err := lm.Delete(ctx, l); err != nil && !errdefs.IsNotFound(err) {
-			return restored, fmt.Errorf("restore image %q: %w", record, err)
-		}
+	var r replacement
+	l, known := claimed[record]
+	if !known || l.CreatedAt.Before(after) || json.Unmarshal([]byte(l.Labels[labelReplacement]), &r) != nil {
+		return false, nil
+	}
+	if restored, err = s.moveBack(ctx, record, &r); err == nil {
+		err = s.release(ctx, byReplacement, record)
+	}
+	if err != nil {
+		return restored, fmt.Errorf("restore image %q: %w", record, err)
 	}
 	return restored, nil
 }

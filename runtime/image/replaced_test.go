@@ -40,15 +40,7 @@ func TestRestoreReplaced(t *testing.T) {
 	}
 	before := time.Now()
 	second := importUsed(ctx, t, w, sample("shop:1", "second"))
-	list, err := w.client.LeasesService().List(ctx)
-	if err != nil || len(list) == 0 {
-		t.Fatal(list, err)
-	}
-	for _, l := range list {
-		if !image.Owns(l) { // the next daemon would delete it
-			t.Errorf("lease %+v is not one of the store", l)
-		}
-	}
+	w.wantLeases(ctx, t, 3) // of the person, of the import, and of what it has replaced
 	w.collect(ctx, t)
 	if restored, err := w.store.Restore(ctx, first.Name, time.Now()); err != nil || restored {
 		t.Errorf("replaced before that time: %t, %v", restored, err)
@@ -67,9 +59,7 @@ func TestRestoreReplaced(t *testing.T) {
 	if is, err := w.client.ImageService().Get(ctx, first.Name); err != nil || !maps.Equal(is.Labels, rec.Labels) {
 		t.Errorf("labels %v, want %v; %v", is.Labels, rec.Labels, err)
 	}
-	if !catalog(ctx, t, w)[first.Name].ByHand {
-		t.Error("the image is not one that a person has imported any more")
-	}
+	w.wantClaims(ctx, t, first.Name, "import", "person")
 	if restored, err := w.store.Restore(ctx, first.Name, before); err != nil || restored {
 		t.Errorf("again: %t, %v", restored, err)
 	}

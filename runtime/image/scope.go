@@ -93,31 +93,3 @@ func (s Scope) lookup(ctx context.Context, name string) (images.Image, bool, err
 	}
 	return images.Image{}, false, nil
 }
-
-// Remove removes the names of an image in the scope and waits until unreferenced content is deleted from disk. Containers of the image keep
-// running. The error for an unknown image is errdefs.ErrNotFound.
-func (s Scope) Remove(ctx context.Context, ref string) error {
-	name, err := parse(ref)
-	if err != nil {
-		return err
-	}
-	prefixes, err := s.prefixes()
-	if err != nil {
-		return err
-	}
-	missing := 0
-	for _, prefix := range prefixes {
-		err = s.client.ImageService().Delete(ctx, prefix+name, images.SynchronousDelete())
-		if errdefs.IsNotFound(err) {
-			missing++
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("remove image %q: %w", ref, err)
-		}
-	}
-	if missing == len(prefixes) {
-		return fmt.Errorf("remove image %q: %w", ref, errdefs.ErrNotFound)
-	}
-	return nil
-}

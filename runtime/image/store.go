@@ -13,9 +13,10 @@
 //     the creation fails with "not found", and the next attempt pulls again.
 //   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.
 //   - [Store.Keep] holds images in a lease for each pod, without names and without containers.
-//   - Records of archives in the image directories hold their images while the archives are there, see [Store.Held].
-//   - Nothing removes a record but [Store.PublishFiles], [Scope.Remove], [Store.Forget] and [Store.ForgetUnless], and an unpacking that refuses the image. Leases without content note
-//     which images a person has pulled or imported, so that [Entry] can tell.
+//   - Records of archives in the image directories hold their images while the archives are there.
+//
+// Nothing removes a record but [Store.PublishFiles], [Store.Forget] and [Store.ForgetUnless], and an unpacking that refuses the image.
+// [Store.Claims] returns who needs which image. The decision which images are removed is not made here.
 package image
 
 import (
@@ -166,23 +167,6 @@ type Image struct {
 	Pulled bool
 	// CreatedAt is the time when the name was created on this host.
 	CreatedAt time.Time
-}
-
-// List returns all images in unspecified order. An image with damaged content has no ConfigDigest and no Snapshot.
-func (s *Store) List(ctx context.Context) ([]Image, error) {
-	records, err := s.client.ImageService().List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Image, 0, len(records))
-	for _, r := range records {
-		img, err := s.describe(ctx, r)
-		if err != nil && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		list = append(list, img)
-	}
-	return list, nil
 }
 
 // Config returns the image's configuration for containers: entrypoint, command, environment, user, working directory, stop

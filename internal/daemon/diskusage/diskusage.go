@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
@@ -63,7 +64,7 @@ type System struct {
 // survey is what is on the disk, and what uses it.
 type survey struct {
 	runtime.DiskUsage
-	images   []images.Whole
+	images   images.Facts
 	finished []supervisor.Finished
 	// leftover are the UIDs of finished.
 	leftover map[string]bool
@@ -73,7 +74,7 @@ type survey struct {
 
 // survey looks at the disk. With settle, it waits for pod files that may be half-written.
 func (s *System) survey(ctx context.Context, settle bool) (v survey, err error) {
-	if v.images, err = s.Images.Wholes(ctx); err != nil {
+	if v.images, err = s.Images.Facts(ctx); err != nil {
 		return v, err
 	}
 	v.finished, v.leftover = s.Pods.Finished(), map[string]bool{}
@@ -146,9 +147,10 @@ func (s *System) DiskUsage(ctx context.Context) (api.DiskUsage, error) {
 	}
 	ages := s.Ages.Unused()
 	parts := v.partition()
-	for n := range v.images {
-		w := &v.images[n]
-		usage := api.ImageUsage{Names: w.Names, Used: w.Used, Requested: w.ByHand, Unused: int64(ages[w.ID] / time.Second)}
+	for n := range v.images.Images {
+		w := &v.images.Images[n]
+		_, requested := v.images.Claimed(w, images.Respect{image.Person})
+		usage := api.ImageUsage{Names: w.Names, Used: v.images.Used(w), Requested: requested, Unused: int64(ages[w.ID] / time.Second)}
 		usage.Size, usage.Shared = v.sizes(parts[n], parts)
 		u.Images = append(u.Images, usage)
 	}

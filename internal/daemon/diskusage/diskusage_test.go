@@ -27,6 +27,7 @@ import (
 type host struct {
 	usage    runtime.DiskUsage
 	list     []images.Whole
+	claims   []image.Claim
 	ages     map[string]time.Duration
 	finished []supervisor.Finished
 	planned  []*spec.Pod
@@ -42,12 +43,15 @@ type host struct {
 	stuck    bool             // what a finished pod has left cannot be removed
 }
 
-func (h *host) Wholes(context.Context) ([]images.Whole, error) { return slices.Clone(h.list), nil }
-func (h *host) Unused() map[string]time.Duration               { return h.ages }
-func (h *host) Limits() imagegc.Limits                         { return imagegc.Limits{High: 85, Low: 80} }
-func (h *host) Finished() []supervisor.Finished                { return h.finished }
-func (h *host) Pods() []supervisor.Snapshot                    { return h.pods }
-func (h *host) Planned() []*spec.Pod                           { return h.planned }
+func (h *host) Facts(context.Context) (images.Facts, error) {
+	return images.Facts{Now: time.Now(), Claims: h.claims, Images: slices.Clone(h.list)}, nil
+}
+
+func (h *host) Unused() map[string]time.Duration { return h.ages }
+func (h *host) Limits() imagegc.Limits           { return imagegc.Limits{High: 85, Low: 80} }
+func (h *host) Finished() []supervisor.Finished  { return h.finished }
+func (h *host) Pods() []supervisor.Snapshot      { return h.pods }
+func (h *host) Planned() []*spec.Pod             { return h.planned }
 
 func (h *host) DiskUsage(context.Context) (runtime.DiskUsage, error) {
 	u := h.usage
@@ -66,9 +70,10 @@ func (h *host) Claimants(_ context.Context, settle bool) ([]*spec.Pod, *podfiles
 	return h.files, h.unknown, nil
 }
 
-func (h *host) Discard(_ context.Context, id string, byHand bool) (bool, int64, error) {
+func (h *host) Discard(ctx context.Context, id string, respect images.Respect) (bool, int64, error) {
 	at := slices.IndexFunc(h.list, func(w images.Whole) bool { return w.ID == id })
-	if !h.list[at].Removable(byHand) {
+	facts, err := h.Facts(ctx)
+	if _, claimed := facts.Claimed(&h.list[at], respect); claimed || err != nil {
 		return false, 0, nil
 	}
 	return true, h.list[at].Size, h.remove("image " + id)
@@ -125,12 +130,13 @@ func newHost() *host {
 			Logs: map[string]int64{"uw": 37, "uj": 41}, Journal: 43, State: 47,
 		},
 		list: []images.Whole{
-			{ID: "used", Names: []string{"used:1"}, Records: []string{"used"}, Used: true, Size: 10},
-			{ID: "hand", Names: []string{"hand:1"}, Records: []string{"hand"}, ByHand: true, Size: 20},
+			{ID: "used", Names: []string{"used:1"}, Records: []string{"used"}, Size: 10},
+			{ID: "hand", Names: []string{"hand:1"}, Records: []string{"hand"}, Size: 20},
 			{ID: "old", Names: []string{"old:1", "old:2"}, Records: []string{"old"}, Size: 35},
 			{ID: "new", Names: []string{"new:1"}, Records: []string{"new"}, Size: 45},
 		},
-		ages: map[string]time.Duration{"hand": 3 * time.Hour, "old": 3 * time.Hour, "new": time.Minute},
+		claims: []image.Claim{{By: image.Pod, Who: "web", Image: "used"}, {By: image.Person, Image: "hand"}},
+		ages:   map[string]time.Duration{"hand": 3 * time.Hour, "old": 3 * time.Hour, "new": time.Minute},
 		finished: []supervisor.Finished{{
 			Snapshot: supervisor.Snapshot{Pod: &spec.Pod{Name: "job"}, Facts: lifecycle.Facts{UID: "uj"}}, For: 2 * time.Hour,
 		}},

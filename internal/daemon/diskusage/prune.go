@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -102,17 +103,23 @@ func left(u *runtime.DiskUsage, uid string) int64 {
 // images removes the images that nothing uses.
 func (p *pruning) images(ctx context.Context) error {
 	ages, parts := p.Ages.Unused(), p.partition()
-	removable := make([]bool, len(p.survey.images))
-	for n := range p.survey.images {
-		w := &p.survey.images[n]
-		unused, known := ages[w.ID]
-		removable[n] = w.Removable(p.All) && (p.OlderThan == 0 || known && unused >= p.OlderThan)
+	facts := &p.survey.images
+	for n := range facts.Images {
+		facts.Images[n].Unused = ages[facts.Images[n].ID] // zero if it is not known
 	}
-	for n := range p.survey.images {
+	rule := images.Rule{Respect: images.Collection, Unused: p.OlderThan, Low: 100}
+	if p.All {
+		rule.Respect = images.CollectionAll
+	}
+	removable := make([]bool, len(facts.Images))
+	for _, r := range images.Keep(facts, rule) {
+		removable[r.Image] = true
+	}
+	for n := range facts.Images {
 		if !removable[n] {
 			continue
 		}
-		w := &p.survey.images[n]
+		w := &facts.Images[n]
 		name := strings.Join(w.Names, ", ")
 		if p.DryRun {
 			// With the images before it: the last of those that share a layer frees it.
@@ -120,7 +127,7 @@ func (p *pruning) images(ctx context.Context) error {
 			p.add("image", name, p.both(parts, func(other int) bool { return removable[other] && other <= n })-before)
 			continue
 		}
-		removed, freed, err := p.Images.Discard(ctx, w.ID, p.All)
+		removed, freed, err := p.Images.Discard(ctx, w.ID, rule.Respect)
 		if err != nil {
 			return fmt.Errorf("remove image %s: %w", name, err)
 		}

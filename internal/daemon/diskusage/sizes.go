@@ -12,10 +12,10 @@ type part struct {
 
 // partition returns the blobs and layers of each image.
 func (v *survey) partition() []part {
-	list := make([]part, len(v.images))
-	for n := range v.images {
+	list := make([]part, len(v.images.Images))
+	for n := range v.images.Images {
 		list[n] = part{map[string]bool{}, map[string]bool{}}
-		for _, record := range v.images[n].Records {
+		for _, record := range v.images.Images[n].Records {
 			list[n].add(v.Images[record])
 		}
 	}
@@ -87,7 +87,7 @@ func (v *survey) freed(parts []part, remove func(n int) bool) (blobs, layers int
 
 // items returns the kinds of data.
 func (v *survey) items(parts []part) []api.DiskUsageItem {
-	removable := func(n int) bool { return v.images[n].Removable(true) }
+	removable := func(n int) bool { return !v.images.Used(&v.images.Images[n]) }
 	used := func(p func(part) map[string]bool) map[string]bool {
 		keys := map[string]bool{}
 		for n := range parts {
@@ -99,9 +99,9 @@ func (v *survey) items(parts []part) []api.DiskUsageItem {
 		}
 		return keys
 	}
-	images := api.DiskUsageItem{Type: "images", Total: len(v.images), Size: sum(v.Blobs)}
-	for n := range v.images {
-		if v.images[n].Used {
+	images := api.DiskUsageItem{Type: "images", Total: len(v.images.Images), Size: sum(v.Blobs)}
+	for n := range v.images.Images {
+		if !removable(n) {
 			images.Active++
 		}
 	}

@@ -4,53 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// collect removes images that were unused for too long and, above the high threshold, what is needed to get below the low one.
+// collect removes images that were unused for too long and, above the high threshold, what is needed to get below the low one: first
+// content that nothing refers to, then images, then what finished pods have left.
 func (c *Collector) collect(ctx context.Context, limits Limits, above bool) error {
-	list, err := c.survey(ctx)
+	facts, err := c.survey(ctx)
 	if err != nil {
 		return err
 	}
-	var errs []error
+	rule := images.Rule{Respect: images.Collection, MinAge: limits.MinAge, Unused: images.Never, Low: 100}
 	if limits.MaxAge > 0 {
-		for n := range list {
-			if unused := c.unused(&list[n]); unused > limits.MaxAge {
-				cause := fmt.Sprintf("not used for %s, more than images.maxAge", view.Age(unused))
-				errs = append(errs, c.discard(ctx, &list[n], limits, cause))
-			}
+		rule.Unused = limits.MaxAge
+	}
+	var errs []error
+	if above {
+		rule.Low = limits.Low
+		if _, err := c.o.Images.Sweep(ctx); err != nil {
+			errs = append(errs, err)
+		}
+		facts.Disk, err = c.o.Disk()
+	}
+	for list := images.Keep(&facts, rule); len(list) > 0 && err == nil; list = images.Keep(&facts, rule) {
+		w := facts.Images[list[0].Image]
+		errs = append(errs, c.discard(ctx, &w, cause(list[0].Cause, &w, facts.Disk)))
+		facts.Images = slices.Delete(facts.Images, list[0].Image, list[0].Image+1)
+		if above {
+			facts.Disk, err = c.o.Disk()
 		}
 	}
-	if above {
-		errs = append(errs, c.relieve(ctx, list, limits))
+	if above && err == nil {
+		err = c.relieve(ctx, facts.Disk, limits)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
-// unused returns for how long nothing has used an image.
-func (c *Collector) unused(w *images.Whole) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Since(c.uses.byID[w.ID].used)
+// cause returns why an image is removed, as a person reads it.
+func cause(c images.Cause, w *images.Whole, disk images.Disk) string {
+	if c == images.TooOld {
+		return fmt.Sprintf("not used for %s, more than images.maxAge", view.Age(w.Unused))
+	}
+	return "the disk uses " + disk.String()
 }
 
-// discard removes an image, unless it is used, was requested by a person, or is too young.
-func (c *Collector) discard(ctx context.Context, w *images.Whole, limits Limits, cause string) error {
-	c.mu.Lock()
-	young := time.Since(c.uses.byID[w.ID].found) < limits.MinAge
-	c.mu.Unlock()
-	if young || !w.Removable(false) {
-		return nil
-	}
-	removed, freed, err := c.o.Images.Discard(ctx, w.ID, false)
+// discard removes an image, unless something claims it by now.
+func (c *Collector) discard(ctx context.Context, w *images.Whole, cause string) error {
+	removed, freed, err := c.o.Images.Discard(ctx, w.ID, images.Collection)
 	if removed { // also if its content could not be deleted, or the daemon stops meanwhile
 		c.o.Emit(event.ImageRemoved, event.Fields{
 			"image": strings.Join(w.Names, ", "), "size": view.Size(freed), "bytes": strconv.FormatInt(freed, 10), "cause": cause,
@@ -62,37 +71,26 @@ func (c *Collector) discard(ctx context.Context, w *images.Whole, limits Limits,
 	return nil
 }
 
-// relieve frees space and inodes: first content that nothing refers to, then images, then what finished pods have left.
-func (c *Collector) relieve(ctx context.Context, list []images.Whole, limits Limits) error {
-	var errs []error
-	if _, err := c.o.Images.Sweep(ctx); err != nil {
-		errs = append(errs, err)
+// relieve removes what finished pods have left if the images that were removed were not enough, and warns if that is not either.
+func (c *Collector) relieve(ctx context.Context, disk images.Disk, limits Limits) (err error) {
+	if disk.Above(limits.High) {
+		if disk, err = c.relievePods(ctx, limits); err != nil {
+			return err
+		}
 	}
-	disk, err := c.o.Disk()
-	for n := 0; n < len(list) && err == nil && disk.above(limits.Low); n++ {
-		errs = append(errs, c.discard(ctx, &list[n], limits, "the disk uses "+disk.String()))
-		disk, err = c.o.Disk()
+	if disk.Above(limits.High) {
+		return c.warn(ctx, disk, limits)
 	}
-	if err == nil && disk.above(limits.High) {
-		disk, err = c.relievePods(ctx, limits)
-	}
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	if disk.above(limits.High) {
-		errs = append(errs, c.warn(ctx, disk, limits))
-	} else {
-		c.relieved(disk)
-	}
-	return errors.Join(errs...)
+	c.relieved(disk)
+	return nil
 }
 
 // relievePods removes containers, volumes and old logs of finished pods, the oldest first, until the usage is below the high threshold.
-func (c *Collector) relievePods(ctx context.Context, limits Limits) (Disk, error) {
+func (c *Collector) relievePods(ctx context.Context, limits Limits) (images.Disk, error) {
 	var errs []error
 	disk, err := c.o.Disk()
 	pods := c.o.Pods.Finished()
-	for n := 0; n < len(pods) && err == nil && disk.above(limits.High); n++ {
+	for n := 0; n < len(pods) && err == nil && disk.Above(limits.High); n++ {
 		if pods[n].For < limits.MinAge {
 			continue
 		}
@@ -115,24 +113,25 @@ func (c *Collector) collectPod(ctx context.Context, p *supervisor.Finished) erro
 }
 
 // warn emits that nothing more can be freed, when that begins and then once a day.
-func (c *Collector) warn(ctx context.Context, disk Disk, limits Limits) error {
+func (c *Collector) warn(ctx context.Context, disk images.Disk, limits Limits) error {
 	now := time.Now()
 	if !c.warned.IsZero() && now.Sub(c.warned) < repeatInterval {
 		return nil
 	}
-	list, err := c.survey(ctx)
+	facts, err := c.survey(ctx)
 	if err != nil {
 		return err
 	}
 	var used, byHand, young int64
-	for n := range list {
-		switch w := &list[n]; {
-		case w.Used:
-			used += w.Size
-		case w.ByHand:
+	for n := range facts.Images {
+		w := &facts.Images[n]
+		switch claim, claimed := facts.Claimed(w, images.Collection); {
+		case !claimed:
+			young += w.Size
+		case claim.By == image.Person:
 			byHand += w.Size
 		default:
-			young += w.Size
+			used += w.Size
 		}
 	}
 	c.warned = now

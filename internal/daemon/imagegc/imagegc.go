@@ -1,14 +1,12 @@
 // Package imagegc removes unused images when the file system of the state directory is nearly full, and images that were unused for long.
 // It follows the kubelet's image_gc_manager: the images that were used longest ago are removed first, until the usage is below the low
-// threshold. Unlike the kubelet, it watches inodes too, and keeps images that a person has pulled or imported. It does not know what uses
-// an image, see package images.
+// threshold. Unlike the kubelet, it watches inodes too, and keeps images that a person has pulled or imported. [images.Keep] decides which
+// images are removed; this package gathers the facts, carries the decision out, and reports it.
 package imagegc
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,8 +32,8 @@ const (
 
 // Images are the images of the host. [*images.Images] implements it.
 type Images interface {
-	Wholes(ctx context.Context) ([]images.Whole, error)
-	Discard(ctx context.Context, id string, byHand bool) (removed bool, freed int64, err error)
+	Facts(ctx context.Context) (images.Facts, error)
+	Discard(ctx context.Context, id string, respect images.Respect) (removed bool, freed int64, err error)
 	Sweep(ctx context.Context) (freed int64, err error)
 }
 
@@ -59,7 +57,7 @@ type Options struct {
 	// File is the path of the file with the use of images.
 	File string
 	// Disk returns the usage of the file system of the state directory.
-	Disk func() (Disk, error)
+	Disk func() (images.Disk, error)
 	// Emit emits an event.
 	Emit func(kind event.Kind, fields event.Fields)
 	Log  *slog.Logger
@@ -131,7 +129,7 @@ func (c *Collector) turn(ctx context.Context, now time.Time) {
 		c.fail(ctx, now, err)
 		return
 	}
-	above := disk.above(limits.High)
+	above := disk.Above(limits.High)
 	if !above {
 		c.relieved(disk)
 	} else if !c.pressed {
@@ -151,7 +149,7 @@ func (c *Collector) turn(ctx context.Context, now time.Time) {
 }
 
 // relieved records that the usage is below the high threshold.
-func (c *Collector) relieved(disk Disk) {
+func (c *Collector) relieved(disk images.Disk) {
 	if !c.warned.IsZero() {
 		c.o.Emit(event.DiskSpaceAvailable, event.Fields{"usage": disk.String()})
 	}
@@ -170,20 +168,16 @@ func (c *Collector) fail(ctx context.Context, now time.Time, err error) {
 	}
 }
 
-// survey records which images are used.
-func (c *Collector) survey(ctx context.Context) ([]images.Whole, error) {
-	list, err := c.o.Images.Wholes(ctx)
+// survey returns the facts about images, but for the disk, and records which are used.
+func (c *Collector) survey(ctx context.Context) (images.Facts, error) {
+	facts, err := c.o.Images.Facts(ctx)
 	if err != nil {
-		return nil, err
+		return facts, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.uses.update(ctx, list, time.Now())
-	slices.SortStableFunc(list, func(a, b images.Whole) int {
-		x, y := c.uses.byID[a.ID], c.uses.byID[b.ID]
-		return cmp.Or(x.used.Compare(y.used), x.found.Compare(y.found))
-	})
-	return list, nil
+	c.uses.update(ctx, &facts, time.Now())
+	return facts, nil
 }
 
 // Unused returns for how long nothing has used each image, by ID. It omits images that are not known yet.

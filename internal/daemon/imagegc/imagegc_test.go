@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/daemon/images"
+	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -28,6 +29,7 @@ type host struct {
 	mu      sync.Mutex // held by the test, except in run
 	held    bool
 	list    []images.Whole
+	claims  []image.Claim
 	other   int64 // bytes of everything else
 	inodes  bool  // only inodes are used, not space
 	swept   int64
@@ -38,25 +40,31 @@ type host struct {
 	events  []string
 }
 
-func (h *host) Wholes(context.Context) ([]images.Whole, error) {
+func (h *host) Facts(context.Context) (images.Facts, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	return slices.Clone(h.list), h.failure
+	return images.Facts{Now: time.Now(), Claims: slices.Clone(h.claims), Images: slices.Clone(h.list)}, h.failure
 }
 
-func (h *host) Discard(_ context.Context, id string, byHand bool) (bool, int64, error) {
+func (h *host) Discard(_ context.Context, id string, respect images.Respect) (bool, int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
 	at := slices.IndexFunc(h.list, func(w images.Whole) bool { return w.ID == id })
-	if at < 0 || !h.list[at].Removable(byHand) {
+	if at < 0 || h.claimed(id, respect) {
 		return false, 0, nil
 	}
 	size := h.list[at].Size
 	h.list = slices.Delete(h.list, at, at+1)
 	h.removed = append(h.removed, id)
 	return true, size, h.unswept
+}
+
+func (h *host) claimed(id string, respect images.Respect) bool {
+	facts := images.Facts{Now: time.Now(), Claims: h.claims}
+	_, is := facts.Claimed(&images.Whole{ID: id}, respect)
+	return is
 }
 
 func (h *host) Sweep(context.Context) (int64, error) {
@@ -83,7 +91,7 @@ func (h *host) CollectFinished(_ context.Context, p *supervisor.Finished) error 
 	return nil
 }
 
-func (h *host) disk() (Disk, error) {
+func (h *host) disk() (images.Disk, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -92,9 +100,9 @@ func (h *host) disk() (Disk, error) {
 		used += w.Size
 	}
 	if h.inodes {
-		return Disk{Inodes: percent(used, 1000), Space: 1, Used: 10, Size: 1000}, nil
+		return images.Disk{Inodes: percent(used, 1000), Space: 1, Used: 10, Size: 1000}, nil
 	}
-	return Disk{Space: percent(used, 1000), Inodes: 1, Used: used, Size: 1000}, nil
+	return images.Disk{Space: percent(used, 1000), Inodes: 1, Used: used, Size: 1000}, nil
 }
 
 // run calls f while the collector can run.
@@ -111,11 +119,16 @@ func (h *host) run(f func()) {
 func (h *host) pass(d time.Duration) { h.run(func() { time.Sleep(d) }) }
 
 func (h *host) use(id string, used bool) {
-	for n := range h.list {
-		if h.list[n].ID == id {
-			h.list[n].Used = used
-		}
+	claim := image.Claim{By: image.Pod, Who: "web", Image: id}
+	h.claims = slices.DeleteFunc(h.claims, func(c image.Claim) bool { return c == claim })
+	if used {
+		h.claims = append(h.claims, claim)
 	}
+}
+
+// request is a request of a person.
+func (h *host) request(id string) {
+	h.claims = append(h.claims, image.Claim{By: image.Person, Image: id})
 }
 
 // kinds returns the events since the last call, without the removed images.
@@ -157,7 +170,7 @@ func TestThresholds(t *testing.T) {
 				h := &host{inodes: inodes, other: 100, list: []images.Whole{
 					whole("never", 100), whole("old", 100), whole("recent", 100), whole("used", 100), whole("hand", 100), whole("other", 100),
 				}}
-				h.list[4].ByHand = true
+				h.request("hand")
 				for _, id := range []string{"old", "recent", "used", "other"} {
 					h.use(id, true)
 				}
@@ -195,7 +208,8 @@ func TestThresholds(t *testing.T) {
 func TestNothingToFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{other: 700, swept: 10, list: []images.Whole{whole("used", 100), whole("hand", 100), whole("young", 150)}}
-		h.list[0].Used, h.list[1].ByHand = true, true
+		h.use("used", true)
+		h.request("hand")
 		h.finish = []supervisor.Finished{
 			{Snapshot: supervisor.Snapshot{Pod: &spec.Pod{Name: "old"}}, For: time.Hour},
 			{Snapshot: supervisor.Snapshot{Pod: &spec.Pod{Name: "new"}}, For: time.Minute},
@@ -247,7 +261,7 @@ func TestMaxAge(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &host{list: []images.Whole{whole("a", 1), whole("b", 1), whole("hand", 1)}}
 				h.use("b", true)
-				h.list[2].ByHand = true
+				h.request("hand")
 				file := filepath.Join(t.TempDir(), "use.json")
 				_, stop := h.start(t, l, file)
 				h.pass(5*time.Hour - time.Second)

@@ -77,23 +77,25 @@ func load(ctx context.Context, path string, now time.Time, log *slog.Logger) *us
 
 func seconds(n int64) time.Duration { return time.Duration(max(0, n)) * time.Second }
 
-// update records which images are used now, and saves that if it has changed.
-func (u *uses) update(ctx context.Context, list []images.Whole, now time.Time) {
+// update records which images are used now, saves that if it has changed, and adds the ages to the facts.
+func (u *uses) update(ctx context.Context, f *images.Facts, now time.Time) {
 	changed := now.Sub(u.saved) >= saveInterval
 	present, inUse := map[string]use{}, map[string]bool{}
-	for n := range list {
-		w := &list[n]
+	for n := range f.Images {
+		w := &f.Images[n]
 		at, known := u.byID[w.ID]
 		if !known {
 			at = use{now, now}
 		}
-		if w.Used || u.inUse[w.ID] {
+		used := f.Used(w)
+		if used || u.inUse[w.ID] {
 			at.used = now
 		}
 		present[w.ID] = at
-		if w.Used {
+		if used {
 			inUse[w.ID] = true
 		}
+		w.Known, w.Unused = now.Sub(at.found), now.Sub(at.used)
 		changed = changed || !known || inUse[w.ID] != u.inUse[w.ID]
 	}
 	changed = changed || len(present) != len(u.byID)

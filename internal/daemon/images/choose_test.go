@@ -19,7 +19,7 @@ func TestIDs(t *testing.T) {
 	twin.ConfigDigest, twin.Target = other.ConfigDigest, other.Target
 	named := entry("docker.io/library/0123456789ab1:latest")
 	named.ConfigDigest = digest.FromString("named").String()
-	host := New(&fakeStore{entries: []image.Entry{shop, other, twin}}, &fakePods{}, &fakePods{}, nil)
+	host := New(&fakeStore{entries: []image.Entry{shop, other, twin}}, &fakePods{}, &fakePods{})
 	inspect := func(id, want string) {
 		t.Helper()
 		d, err := host.Inspect(t.Context(), id, "")
@@ -44,7 +44,7 @@ func TestIDs(t *testing.T) {
 	}
 	_, err := host.Remove(t.Context(), "0123456789ab1", "", false)
 	wantStatus(t, err, http.StatusConflict, `remove image "0123456789ab1": it has several names: docker.io/library/other:1, docker.io/library/other:2`)
-	host = New(&fakeStore{entries: []image.Entry{shop, other, named}}, &fakePods{}, &fakePods{}, nil)
+	host = New(&fakeStore{entries: []image.Entry{shop, other, named}}, &fakePods{}, &fakePods{})
 	inspect("0123456789ab1", named.Name)
 	removed, err := host.Remove(t.Context(), "sha256:0123456789ab1", "", false)
 	if err != nil || len(removed.Items) != 1 || removed.Items[0].Name != other.Name {

@@ -1,5 +1,5 @@
-// Package images implements the API's images on a container engine: it finds which pods use them, and refuses to remove those. It owns no
-// state.
+// Package images implements the API's images on a container engine: it collects who needs which image, decides which are removed, see
+// [Keep], and refuses to remove others. It owns no state.
 package images
 
 import (
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ type Store interface {
 	Export(ctx context.Context, w io.Writer, records ...string) error
 	Signatures(ctx context.Context, record string) ([]signature.Signature, error)
 	Restore(ctx context.Context, record string, after time.Time) (bool, error)
-	Requested(ctx context.Context) (map[string]bool, error)
+	Claims(ctx context.Context) ([]image.Claim, error)
 	Forget(ctx context.Context, record string) error
 	ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error)
 	Free(ctx context.Context, remove func() error) (int64, error)
@@ -56,26 +55,21 @@ type Images struct {
 	store Store
 	pods  Pods
 	files Files
-	// protected is nil if no other images are kept.
-	protected image.Protected
 }
 
-// New returns the images of a store. Images that protected returns are not pruned; nil: none.
-func New(store Store, pods Pods, files Files, protected image.Protected) *Images {
-	return &Images{store, pods, files, protected}
-}
+// New returns the images of a store.
+func New(store Store, pods Pods, files Files) *Images { return &Images{store, pods, files} }
 
 // found is an image with its entry in the store.
 type found struct {
 	api.Image
 	entry *image.Entry
-	// protected is why the image must not be pruned, although no pod uses it; empty: it may be.
-	protected string
+	whole Whole // with this name only
 }
 
 // List implements [server.Images]. If the pods directory cannot be listed, it knows only the pods that exist.
 func (i *Images) List(ctx context.Context) ([]api.Image, error) {
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return nil, failure("list images", "", err)
 	}
@@ -86,54 +80,66 @@ func (i *Images) List(ctx context.Context) ([]api.Image, error) {
 	return images, nil
 }
 
-// find returns all images. If strict, it fails if the pods directory cannot be listed.
-func (i *Images) find(ctx context.Context, strict bool) ([]found, error) {
-	users, err := i.users(ctx, strict)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := i.store.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list, err := match(entries, users)
-	if err != nil {
-		return nil, err
-	}
-	return list, i.protect(ctx, list)
+// find returns all images. If the pods directory cannot be listed, it knows only the pods that exist.
+func (i *Images) find(ctx context.Context) ([]found, error) {
+	list, _, err := i.look(ctx, false)
+	return list, err
 }
 
-// match returns the images with their users.
-func match(entries []image.Entry, users []user) ([]found, error) {
-	uses := map[string]map[string]bool{} // by record: the pods, and whether they run
-	for _, u := range users {
-		records, err := u.records(entries)
-		if err != nil {
-			return nil, err
-		}
-		for _, record := range records {
-			if uses[record] == nil {
-				uses[record] = map[string]bool{}
-			}
-			uses[record][u.pod.Name] = uses[record][u.pod.Name] || u.running
-		}
+// look returns all images, and the facts about each name. If strict, it fails if the pods directory cannot be listed.
+func (i *Images) look(ctx context.Context, strict bool) (list []found, names Facts, err error) {
+	entries, err := i.store.Catalog(ctx)
+	if err != nil {
+		return nil, Facts{}, err
 	}
-	list := make([]found, len(entries))
+	names.Now = time.Now()
+	if names.Claims, err = i.claims(ctx, entries, strict); err != nil {
+		return nil, Facts{}, err
+	}
 	for n := range entries {
 		e := &entries[n]
-		list[n] = found{Image: describe(e), entry: e}
-		used := uses[e.Record]
-		list[n].Pods = slices.Sorted(maps.Keys(used))
-		maps.DeleteFunc(used, func(_ string, running bool) bool { return !running })
-		list[n].Running = slices.Sorted(maps.Keys(used))
+		f := found{Image: describe(e), entry: e}
+		w := Whole{ID: cmp.Or(f.ID, e.Record), Names: []string{f.Name}, Records: []string{e.Record}, Size: f.Size}
+		f.whole = w
+		f.claimed(names.Claims)
+		list, names.Images = append(list, f), append(names.Images, w)
 	}
-	return list, nil
+	return list, names, nil
+}
+
+// claimed describes the claims on an image.
+func (f *found) claimed(claims []image.Claim) {
+	for _, c := range claims {
+		if !f.whole.isOf(c) {
+			continue
+		}
+		switch c.By {
+		case image.RunningPod:
+			f.Running, f.Pods = append(f.Running, c.Who), append(f.Pods, c.Who)
+		case image.Pod:
+			f.Pods = append(f.Pods, c.Who)
+		case image.Generation:
+			f.Generations = append(f.Generations, c.Who)
+		case image.Directory:
+			f.File = c.Who
+		case image.Person:
+			f.Requested = api.ImagePulled
+			if f.entry.FromArchive {
+				f.Requested = api.ImageImported
+			}
+		case image.Import, image.Container: // the API does not show them
+		}
+	}
+	for _, pods := range []*[]string{&f.Running, &f.Pods, &f.Generations} {
+		slices.Sort(*pods)
+		*pods = slices.Compact(*pods)
+	}
 }
 
 func describe(e *image.Entry) api.Image {
 	img := api.Image{
 		Name: e.Name, Digest: e.Target.Digest.String(), ID: e.ConfigDigest, Platform: e.Platform, Size: e.Size, CreatedAt: e.CreatedAt,
-		Generations: e.Kept, File: e.File, Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
+		Archive: e.Scoped, Foreign: e.Foreign, Damaged: e.Damaged,
 	}
 	if e.Verification.Required {
 		img.Verification, img.VerifiedBy = api.ImageUnverified, e.Verification.Key
@@ -141,18 +147,12 @@ func describe(e *image.Entry) api.Image {
 			img.Verification = api.ImageVerified
 		}
 	}
-	if e.ByHand {
-		img.Requested = api.ImagePulled
-		if e.FromArchive {
-			img.Requested = api.ImageImported
-		}
-	}
 	return img
 }
 
 // Inspect implements [server.Images].
 func (i *Images) Inspect(ctx context.Context, name, platform string) (api.ImageDetail, error) {
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return api.ImageDetail{}, failure("inspect image", name, err)
 	}
@@ -188,7 +188,7 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 	if err != nil {
 		return api.Image{}, false, failure("pull image", full, err)
 	}
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return api.Image{}, false, failure("pull image", full, err)
 	}
@@ -225,7 +225,7 @@ func (i *Images) Import(ctx context.Context, archive io.Reader, keep bool, signa
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return nil, failure("import images", "", err)
 	}
@@ -242,7 +242,7 @@ func (i *Images) Import(ctx context.Context, archive io.Reader, keep bool, signa
 
 // Export implements [server.Images].
 func (i *Images) Export(ctx context.Context, w io.Writer, platform string, names []string) error {
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return failure("export images", "", err)
 	}
@@ -278,7 +278,7 @@ func (i *Images) Restore(ctx context.Context, name string, after time.Time) (boo
 // Signatures implements [server.Images].
 func (i *Images) Signatures(ctx context.Context, name, platform string) ([]string, error) {
 	const operation = "get signatures of image"
-	list, err := i.find(ctx, false)
+	list, err := i.find(ctx)
 	if err != nil {
 		return nil, failure(operation, name, err)
 	}

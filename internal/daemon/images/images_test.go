@@ -32,7 +32,9 @@ type fakeStore struct {
 	// onForget is called after ForgetUnless has removed images.
 	onForget func()
 
-	requested map[string]bool
+	claims    []image.Claim
+	unclaimed error            // why they cannot be read
+	onClaims  func()           // called after they were read
 	forget    map[string]error // by record
 
 	login          error
@@ -108,7 +110,23 @@ func (*fakeStore) Signatures(_ context.Context, record string) ([]signature.Sign
 	return []signature.Signature{{Bundle: []byte("{")}, {Payload: []byte(record), Base64: "YQ=="}, {Payload: []byte("no signature")}}, nil
 }
 
-func (s *fakeStore) Requested(context.Context) (map[string]bool, error) { return s.requested, nil }
+func (s *fakeStore) Claims(context.Context) ([]image.Claim, error) {
+	claims := slices.Clone(s.claims)
+	if s.onClaims != nil {
+		s.onClaims()
+	}
+	return claims, s.unclaimed
+}
+
+// keep claims the image of the entry with an index for a rollback.
+func (s *fakeStore) keep(n int, pod string) {
+	s.claims = append(s.claims, image.Claim{By: image.Generation, Who: pod, Image: s.entries[n].ConfigDigest})
+}
+
+// request claims an image for a person.
+func (s *fakeStore) request(record string) {
+	s.claims = append(s.claims, image.Claim{By: image.Person, Image: record})
+}
 
 func (s *fakeStore) Forget(_ context.Context, record string) error {
 	if err := s.forget[record]; err != nil {
@@ -177,7 +195,7 @@ func newHost(names ...string) (*fakeStore, *fakePods, *Images) {
 	for _, name := range names {
 		s.entries = append(s.entries, entry(name))
 	}
-	return s, p, New(s, p, p, nil)
+	return s, p, New(s, p, p)
 }
 
 func names(list []api.Image) []string {
@@ -233,7 +251,7 @@ func TestUsers(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	s, p, host := newHost(nginx, redis, "docker.io/library/kept:1", "docker.io/library/spare:1")
-	s.entries[2].Kept = []string{"web"}
+	s.keep(2, "web")
 	p.files = []*spec.Pod{pod("file", "redis:1"), pod("other", "redis:1")}
 	for _, c := range []struct {
 		name, platform string
@@ -275,8 +293,8 @@ func TestRemove(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	s, p, host := newHost(nginx, redis, "docker.io/library/kept:1", "docker.io/library/hand:1", "docker.io/library/spare:1")
-	s.entries[2].Kept = []string{"web"}
-	s.entries[3].ByHand, s.requested = true, map[string]bool{"docker.io/library/hand:1": true}
+	s.keep(2, "web")
+	s.request("docker.io/library/hand:1")
 	p.files = []*spec.Pod{pod("file", "redis:1")}
 	want := []string{"docker.io/library/spare:1"}
 	removed, err := host.Prune(t.Context(), false, true)
@@ -284,9 +302,9 @@ func TestPrune(t *testing.T) {
 		t.Errorf("dry run: %+v, %v", removed, err)
 	}
 	// A pod that begins to use an image meanwhile keeps it.
-	lists := 0
-	s.onList = func() {
-		if lists++; lists == 1 {
+	looks := 0
+	s.onClaims = func() {
+		if looks++; looks == 1 {
 			p.planned = []*spec.Pod{pod("new", "spare:1")}
 		}
 	}
@@ -294,7 +312,7 @@ func TestPrune(t *testing.T) {
 	if removed, err = host.Prune(t.Context(), false, false); err != nil || len(removed.Items) > 0 {
 		t.Errorf("an image that a new pod uses: %+v, %v", removed, err)
 	}
-	s.onList, p.planned = nil, nil
+	s.onClaims, p.planned = nil, nil
 	if removed, err = host.Prune(t.Context(), false, false); err != nil || !cmp.Equal(names(removed.Items), want) || removed.Freed != 42 {
 		t.Errorf("prune: %+v, %v", removed, err)
 	}
@@ -313,7 +331,11 @@ func TestPruneReadsImagesOnce(t *testing.T) {
 	s, _, host := newHost(nginx, "docker.io/library/a:1", "docker.io/library/b:1", "docker.io/library/c:1")
 	lists := 0
 	s.onList = func() { lists++ }
-	s.requested = map[string]bool{"docker.io/library/b:1": true}
+	s.onClaims = func() {
+		if s.claims == nil {
+			s.request("docker.io/library/b:1")
+		}
+	}
 	removed, err := host.Prune(t.Context(), false, false)
 	if want := []string{"docker.io/library/a:1", "docker.io/library/c:1"}; err != nil || lists != 1 || !cmp.Equal(names(removed.Items), want) {
 		t.Errorf("%+v after %d lists, %v", removed, lists, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
@@ -16,7 +17,7 @@ func (i *Images) Remove(ctx context.Context, name, platform string, force bool) 
 	var removed api.RemovedImages
 	var err error
 	removed.Freed, err = i.store.Free(ctx, func() error {
-		list, err := i.find(ctx, true)
+		list, names, err := i.look(ctx, true)
 		if err != nil {
 			return err
 		}
@@ -28,7 +29,7 @@ func (i *Images) Remove(ctx context.Context, name, platform string, force bool) 
 			return err
 		}
 		for n := range chosen {
-			if err := inUse(&chosen[n].Image, force); err != nil {
+			if err := inUse(&names, &chosen[n], force); err != nil {
 				return err
 			}
 		}
@@ -47,25 +48,29 @@ func (i *Images) Remove(ctx context.Context, name, platform string, force bool) 
 }
 
 // inUse returns an error for an image that must not be removed.
-func inUse(img *api.Image, force bool) error {
-	e := &api.Error{Status: http.StatusConflict}
-	switch {
-	case len(img.Running) > 0:
-		e.Message = fmt.Sprintf("remove image %q: it is in use by %s", img.Name, pods(img.Running))
+func inUse(names *Facts, img *found, force bool) error {
+	respect := removeName
+	if force {
+		respect = forceName
+	}
+	claim, claimed := names.Claimed(&img.whole, respect)
+	if !claimed {
+		return nil
+	}
+	e := &api.Error{Status: http.StatusConflict, Message: fmt.Sprintf("remove image %q: ", img.Name)}
+	switch claim.By {
+	case image.RunningPod:
+		e.Message += "it is in use by " + pods(img.Running)
 		e.Hint = "delete the pod with podstead delete " + img.Running[0]
-	case img.File != "":
-		e.Message = fmt.Sprintf("remove image %q: it is in the archive %s of an image directory", img.Name, img.File)
+	case image.Directory:
+		e.Message += fmt.Sprintf("it is in the archive %s of an image directory", img.File)
 		e.Hint = "remove the archive first"
-	case force:
-		return nil
-	case len(img.Pods) > 0:
-		e.Message = fmt.Sprintf("remove image %q: %s, which does not run, uses it", img.Name, pods(img.Pods))
+	case image.Pod:
+		e.Message += pods(img.Pods) + ", which does not run, uses it"
 		e.Hint = "delete the pod with podstead delete " + img.Pods[0] + ", or remove the name of the image with --force"
-	case len(img.Generations) > 0:
-		e.Message = fmt.Sprintf("remove image %q: it is kept for a rollback of %s", img.Name, pods(img.Generations))
+	case image.Generation, image.Import, image.Container, image.Person: // of these, it respects generations only
+		e.Message += "it is kept for a rollback of " + pods(img.Generations)
 		e.Hint = "remove the name with --force; the content remains until the rollback does not need it"
-	default:
-		return nil
 	}
 	return e
 }
@@ -103,50 +108,43 @@ func (i *Images) Prune(ctx context.Context, all, dryRun bool) (api.RemovedImages
 
 // prune removes the names of the images that nothing uses. With an error it returns those that it has removed.
 func (i *Images) prune(ctx context.Context, all, dryRun bool) (removed []api.Image, err error) {
-	list, err := i.find(ctx, true)
+	list, names, err := i.look(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	for n := range list {
-		if !prunable(&list[n], all) {
-			continue
-		}
+	rule := Rule{Respect: pruneNames, Low: 100}
+	if all {
+		rule.Respect = pruneAllNames
+	}
+	for _, r := range Keep(&names, rule) {
 		gone := dryRun
 		if !dryRun {
-			if gone, err = i.pruneOne(ctx, list, n, all); err != nil {
+			if gone, err = i.remove(ctx, list, &names.Images[r.Image], rule.Respect); err != nil {
 				return removed, err
 			}
 		}
 		if gone {
-			removed = append(removed, list[n].Image)
+			removed = append(removed, list[r.Image].Image)
 		}
 	}
 	return removed, nil
 }
 
-// prunable reports whether nothing uses an image and, without all, no person has requested it.
-func prunable(img *found, all bool) bool {
-	return !img.Used() && img.protected == "" && (all || img.Requested == "")
-}
-
-// pruneOne removes one of the images that were read before, unless a pod has begun to use it or a person has requested it meanwhile.
-func (i *Images) pruneOne(ctx context.Context, before []found, n int, all bool) (bool, error) {
-	record := before[n].entry.Record
-	if !all {
-		requested, err := i.store.Requested(ctx)
-		if err != nil {
-			return false, err
-		}
-		if requested[record] {
-			return false, nil
-		}
+// remove removes names of an image that was found before, unless something claims it by now. It looks at the claims before and after: it
+// restores the names if a pod has begun to use the image meanwhile. It reports whether they were removed.
+func (i *Images) remove(ctx context.Context, before []found, w *Whole, respect Respect) (bool, error) {
+	entries := make([]image.Entry, len(before))
+	for n := range before {
+		entries[n] = *before[n].entry
 	}
-	used := func() (bool, error) {
-		now, err := i.again(ctx, before)
-		return err != nil || now[n].Used() || now[n].protected != "", err
+	claimed := func() (bool, error) {
+		claims, err := i.claims(ctx, entries, true)
+		now := Facts{Now: time.Now(), Claims: claims}
+		_, is := now.Claimed(w, respect)
+		return is || err != nil, err
 	}
-	if is, err := used(); is || err != nil {
+	if is, err := claimed(); is || err != nil {
 		return false, err
 	}
-	return i.store.ForgetUnless(ctx, []string{record}, used)
+	return i.store.ForgetUnless(ctx, w.Records, claimed)
 }

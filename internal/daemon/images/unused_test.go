@@ -1,13 +1,13 @@
 package images
 
 import (
-	"context"
 	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -19,22 +19,21 @@ func TestWholes(t *testing.T) {
 	store, p, i := newHost(nginx, same, running, kept, protected, free, redis)
 	id := func(name string) string { return "sha256:config of " + name }
 	store.entries[1].ConfigDigest = id(nginx)
-	store.entries[3].Kept = []string{"web"}
-	store.entries[6].ByHand = true
+	store.keep(3, "web")
+	store.request(redis)
+	store.claims = append(store.claims, image.Claim{By: image.Directory, Who: "/usr/share/podstead/images/a.tar", Image: protected})
 	p.pods = append(p.pods, supervisor.Snapshot{
 		Pod: pod("run", "other:1"), Facts: lifecycle.Facts{Containers: map[string]lifecycle.Container{"c": {Image: lifecycle.Image{ID: id(running)}}}},
 	})
 	p.files = []*spec.Pod{pod("refused", "docker.io/library/none:1")}
-	i.protected = func(context.Context) (map[string]string, error) {
-		return map[string]string{store.entries[4].Target.Digest.String(): "/usr/share/podstead/images/a.tar"}, nil
-	}
-	list, err := i.Wholes(t.Context())
+	facts, err := i.Facts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for n := range list {
-		got[list[n].ID] = list[n].Removable(false)
+	for n := range facts.Images {
+		_, claimed := facts.Claimed(&facts.Images[n], Collection)
+		got[facts.Images[n].ID] = !claimed
 	}
 	want := map[string]bool{id(nginx): false, id(running): false, id(kept): false, id(protected): false, id(free): true, id(redis): false}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -48,13 +47,20 @@ func TestWholes(t *testing.T) {
 		t.Error("pruned:", diff)
 	}
 	for _, c := range []struct {
-		id     string
-		byHand bool
-		want   bool
-	}{{id(nginx), true, false}, {id(protected), true, false}, {id(redis), false, false}, {id(redis), true, true}, {id(free), false, true}, {id(free), false, false}} {
-		removed, freed, err := i.Discard(t.Context(), c.id, c.byHand)
+		id      string
+		respect Respect
+		want    bool
+	}{
+		{id(nginx), CollectionAll, false},
+		{id(protected), CollectionAll, false},
+		{id(redis), Collection, false},
+		{id(redis), CollectionAll, true},
+		{id(free), Collection, true},
+		{id(free), Collection, false},
+	} {
+		removed, freed, err := i.Discard(t.Context(), c.id, c.respect)
 		if err != nil || removed != c.want || freed != 42 {
-			t.Errorf("discard %s, by hand %t: %t, %d, %v", c.id, c.byHand, removed, freed, err)
+			t.Errorf("discard %s, respect %v: %t, %d, %v", c.id, c.respect, removed, freed, err)
 		}
 	}
 	if left, err := i.List(t.Context()); err != nil || len(left) != 5 {
@@ -66,8 +72,8 @@ func TestWholes(t *testing.T) {
 func TestUncertainUse(t *testing.T) {
 	store, _, i := newHost(redis)
 	failed := errors.New("cannot read the image directory")
-	i.protected = func(context.Context) (map[string]string, error) { return nil, failed }
-	if _, _, err := i.Discard(t.Context(), store.entries[0].ConfigDigest, true); !errors.Is(err, failed) {
+	store.unclaimed = failed
+	if _, _, err := i.Discard(t.Context(), store.entries[0].ConfigDigest, CollectionAll); !errors.Is(err, failed) {
 		t.Errorf("discard: %v", err)
 	}
 	if removed, err := i.Prune(t.Context(), true, false); err == nil || len(removed.Items) > 0 || len(store.entries) != 1 {
@@ -83,7 +89,7 @@ func TestUncertainUse(t *testing.T) {
 func TestPodBeginsToUseRemovedImage(t *testing.T) {
 	for name, remove := range map[string]func(i *Images, id string) (bool, error){
 		"discard": func(i *Images, id string) (bool, error) {
-			removed, _, err := i.Discard(t.Context(), id, true)
+			removed, _, err := i.Discard(t.Context(), id, CollectionAll)
 			return removed, err
 		},
 		"prune": func(i *Images, _ string) (bool, error) {

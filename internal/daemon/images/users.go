@@ -2,36 +2,53 @@ package images
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 )
 
-// user is a definition of a pod.
-type user struct {
-	pod     *spec.Pod
-	running bool
-}
-
-// users returns the definitions of all pods and of the files of the pods directory. If strict, it fails if the directory cannot be listed.
-func (i *Images) users(ctx context.Context, strict bool) ([]user, error) {
-	var list []user
+// claims returns who needs which of the images. If strict, it fails if the pods directory cannot be listed. What keeps an image is made
+// before what has kept it until then ends. So it looks for them in the order in which they follow each other: files, pods that are planned,
+// pods, and the generations that are stored.
+func (i *Images) claims(ctx context.Context, entries []image.Entry, strict bool) (claims []image.Claim, err error) {
+	add := func(pod *spec.Pod, by image.Claimant) error {
+		records, err := records(pod, entries)
+		for _, record := range records {
+			claims = append(claims, image.Claim{By: by, Who: pod.Name, Image: record})
+		}
+		return err
+	}
 	files, err := i.files.Definitions(ctx)
 	if err != nil && (strict || ctx.Err() != nil) {
 		return nil, err
 	}
+	var errs []error
 	for _, pod := range files {
-		list = append(list, user{pod, false})
+		errs = append(errs, add(pod, image.Pod))
 	}
 	for _, pod := range i.pods.Planned() { // before the pods: a pod is in at least one of the two
-		list = append(list, user{pod, true})
+		errs = append(errs, add(pod, image.RunningPod))
 	}
 	pods := i.pods.Pods()
 	for n := range pods {
-		list = append(list, user{pods[n].Pod, !pods[n].AtRest})
+		by := image.RunningPod
+		if pods[n].AtRest {
+			by = image.Pod
+		}
+		errs = append(errs, add(pods[n].Pod, by))
+		for _, c := range pods[n].Facts.Containers {
+			if by == image.RunningPod && c.Image.ID != "" {
+				claims = append(claims, image.Claim{By: image.Container, Who: pods[n].Pod.Name, Image: c.Image.ID})
+			}
+		}
 	}
-	return list, nil
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	stored, err := i.store.Claims(ctx)
+	return append(claims, stored...), err
 }
 
 // references returns the images that a pod names.
@@ -51,31 +68,30 @@ func references(pod *spec.Pod) []string {
 }
 
 // records returns the records of the images that a pod uses, in the same order of precedence as [image.Scope].
-func (u *user) records(entries []image.Entry) ([]string, error) {
-	var records []string
-	for _, ref := range references(u.pod) {
+func records(pod *spec.Pod, entries []image.Entry) (list []string, err error) {
+	for _, ref := range references(pod) {
 		full, err := image.FullName(ref)
 		if err != nil {
 			continue // the pod has no such image
 		}
-		record, err := u.record(entries, full)
+		found, err := record(pod, entries, full)
 		if err != nil {
 			return nil, err
 		}
-		if record != "" {
-			records = append(records, record)
+		if found != "" {
+			list = append(list, found)
 		}
 	}
-	return records, nil
+	return list, nil
 }
 
 // record returns the record of an image for a pod; empty: there is none.
-func (u *user) record(entries []image.Entry, full string) (string, error) {
+func record(pod *spec.Pod, entries []image.Entry, full string) (string, error) {
 	for _, same := range [...]func(e *image.Entry) bool{
 		func(e *image.Entry) bool { return e.Name == full },
 		func(e *image.Entry) bool { return image.Refers(full, &e.Image) },
 	} {
-		for _, archive := range slices.Backward(u.pod.ImageArchives) {
+		for _, archive := range slices.Backward(pod.ImageArchives) {
 			for n := range entries {
 				e := &entries[n]
 				if !e.Scoped || !same(e) {
