@@ -110,14 +110,14 @@ func FuzzSameAsParsers(f *testing.F) {
 }
 
 func valueOf(n *node) any {
-	switch n.kind {
-	case kindTable:
+	if n.kind == kindTable {
 		m := map[string]any{}
 		for _, c := range n.items {
 			m[c.key] = valueOf(c)
 		}
 		return m
-	case kindArray:
+	}
+	if n.kind == kindArray {
 		list := []any{}
 		for _, c := range n.items {
 			list = append(list, valueOf(c))

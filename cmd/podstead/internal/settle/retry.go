@@ -52,7 +52,7 @@ var errEnded = fmt.Errorf("%w: it ended the list of changes", api.ErrUnavailable
 func Retry(ctx context.Context, connect func(context.Context) error, call func() error) error {
 	for {
 		err := call()
-		if ctx.Err() != nil || !errors.Is(err, api.ErrUnavailable) {
+		if !errors.Is(err, api.ErrUnavailable) {
 			return err
 		}
 		if err := Reconnect(ctx, connect); err != nil {
