@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/logs"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -186,7 +187,7 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.Ou
 			return out.failed()
 		},
 		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(logs.SkippedNotice(pod, container, s)) },
-		Reconnected: func() { lost.Do(func() { text.Notice("connection to the daemon lost, reconnected") }) },
+		Reconnected: func() { lost.Do(func() { text.Notice(settle.Reconnected) }) },
 	})
 }
 

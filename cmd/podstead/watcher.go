@@ -11,6 +11,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -71,9 +72,7 @@ func (w *watcher) printObstacle(p *api.Pod) {
 func (w *watcher) Connect(ctx context.Context) error {
 	err := w.Starter.Connect(ctx)
 	if e, stopped := errors.AsType[*api.StoppedError](err); stopped && e.Pods > 0 {
-		w.waiting.Do(func() {
-			w.Notify("the daemon was stopped, its containers keep running; waiting until another command starts the daemon")
-		})
+		w.waiting.Do(func() { w.Notify(settle.Waiting) })
 	}
 	return err
 }

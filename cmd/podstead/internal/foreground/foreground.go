@@ -17,12 +17,8 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
-const (
-	// touchInterval is the interval of heartbeats. The daemon stops the pods of a session that misses several of them.
-	touchInterval = 5 * time.Second
-	// retryInterval is the interval of attempts to connect to the daemon.
-	retryInterval = 200 * time.Millisecond
-)
+// touchInterval is the interval of heartbeats. The daemon stops the pods of a session that misses several of them.
+const touchInterval = 5 * time.Second
 
 // Daemon is the part of the API that a run uses. [*api.Client] implements it.
 type Daemon interface {
@@ -68,9 +64,6 @@ type Options struct {
 	// nil when the progress of no pod is known.
 	Progress func(p *api.Pod)
 }
-
-// Reconnected is the notice of a run that has reconnected to the daemon. It is printed once.
-const Reconnected = "connection to the daemon lost, reconnected"
 
 // Errors of a run.
 var (
@@ -143,44 +136,18 @@ func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 
 // retry repeats a call until the daemon responds.
 func (r *run) retry(ctx context.Context, call func() error) error {
-	for {
-		err := call()
-		if !errors.Is(err, api.ErrUnavailable) {
-			return err
-		}
-		if err := r.reconnect(ctx); err != nil {
-			return err
-		}
-	}
+	return settle.Retry(ctx, r.connect, call)
 }
 
-// reconnect connects to the daemon after the retry interval. If the daemon was stopped on request, it waits for the next one, unless the
-// daemon has left no pods.
-func (r *run) reconnect(ctx context.Context) error {
-	t := time.NewTicker(retryInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		err := r.Connect(ctx)
-		e, stopped := errors.AsType[*api.StoppedError](err)
-		switch {
-		case stopped && e.Pods == 0:
-			return err
-		case stopped:
-			r.waiting.Do(func() {
-				r.Printer.Notice("the daemon was stopped, its containers keep running; waiting until another command starts the daemon")
-			})
-		default:
-			if err == nil {
-				r.lost.Do(func() { r.Printer.Notice(Reconnected) })
-			}
-			return err
-		}
+// connect connects to the daemon, and prints once that the connection was lost, and that the daemon was stopped.
+func (r *run) connect(ctx context.Context) error {
+	err := r.Connect(ctx)
+	if e, stopped := errors.AsType[*api.StoppedError](err); stopped && e.Pods > 0 {
+		r.waiting.Do(func() { r.Printer.Notice(settle.Waiting) })
+	} else if err == nil {
+		r.lost.Do(func() { r.Printer.Notice(settle.Reconnected) })
 	}
+	return err
 }
 
 // touch sends heartbeats until the context ends.

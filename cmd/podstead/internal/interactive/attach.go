@@ -6,35 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 )
 
-// retry repeats a call until the daemon responds. The run connects to the daemon, and starts it.
-func retry(ctx context.Context, call func() error) error {
-	for {
-		err := call()
-		if !errors.Is(err, api.ErrUnavailable) {
-			return err
-		}
-		if err := pause(ctx); err != nil {
-			return err
-		}
-	}
-}
+// retry repeats a call until the daemon responds.
+func retry(ctx context.Context, call func() error) error { return settle.Retry(ctx, byRun, call) }
 
-func pause(ctx context.Context) error {
-	t := time.NewTimer(retryInterval)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+// byRun connects to the daemon: the run does it at the same time, and starts the daemon.
+func byRun(context.Context) error { return nil }
 
 // status returns the state of the container.
 func (s *session) status(p *api.Pod) api.ContainerState {
@@ -98,7 +80,7 @@ func (s *session) attach(ctx context.Context, t terminal.Session) error {
 		default:
 			return err
 		}
-		if err := pause(ctx); err != nil {
+		if err := settle.Reconnect(ctx, byRun); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// retryInterval is the interval of attempts to attach again.
-	retryInterval = 200 * time.Millisecond
 	// maxRefused is the number of refused attempts to attach to a running container after which the session fails.
 	maxRefused = 5
 	// drainTimeout bounds the time that a pod, which has terminated, is kept for the rest of its output. The shim disconnects a client that

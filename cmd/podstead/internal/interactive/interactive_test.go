@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/channel"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 )
 
@@ -323,9 +324,9 @@ func TestPrinter(t *testing.T) {
 		tty, begun bool
 		want       []string
 	}{
-		{false, false, []string{"other", "normal", "warning", foreground.Reconnected, "notice"}},
+		{false, false, []string{"other", "normal", "warning", settle.Reconnected, "notice"}},
 		{false, true, []string{"other", "normal", "warning", "notice"}},
-		{true, false, []string{"warning", foreground.Reconnected, "notice"}},
+		{true, false, []string{"warning", settle.Reconnected, "notice"}},
 		{true, true, []string{"notice"}},
 	} {
 		r := &recorder{}
@@ -336,7 +337,7 @@ func TestPrinter(t *testing.T) {
 		p.Line("p", api.Line{Container: "other", Line: "other"})
 		p.Event(api.Event{Level: api.EventNormal, Message: "normal"})
 		p.Event(api.Event{Level: api.EventWarning, Message: "warning"})
-		p.Notice(foreground.Reconnected)
+		p.Notice(settle.Reconnected)
 		p.Notice("notice")
 		if !slices.Equal(r.printed, tt.want) {
 			t.Errorf("terminal %v, begun %v: %q, want %q", tt.tty, tt.begun, r.printed, tt.want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
 // printer prints a run with a session. The session prints the output of its container. A terminal belongs to the container: nothing else is
@@ -54,7 +55,7 @@ func (p *printer) Terminated(final api.Pod) {
 
 // Notice prints a message of the run. The session reports lost connections itself.
 func (p *printer) Notice(message string) {
-	if message != foreground.Reconnected || !p.session.begun.Load() {
+	if message != settle.Reconnected || !p.session.begun.Load() {
 		p.Printer.Notice(message)
 	}
 }

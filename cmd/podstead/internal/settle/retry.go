@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -11,6 +12,12 @@ import (
 
 // retryInterval is the interval of attempts to connect to the daemon.
 const retryInterval = 200 * time.Millisecond
+
+// Notices of clients that reconnect. They are printed once.
+const (
+	Reconnected = "connection to the daemon lost, reconnected"
+	Waiting     = "the daemon was stopped, its containers keep running; waiting until another command starts the daemon"
+)
 
 // Daemon reports changes of pods.
 type Daemon interface {
@@ -24,7 +31,7 @@ type Daemon interface {
 // Until watches pods until done reports true for a change, also over restarts of the daemon. The function start is called before each
 // watch, which lists all pods first, and returns done.
 func Until(ctx context.Context, d Daemon, start func() (done func(*api.PodChange) bool)) error {
-	return retry(ctx, d, func() error {
+	return Retry(ctx, d.Connect, func() error {
 		done := start()
 		for change, err := range d.Watch(ctx) {
 			if err != nil {
@@ -39,16 +46,16 @@ func Until(ctx context.Context, d Daemon, start func() (done func(*api.PodChange
 }
 
 // errEnded reports that a watch ended before the pods had their state. The daemon ends watches when it stops.
-var errEnded = errors.New("the daemon ended the list of changes")
+var errEnded = fmt.Errorf("%w: it ended the list of changes", api.ErrUnavailable)
 
-// retry repeats a watch whose connection was lost, until the context ends.
-func retry(ctx context.Context, d Daemon, watch func() error) error {
+// Retry repeats a call until the daemon responds or the context ends. After each interval it calls connect, see [Reconnect].
+func Retry(ctx context.Context, connect func(context.Context) error, call func() error) error {
 	for {
-		err := watch()
-		if ctx.Err() != nil || !errors.Is(err, errEnded) && !errors.Is(err, api.ErrUnavailable) {
+		err := call()
+		if !errors.Is(err, api.ErrUnavailable) {
 			return err
 		}
-		if err := Reconnect(ctx, d.Connect); err != nil {
+		if err := Reconnect(ctx, connect); err != nil {
 			return err
 		}
 	}
@@ -63,7 +70,7 @@ func Reconnect(ctx context.Context, connect func(context.Context) error) error {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		err := connect(ctx)
 		if e, stopped := errors.AsType[*api.StoppedError](err); !stopped || e.Pods == 0 {

@@ -2,7 +2,6 @@ package settle
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -18,7 +17,11 @@ func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Ro
 	t := time.NewTicker(rolloutInterval)
 	defer t.Stop()
 	for {
-		r, err := look(ctx)
+		var r api.Rollout
+		err := Retry(ctx, d.Connect, func() (err error) {
+			r, err = look(ctx)
+			return err
+		})
 		switch {
 		case err == nil:
 			last = r
@@ -28,11 +31,6 @@ func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Ro
 			}
 		case ctx.Err() != nil:
 			return last, ctx.Err()
-		case errors.Is(err, api.ErrUnavailable):
-			if err := Reconnect(ctx, d.Connect); err != nil {
-				return last, err
-			}
-			continue
 		default:
 			return last, err
 		}
