@@ -88,6 +88,17 @@ func (p peer) accept(file, text string, o spec.Options) (pod *spec.Pod, found sp
 	return pod, found, err
 }
 
+// acceptRelocated is [peer.accept] for a pod file that is applied, see [spec.AcceptRelocated]. Unmovable is why it cannot be relocated.
+func (p peer) acceptRelocated(path, text string) (file spec.Accepted, found spec.Problems, unmovable, err error) {
+	err = p.do(func() error {
+		if file, found, unmovable = spec.AcceptRelocated(path, []byte(text)); file.Pod == nil || p.isTrusted() {
+			return nil
+		}
+		return p.checkPaths(file.Pod)
+	})
+	return file, found, unmovable, err
+}
+
 // checkPaths is called with the rights of the client.
 func (p peer) checkPaths(pod *spec.Pod) error {
 	var errs []error
