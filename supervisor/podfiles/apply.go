@@ -39,10 +39,10 @@ func conflictf(format string, args ...any) *ConflictError {
 	return &ConflictError{Message: fmt.Sprintf(format, args...)}
 }
 
-// Apply writes a pod file into the directory, and has it carried out. The file of the same pod is replaced, whatever its name; otherwise the
-// file is named after the pod. It returns when the file is written and synced, before the pod is ready; [Set.Files] has the new content then.
-// The error is [spec.Problems] if the file is invalid, a [*supervisor.NameTakenError] if a client has created the pod of that name, and a
-// [*ConflictError] if the file is that of another pod or a symbolic link. It does not name the operation.
+// Apply writes a pod file into the directory, and has it carried out. The file of the same pod is replaced, whatever its name; otherwise
+// the file is named after the pod. It returns when the file is written and synced, before the pod is ready; [Set.Files] has the new content
+// then. The error is [spec.Problems] if the file is invalid, a [*supervisor.NameTakenError] if a client has created the pod of that name,
+// and a [*ConflictError] if the file is that of another pod or a symbolic link. It does not name the operation.
 //
 // An image archive of the pod that was replaced, and an image that was imported, are a change of the containers that use an earlier one.
 func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (Plan, error) {
@@ -103,8 +103,8 @@ type application struct {
 	retry  bool                       // the file is carried out again in place of which another generation runs
 }
 
-// apply decides what a content does that replaces the files of its pod, with these images. With create, the pod must not exist, and no valid
-// file may define it.
+// apply decides what a content does that replaces the files of its pod, with these images. With create, the pod must not exist, and no
+// valid file may define it.
 func (f *facts) apply(next *content, replaced []string, images map[string]lifecycle.Image, create bool) (application, error) {
 	name := next.pod.Name
 	a := application{plan: Plan{Pod: name, File: next.path, Outcome: Created, Replaced: replaced}}
@@ -126,7 +126,9 @@ func (f *facts) apply(next *content, replaced []string, images map[string]lifecy
 		}
 	}
 	if create && (exists || f.isDefined(name)) {
-		return application{}, &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply FILE"}
+		err := conflictf("pod %q already exists", name)
+		err.Hint = "update it with podstead apply FILE"
+		return application{}, err
 	}
 	instead := f.instead(name)
 	if len(plan.Changes) > 0 {
@@ -223,7 +225,9 @@ func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte,
 		if known := s.facts.contents[f.path]; f.text == nil || known != nil && known.digest == sha256.Sum256(f.text) {
 			continue
 		}
-		c, err := diskcall.Do(context.WithoutCancel(ctx), s.referenced(f.path), func() (*content, error) { return s.accept(f.path, f.text), nil })
+		c, err := diskcall.Do(context.WithoutCancel(ctx), s.referenced(f.path), func() (*content, error) {
+			return s.accept(f.path, f.text), nil
+		})
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/podstead/podstead/spec"
@@ -116,6 +117,33 @@ func TestApply(t *testing.T) {
 	b.untilPods(map[string]string{})
 	if path, err = b.set.Remove(t.Context(), "web"); err != nil || path != "" {
 		t.Errorf("the second Remove returns %q, %v", path, err)
+	}
+}
+
+// TestAcceptedOnce: a file is read, converted and validated once. A file that is applied has the definition that the API has accepted.
+func TestAcceptedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.times.quiet = 0 // otherwise a new file may be half-written
+	var mu sync.Mutex
+	accepted := map[string]int{}
+	b.accept = func(path string, text []byte) *content {
+		mu.Lock()
+		defer mu.Unlock()
+		accepted[filepath.Base(path)]++
+		return accept(path, text)
+	}
+	b.write("db.toml", podText("a"))
+	b.run()
+	if _, err := b.apply("web", ".toml", podText("b"), false); err != nil {
+		t.Fatal(err)
+	}
+	b.untilPods(map[string]string{"db": "a", "web": "b"})
+	b.looks(3) // the files are read again, because a later change could have the same time
+	mu.Lock()
+	defer mu.Unlock()
+	if len(accepted) != 1 || accepted["db.toml"] != 1 {
+		t.Errorf("accepted %v, want db.toml once", accepted)
 	}
 }
 

@@ -132,8 +132,10 @@ func (s *Set) finish(ctx context.Context, w *worker, err error) {
 	if a.err == nil {
 		return
 	}
-	s.log.LogAttrs(ctx, slog.LevelWarn, "pod file not carried out", slog.String("pod", step.pod), slog.String("file", step.file), slog.Any("error", err))
-	if refused, ok := errors.AsType[*supervisor.RefusedError](a.err); ok && step.target != nil && step.kind != redefine && f.judgeRefused(step.target) {
+	s.log.LogAttrs(ctx, slog.LevelWarn, "pod file not carried out",
+		slog.String("pod", step.pod), slog.String("file", step.file), slog.Any("error", err))
+	refused, is := errors.AsType[*supervisor.RefusedError](a.err)
+	if is && step.target != nil && step.kind != redefine && f.judgeRefused(step.target) {
 		s.record(ctx, record{verdict: rolledBack, pod: pod{name: step.pod}, target: step.target, why: refused.Error()})
 		s.generations.save(ctx)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// facts are what is known about the directory, the pods and what was done about them. A [decision] depends on nothing else. Methods of facts
-// read no file and no clock, take no lock and change nothing, apart from those that say that they record something.
+// facts are what is known about the directory, the pods and what was done about them. A [decision] depends on nothing else. The methods
+// read no file and no clock, take no lock and change nothing, apart from those that record what was observed.
 type facts struct {
 	now    time.Time // when the newest look began
 	listed time.Time // when the newest listing began
@@ -371,21 +371,16 @@ func (f *facts) instead(pod string) *generation.Instead {
 	return nil
 }
 
-// target returns what a pod is to run: the content of its file, or the generation that runs in its place, and why.
-func (f *facts) target(c *content) (*content, error) {
+// target returns what a pod is to run: the content of its file, or the generation that runs in its place.
+func (f *facts) target(c *content) *content {
 	instead := f.instead(c.pod.Name)
 	if instead == nil || instead.Digest != c.hex() {
-		return c, nil
+		return c
 	}
 	t := &content{path: c.path, digest: c.digest, pod: instead.Definition.Pod, instead: instead}
 	t.digest[0] ^= 0xff // the attempts for the file are others
-	return t, &insteadError{instead}
+	return t
 }
-
-// insteadError is why the content of a file is not carried out: another generation runs in its place.
-type insteadError struct{ *generation.Instead }
-
-func (e *insteadError) Error() string { return e.String() }
 
 // requester returns who requested the definition of a file: the client that has applied it, or else by.
 func (f *facts) requester(c *content, by string) string {

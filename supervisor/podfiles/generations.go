@@ -83,8 +83,9 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 	g.histories = loaded
 	known := map[string]bool{}
 	for name, h := range loaded {
-		if running := h.Running(); running != nil && running.Outcome == generation.Progressing && !running.ReadyAt.IsZero() && running.ReadyAt.Boot != now.Boot {
-			running.ReadyAt = lifecycle.Instant{} // an update starts again with the host
+		r := h.Running()
+		if r != nil && r.Outcome == generation.Progressing && !r.ReadyAt.IsZero() && r.ReadyAt.Boot != now.Boot {
+			r.ReadyAt = lifecycle.Instant{} // an update starts again with the host
 			g.unsaved[name] = true
 		}
 		known[name] = true
@@ -303,7 +304,8 @@ func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
 		g.ReadyAt = lifecycle.Instant{}
 		target := h.Target(g.Number)
 		h.Return(generation.Instead{
-			Digest: g.Digest, Number: target.Number, Failed: g.Number, Why: r.why, At: s.pods.Now(), Definition: s.generations.pinned(ctx, target.Definition),
+			Digest: g.Digest, Number: target.Number, Failed: g.Number, Why: r.why, At: s.pods.Now(),
+			Definition: s.generations.pinned(ctx, target.Definition),
 		})
 		emit(event.RollbackStarted, event.Fields{"target": strconv.Itoa(target.Number), "error": r.why})
 	case returned:
@@ -314,9 +316,9 @@ func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
 	}
 }
 
-// beginGeneration records that a step is about to carry out a file, and keeps the images that the pod may return to. What fails from now on
-// is a failure of that definition, also if the daemon is killed before it can look at the pod. It reports whether the pod returns if the
-// definition fails. The error is errOutdated if another definition is to run by now.
+// beginGeneration records that a step is about to carry out a file, and keeps the images that the pod may return to. What fails from now
+// on is a failure of that definition, also if the daemon is killed before it can look at the pod. It reports whether the pod returns if
+// the definition fails. The error is errOutdated if another definition is to run by now.
 func (s *Set) beginGeneration(ctx context.Context, step *step, images map[string]lifecycle.Image, by string) (rollsBack bool, err error) {
 	rollsBack, keep, err := s.recordStep(ctx, step, images, by)
 	if err != nil {

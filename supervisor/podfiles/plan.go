@@ -163,10 +163,10 @@ func (f *facts) converge(c *content, shown *File, d *decision) {
 		shown.Reason, shown.Refused = ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: holder}
 		return
 	}
-	t, instead := f.target(c)
+	t := f.target(c)
 	d.desired[c.pod.Name], d.targets[c.pod.Name] = c, t
-	if instead != nil {
-		shown.Reason, shown.Refused, shown.Undone = ReasonRolledBack, instead, t.instead.By != ""
+	if t.instead != nil {
+		shown.Reason, shown.Refused, shown.Undone = ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
 	}
 	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {
@@ -322,8 +322,8 @@ func (s *step) permits(now *pod) bool {
 	return true
 }
 
-// keepHeld adds the pods to be kept that start nothing because their definition failed, unless another one replaces it: their file is invalid
-// or was removed, the other definition cannot run, or their generations were lost. What cannot be read is waited for.
+// keepHeld adds the pods to be kept that start nothing because their definition failed, unless another one replaces it: their file is
+// invalid or was removed, the other definition cannot run, or their generations were lost. What cannot be read is waited for.
 func (f *facts) keepHeld(d *decision) {
 	if f.now.Before(f.suspended) || f.unsettled() {
 		return
@@ -367,8 +367,8 @@ func (f *facts) replaces(p *pod, t *content) bool {
 	return before.err == nil || before.key != s.key()
 }
 
-// after returns the newest attempt for a pod after a step has ended at a time, which began with these other pods; ended is false if the step
-// was not carried out, and another one follows.
+// after returns the newest attempt for a pod after a step has ended at a time, which began with these other pods; ended is false if the
+// step was not carried out, and another one follows.
 func (f *facts) after(s *step, pods string, err error, at time.Time) (a attempt, ended bool) {
 	if errors.Is(err, errOutdated) || errors.Is(err, supervisor.ErrNotFound) || errors.Is(err, supervisor.ErrLeaving) {
 		return attempt{}, false
@@ -528,22 +528,13 @@ func judgeOutcome(h *generation.History, p *pod) (v verdict, why string) {
 // after the pod that ran before was deleted.
 func (f *facts) judgeRefused(t *content) bool {
 	h := f.histories[t.pod.Name]
-	if t.instead != nil || h == nil || h.Instead != nil {
-		return false
-	}
-	g := h.Newest()
-	_, _, rollback := t.pod.UpdateRule()
-	return g != nil && g.Digest == t.hex() && g.Outcome == generation.Progressing && rollback && h.Target(g.Number) != nil
+	return t.instead == nil && h != nil && rollsBackIfFailed(h) && h.Newest().Digest == t.hex()
 }
 
 // aims reports whether a step still aims at what its pod is to run.
 func (f *facts) aims(s *step) bool {
 	c := f.defining(s.pod)
-	if c == nil {
-		return false
-	}
-	t, _ := f.target(c)
-	return t.isSame(s.target)
+	return c != nil && f.target(c).isSame(s.target)
 }
 
 // beginning is what a pod is about to run.
@@ -633,17 +624,16 @@ func failedWith(h *generation.History, images map[string]lifecycle.Image) bool {
 	return true
 }
 
-// undo decides which generation runs in place of a file that a person undoes. Generation 0 is the last one before the running one that was
-// ready, or the running one if the file waits to be carried out. A nil generation: the one that was rolled back is tried again. The error is
-// a [*ConflictError], or a [*NoRolloutError] if the pod has no file.
+// undo decides which generation runs in place of a file that a person undoes; nil: the one that was rolled back is tried again. Generation
+// 0 is the last one before the running one that was ready, or the running one if the file waits to be carried out. The error is a
+// [*ConflictError], or a [*NoRolloutError] if the pod has no file.
 func (f *facts) undo(pod string, to int) (*generation.Generation, error) {
+	if _, err := f.rollout(pod); err != nil {
+		return nil, err
+	}
 	p, exists := f.pods[pod]
 	c := f.defining(pod)
 	switch {
-	case exists && p.file == "":
-		return nil, &NoRolloutError{pod, "it has no file in the pods directory"}
-	case !exists && f.histories[pod] == nil && c == nil:
-		return nil, &NoRolloutError{pod, "it does not exist"}
 	case !exists:
 		return nil, conflictf("pod %q is being replaced", pod)
 	case c == nil:
@@ -658,8 +648,7 @@ func (f *facts) undo(pod string, to int) (*generation.Generation, error) {
 	if h.Instead != nil && h.Instead.Digest == c.hex() && to != 0 && to == h.Instead.Failed {
 		return nil, nil
 	}
-	t, _ := f.target(c)
-	waits := t.instead == nil && len(f.changes(&p, c)) > 0
+	waits := f.target(c) == c && len(f.changes(&p, c)) > 0
 	running, target := h.Running(), h.Find(to)
 	if to == 0 {
 		target = h.Target(running.Number)
@@ -783,7 +772,8 @@ func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // same reports whether two states of a file are the same for clients.
 func same(a, b File) bool {
-	return a.Path == b.Path && a.Pod == b.Pod && a.Reason == b.Reason && text(a.Refused) == text(b.Refused) && reflect.DeepEqual(a.Problems, b.Problems)
+	return a.Path == b.Path && a.Pod == b.Pod && a.Reason == b.Reason && text(a.Refused) == text(b.Refused) &&
+		reflect.DeepEqual(a.Problems, b.Problems)
 }
 
 func text(err error) string {

@@ -102,6 +102,7 @@ type Options struct {
 
 	times   *times                                   // nil: those of production
 	compare func(from, to *spec.Pod) []change.Change // nil: change.Between
+	accept  func(path string, text []byte) *content  // nil: accept
 }
 
 // times are the intervals of a set, which tests shorten.
@@ -164,10 +165,13 @@ func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, kick: make(chan struct{}, 1),
 		trusted: map[string][32]byte{}, compared: map[string]comparison{}, workers: map[string]*worker{},
-		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{}, accept: accept,
+		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{}, accept: o.accept,
 	}
 	if o.times != nil {
 		s.times = *o.times
+	}
+	if s.accept == nil {
+		s.accept = accept
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -53,7 +53,7 @@ func (f *facts) rollout(pod string) (Rollout, error) {
 	}
 	r := Rollout{Pod: pod, File: p.file, History: h.Clone(), Newer: f.unsettled()}
 	if c != nil {
-		t, _ := f.target(c)
+		t := f.target(c)
 		_, working := f.working[pod]
 		r.Newer = r.Newer || h.Carried() != c.hex() || exists && t == c && len(f.newerFor(&p, c)) > 0
 		r.Changing = !exists || working || len(f.changes(&p, t)) > 0

@@ -102,8 +102,8 @@ func (s *Set) follow(ctx context.Context, notifier *watch.Notifier) error {
 	}
 }
 
-// pass looks at the directory and the pods, decides, and carries the decision out. It lists the directory if list is set. It returns when the
-// next pass is due without a change; zero: never.
+// pass looks at the directory and the pods, decides, and carries the decision out. It lists the directory if list is set. It returns when
+// the next pass is due without a change; zero: never.
 func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time.Time {
 	if s.turn.LockContext(ctx) != nil {
 		return time.Time{}

@@ -39,6 +39,8 @@ type bench struct {
 	end   func()
 	store Histories
 	host  Values
+
+	accept func(path string, text []byte) *content
 }
 
 // newBench returns a bench whose set does not run yet.
@@ -54,7 +56,9 @@ func newBench(t *testing.T) *bench {
 // run runs the set until the test ends or end is called.
 func (b *bench) run() {
 	b.Helper()
-	b.set = New(b.dir, b.fakePods, Options{Events: b.ring, Histories: b.store, Values: b.host, Images: b.fakePods, times: &b.times, compare: b.compare})
+	b.set = New(b.dir, b.fakePods, Options{
+		Events: b.ring, Histories: b.store, Values: b.host, Images: b.fakePods, times: &b.times, compare: b.compare, accept: b.accept,
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.set.Run(ctx) }()
