@@ -1,5 +1,7 @@
-// Package podfiles runs the pods of the pods directory, and follows changes of its files. It compares the files with the pods that exist,
-// and does what is missing; whatever was interrupted, the next comparison continues. It does not supervise pods.
+// Package podfiles runs the pods of the pods directory, and follows changes of its files. It decides which definition each of these pods is
+// to run, and by which step it gets there: see facts.plan, which is a pure function of what was found. Whatever was interrupted, the next
+// decision continues. It changes pods that follow a file, the pod files that clients apply or remove, and the generations of the pods. It
+// does not supervise pods, and it never writes a file without a client, nor changes a pod that a client has created.
 package podfiles
 
 import (
