@@ -20,18 +20,12 @@ import (
 // not accept, or a value that cannot be replaced in its place, such as a YAML
 // anchor that is used for another field too.
 func Relocate(file string, data []byte) ([]byte, error) {
-	var edits []edit
-	pod, problems := parse(file, data, unsupported, Options{edits: &edits})
-	if pod == nil {
-		return nil, problems
-	}
-	if len(edits) == 0 {
-		return data, nil
-	}
-	a := Accepted{Path: file, Text: data, Pod: pod}
-	err := a.relocate(edits, nil)
-	if err != nil {
+	a, problems, err := acceptRelocated(file, data, nil)
+	switch {
+	case err != nil:
 		return nil, err
+	case a.Pod == nil:
+		return nil, problems
 	}
 	return a.Text, nil
 }
@@ -54,12 +48,16 @@ type Accepted struct {
 // given. The error is that of [Relocate] for a valid text; the definition is that
 // of the text as it is given then.
 func AcceptRelocated(file string, data []byte) (a Accepted, problems Problems, err error) {
+	return acceptRelocated(file, data, readEnvFile)
+}
+
+func acceptRelocated(file string, data []byte, read reader) (a Accepted, problems Problems, err error) {
 	var edits []edit
 	a = Accepted{Path: file, Text: data}
-	a.Pod, problems = parse(file, data, unsupported, Options{read: readEnvFile, edits: &edits, named: &a.named})
+	a.Pod, problems = parse(file, data, unsupported, Options{read: read, edits: &edits, named: &a.named})
 	a.Problems = problems
 	if a.Pod != nil && len(edits) > 0 {
-		err = a.relocate(edits, readEnvFile)
+		err = a.relocate(edits, read)
 	}
 	return a, problems, err
 }

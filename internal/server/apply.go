@@ -51,7 +51,13 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		return nil, invalidField("file", "pod file %q: must be an absolute path", q.File)
 	}
 	client := peerOf(r.Context())
-	file, found, unmovable, err := client.acceptRelocated(q.File, q.Text)
+	var file spec.Accepted
+	var found spec.Problems
+	var unmovable error
+	err := client.accept(func() *spec.Pod {
+		file, found, unmovable = spec.AcceptRelocated(q.File, []byte(q.Text))
+		return file.Pod
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -184,7 +184,8 @@ func (f *facts) place(file *spec.Accepted) (next *content, replaced []string, er
 	if c := f.contents[path]; c != nil && c.pod != nil && c.pod.Name != name {
 		return nil, nil, conflictf("file %s defines pod %q", path, c.pod.Name)
 	}
-	if other := f.heldBy(path, name, f.planFiles().desired); other != "" {
+	d := f.planFiles()
+	if other := f.heldBy(path, name, &d); other != "" {
 		return nil, nil, conflictf("file %s is the file of pod %q", path, other)
 	}
 	moved, is := file.At(path)

@@ -213,8 +213,8 @@ func (f *facts) settleFirst() {
 	}
 }
 
-// forget records that pods and files are gone which do not exist any more. The result is the names of the pods that may exist.
-func (f *facts) forget() map[string]bool {
+// forget records that pods and files are gone which do not exist any more.
+func (f *facts) forget() {
 	names, followed := map[string]bool{}, map[string]bool{}
 	for name, p := range f.pods {
 		names[name], followed[p.file] = true, true
@@ -231,7 +231,6 @@ func (f *facts) forget() map[string]bool {
 	maps.DeleteFunc(f.confirmed, func(path string, _ bool) bool { return f.present[path] || !followed[path] })
 	maps.DeleteFunc(f.applied, func(path string, _ applied) bool { return !f.present[path] })
 	maps.DeleteFunc(f.newer, func(name string, _ newer) bool { return !names[name] })
-	return names
 }
 
 // generationsOf returns the names of the pods whose generations are needed; known is false if there may be others.
@@ -322,12 +321,9 @@ func (f *facts) follower(path string) string {
 
 // heldBy returns the name of another pod that runs from a file, and would be deleted with it; empty: there is none. A file that defines the
 // pod and is accepted is held by no other.
-func (f *facts) heldBy(path, pod string, desired map[string]*content) string {
+func (f *facts) heldBy(path, pod string, d *decision) string {
 	other := f.follower(path)
-	if other == "" || other == pod || f.pods[other].deleting {
-		return ""
-	}
-	if c := f.contents[path]; c != nil && desired[pod] == c {
+	if other == "" || other == pod || f.pods[other].deleting || d.carriesOut(path, pod) {
 		return ""
 	}
 	return other

@@ -29,8 +29,7 @@ type decision struct {
 	keep    []pod    // pods to be released that are held for a rollback
 	used    []string // names of the pods that use the newer images that were requested
 
-	desired map[string]*content // by name of the pod: contents that are not refused
-	targets map[string]*content // by name of the pod: what is to run, the same or an earlier generation
+	targets map[string]*content // by name of the pod: what is to run, that of a file that is not refused or an earlier generation
 	again   time.Time           // when to look again; zero: after the next change
 }
 
@@ -103,7 +102,7 @@ func (f *facts) plan() decision {
 	d := f.planFiles()
 	for _, name := range sortedNames(f.pods) {
 		p := f.pods[name]
-		if d.desired[name] == nil {
+		if d.targets[name] == nil {
 			f.end(&p, &d)
 		}
 		f.judge(&p, &d)
@@ -124,7 +123,7 @@ func (d *decision) lookAgain(at time.Time) {
 
 // planFiles decides what becomes of the files, and of the pods that they define.
 func (f *facts) planFiles() decision {
-	d := decision{desired: map[string]*content{}, targets: map[string]*content{}}
+	d := decision{targets: map[string]*content{}}
 	defined := map[string][]string{} // paths by name of the pod
 	paths := slices.Sorted(maps.Keys(f.contents))
 	for _, path := range paths {
@@ -164,7 +163,7 @@ func (f *facts) converge(c *content, shown *File, d *decision) {
 		return
 	}
 	t := f.target(c)
-	d.desired[c.pod.Name], d.targets[c.pod.Name] = c, t
+	d.targets[c.pod.Name] = t
 	if t.instead != nil {
 		shown.Reason, shown.Refused, shown.Undone = ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
 	}
@@ -227,7 +226,7 @@ func (f *facts) end(p *pod, d *decision) {
 	if p.file == "" && !p.orphaned || p.deleting || p.held != "" {
 		return
 	}
-	switch {
+	switch c := f.contents[p.file]; {
 	case p.orphaned:
 		if !f.endsOrphan(p, d) {
 			return
@@ -235,7 +234,7 @@ func (f *facts) end(p *pod, d *decision) {
 	case f.confirmed[p.file] && !f.present[p.file]:
 	case filepath.Dir(p.file) != f.path:
 		return
-	case f.present[p.file] && !f.carriesOut(p.file, d):
+	case f.present[p.file] && (c == nil || c.pod == nil || !d.carriesOut(p.file, c.pod.Name)):
 		return // the file is invalid, refused, or not taken yet
 	case f.directory.lost != nil || f.unsettled():
 		return
@@ -271,10 +270,10 @@ func (f *facts) endsOrphan(p *pod, d *decision) bool {
 	return true
 }
 
-// carriesOut reports whether the definition in a file is carried out.
-func (f *facts) carriesOut(path string, d *decision) bool {
-	c := f.contents[path]
-	return c != nil && c.pod != nil && d.desired[c.pod.Name] == c
+// carriesOut reports whether a pod is to run because of a file.
+func (d *decision) carriesOut(path, pod string) bool {
+	t := d.targets[pod]
+	return t != nil && t.path == path
 }
 
 // endDue returns when a pod ends that has no file any more, if a listing that begins then does not find one either. The directory is known
@@ -436,7 +435,9 @@ func (f *facts) judge(p *pod, d *decision) {
 	case working || len(f.changes(p, t)) > 0:
 		r.verdict = f.judgeOutdated(h, p)
 	case t.instead != nil:
-		r.verdict = judgeInstead(h, p)
+		if is := p.snapshot.Outcome.State; !p.stopped && !h.Instead.Completed && (is == lifecycle.OutcomeReady || is == lifecycle.OutcomeComplete) {
+			r.verdict = returned
+		}
 	default:
 		if r.verdict = f.judgeText(h, p, t); r.verdict == "" && !p.stopped {
 			r.verdict, r.why = judgeOutcome(h, p)
@@ -470,15 +471,6 @@ func (f *facts) judgeOutdated(h *generation.History, p *pod) verdict {
 // runs reports whether a pod has the definition of a generation, and uses its images as far as they are known.
 func (f *facts) runs(p *pod, g *generation.Definition) bool {
 	return len(f.compare(g.Pod, p.own())) == 0 && len(supervisor.ImageChanges(p.snapshot, g.Pod, g.Images)) == 0
-}
-
-// judgeInstead judges a pod that runs an earlier generation in place of its file.
-func judgeInstead(h *generation.History, p *pod) verdict {
-	state := p.snapshot.Outcome.State
-	if p.stopped || h.Instead.Completed || state != lifecycle.OutcomeReady && state != lifecycle.OutcomeComplete {
-		return ""
-	}
-	return returned
 }
 
 // judgeText compares the definition that a pod runs with the newest generation. It is new if it was changed in a way that needs no change

@@ -59,9 +59,9 @@ func (f *facts) filesOf(pod string) ([]string, error) {
 			paths = append(paths, p.file) // not read yet
 		}
 	}
-	desired := f.planFiles().desired
+	d := f.planFiles()
 	for _, path := range paths {
-		if other := f.heldBy(path, pod, desired); other != "" {
+		if other := f.heldBy(path, pod, &d); other != "" {
 			return nil, conflictf("file %s is the file of pod %q", path, other)
 		}
 	}
