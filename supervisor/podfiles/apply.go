@@ -80,7 +80,6 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 	defer s.wake()
 	f.applied[path] = applied{next.digest, o.By}
 	delete(f.attempts, pod) // a step that failed is repeated
-	s.trusted[path] = next.digest
 	if err := s.change(ctx, func() error { return write(path, file.Text, replaced) }); err != nil {
 		return Plan{}, err
 	}

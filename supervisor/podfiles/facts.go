@@ -32,7 +32,7 @@ type facts struct {
 	changing  map[string]*content // the newest content of files whose content is not taken yet, by path
 	settled   time.Time           // when to look again at files that may be half-written; zero: there are none
 	confirmed map[string]bool     // paths whose removal a client has confirmed
-	applied   map[string]applied  // by path
+	applied   map[string]applied  // what the set has written, by path: never half-written
 
 	// Pods.
 	pods    map[string]pod     // by name

@@ -55,7 +55,7 @@ func TestForget(t *testing.T) {
 	for _, name := range []string{"web", "db", "old"} {
 		b.set.facts.attempts[name] = attempt{count: 1}
 		b.set.facts.confirmed[path(name)] = true
-		b.set.trusted[path(name)] = [32]byte{1}
+		b.set.facts.applied[path(name)] = applied{digest: [32]byte{1}}
 		b.set.compared[name] = comparison{}
 	}
 	b.must(b.set.look(t.Context(), true, nil))
@@ -66,7 +66,7 @@ func TestForget(t *testing.T) {
 	if !w.confirmed[path("db")] || len(w.confirmed) != 1 {
 		t.Errorf("confirmed %v, want db.toml, which a pod follows", w.confirmed)
 	}
-	if _, kept := b.set.trusted[path("web")]; !kept || len(b.set.trusted) != 1 || len(b.set.compared) != 1 {
-		t.Errorf("trusted %v, compared %v", b.set.trusted, b.set.compared)
+	if _, kept := w.applied[path("web")]; !kept || len(w.applied) != 1 || len(b.set.compared) != 1 {
+		t.Errorf("applied %v, compared %v", w.applied, b.set.compared)
 	}
 }

@@ -435,7 +435,8 @@ func (f *facts) judge(p *pod, d *decision) {
 	case working || len(f.changes(p, t)) > 0:
 		r.verdict = f.judgeOutdated(h, p)
 	case t.instead != nil:
-		if is := p.snapshot.Outcome.State; !p.stopped && !h.Instead.Completed && (is == lifecycle.OutcomeReady || is == lifecycle.OutcomeComplete) {
+		state := p.snapshot.Outcome.State
+		if !p.stopped && !h.Instead.Completed && (state == lifecycle.OutcomeReady || state == lifecycle.OutcomeComplete) {
 			r.verdict = returned
 		}
 	default:

@@ -145,7 +145,6 @@ type Set struct {
 	references map[string]*diskcall.Disk // for what a pod file refers to, by its path
 	listed     *watch.Dir
 	facts      facts
-	trusted    map[string][32]byte // digests of what the set has written, by path: never half-written
 	compared   map[string]comparison
 	workers    map[string]*worker // by name of the pod
 	running    sync.WaitGroup     // the workers, and the calls of keep
@@ -166,7 +165,7 @@ type Set struct {
 func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, kick: make(chan struct{}, 1),
-		trusted: map[string][32]byte{}, compared: map[string]comparison{}, workers: map[string]*worker{},
+		compared: map[string]comparison{}, workers: map[string]*worker{},
 		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{}, accept: o.accept,
 	}
 	if o.times != nil {

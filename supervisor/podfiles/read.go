@@ -82,7 +82,6 @@ func (s *Set) forget() {
 	f.forget()
 	maps.DeleteFunc(s.compared, func(name string, _ comparison) bool { _, exists := f.pods[name]; return !exists })
 	maps.DeleteFunc(s.references, func(path string, d *diskcall.Disk) bool { return !f.present[path] && d.Idle() })
-	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !f.present[path] })
 }
 
 // list lists the directory, and takes the files that have changed, apart from those that may be half-written. After the end of ctx it
@@ -208,8 +207,7 @@ func (s *Set) take(file *watch.File, path string, next *content) (c *content, du
 	if next.pod == nil {
 		wait = s.times.halfWritten
 	}
-	if trusted, ok := s.trusted[path]; ok && trusted == next.digest {
-		delete(s.trusted, path)
+	if applied, ok := s.facts.applied[path]; ok && applied.digest == next.digest {
 		return next, time.Time{}
 	}
 	// A change in the future is one before the clock was set back. A listing may take long, so now is not the time at which it began.

@@ -468,3 +468,71 @@ func TestPlanChangesNothing(t *testing.T) {
 		t.Errorf("the decision has changed facts:\n%s", diff)
 	}
 }
+
+// TestPlanOfApply has one row per situation in which a file is applied.
+func TestPlanOfApply(t *testing.T) {
+	t.Parallel()
+	list := []generation.Generation{generationOf(1, "a", generation.Ready), generationOf(2, "b", generation.RolledBack)}
+	web := watched("a", lifecycle.OutcomeComplete)
+	for _, test := range []struct {
+		name    string
+		file    string // the image in the directory; empty: there is no file
+		pods    []pod
+		history *generation.History
+		text    string // the image that is applied
+		create  bool
+		want    Outcome
+		instead string
+		undone  string
+		retry   bool
+		err     string
+	}{
+		{name: "new pod", text: "a", want: Created},
+		{name: "new pod, created", text: "a", create: true, want: Created},
+		{name: "the same file", file: "a", pods: []pod{web}, text: "a", want: Unchanged},
+		{name: "another file", file: "a", pods: []pod{web}, text: "b", want: Configured},
+		{name: "pod that exists, created", file: "a", pods: []pod{web}, text: "b", create: true, err: `pod "web" already exists`},
+		{name: "file without a pod, created", file: "a", text: "b", create: true, err: `pod "web" already exists`},
+		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: Created},
+		{name: "pod of a client", pods: []pod{web.with(func(p *pod) { p.file = "" })}, text: "a", err: `pod "web" already exists`},
+		{
+			name: "a file that was rolled back", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "b", want: Unchanged,
+			instead: "generation 2 was rolled back: why; generation 1 runs",
+		},
+		{name: "another file after a rollback", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "c", want: Configured},
+		{
+			name: "a file that a person had undone", file: "b", pods: []pod{web}, history: rolledBackTo(1, "uid 7", list...), text: "b",
+			want: Configured, undone: "generation 1, requested by uid 7", retry: true,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := map[string]string{}
+			if test.file != "" {
+				files["web.toml"] = updating(test.file, withinHour)
+			}
+			f := factsOf(files, test.pods...)
+			f.between = effect(change.RestartContainer)
+			if test.history != nil {
+				f.histories["web"] = test.history
+			}
+			next, replaced, err := f.place(acceptedFile(t, "/home/web.toml", updating(test.text, withinHour)))
+			if err != nil || next.path != testDir+"/web.toml" || next.pod.Dir != testDir || len(replaced) > 0 {
+				t.Fatalf("placed at %+v, replaces %v, %v", next, replaced, err)
+			}
+			a, err := f.apply(next, replaced, nil, test.create)
+			if test.err != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), test.err) {
+					t.Errorf("error %v, want %q", err, test.err)
+				}
+				return
+			}
+			plan := &a.plan
+			if err != nil || plan.Outcome != test.want || plan.Instead != test.instead || plan.Undone != test.undone || a.retry != test.retry {
+				t.Errorf("%+v, %v", a, err)
+			}
+			if (len(plan.Changes) > 0) != (test.want == Configured) {
+				t.Errorf("changes %v", plan.Changes)
+			}
+		})
+	}
+}
