@@ -49,6 +49,7 @@ type Options struct {
 
 	read  reader
 	edits *[]edit // receives what Relocate replaces
+	named *bool   // receives whether the text has the name of the pod
 	// archives receives the values of imageArchives.
 	archives *[]*node
 }
@@ -110,6 +111,9 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, o Options)
 	fileName := filepath.Base(absolute)
 	if fileName = strings.TrimSuffix(fileName, filepath.Ext(fileName)); fileName == Stdin {
 		fileName = ""
+	}
+	if o.named != nil {
+		*o.named = root.child("name") != nil
 	}
 	(&defaulter{pod: pod, root: root}).run(fileName)
 	v := &validator{decoder: d, pod: pod, root: root, hasEnvFiles: o.read != nil}

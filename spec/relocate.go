@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Relocate returns the text of a pod file with every path that is relative to
@@ -19,30 +20,86 @@ import (
 // not accept, or a value that cannot be replaced in its place, such as a YAML
 // anchor that is used for another field too.
 func Relocate(file string, data []byte) ([]byte, error) {
-	var edits []edit
-	pod, problems := parse(file, data, unsupported, Options{edits: &edits})
-	if pod == nil {
+	a, problems, err := acceptRelocated(file, data, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Pod == nil:
 		return nil, problems
 	}
-	if len(edits) == 0 {
-		return data, nil
+	return a.Text, nil
+}
+
+// Accepted is a pod file that was read, converted and validated, and refers to
+// no file by a relative path: it can be moved.
+type Accepted struct {
+	Path string
+	Text []byte
+	// Pod is the definition; nil: the file is invalid.
+	Pod *Pod
+	// Problems are the errors and warnings of the text.
+	Problems Problems
+
+	named bool // the text has the name of the pod, which is otherwise that of the file
+}
+
+// AcceptRelocated is [Accept] for a file that is about to be moved: text and
+// definition are those of [Relocate]. Problems are those of the text as it is
+// given. The error is that of [Relocate] for a valid text; the definition is that
+// of the text as it is given then.
+func AcceptRelocated(file string, data []byte) (a Accepted, problems Problems, err error) {
+	return acceptRelocated(file, data, readEnvFile)
+}
+
+func acceptRelocated(file string, data []byte, read reader) (a Accepted, problems Problems, err error) {
+	var edits []edit
+	a = Accepted{Path: file, Text: data}
+	a.Pod, problems = parse(file, data, unsupported, Options{read: read, edits: &edits, named: &a.named})
+	a.Problems = problems
+	if a.Pod != nil && len(edits) > 0 {
+		err = a.relocate(edits, read)
 	}
-	isTOML := formatOf(file, data) == formatTOML
+	return a, problems, err
+}
+
+// relocate carries out the edits of a valid file.
+func (a *Accepted) relocate(edits []edit, read reader) error {
+	isTOML := formatOf(a.Path, a.Text) == formatTOML
 	for i := range edits {
 		locate := edits[i].inYAML
 		if isTOML {
 			locate = edits[i].inTOML
 		}
-		if !locate(data) {
-			return nil, edits[i].problem().in(file)
+		if !locate(a.Text) {
+			return edits[i].problem().in(a.Path)
 		}
 	}
-	text := apply(data, edits)
-	again, _ := parse(filepath.Join("/", filepath.Base(file)), text, unsupported, Options{})
-	if again == nil || !pod.isSame(again) {
-		return nil, edits[0].problem().in(file)
+	moved := Accepted{Path: filepath.Join("/", filepath.Base(a.Path)), Text: apply(a.Text, edits)}
+	moved.Pod, moved.Problems = parse(moved.Path, moved.Text, unsupported, Options{read: read, named: &moved.named})
+	if moved.Pod == nil || !a.Pod.isSame(moved.Pod) {
+		return edits[0].problem().in(a.Path)
 	}
-	return text, nil
+	*a, _ = moved.At(a.Path)
+	return nil
+}
+
+// At returns the file at another absolute path with an extension of the same
+// format, and false if the text does not define the same pod there, because its
+// name is that of the file.
+func (a *Accepted) At(path string) (Accepted, bool) {
+	fileName := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if a.Pod == nil || !a.named && a.Pod.Name != fileName {
+		return Accepted{}, false
+	}
+	pod := *a.Pod
+	pod.Dir = filepath.Dir(path)
+	moved := Accepted{Path: path, Text: a.Text, Pod: &pod, Problems: slices.Clone(a.Problems), named: a.named}
+	for i := range moved.Problems {
+		if moved.Problems[i].File == a.Path {
+			moved.Problems[i].File = path
+		}
+	}
+	return moved, true
 }
 
 // apply carries out the replacements. A value that several aliases refer to has

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -171,6 +172,55 @@ func TestRelocateImpossible(t *testing.T) {
 			}
 			if problems, ok := err.(Problems); !ok || len(problems.Errors()) == 0 { //nolint:errorlint // it is documented
 				t.Errorf("error %T without a problem", err)
+			}
+		})
+	}
+}
+
+// TestAcceptRelocated checks that a file that was accepted once has, at each path, the definition and the problems that its text has there.
+func TestAcceptRelocated(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "db.env"), []byte("K=v\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	container := "[[containers]]\nname = \"c\"\nimage = \"i:1\"\nports = [{ containerPort = 80, hostPort = 80 }]\n"
+	for _, test := range []struct {
+		name, file, text string
+		elsewhere        bool // the text defines the same pod under another name of the file
+	}{
+		{"name of the file", "web.toml", container, false},
+		{"name in the text", "web.toml", "name = \"site\"\n" + container, true},
+		{"env file", "web.toml", "secrets = [{ name = \"s\", envFile = \"db.env\" }]\n" + container, false},
+		{"absolute env file", "web.toml", "configMaps = [{ name = \"s\", envFile = \"" + dir + "/db.env\" }]\n" + container, false},
+		{"YAML", "web.yaml", manifestWith("  imageArchives: [x]\n"), true},
+		{"generated name", "web.yaml", strings.Replace(manifestWith(""), "name: web", "generateName: web-", 1), true},
+		{"invalid", "web.toml", "x = 1\n", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			from := filepath.Join(dir, test.file)
+			a, found, err := AcceptRelocated(from, []byte(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, want := Accept(from, []byte(test.text)); cmp.Diff(want, found) != "" {
+				t.Errorf("problems (-want +got):\n%s", cmp.Diff(want, found))
+			}
+			if want, _ := Accept(from, a.Text); cmp.Diff(want, a.Pod) != "" {
+				t.Errorf("pod (-want +got):\n%s", cmp.Diff(want, a.Pod))
+			}
+			for name, is := range map[string]bool{"web": a.Pod != nil, "other": test.elsewhere} {
+				path := "/pods.d/" + name + filepath.Ext(test.file)
+				moved, ok := a.At(path)
+				if ok != is {
+					t.Fatalf("%s: the same pod %v, want %v", path, ok, is)
+				}
+				if !ok {
+					continue
+				}
+				pod, problems := Accept(path, a.Text)
+				if diff := cmp.Diff(pod, moved.Pod) + cmp.Diff(problems, moved.Problems); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", path, diff)
+				}
 			}
 		})
 	}

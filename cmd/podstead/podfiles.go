@@ -140,14 +140,10 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 			return nil, err
 		}
 		// Paths and a generated name are fixed here, so that a request that is repeated defines the same pod.
-		relocated, err := spec.Relocate(absolute, []byte(text))
-		problems, isInvalid := errors.AsType[spec.Problems](err)
-		if err != nil && !isInvalid {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		var pod *spec.Pod
-		if err == nil {
-			pod, problems = spec.Accept(absolute, relocated)
+		file, problems, err := spec.AcceptRelocated(absolute, []byte(text))
+		pod := file.Pod
+		if unmovable, is := errors.AsType[spec.Problems](err); is {
+			pod, problems = nil, unmovable
 		}
 		if pod == nil {
 			for _, p := range problems.Errors() {
@@ -155,7 +151,7 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 			}
 			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 		}
-		list = append(list, applied{pod.Name, api.ApplyRequest{File: absolute, Text: string(relocated)}})
+		list = append(list, applied{pod.Name, api.ApplyRequest{File: absolute, Text: string(file.Text)}})
 		pods = append(pods, readPod{path, pod})
 		return pod, nil
 	})

@@ -32,7 +32,6 @@ import (
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
-	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
@@ -69,7 +68,7 @@ type Runtime interface {
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
 	server.Sessions
-	rollout.Images
+	podfiles.Images
 	server.Attacher
 	server.ContainerFiles
 	server.VolumeFiles

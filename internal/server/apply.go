@@ -21,7 +21,7 @@ import (
 type PodFiles interface {
 	Files() []podfiles.File
 	Changed() <-chan struct{}
-	Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o podfiles.ApplyOptions) (podfiles.Plan, error)
+	Apply(ctx context.Context, file *spec.Accepted, o podfiles.ApplyOptions) (podfiles.Plan, error)
 	Remove(ctx context.Context, pod string) (path string, err error)
 	ConfirmLoss(ctx context.Context, keep []string, dryRun bool) (paths map[string]string, err error)
 	Suspend()
@@ -51,29 +51,28 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		return nil, invalidField("file", "pod file %q: must be an absolute path", q.File)
 	}
 	client := peerOf(r.Context())
-	pod, found, err := client.accept(q.File, q.Text, spec.Options{})
+	var file spec.Accepted
+	var found spec.Problems
+	var unmovable error
+	err := client.accept(func() *spec.Pod {
+		file, found, unmovable = spec.AcceptRelocated(q.File, []byte(q.Text))
+		return file.Pod
+	})
 	if err != nil {
 		return nil, err
 	}
+	pod := file.Pod
 	if pod == nil {
 		return nil, &api.Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}
 	if err := client.applicable(pod); err != nil {
 		return nil, err
 	}
-	text, err := spec.Relocate(q.File, []byte(q.Text))
-	if err != nil {
-		return nil, err
-	}
-	// The relocated text defines the pod: its hash differs, and a generated name is fixed.
-	if pod, _, err = client.accept(q.File, string(text), spec.Options{}); err != nil {
-		return nil, err
-	}
-	if pod == nil {
-		return nil, errors.New("the pod file is invalid with absolute paths") // unless an env file changed since
+	if unmovable != nil {
+		return nil, unmovable
 	}
 	before, _ := s.o.Supervisor.Pod(pod.Name)
-	plan, err := s.o.Files.Apply(r.Context(), pod, spec.Extension(q.File, text), text, podfiles.ApplyOptions{DryRun: q.DryRun, Create: q.Create, By: requester(r)})
+	plan, err := s.o.Files.Apply(r.Context(), &file, podfiles.ApplyOptions{DryRun: q.DryRun, Create: q.Create, By: requester(r)})
 	if err != nil {
 		return nil, err
 	}

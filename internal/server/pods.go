@@ -208,7 +208,13 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
 		return nil, invalidField("session", "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
 	}
-	pod, found, err := peerOf(r.Context()).accept(q.File, q.Text, spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)})
+	o := spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}
+	var pod *spec.Pod
+	var found spec.Problems
+	err := peerOf(r.Context()).accept(func() *spec.Pod {
+		pod, found = o.Accept(q.File, []byte(q.Text))
+		return pod
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
 // Package generation keeps the definitions that the pods of the pods directory have had, so that a pod can return to one that was ready. It
-// decides which definition runs in place of the file, and does not supervise pods.
+// decides what is kept of them and which one a pod can return to, and stores them. Whether a pod returns is decided by podfiles. It never
+// changes pods.
 package generation
 
 import (

@@ -2,10 +2,12 @@ package podfiles
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // ApplyOptions are options of [Set.Apply].
@@ -36,15 +39,18 @@ func conflictf(format string, args ...any) *ConflictError {
 	return &ConflictError{Message: fmt.Sprintf(format, args...)}
 }
 
-// Apply writes a pod file into the directory, and has it carried out. Text is what [spec.Relocate] returns, pod what it defines. The file
-// of the same pod is replaced, whatever its name; otherwise the file is named after the pod. It returns when the file is written and
-// synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a
-// [*supervisor.NameTakenError] if a client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a
-// symbolic link. It does not name the operation.
+// Apply writes a pod file into the directory, and has it carried out. The file of the same pod is replaced, whatever its name; otherwise
+// the file is named after the pod. It returns when the file is written and synced, before the pod is ready; [Set.Files] has the new content
+// then. The error is [spec.Problems] if the file is invalid, a [*supervisor.NameTakenError] if a client has created the pod of that name,
+// and a [*ConflictError] if the file is that of another pod or a symbolic link. It does not name the operation.
 //
 // An image archive of the pod that was replaced, and an image that was imported, are a change of the containers that use an earlier one.
-func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
-	images, err := s.pods.NewerImages(ctx, pod) // it may have to read archives, for which no other pod waits
+func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (Plan, error) {
+	if file.Pod == nil {
+		return Plan{}, file.Problems.Errors()
+	}
+	pod := file.Pod.Name
+	images, err := s.pods.NewerImages(ctx, file.Pod) // it may have to read archives, for which no other pod waits
 	if err != nil {
 		return Plan{}, err
 	}
@@ -52,93 +58,111 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		return Plan{}, err
 	}
 	defer s.turn.Unlock()
-	path, replaced, err := s.place(ctx, pod.Name, "."+strings.TrimPrefix(extension, "."), text)
+	f := &s.facts
+	next, replaced, err := f.place(file)
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := s.checkOverwrite(ctx, pod.Name, path, text, replaced); err != nil {
+	path := next.path
+	if err := s.checkOverwrite(ctx, pod, path, file.Text, replaced); err != nil {
 		return Plan{}, err
 	}
-	next, err := s.accept(ctx, path, text)
+	unloaded := s.load(ctx)
+	a, err := f.apply(next, replaced, images, o.Create)
 	switch {
 	case err != nil:
 		return Plan{}, err
-	case next.pod == nil:
-		return Plan{}, next.problems.Errors()
-	case next.pod.Name != pod.Name:
-		return Plan{}, fmt.Errorf("the file defines pod %q", next.pod.Name)
+	case unloaded != nil:
+		return Plan{}, unloaded
+	case o.DryRun:
+		return a.plan, nil
 	}
-	plan := Plan{Pod: pod.Name, File: path, Outcome: Created, Replaced: replaced}
-	newest := false // newer images are requested
-	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
-		changesUnit := p.unit && next.pod.Systemd != nil && s.world.contents[path] != nil // systemctl reload carries it out
+	defer s.wake()
+	f.applied[path] = applied{next.digest, o.By}
+	delete(f.attempts, pod) // a step that failed is repeated
+	if err := s.change(ctx, func() error { return write(path, file.Text, replaced) }); err != nil {
+		return Plan{}, err
+	}
+	s.written(next, replaced)
+	delete(f.newer, pod)
+	if a.newest != nil {
+		f.newer[pod] = newer{next.digest, a.newest}
+	}
+	if a.retry {
+		s.retry(ctx, pod)
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod), slog.String("file", path), slog.String("by", o.By))
+	return a.plan, nil
+}
+
+// application is what applying a file does.
+type application struct {
+	plan   Plan
+	newest map[string]lifecycle.Image // newer images that the pod is to use; nil: none
+	retry  bool                       // the file is carried out again in place of which another generation runs
+}
+
+// apply decides what a content does that replaces the files of its pod, with these images. With create, the pod must not exist, and no
+// valid file may define it.
+func (f *facts) apply(next *content, replaced []string, images map[string]lifecycle.Image, create bool) (application, error) {
+	name := next.pod.Name
+	a := application{plan: Plan{Pod: name, File: next.path, Outcome: Created, Replaced: replaced}}
+	plan := &a.plan
+	p, exists := f.pods[name]
+	if exists && !p.deleting {
+		changesUnit := p.unit && next.pod.Systemd != nil && f.contents[next.path] != nil // systemctl reload carries it out
 		if p.file == "" && !p.unowned && !changesUnit {
-			return Plan{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}
+			return application{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}
 		}
 		byImages := supervisor.ImageChanges(p.snapshot, next.pod, images)
-		plan.Outcome, plan.Changes = Unchanged, slices.Concat(s.between(&p, next), byImages)
+		plan.Outcome, plan.Changes = Unchanged, slices.Concat(f.between(&p, next), byImages)
 		change.Sort(plan.Changes)
 		if len(plan.Changes) > 0 {
 			plan.Outcome = Configured
 		}
-		newest = len(byImages) > 0
+		if len(byImages) > 0 {
+			a.newest = images
+		}
 	}
-	if err := s.checkCreate(pod.Name, o); err != nil {
-		return Plan{}, err
+	if create && (exists || f.isDefined(name)) {
+		err := conflictf("pod %q already exists", name)
+		err.Hint = "update it with podstead apply FILE"
+		return application{}, err
 	}
-	if err := s.rollouts.Load(ctx); err != nil {
-		return Plan{}, err
-	}
-	instead := s.rollouts.Instead(pod.Name)
+	instead := f.instead(name)
 	if len(plan.Changes) > 0 {
 		plan.Undone = instead.Undo()
 	}
-	again := instead != nil && instead.Digest == next.hex()
-	if again && instead.By == "" && (!newest || s.rollouts.FailedWith(pod.Name, images)) { // until the file or an image is changed
-		newest = false
+	if instead == nil || instead.Digest != next.hex() {
+		return a, nil
+	}
+	if instead.By == "" && (a.newest == nil || failedWith(f.histories[name], images)) { // until the file or an image is changed
+		a.newest = nil
 		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, instead.String()
+		return a, nil
 	}
-	if o.DryRun {
-		return plan, nil
-	}
-	defer s.wake()
-	s.appliedBy[path] = applied{next.digest, o.By}
-	delete(s.world.attempts, pod.Name) // a step that failed is repeated
-	s.trusted[path] = next.digest
-	if err := s.change(ctx, func() error { return write(path, text, replaced) }); err != nil {
-		return Plan{}, err
-	}
-	s.written(next, replaced)
-	delete(s.world.newer, pod.Name)
-	if newest {
-		s.world.newer[pod.Name] = newer{next.digest, images}
-	}
-	if again && plan.Instead == "" { // a person had it undone, or its images are others
-		s.rollouts.Retry(ctx, pod.Name, s.world.pods[pod.Name].uid)
-	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
-	return plan, nil
+	a.retry = true // a person had it undone, or its images are others
+	return a, nil
 }
 
-// checkCreate returns an error if a pod is to be created that exists, or that a valid file defines. s.turn must be held.
-func (s *Set) checkCreate(name string, o ApplyOptions) error {
-	_, exists := s.world.pods[name]
-	for _, c := range s.world.contents {
-		exists = exists || c.pod != nil && c.pod.Name == name
+// isDefined reports whether a valid file defines a pod.
+func (f *facts) isDefined(name string) bool {
+	for _, c := range f.contents {
+		if c.pod != nil && c.pod.Name == name {
+			return true
+		}
 	}
-	if !o.Create || !exists {
-		return nil
-	}
-	return &ConflictError{Message: fmt.Sprintf("pod %q already exists", name), Hint: "update it with podstead apply FILE"}
+	return false
 }
 
-// place returns the path for the file of a pod, and the files of that pod that it replaces under another name. s.turn must be held.
-func (s *Set) place(ctx context.Context, name, extension string, text []byte) (path string, replaced []string, err error) {
-	path = filepath.Join(s.dir, spec.FileName(name)+extension)
+// place decides where a file is written, and which files of its pod it replaces under another name.
+func (f *facts) place(file *spec.Accepted) (next *content, replaced []string, err error) {
+	name, extension := file.Pod.Name, spec.Extension(file.Path, file.Text)
+	path := filepath.Join(f.path, spec.FileName(name)+extension)
 	var same, broken []string
-	for _, p := range slices.Sorted(maps.Keys(s.world.contents)) {
-		switch c := s.world.contents[p]; {
-		case s.world.nameOf(c) != name:
+	for _, p := range slices.Sorted(maps.Keys(f.contents)) {
+		switch c := f.contents[p]; {
+		case f.nameOf(c) != name:
 		case c.pod == nil:
 			broken = append(broken, p)
 		default:
@@ -148,64 +172,112 @@ func (s *Set) place(ctx context.Context, name, extension string, text []byte) (p
 	if len(same) > 1 {
 		err := conflictf("it is defined by %s", strings.Join(same, " and "))
 		err.Hint = "remove all but one of these files"
-		return "", nil, err
+		return nil, nil, err
 	}
 	for _, p := range slices.Concat(same, broken) {
-		if filepath.Ext(p) != extension {
-			continue
-		}
-		c, err := s.accept(ctx, p, text)
-		if err != nil {
-			return "", nil, err
-		}
-		if c.pod != nil && c.pod.Name == name {
+		if _, is := file.At(p); is && filepath.Ext(p) == extension {
 			path = p
 			break
 		}
 	}
-	if c := s.world.contents[path]; c != nil && c.pod != nil && c.pod.Name != name {
-		return "", nil, conflictf("file %s defines pod %q", path, c.pod.Name)
+	if c := f.contents[path]; c != nil && c.pod != nil && c.pod.Name != name {
+		return nil, nil, conflictf("file %s defines pod %q", path, c.pod.Name)
 	}
-	if other := s.world.heldBy(path, name, s.world.plan().desired); other != "" {
-		return "", nil, conflictf("file %s is the file of pod %q", path, other)
+	d := f.planFiles()
+	if other := f.heldBy(path, name, &d); other != "" {
+		return nil, nil, conflictf("file %s is the file of pod %q", path, other)
 	}
+	moved, is := file.At(path)
+	if !is {
+		return nil, nil, fmt.Errorf("the file defines pod %q", baseName(path))
+	}
+	next = &content{path: path, digest: sha256.Sum256(file.Text), pod: moved.Pod, problems: moved.Problems}
 	replaced = slices.DeleteFunc(slices.Concat(same, broken), func(p string) bool { return p == path })
-	return path, replaced, nil
+	return next, replaced, nil
 }
 
-// removeFiles removes files.
-func removeFiles(paths []string) error {
-	var errs []error
-	for _, path := range paths {
-		errs = append(errs, atomicfile.Remove(path))
-	}
-	return errors.Join(errs...)
+// fileMode is the mode of files that clients apply. Commands and environment variables may contain passwords, and only the daemon reads
+// them.
+const fileMode fs.FileMode = 0o600
+
+// existing is a file that is about to be overwritten or removed, as it is at this moment.
+type existing struct {
+	path string
+	link string // what it points to; empty: it is no link
+	text []byte // nil: it cannot be read
 }
 
-// begin locks s.turn and lists the directory, which need not exist.
-func (s *Set) begin(ctx context.Context) error {
-	if err := s.turn.LockContext(ctx); err != nil {
+// checkOverwrite returns why the files that an applied text replaces must be kept. A file that was saved a moment ago is not in the listing
+// yet, and may define another pod. A link leads to a file elsewhere, and the next change of that file would be lost.
+// s.turn must be held.
+func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte, replaced []string) error {
+	paths := append(slices.Clone(replaced), path)
+	found, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() ([]existing, error) { return inspect(paths) })
+	if err != nil {
 		return err
 	}
-	if err := s.look(context.WithoutCancel(ctx), true, nil); err != nil && !isMissing(err) {
-		s.turn.Unlock()
-		return err
+	for _, f := range found {
+		if f.link != "" && (f.path != path || string(f.text) != string(text)) {
+			err := conflictf("file %s is a symbolic link to %s", f.path, f.link)
+			err.Hint = "change " + f.link + ", or remove the link"
+			return err
+		}
+		if known := s.facts.contents[f.path]; f.text == nil || known != nil && known.digest == sha256.Sum256(f.text) {
+			continue
+		}
+		c, err := diskcall.Do(context.WithoutCancel(ctx), s.referenced(f.path), func() (*content, error) {
+			return s.accept(f.path, f.text), nil
+		})
+		if err != nil {
+			return err
+		}
+		if c.pod != nil && c.pod.Name != pod {
+			return conflictf("file %s defines pod %q", f.path, c.pod.Name)
+		}
 	}
 	return nil
 }
 
-// accept validates the text of a file, which may refer to other files. s.turn must be held.
-func (s *Set) accept(ctx context.Context, path string, text []byte) (*content, error) {
-	return diskcall.Do(context.WithoutCancel(ctx), s.referenced(path), func() (*content, error) { return accept(path, text), nil })
+// inspect returns those of some files that exist.
+func inspect(paths []string) ([]existing, error) {
+	var found []existing
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if isMissing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		f := existing{path: path}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if f.link, err = os.Readlink(path); err != nil {
+				return nil, err
+			}
+		}
+		f.text, _ = spec.ReadPodFile(path) // the listing reports the error
+		found = append(found, f)
+	}
+	return found, nil
 }
 
-// referenced returns the disk for the files that a pod file refers to, such as env files. Each pod file has its own, so that one whose
-// env file does not respond keeps no other. s.turn must be held.
-func (s *Set) referenced(path string) *diskcall.Disk {
-	if s.references[path] == nil {
-		s.references[path] = diskcall.New(s.log)
+// write writes a file, unless it has that text, and removes the files that it replaces. A link with that text is kept.
+func write(path string, text []byte, replaced []string) error {
+	before, info, err := spec.ReadFile(path, int64(len(text)))
+	if err != nil || string(before) != string(text) || info.Mode().Perm()&^fileMode != 0 && !isLink(path) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(path, text, fileMode); err != nil {
+			return err
+		}
 	}
-	return s.references[path]
+	return removeFiles(replaced)
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // change changes files. If it times out, the change may happen later. s.turn must be held.
@@ -216,61 +288,12 @@ func (s *Set) change(ctx context.Context, do func() error) error {
 
 // written shows the content of a file that was written, and no longer shows the files that it replaces. s.turn must be held.
 func (s *Set) written(c *content, replaced []string) {
-	w := &s.world
+	f := &s.facts
 	for _, old := range replaced {
-		delete(w.contents, old)
-		delete(w.present, old)
+		delete(f.contents, old)
+		delete(f.present, old)
 	}
-	w.contents[c.path], w.present[c.path] = c, true
-	s.publish(w.plan().files)
-}
-
-// Remove removes the files of a pod, and returns the path of the first; empty: the pod has no file. The pod is deleted. If the file is
-// missing because the directory is lost, that is confirmed.
-func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
-	if err := s.begin(ctx); err != nil {
-		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
-	}
-	defer s.turn.Unlock()
-	defer s.wake()
-	paths, err := s.world.filesOf(pod)
-	if err != nil {
-		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
-	}
-	if err := s.change(ctx, func() error { return removeFiles(paths) }); err != nil {
-		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
-	}
-	if p := s.world.pods[pod]; p.file != "" {
-		s.world.confirmed[p.file] = true
-	}
-	if s.rollouts.Load(ctx) == nil {
-		s.rollouts.Drop(pod)
-	}
-	if len(paths) == 0 {
-		return "", nil
-	}
-	return paths[0], nil
-}
-
-// filesOf returns the paths of the files of a pod, and an error if another pod runs from one of them.
-func (w *world) filesOf(pod string) ([]string, error) {
-	var paths []string
-	for _, path := range slices.Sorted(maps.Keys(w.contents)) {
-		if w.nameOf(w.contents[path]) == pod {
-			paths = append(paths, path)
-		}
-	}
-	p := w.pods[pod]
-	if p.file != "" && w.present[p.file] && !slices.Contains(paths, p.file) {
-		if c := w.contents[p.file]; c == nil || c.pod == nil {
-			paths = append(paths, p.file) // not read yet
-		}
-	}
-	desired := w.plan().desired
-	for _, path := range paths {
-		if other := w.heldBy(path, pod, desired); other != "" {
-			return nil, conflictf("file %s is the file of pod %q", path, other)
-		}
-	}
-	return paths, nil
+	f.contents[c.path], f.present[c.path] = c, true
+	d := f.plan()
+	s.publish(&d)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/podstead/podstead/spec"
@@ -18,11 +19,21 @@ import (
 // apply applies a text as the API does.
 func (b *bench) apply(name, extension, text string, dryRun bool) (Plan, error) {
 	b.Helper()
-	c := accept("/home/"+name+extension, []byte(text))
-	if c.pod == nil {
-		b.Fatal(c.problems)
+	file := acceptedFile(b.T, "/home/"+name+extension, text)
+	if file.Pod == nil {
+		b.Fatal(file.Problems)
 	}
-	return b.set.Apply(b.Context(), c.pod, extension, []byte(text), ApplyOptions{DryRun: dryRun, By: "a test"})
+	return b.set.Apply(b.Context(), file, ApplyOptions{DryRun: dryRun, By: "a test"})
+}
+
+// acceptedFile is a pod file as the API passes it on.
+func acceptedFile(t *testing.T, path, text string) *spec.Accepted {
+	t.Helper()
+	file, _, err := spec.AcceptRelocated(path, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &file
 }
 
 // entries returns the files of the directory with their modes and contents.
@@ -109,6 +120,33 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestAcceptedOnce: a file is read, converted and validated once. A file that is applied has the definition that the API has accepted.
+func TestAcceptedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.times.quiet = 0 // otherwise a new file may be half-written
+	var mu sync.Mutex
+	accepted := map[string]int{}
+	b.accept = func(path string, text []byte) *content {
+		mu.Lock()
+		defer mu.Unlock()
+		accepted[filepath.Base(path)]++
+		return accept(path, text)
+	}
+	b.write("db.toml", podText("a"))
+	b.run()
+	if _, err := b.apply("web", ".toml", podText("b"), false); err != nil {
+		t.Fatal(err)
+	}
+	b.untilPods(map[string]string{"db": "a", "web": "b"})
+	b.looks(3) // the files are read again, because a later change could have the same time
+	mu.Lock()
+	defer mu.Unlock()
+	if len(accepted) != 1 || accepted["db.toml"] != 1 {
+		t.Errorf("accepted %v, want db.toml once", accepted)
+	}
+}
+
 // TestCreate: a pod that exists, or that a file defines, is not changed by a request to create it.
 func TestCreate(t *testing.T) {
 	t.Parallel()
@@ -118,9 +156,7 @@ func TestCreate(t *testing.T) {
 	b.run()
 	b.untilPods(map[string]string{"web": "a", "db": "a"})
 	create := func(name string) error {
-		text := named(name, "b")
-		c := accept("/home/"+name+".toml", []byte(text))
-		_, err := b.set.Apply(t.Context(), c.pod, ".toml", []byte(text), ApplyOptions{Create: true})
+		_, err := b.set.Apply(t.Context(), acceptedFile(t, "/home/"+name+".toml", named(name, "b")), ApplyOptions{Create: true})
 		return err
 	}
 	for _, name := range []string{"web", "db"} {
@@ -138,7 +174,7 @@ func (b *bench) idle() bool {
 	b.set.turn.Lock()
 	defer b.set.turn.Unlock()
 	_ = b.set.look(b.Context(), true, nil)
-	return len(b.set.workers) == 0 && len(b.set.world.plan().steps) == 0
+	return len(b.set.workers) == 0 && len(b.set.facts.plan().steps) == 0
 }
 
 // TestApplyReplacesFile: the file of the pod is replaced, whatever its name, if the text means the same in it.
@@ -192,8 +228,7 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("apply %s: %T, want a ConflictError", name, err)
 		}
 	}
-	pod := accept("/x.toml", []byte(podText("a"))).pod
-	if _, err := b.set.Apply(t.Context(), pod, ".toml", []byte("x = 1"), ApplyOptions{}); !isProblems(err) {
+	if _, err := b.set.Apply(t.Context(), acceptedFile(t, "/x.toml", "x = 1"), ApplyOptions{}); !isProblems(err) {
 		t.Errorf("apply an invalid text: %v, want its problems", err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -124,7 +123,7 @@ func TestClaimantsGenerations(t *testing.T) {
 var errUnreadable = errors.New("input/output error")
 
 // unreadableHistories are generations that cannot be read.
-type unreadableHistories struct{ rollout.Histories }
+type unreadableHistories struct{ Histories }
 
 func (unreadableHistories) Load() (map[string]*generation.History, []error, error) {
 	return nil, nil, errUnreadable

@@ -142,17 +142,17 @@ func TestLossMessages(t *testing.T) {
 func TestTakeDuringListing(t *testing.T) {
 	t.Parallel()
 	s := New(testDir, newFakePods(), Options{})
-	s.world.now = time.Now().Add(-time.Hour) // when a listing began that takes long
+	s.facts.now = time.Now().Add(-time.Hour) // when a listing began that takes long
 	path := filepath.Join(testDir, "web.toml")
 	for _, test := range []struct {
 		name    string
 		changed time.Time
 		taken   bool
 	}{
-		{"before the listing", s.world.now.Add(-time.Minute), true},
-		{"just before the listing", s.world.now, false},
-		{"during the listing", s.world.now.Add(time.Minute), false},
-		{"in the future", s.world.now.Add(24 * time.Hour), true},
+		{"before the listing", s.facts.now.Add(-time.Minute), true},
+		{"just before the listing", s.facts.now, false},
+		{"during the listing", s.facts.now.Add(time.Minute), false},
+		{"in the future", s.facts.now.Add(24 * time.Hour), true},
 	} {
 		text := []byte(podText("a"))
 		c, due := s.take(&watch.File{Name: "web.toml", Text: text, Changed: test.changed}, path, accept(path, text))

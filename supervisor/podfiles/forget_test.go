@@ -16,7 +16,7 @@ func TestRefusedBeforeChange(t *testing.T) {
 	b := newBench(t)
 	b.set = New(b.dir, b.fakePods, Options{})
 	path := filepath.Join(b.dir, "web.toml")
-	w := &b.set.world
+	w := &b.set.facts
 	w.contents[path], w.present[path] = accept(path, []byte(podText("a"))), true
 	step := w.plan().steps[0]
 	before := w.fingerprint()
@@ -53,20 +53,20 @@ func TestForget(t *testing.T) {
 	_, err := b.AddStaged(accept(path("db"), []byte(podText("a"))).pod, state.Owner{File: path("db")}, supervisor.Staged{})
 	b.must(err)
 	for _, name := range []string{"web", "db", "old"} {
-		b.set.world.attempts[name] = attempt{count: 1}
-		b.set.world.confirmed[path(name)] = true
-		b.set.trusted[path(name)] = [32]byte{1}
+		b.set.facts.attempts[name] = attempt{count: 1}
+		b.set.facts.confirmed[path(name)] = true
+		b.set.facts.applied[path(name)] = applied{digest: [32]byte{1}}
 		b.set.compared[name] = comparison{}
 	}
 	b.must(b.set.look(t.Context(), true, nil))
-	w := &b.set.world
+	w := &b.set.facts
 	if w.attempts["web"].count+w.attempts["db"].count != 2 || len(w.attempts) != 2 {
 		t.Errorf("attempts %v", w.attempts)
 	}
 	if !w.confirmed[path("db")] || len(w.confirmed) != 1 {
 		t.Errorf("confirmed %v, want db.toml, which a pod follows", w.confirmed)
 	}
-	if _, kept := b.set.trusted[path("web")]; !kept || len(b.set.trusted) != 1 || len(b.set.compared) != 1 {
-		t.Errorf("trusted %v, compared %v", b.set.trusted, b.set.compared)
+	if _, kept := w.applied[path("web")]; !kept || len(w.applied) != 1 || len(b.set.compared) != 1 {
+		t.Errorf("applied %v, compared %v", w.applied, b.set.compared)
 	}
 }

@@ -73,7 +73,8 @@ func TestLockContext(t *testing.T) {
 	if _, err := b.set.Remove(ctx, "web"); !errors.Is(err, context.Canceled) {
 		t.Errorf("remove: %v, want %v", err, context.Canceled)
 	}
-	if _, err := b.set.Apply(ctx, accept("/web.toml", []byte(podText("a"))).pod, ".toml", []byte(podText("a")), ApplyOptions{}); !errors.Is(err, context.Canceled) {
+	file := acceptedFile(t, "/web.toml", podText("a"))
+	if _, err := b.set.Apply(ctx, file, ApplyOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("apply: %v, want %v", err, context.Canceled)
 	}
 }

@@ -13,7 +13,7 @@ func TestPlanOfOrphans(t *testing.T) {
 	a, b := podText("a"), podText("b")
 	ours := func(*pod) {}
 	elsewhere := func(p *pod) { p.definition.Dir = "/srv" }
-	read := func(w *world) { w.directory.read = true }
+	read := func(w *facts) { w.directory.read = true }
 	web := func(set func(*pod)) pod {
 		return running("web", "web.toml", "a").with(func(p *pod) { p.file, p.unowned, p.orphaned = "", true, true }).with(set)
 	}
@@ -21,7 +21,7 @@ func TestPlanOfOrphans(t *testing.T) {
 		name   string
 		files  map[string]string
 		pod    pod
-		change func(*world)
+		change func(*facts)
 		steps  string
 		states string
 	}{
@@ -43,17 +43,17 @@ func TestPlanOfOrphans(t *testing.T) {
 			name: "orphan, with two files", files: map[string]string{"web.toml": a, "other.toml": named("web", "b")}, pod: web(ours), change: read,
 			states: `web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml; web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml`,
 		},
-		{name: "orphan, lost directory", pod: web(ours), change: func(w *world) { read(w); w.directory.lost = errNoFiles }},
-		{name: "orphan, another file half-written", pod: web(ours), change: func(w *world) { read(w); w.unsettled = true }},
+		{name: "orphan, lost directory", pod: web(ours), change: func(w *facts) { read(w); w.directory.lost = errNoFiles }},
+		{name: "orphan, another file half-written", pod: web(ours), change: func(w *facts) { read(w); w.settled = w.now.Add(time.Second) }},
 		{
 			name: "orphan, directory that is being restored", pod: web(ours),
-			change: func(w *world) { read(w); w.directory.settles = w.now.Add(time.Second) },
+			change: func(w *facts) { read(w); w.directory.settles = w.now.Add(time.Second) },
 		},
 		{name: "orphan that is being deleted", pod: web(func(p *pod) { p.deleting = true }), change: read},
 		{name: "orphan that is not supervised", pod: web(func(p *pod) { p.held = "the daemon crashed" }), change: read},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := worldOf(test.files, test.pod)
+			w := factsOf(test.files, test.pod)
 			w.between = effect(change.InPlace)
 			if test.change != nil {
 				test.change(w)

@@ -96,7 +96,7 @@ func TestHungEnvFile(t *testing.T) {
 	want["d"] = "x"
 	b.untilPods(want)
 	b.set.turn.Lock()
-	lost := b.set.world.directory.lost
+	lost := b.set.facts.directory.lost
 	b.set.turn.Unlock()
 	if lost != nil {
 		t.Errorf("the directory is lost: %v", lost)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -24,13 +23,11 @@ func podText(image string) string {
 
 func named(name, image string) string { return fmt.Sprintf("name = %q\n%s", name, podText(image)) }
 
-// worldOf returns a world with files, by name, and pods. The definition of a pod is that of the image in from.
-func worldOf(files map[string]string, pods ...pod) *world {
-	w := &world{
-		now: time.Unix(1000, 0), listed: time.Unix(1000, 0), path: testDir, removal: time.Second, contents: map[string]*content{}, present: map[string]bool{},
-		missing: map[string]absence{}, confirmed: map[string]bool{}, pods: map[string]pod{}, attempts: map[string]attempt{},
-		working: map[string]progress{}, instead: func(string) *generation.Instead { return nil }, between: func(p *pod, c *content) []change.Change { return change.Between(p.definition, c.pod) },
-	}
+// factsOf returns a world with files, by name, and pods. The definition of a pod is that of the image in from.
+func factsOf(files map[string]string, pods ...pod) *facts {
+	w := newFacts(testDir, times{removal: time.Second})
+	w.now, w.listed, w.compare = time.Unix(1000, 0), time.Unix(1000, 0), change.Between
+	w.between = func(p *pod, c *content) []change.Change { return change.Between(p.definition, c.pod) }
 	for name, text := range files {
 		path := testDir + "/" + name
 		w.contents[path], w.present[path] = accept(path, []byte(text)), true
@@ -39,7 +36,7 @@ func worldOf(files map[string]string, pods ...pod) *world {
 		w.pods[p.name] = p
 	}
 	w.findMissing(w.now.Add(-time.Hour))
-	return w
+	return &w
 }
 
 // running returns a pod that follows a file with an image.
@@ -73,13 +70,13 @@ func TestPlan(t *testing.T) {
 	byRun := func(p *pod) { p.file, p.by = "", "created by podstead run, pid 4711, uid 0" }
 	unowned := func(p *pod) { p.file, p.unowned = "", true }
 	quarantined := func(p *pod) { p.held = "the daemon crashed" }
-	lost := func(w *world) { w.directory.lost = errNoFiles }
+	lost := func(w *facts) { w.directory.lost = errNoFiles }
 	for _, test := range []struct {
 		name   string
 		files  map[string]string
 		pods   []pod
 		effect change.Effect
-		change func(*world)
+		change func(*facts)
 		steps  string
 		states string
 	}{
@@ -134,12 +131,12 @@ func TestPlan(t *testing.T) {
 		{name: "removed file of a stopped pod", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped = true })}, steps: "remove web"},
 		{
 			name: "file removed a moment ago", pods: []pod{running("web", "web.toml", "a")},
-			change: func(w *world) { w.missing["web"] = absence{testDir + "/web.toml", w.now.Add(-time.Second / 2)} },
+			change: func(w *facts) { w.missing["web"] = absence{testDir + "/web.toml", w.now.Add(-time.Second / 2)} },
 		},
 		{name: "lost directory", pods: []pod{running("web", "web.toml", "a")}, change: lost},
 		{
 			name: "lost directory, removal confirmed", pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")}, steps: "remove web",
-			change: func(w *world) { lost(w); w.confirmed[testDir+"/web.toml"] = true },
+			change: func(w *facts) { lost(w); w.confirmed[testDir+"/web.toml"] = true },
 		},
 		{
 			name: "changed file of a pod that is not supervised", files: map[string]string{"web.toml": b}, effect: change.ReplacePod,
@@ -153,26 +150,26 @@ func TestPlan(t *testing.T) {
 		{name: "removed file of a pod that is not supervised", pods: []pod{running("web", "web.toml", "a").with(quarantined)}},
 		{
 			name: "removed file of a pod that is not supervised, removal confirmed", pods: []pod{running("web", "web.toml", "a").with(quarantined)},
-			change: func(w *world) { w.confirmed[testDir+"/web.toml"] = true },
+			change: func(w *facts) { w.confirmed[testDir+"/web.toml"] = true },
 		},
 		{
 			name: "directory that is being restored", files: map[string]string{"db.toml": a}, pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
-			change: func(w *world) { w.directory.settles = w.now.Add(time.Second) },
+			change: func(w *facts) { w.directory.settles = w.now.Add(time.Second) },
 		},
-		{name: "removed file, another one half-written", pods: []pod{running("web", "web.toml", "a")}, change: func(w *world) { w.unsettled = true }},
+		{name: "removed file, another one half-written", pods: []pod{running("web", "web.toml", "a")}, change: func(w *facts) { w.settled = w.now.Add(time.Second) }},
 		{name: "file with another pod name", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site, remove web"},
 		{
 			name: "file with another pod name since a moment ago", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site",
-			change: func(w *world) { w.missing["web"] = absence{testDir + "/web.toml", w.now.Add(-time.Second / 2)} },
+			change: func(w *facts) { w.missing["web"] = absence{testDir + "/web.toml", w.now.Add(-time.Second / 2)} },
 		},
 		{
 			name: "file with another pod name in a directory that is being restored", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site",
-			change: func(w *world) { w.directory.settles = w.now.Add(time.Second) },
+			change: func(w *facts) { w.directory.settles = w.now.Add(time.Second) },
 		},
-		{name: "file with another pod name, another one half-written", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site", change: func(w *world) { w.unsettled = true }},
+		{name: "file with another pod name, another one half-written", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site", change: func(w *facts) { w.settled = w.now.Add(time.Second) }},
 		{
 			name: "pod that follows another missing file now", pods: []pod{running("web", "web.toml", "a")},
-			change: func(w *world) { w.missing["web"] = absence{testDir + "/site.toml", w.now.Add(-time.Hour)} },
+			change: func(w *facts) { w.missing["web"] = absence{testDir + "/site.toml", w.now.Add(-time.Hour)} },
 		},
 		{
 			name: "file with the pod name of another file", files: map[string]string{"web.toml": named("db", "a"), "db.toml": a}, pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
@@ -182,7 +179,7 @@ func TestPlan(t *testing.T) {
 		{
 			name: "pod of another directory, removal confirmed", steps: "remove web",
 			pods:   []pod{running("web", "web.toml", "a").with(func(p *pod) { p.file = "/srv/pods.d/web.toml" })},
-			change: func(w *world) { w.confirmed["/srv/pods.d/web.toml"] = true },
+			change: func(w *facts) { w.confirmed["/srv/pods.d/web.toml"] = true },
 		},
 		{
 			name: "pod of another directory that a file defines", files: map[string]string{"web.toml": a}, steps: "redefine web",
@@ -190,14 +187,14 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			name: "file that cannot be read", pods: []pod{running("web", "web.toml", "a")}, states: "web InvalidFile: permission denied",
-			change: func(w *world) {
+			change: func(w *facts) {
 				path := testDir + "/web.toml"
 				w.present[path], w.contents[path] = true, unreadable(path, errors.New("permission denied"))
 			},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := worldOf(test.files, test.pods...)
+			w := factsOf(test.files, test.pods...)
 			w.between = effect(test.effect)
 			if test.change != nil {
 				test.change(w)
@@ -234,9 +231,9 @@ func statesOf(files []File) string {
 // TestStaleListing: a pod ends only if a listing finds its file missing after the delay of the removal. Other passes do not list.
 func TestStaleListing(t *testing.T) {
 	t.Parallel()
-	w := worldOf(nil, running("web", "web.toml", "a"))
+	w := factsOf(nil, running("web", "web.toml", "a"))
 	w.missing["web"] = absence{testDir + "/web.toml", w.listed}
-	due := w.listed.Add(w.removal)
+	due := w.listed.Add(w.times.removal)
 	w.now = due.Add(time.Minute) // such as after a change of another pod
 	if r := w.plan(); len(r.steps) != 0 || r.again != due {
 		t.Errorf("with an older listing: steps %v, again at %v", stepsOf(r.steps), r.again)
@@ -254,7 +251,7 @@ func TestStaleListing(t *testing.T) {
 // TestRetry: a step that failed is repeated after a delay, and at once if its file changes. Its error stays visible.
 func TestRetry(t *testing.T) {
 	t.Parallel()
-	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
+	w := factsOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
 	w.between = effect(change.RestartContainer)
 	step := w.plan().steps[0]
 	w.attempts["web"] = attempt{key: step.key(), err: errors.New("no route to host"), next: w.now.Add(10 * time.Second)}
@@ -281,7 +278,7 @@ func TestRetry(t *testing.T) {
 // TestFileOfUpdate checks what a file reports while its pod is updated.
 func TestFileOfUpdate(t *testing.T) {
 	t.Parallel()
-	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
+	w := factsOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
 	w.between = effect(change.RestartContainer)
 	pulling := worker{step: step{kind: redefine}}
 	pulling.pulling.Store(new("app"))
@@ -304,7 +301,7 @@ func TestFileOfUpdate(t *testing.T) {
 // TestRetryOfRejected: a pod that was rejected because of other pods is tried again when these change.
 func TestRetryOfRejected(t *testing.T) {
 	t.Parallel()
-	w := worldOf(map[string]string{"web.toml": podText("a")}, running("db", "db.toml", "a"))
+	w := factsOf(map[string]string{"web.toml": podText("a")}, running("db", "db.toml", "a"))
 	w.present[testDir+"/db.toml"] = true
 	refused := &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{{Message: "host port 80/TCP is in use"}}}
 	w.attempts["web"] = attempt{key: w.plan().steps[0].key(), err: refused, next: w.now.Add(time.Hour), pods: w.fingerprint()}
@@ -327,7 +324,7 @@ func TestRetryOfRejected(t *testing.T) {
 // TestReplaceAfterError: a pod that cannot be redefined is replaced.
 func TestReplaceAfterError(t *testing.T) {
 	t.Parallel()
-	w := worldOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
+	w := factsOf(map[string]string{"web.toml": podText("b")}, running("web", "web.toml", "a"))
 	w.between = effect(change.RestartContainer)
 	w.attempts["web"] = attempt{key: w.plan().steps[0].key(), replace: true}
 	for range 2 {

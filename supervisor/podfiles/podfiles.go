@@ -1,5 +1,7 @@
-// Package podfiles runs the pods of the pods directory, and follows changes of its files. It compares the files with the pods that exist,
-// and does what is missing; whatever was interrupted, the next comparison continues. It does not supervise pods.
+// Package podfiles runs the pods of the pods directory, and follows changes of its files. It decides which definition each of these pods is
+// to run, and by which step it gets there: see facts.plan, which is a pure function of what was found. Whatever was interrupted, the next
+// decision continues. It changes pods that follow a file, the pod files that clients apply or remove, and the generations of the pods. It
+// does not supervise pods, and it never writes a file without a client, nor changes a pod that a client has created.
 package podfiles
 
 import (
@@ -15,7 +17,6 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -95,14 +96,15 @@ type Options struct {
 	Events *event.Ring  // nil: no events are emitted
 	Log    *slog.Logger // nil: discarded
 	// Histories stores the generations of the pods; nil: they are known until the set ends.
-	Histories rollout.Histories
+	Histories Histories
 	// Values are the config maps and secrets of the host, which are kept for a rollback; nil: there are none.
-	Values rollout.Values
+	Values Values
 	// Images keeps the images of earlier generations; nil: they are not kept.
-	Images rollout.Images
+	Images Images
 
 	times   *times                                   // nil: those of production
 	compare func(from, to *spec.Pod) []change.Change // nil: change.Between
+	accept  func(path string, text []byte) *content  // nil: accept
 }
 
 // times are the intervals of a set, which tests shorten.
@@ -129,35 +131,26 @@ var production = times{
 
 // Set is the pods directory with its pods. It is safe for concurrent use.
 type Set struct {
-	dir     string
-	pods    Pods
-	events  *event.Ring
-	log     *slog.Logger
-	times   times
-	compare func(from, to *spec.Pod) []change.Change
-	kick    chan struct{} // has a value if the directory must be compared with the pods now
+	dir    string
+	pods   Pods
+	events *event.Ring
+	log    *slog.Logger
+	times  times
+	accept func(path string, text []byte) *content
+	kick   chan struct{} // has a value if the directory must be compared with the pods now
 
 	// turn is held for a comparison, and while the set itself writes files. It protects everything up to mu.
 	turn       lock
 	disk       *diskcall.Disk            // for listings, and for what the set writes
 	references map[string]*diskcall.Disk // for what a pod file refers to, by its path
 	listed     *watch.Dir
-	world      world
-	trusted    map[string][32]byte // digests of what the set has written, by path: never half-written
+	facts      facts
 	compared   map[string]comparison
 	workers    map[string]*worker // by name of the pod
-	keeping    map[string]bool    // UIDs of the pods for which keepHeld waits
-	settled    time.Time          // when to look again at files that may be half-written; zero: there are none
-	lost       bool               // the event was emitted
-	reported   map[string]string  // what the newest events of files say, by path
-	running    sync.WaitGroup     // the workers, and the calls of keepHeld
-	listError  string             // logged last
-	suspended  time.Time          // until when nothing is carried out
+	running    sync.WaitGroup     // the workers, and the calls of keep
 	first      chan struct{}      // closed when the first listing was carried out
 
-	rollouts  *rollout.Tracker
-	unloaded  time.Time          // since when the generations cannot be read; zero: they were read
-	appliedBy map[string]applied // by path
+	generations *generations
 
 	mu      sync.Mutex
 	files   []File
@@ -171,34 +164,29 @@ type Set struct {
 // New returns the set of a directory, which need not exist.
 func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
-		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
-		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{},
-		workers: map[string]*worker{}, keeping: map[string]bool{},
-		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{},
+		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, kick: make(chan struct{}, 1),
+		compared: map[string]comparison{}, workers: map[string]*worker{},
+		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{}, accept: o.accept,
 	}
 	if o.times != nil {
 		s.times = *o.times
 	}
-	if s.compare == nil {
-		s.compare = change.Between
+	if s.accept == nil {
+		s.accept = accept
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.disk, s.notifying = diskcall.New(s.log), diskcall.New(s.log)
-	s.appliedBy = map[string]applied{}
 	if s.events == nil {
 		s.events = event.NewRing(1)
 	}
+	s.disk, s.notifying = diskcall.New(s.log), diskcall.New(s.log)
 	s.listed = watch.NewDir(s.dir)
-	s.rollouts = rollout.New(rollout.Options{
-		Histories: o.Histories, Values: o.Values, Images: o.Images,
-		Now: pods.Now, Compare: s.compare, Add: s.add, Log: s.log, Retry: s.times.retry,
-	})
-	s.world = world{
-		path: s.dir, removal: s.times.removal, contents: map[string]*content{}, present: map[string]bool{}, missing: map[string]absence{},
-		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between, instead: s.rollouts.Instead, targets: map[string]*content{},
-		newer: map[string]newer{},
+	s.generations = newGenerations(&o, s.log, s.times.retry)
+	s.facts = newFacts(s.dir, s.times)
+	s.facts.compare, s.facts.between = o.compare, s.between
+	if o.compare == nil {
+		s.facts.compare = change.Between
 	}
 	return s
 }
@@ -224,7 +212,7 @@ const suspension = 15 * time.Minute
 // the daemon. The files are kept. It returns when no pod is being changed.
 func (s *Set) Suspend() {
 	s.turn.Lock()
-	s.suspended = time.Now().Add(suspension)
+	s.facts.suspended = time.Now().Add(suspension)
 	for _, w := range s.workers {
 		w.cancel()
 	}
@@ -232,28 +220,20 @@ func (s *Set) Suspend() {
 	s.running.Wait()
 }
 
-// comparison is the result of comparing a definition with a content.
+// comparison is the result of comparing a definition with another one.
 type comparison struct {
-	definition *spec.Pod
-	content    *content
-	changes    []change.Change
+	from, to *spec.Pod
+	changes  []change.Change
 }
 
 // between compares what a pod runs with a content. It remembers the result: pods change their status far more often than their definition.
 func (s *Set) between(p *pod, c *content) []change.Change {
 	last := s.compared[p.name]
-	if last.definition != p.definition || last.content != c {
-		last = comparison{p.definition, c, s.compare(own(p.definition), c.pod)}
+	if last.from != p.definition || last.to != c.pod {
+		last = comparison{p.definition, c.pod, s.facts.compare(p.own(), c.pod)}
 		s.compared[p.name] = last
 	}
 	return last.changes
-}
-
-// own returns a definition without ephemeral containers, which no file has.
-func own(definition *spec.Pod) *spec.Pod {
-	copied := *definition
-	copied.EphemeralContainers = nil
-	return &copied
 }
 
 // wake compares the directory with the pods soon.

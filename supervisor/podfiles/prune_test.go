@@ -29,6 +29,7 @@ func (b *bench) confirmLoss(want map[string]string, keep ...string) {
 func TestConfirmLoss(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.times.removal = slow // of the directory, which removes one file after the other
 	want := b.three()
 	b.run()
 	b.untilPods(want)

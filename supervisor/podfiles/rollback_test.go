@@ -19,7 +19,6 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 )
 
 // updating returns a pod file with a rule for updates.
@@ -377,7 +376,7 @@ func (f *fakeValues) Secret(*spec.Pod, string) (map[string][]byte, error) {
 
 // failingStore is a store whose disk fails.
 type failingStore struct {
-	rollout.Histories
+	Histories
 	err error
 }
 
@@ -431,7 +430,7 @@ func TestLostHistories(t *testing.T) {
 }
 
 type unreadableStore struct {
-	rollout.Histories
+	Histories
 	err error
 }
 
@@ -451,9 +450,8 @@ func TestApplyRolledBack(t *testing.T) {
 	b.untilOutcomes("1 Ready, runs 1")
 	apply := func() Plan {
 		t.Helper()
-		text := []byte(updating("b", withinHour))
-		c := accept(filepath.Join(b.dir, "web.toml"), text)
-		plan, err := b.set.Apply(t.Context(), c.pod, ".toml", text, ApplyOptions{By: "uid 7"})
+		file := acceptedFile(t, filepath.Join(b.dir, "web.toml"), updating("b", withinHour))
+		plan, err := b.set.Apply(t.Context(), file, ApplyOptions{By: "uid 7"})
 		b.must(err)
 		return plan
 	}

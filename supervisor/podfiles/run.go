@@ -23,7 +23,7 @@ const coalesce = 50 * time.Millisecond
 // minute; so is everything if inotify is not available, more often.
 func (s *Set) Run(ctx context.Context) error {
 	s.sweep(ctx)
-	end := s.rollouts.Start(ctx)
+	end := s.generations.images.start(ctx)
 	defer func() {
 		s.wait()
 		s.forgetDeleted(ctx)
@@ -102,6 +102,31 @@ func (s *Set) follow(ctx context.Context, notifier *watch.Notifier) error {
 	}
 }
 
+// pass looks at the directory and the pods, decides, and carries the decision out. It lists the directory if list is set. It returns when
+// the next pass is due without a change; zero: never.
+func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time.Time {
+	if s.turn.LockContext(ctx) != nil {
+		return time.Time{}
+	}
+	defer s.turn.Unlock()
+	if s.look(ctx, list, removed) != nil && ctx.Err() != nil {
+		return time.Time{}
+	}
+	if err := s.load(ctx); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "generations of the pods cannot be read, pod files are not carried out", slog.Any("error", err))
+	}
+	d := s.facts.plan()
+	for len(d.records) > 0 {
+		s.record(ctx, d.records...)
+		d = s.facts.plan()
+	}
+	d.lookAgain(s.generations.save(ctx))
+	s.publish(&d) // who sees what a step changes finds why
+	s.carryOut(ctx, &d)
+	s.carriedOut()
+	return d.again
+}
+
 // arm makes the notifier, which may be nil, notice changes from now on. It returns the time until the next listing without a notification.
 func (s *Set) arm(ctx context.Context, notifier *watch.Notifier) time.Duration {
 	if notifier == nil {
@@ -167,7 +192,47 @@ func (s *Set) wait() {
 func (s *Set) forgetDeleted(ctx context.Context) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	s.world.pods = podsOf(s.pods.Pods())
-	s.forgetRollouts()
-	s.rollouts.Save(ctx)
+	s.facts.pods, s.facts.working = podsOf(s.pods.Pods()), nil
+	s.forgetGenerations()
+	s.generations.save(ctx)
 }
+
+// CarriedOut returns a channel that is closed when the pods of the first listing of the directory were added, apart from those that failed.
+// A daemon that has started then knows them.
+func (s *Set) CarriedOut() <-chan struct{} { return s.first }
+
+// carriedOut closes the channel if no pod is being added, and no file may be half-written. s.turn must be held.
+func (s *Set) carriedOut() {
+	for _, w := range s.workers {
+		if w.step.kind == add {
+			return
+		}
+	}
+	if s.facts.unsettled() {
+		return
+	}
+	select {
+	case <-s.first:
+	default:
+		close(s.first)
+	}
+}
+
+// lock is a mutex that can be awaited with a context.
+type lock chan struct{}
+
+// Lock locks. The lock is held for one listing and one change of files at most.
+func (l lock) Lock() { l <- struct{}{} }
+
+// LockContext locks, unless ctx ends first.
+func (l lock) LockContext(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Unlock unlocks.
+func (l lock) Unlock() { <-l }

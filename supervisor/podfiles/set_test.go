@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -38,8 +37,10 @@ type bench struct {
 	set   *Set
 	ring  *event.Ring
 	end   func()
-	store rollout.Histories
-	host  rollout.Values
+	store Histories
+	host  Values
+
+	accept func(path string, text []byte) *content
 }
 
 // newBench returns a bench whose set does not run yet.
@@ -55,7 +56,9 @@ func newBench(t *testing.T) *bench {
 // run runs the set until the test ends or end is called.
 func (b *bench) run() {
 	b.Helper()
-	b.set = New(b.dir, b.fakePods, Options{Events: b.ring, Histories: b.store, Values: b.host, Images: b.fakePods, times: &b.times, compare: b.compare})
+	b.set = New(b.dir, b.fakePods, Options{
+		Events: b.ring, Histories: b.store, Values: b.host, Images: b.fakePods, times: &b.times, compare: b.compare, accept: b.accept,
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.set.Run(ctx) }()
@@ -129,7 +132,7 @@ func (b *bench) looks(n int) {
 func (b *bench) lookedAt() time.Time {
 	b.set.turn.Lock()
 	defer b.set.turn.Unlock()
-	return b.set.world.now
+	return b.set.facts.now
 }
 
 // passes waits until a time has passed in which the set listed the directory.
@@ -429,7 +432,7 @@ func TestSlowDeletion(t *testing.T) {
 	b.until("the new content was read", func() bool {
 		b.set.turn.Lock()
 		defer b.set.turn.Unlock()
-		c := b.set.world.contents[filepath.Join(b.dir, "web.toml")]
+		c := b.set.facts.contents[filepath.Join(b.dir, "web.toml")]
 		return c != nil && c.pod != nil && c.pod.Containers[0].Image == "c" && len(b.set.workers) == 0
 	})
 	b.deleted("web")

@@ -14,7 +14,7 @@ func TestSystemdTable(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"web.toml": "systemd.after = [\"a.service\"]\n" + podText("busybox:1")}
 	own := running("web", "web.toml", "busybox:2").with(func(p *pod) { p.file, p.by = "", "created by podstead@web.service" })
-	for name, w := range map[string]*world{"no pod": worldOf(files), "pod of the unit": worldOf(files, own)} {
+	for name, w := range map[string]*facts{"no pod": factsOf(files), "pod of the unit": factsOf(files, own)} {
 		r := w.plan()
 		if len(r.steps) != 0 || len(r.files) != 1 {
 			t.Fatalf("%s: %+v", name, r)
@@ -24,7 +24,7 @@ func TestSystemdTable(t *testing.T) {
 		}
 	}
 	files["web.toml"] = podText("busybox:1")
-	r := worldOf(files, own).plan()
+	r := factsOf(files, own).plan()
 	if f := r.files[0]; f.Reason != ReasonRejected || !strings.Contains(f.Refused.Error(), "created by podstead@web.service, so ") {
 		t.Errorf("a file of the name of a unit's pod: %+v", f)
 	}

@@ -104,9 +104,10 @@ func (s *Set) Changed() <-chan struct{} {
 }
 
 // Apply implements the interface of the API.
-func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o podfiles.ApplyOptions) (podfiles.Plan, error) {
+func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o podfiles.ApplyOptions) (podfiles.Plan, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	pod, text, extension := file.Pod, file.Text, spec.Extension(file.Path, file.Text)
 	name := pod.Name
 	plan := podfiles.Plan{Pod: name, File: filepath.Join(s.Dir, name+extension), Outcome: podfiles.Created}
 	old, exists := s.texts[name]

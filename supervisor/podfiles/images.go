@@ -1,4 +1,4 @@
-package rollout
+package podfiles
 
 import (
 	"context"
@@ -143,8 +143,7 @@ func (k *keeper) carryOut(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		_, err := within(ctx, k.log, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.images.KeepImages(ctx, pod, images) })
-		if err != nil {
+		if err := k.keepNow(ctx, pod, images); err != nil {
 			k.mu.Lock()
 			if _, newer := k.want[pod]; !newer {
 				k.want[pod] = images
