@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -75,3 +76,14 @@ func words(s string) []string {
 	}
 	return fields
 }
+
+// withoutNumber removes the number or the date from a message of the decoder,
+// which does not know the field. It may be a password without quotes.
+func withoutNumber(message string) string {
+	if strings.HasPrefix(message, "invalid datetime") {
+		return "invalid date or time"
+	}
+	return leadingNumber.ReplaceAllString(message, "the number$1")
+}
+
+var leadingNumber = regexp.MustCompile(`^\S+( is out of )`)

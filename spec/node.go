@@ -57,14 +57,13 @@ type node struct {
 	label   string   // of an expanded value, its key in the file
 	fields  fieldSet // of a decoded table, its known keys
 	header  bool     // opened by a [header]: the lines after it belong to it
-	inline  bool     // a table in TOML written as a value: { … }
 	failed  bool     // has a problem; suppresses further ones
 	ignored bool     // only a cluster uses it; not part of the hash
 	meant   []string // known keys nearest to the misspelled keys of this table
 }
 
-// Limits that bound the cost of reading a hostile file. A problem has the full
-// path of its key, so maxNodes*maxPathBytes bounds their memory.
+// Limits that bound the cost of reading a hostile file. BurntSushi/toml keeps
+// the full path of every key, so maxNodes*maxPathBytes bounds its memory.
 const (
 	maxFileBytes = 1 << 20
 	maxDepth     = 32

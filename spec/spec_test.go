@@ -195,21 +195,6 @@ func TestArrayAndTableFormInOneFile(t *testing.T) {
 	}
 }
 
-// TestContinuedTable checks that a table can be continued in another form, as TOML does not allow.
-func TestContinuedTable(t *testing.T) {
-	for _, text := range []string{
-		"resources = { limits.cpu = 1 }\nresources.limits.memory = 2\n",
-		"resources = { limits.cpu = 1 }\n[containers.resources.limits]\nmemory = 2\n",
-		"resources.limits.cpu = 1\n[containers.resources]\nlimits.memory = 2\n",
-		"[containers.resources.limits]\ncpu = 1\n[containers.resources]\nlimits.memory = 2\n",
-	} {
-		p := mustParse(t, "web.toml", "[[containers]]\nname = \"web\"\nimage = \"i\"\n"+text)
-		if limits := p.Containers[0].Resources.Limits; len(limits) != 2 {
-			t.Errorf("%s: limits %v", text, limits)
-		}
-	}
-}
-
 const twoVolumes = "[[volumes]]\nname = \"v\"\nemptyDir = {}\n[[volumes]]\nname = \"w\"\nemptyDir = {}\n"
 
 func TestHash(t *testing.T) {

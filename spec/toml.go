@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"sort"
+	"strings"
+	"time"
 	"unicode/utf8"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/BurntSushi/toml"
+	pelletier "github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
@@ -26,11 +29,18 @@ func (e *syntaxError) problems() Problems {
 
 var tooLarge = &syntaxError{at: position{1, 1}, message: fmt.Sprintf("file is larger than %d bytes", maxFileBytes)}
 
-// readTOML reads a file in one pass over the syntax tree of go-toml, which has the position of every key and value. The limits are
-// checked on the way, so that a hostile file costs little (TestHostileFiles).
+// errShape means that a definition contradicts an earlier one. BurntSushi/toml
+// has better messages for most of these cases, but accepts some of them.
+var errShape = errors.New("invalid TOML: the key conflicts with an earlier definition")
+
+// readTOML returns the values that BurntSushi/toml decodes at the positions that
+// the syntax tree of go-toml has. It parses the file twice, for two reasons:
 //
-// It is more lenient than TOML in one respect: a table that has one form, such as an inline table, can be continued in another one. A key
-// has one value, and a [header] can be there once.
+//   - BurntSushi/toml has no public position of a value: MetaData has keys and
+//     types only, and ParseError the position of syntax errors only.
+//   - BurntSushi/toml has no limits. The tree is read first and has limits for
+//     depth, key length and number of values, so that a hostile file does not
+//     reach the decoder (TestHostileFiles).
 func readTOML(data []byte) (*node, *syntaxError) {
 	if at := invalidUTF8(data); at >= 0 {
 		return nil, &syntaxError{at: positionAt(lineStarts(data), at), message: "file must be valid UTF-8"}
@@ -41,7 +51,33 @@ func readTOML(data []byte) (*node, *syntaxError) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
+	var values map[string]any
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		return nil, r.valueError(err)
+	}
+	if r.shape != nil {
+		return nil, r.shape
+	}
+	mismatch := fill(r.root, values)
+	if mismatch != nil {
+		mismatch = r.refill()
+	}
+	if mismatch != nil {
+		return nil, &syntaxError{at: mismatch.at, message: "invalid TOML: the value does not match the syntax tree"}
+	}
 	return r.root, nil
+}
+
+// refill fills the tree with the values that go-toml decodes, where those of BurntSushi/toml do not match the tree.
+// BurntSushi/toml 1.6.0 loses keys of a table with dotted keys if an earlier element of the same array of tables has an array
+// under the name of the table, for example env of two containers (TestArrayAndTableFormInOneFile). This third pass is for such
+// files only.
+func (r *tomlReader) refill() *node {
+	var values map[string]any
+	if err := pelletier.Unmarshal(r.data, &values); err != nil {
+		return r.root
+	}
+	return fill(r.root, values)
 }
 
 type tomlReader struct {
@@ -50,18 +86,36 @@ type tomlReader struct {
 	parse unstable.Parser
 	root  *node
 	nodes int
+	shape *syntaxError
 }
 
-func (r *tomlReader) read() (err *syntaxError) {
+func (r *tomlReader) read() *syntaxError {
 	r.parse.Reset(r.data)
 	current := r.root
-	for err == nil && r.parse.NextExpression() {
-		switch e := r.parse.Expression(); e.Kind {
+	for r.parse.NextExpression() {
+		e := r.parse.Expression()
+		var err error
+		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			current, err = r.header(e)
+			var t *node
+			if t, err = r.header(e); err == nil {
+				current = t
+			}
 		case unstable.KeyValue:
 			err = r.keyValue(current, e)
 		default:
+		}
+		if err == nil {
+			continue
+		}
+		if limit, ok := errors.AsType[*syntaxError](err); ok {
+			return limit
+		}
+		// Continue: the limits must be checked for the whole file.
+		if r.shape == nil {
+			key := e.Key()
+			key.Next()
+			r.shape = &syntaxError{at: r.position(key.Node()), message: err.Error()}
 		}
 	}
 	var syntax *unstable.ParserError
@@ -71,15 +125,7 @@ func (r *tomlReader) read() (err *syntaxError) {
 	} else if err != nil {
 		return &syntaxError{at: position{1, 1}, message: err.Error()}
 	}
-	return err
-}
-
-// conflict reports a key that has the value c already.
-func (r *tomlReader) conflict(key *unstable.Node, c *node) *syntaxError {
-	return &syntaxError{
-		at:      r.position(key),
-		message: fmt.Sprintf("invalid TOML: key %s is already defined on line %d", c.path(), c.keyAt.line),
-	}
+	return nil
 }
 
 var bareString = regexp.MustCompile(`^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z/.][^"'\[\]{}#]*?)\s*(#.*)?$`)
@@ -94,50 +140,54 @@ func (r *tomlReader) syntaxError(offset int, message string) *syntaxError {
 	return e
 }
 
+func (r *tomlReader) valueError(err error) *syntaxError {
+	var parse toml.ParseError
+	if !errors.As(err, &parse) {
+		return &syntaxError{at: position{1, 1}, message: "invalid TOML: " + printable(err.Error())}
+	}
+	offset := min(max(parse.Position.Start, 0), len(r.data))
+	return &syntaxError{at: r.positionAt(offset), message: "invalid TOML: " + strings.TrimSuffix(printable(withoutNumber(parse.Message)), ".")}
+}
+
 // header returns the table that a [header] or [[header]] opens, and creates it
 // if necessary.
-func (r *tomlReader) header(e *unstable.Node) (t *node, err *syntaxError) {
-	t = r.root
+func (r *tomlReader) header(e *unstable.Node) (*node, error) {
+	t := r.root
 	bytes := 0
-	for keys := e.Key(); err == nil && keys.Next(); {
+	for keys := e.Key(); keys.Next(); {
 		key := keys.Node()
 		bytes += len(key.Data) + 1
-		switch last := keys.IsLast(); {
-		case last && e.Kind == unstable.ArrayTable:
-			t, err = r.element(t, key, bytes)
-		case last:
-			t, err = r.table(t, key, bytes)
-		default:
-			t, err = r.step(t, key, bytes)
-		}
-	}
-	return t, err
-}
-
-// table opens the table of the last key of a [header] below t.
-func (r *tomlReader) table(t *node, key *unstable.Node, pathBytes int) (*node, *syntaxError) {
-	if c := t.child(string(key.Data)); c != nil && (c.kind != kindTable || c.header || c.inline) {
-		return nil, r.conflict(key, c)
-	}
-	c, err := r.step(t, key, pathBytes)
-	if err != nil {
-		return nil, err
-	}
-	c.header, c.at, c.keyAt = true, r.position(key), r.position(key)
-	return c, nil
-}
-
-// element opens a new element of the array of the last key of a [[header]] below t.
-func (r *tomlReader) element(t *node, key *unstable.Node, pathBytes int) (*node, *syntaxError) {
-	at := r.position(key)
-	list := t.child(string(key.Data))
-	if list == nil {
-		list = &node{kind: kindArray, at: at, keyAt: at}
-		if err := r.add(t, list, key, pathBytes); err != nil {
+		c, err := r.step(t, key, bytes)
+		if err != nil {
 			return nil, err
 		}
-	} else if _, ok := list.lastElement(); !ok {
-		return nil, r.conflict(key, list)
+		if !keys.IsLast() {
+			t = c
+			continue
+		}
+		return r.open(t, c, key, e.Kind == unstable.ArrayTable)
+	}
+	return nil, errShape
+}
+
+// open handles the last key of a header below t: it returns c for a [header] and
+// a new element for a [[header]].
+func (r *tomlReader) open(t, c *node, key *unstable.Node, array bool) (*node, error) {
+	at := r.position(key)
+	if !array {
+		if t.child(string(key.Data)) != c { // the last element of an array
+			return nil, errShape
+		}
+		c.header, c.at, c.keyAt = true, at, at
+		return c, nil
+	}
+	list := t.child(string(key.Data))
+	if list.kind == kindTable { // created by step for this header
+		if len(list.items) > 0 {
+			return nil, errShape
+		}
+		list.kind, list.index = kindArray, nil
+		list.at, list.keyAt = at, at
 	}
 	item := newTable(list)
 	item.header, item.at, item.keyAt = true, at, at
@@ -145,81 +195,74 @@ func (r *tomlReader) element(t *node, key *unstable.Node, pathBytes int) (*node,
 	return item, r.count(item)
 }
 
-// lastElement returns the table that the last [[header]] of an array has opened, if the array has headers.
-func (n *node) lastElement() (*node, bool) {
-	if n.kind != kindArray || len(n.items) == 0 {
-		return nil, false
-	}
-	last := n.items[len(n.items)-1]
-	return last, last.header
-}
-
 // step returns the table under a key of t: a new one if the key does not exist,
-// the last element if it is an array of tables.
-func (r *tomlReader) step(t *node, key *unstable.Node, pathBytes int) (*node, *syntaxError) {
+// the last element if it is an array.
+func (r *tomlReader) step(t *node, key *unstable.Node, pathBytes int) (*node, error) {
+	at := r.position(key)
+	if pathBytes > maxPathBytes {
+		return nil, &syntaxError{at: at, message: fmt.Sprintf("key must not be longer than %d bytes", maxPathBytes)}
+	}
 	c := t.child(string(key.Data))
 	if c == nil {
 		c = newTable(t)
-		c.at, c.keyAt = r.position(key), r.position(key)
-		return c, r.add(t, c, key, pathBytes)
+		c.at, c.keyAt = at, at
+		t.add(string(key.Data), c)
+		return c, r.count(c)
 	}
-	if last, ok := c.lastElement(); ok {
-		return last, nil
+	if c.kind == kindArray && len(c.items) > 0 {
+		c = c.items[len(c.items)-1]
 	}
 	if c.kind != kindTable {
-		return nil, r.conflict(key, c)
+		return nil, errShape
 	}
 	return c, nil
 }
 
-// add adds the value of a new key to t.
-func (r *tomlReader) add(t, c *node, key *unstable.Node, pathBytes int) *syntaxError {
-	if pathBytes > maxPathBytes {
-		return &syntaxError{at: r.position(key), message: fmt.Sprintf("key must not be longer than %d bytes", maxPathBytes)}
-	}
-	t.add(string(key.Data), c)
-	return r.count(c)
-}
-
-func (r *tomlReader) keyValue(t *node, e *unstable.Node) (err *syntaxError) {
+func (r *tomlReader) keyValue(t *node, e *unstable.Node) error {
 	bytes := len(t.path())
-	for keys := e.Key(); err == nil && keys.Next(); {
+	for keys := e.Key(); keys.Next(); {
 		key := keys.Node()
 		bytes += len(key.Data) + 1
 		if !keys.IsLast() {
-			t, err = r.step(t, key, bytes)
+			c, err := r.step(t, key, bytes)
+			if err != nil {
+				return err
+			}
+			t = c
 			continue
 		}
-		if c := t.child(string(key.Data)); c != nil {
-			return r.conflict(key, c)
+		at := r.position(key)
+		if bytes > maxPathBytes {
+			return &syntaxError{at: at, message: fmt.Sprintf("key must not be longer than %d bytes", maxPathBytes)}
 		}
-		v := &node{at: r.position(key), keyAt: r.position(key)}
-		if err = r.add(t, v, key, bytes); err == nil {
-			err = r.setValue(v, e.Value())
+		v := &node{at: at, keyAt: at, depth: t.depth + 1}
+		if t.child(string(key.Data)) != nil {
+			return errShape
 		}
+		t.add(string(key.Data), v)
+		return r.setValue(v, e.Value())
 	}
-	return err
+	return errShape
 }
 
-// setValue sets the value of a node, and its items.
-func (r *tomlReader) setValue(v *node, n *unstable.Node) *syntaxError {
+// setValue sets the kind and the items of a node. fill sets the scalars later.
+func (r *tomlReader) setValue(v *node, n *unstable.Node) error {
+	if err := r.count(v); err != nil {
+		return err
+	}
 	switch n.Kind {
 	case unstable.Array:
 		v.kind = kindArray
 		for items := n.Children(); items.Next(); {
 			item := &node{at: v.at, keyAt: v.at}
 			v.appendItem(item)
-			err := r.count(item)
-			if err == nil {
-				err = r.setValue(item, items.Node())
-			}
-			if err != nil {
+			if err := r.setValue(item, items.Node()); err != nil {
 				return err
 			}
 		}
 		return nil
 	case unstable.InlineTable:
-		v.kind, v.inline, v.index = kindTable, true, map[string]*node{}
+		v.kind, v.index = kindTable, map[string]*node{}
 		v.at = r.position(n)
 		for items := n.Children(); items.Next(); {
 			if err := r.keyValue(v, items.Node()); err != nil {
@@ -228,37 +271,17 @@ func (r *tomlReader) setValue(v *node, n *unstable.Node) *syntaxError {
 		}
 		return nil
 	case unstable.String:
-		v.kind, v.at = kindString, r.position(n)
-		v.value, v.size = string(n.Data), int(n.Raw.Length)
-		return nil
-	}
-	v.at, v.text = r.position(n), string(r.parse.Raw(n.Raw))
-	return v.setNumber(n.Kind)
-}
-
-// setNumber sets the value of a number, a boolean or a date from its text. The
-// error does not have the text, which may be a password without quotes.
-func (n *node) setNumber(k unstable.Kind) *syntaxError {
-	problem := "the number is out of range"
-	switch k {
-	case unstable.Integer:
-		n.kind = kindInteger
-	case unstable.Float:
-		n.kind = kindFloat
-	case unstable.Bool:
-		n.kind = kindBool
+		v.kind = kindString
+		v.size = int(n.Raw.Length)
 	default:
-		n.kind, problem = kindTime, "invalid date or time"
+		v.kind = kindInteger
+		v.text = string(r.parse.Raw(n.Raw))
 	}
-	var parsed struct{ V any }
-	if err := toml.Unmarshal([]byte("V = "+n.text), &parsed); err != nil {
-		return &syntaxError{at: n.at, message: "invalid TOML: " + problem}
-	}
-	n.value = parsed.V
+	v.at = r.position(n)
 	return nil
 }
 
-func (r *tomlReader) count(n *node) *syntaxError {
+func (r *tomlReader) count(n *node) error {
 	if r.nodes++; r.nodes > maxNodes {
 		return tooManyNodes(n)
 	}
@@ -274,6 +297,62 @@ func tooManyNodes(n *node) *syntaxError {
 
 func tooDeep(n *node) *syntaxError {
 	return &syntaxError{at: n.at, message: fmt.Sprintf("must not be nested more than %d levels deep", maxDepth)}
+}
+
+// fill sets the scalars of a tree. It returns the first node whose shape differs
+// from that of the values, or nil.
+func fill(n *node, value any) *node {
+	switch v := value.(type) {
+	case map[string]any:
+		if n.kind != kindTable || len(n.items) != len(v) {
+			return n
+		}
+		for _, c := range n.items {
+			cv, ok := v[c.key]
+			if !ok {
+				return c
+			}
+			if bad := fill(c, cv); bad != nil {
+				return bad
+			}
+		}
+		return nil
+	case []map[string]any:
+		return fillArray(n, v)
+	case []any:
+		return fillArray(n, v)
+	}
+	if n.kind == kindTable || n.kind == kindArray {
+		return n
+	}
+	n.value = value
+	switch value.(type) {
+	case string:
+		n.kind = kindString
+	case int64:
+		n.kind = kindInteger
+	case float64:
+		n.kind = kindFloat
+	case bool:
+		n.kind = kindBool
+	case time.Time:
+		n.kind = kindTime
+	default:
+		return n
+	}
+	return nil
+}
+
+func fillArray[T any](n *node, values []T) *node {
+	if n.kind != kindArray || len(n.items) != len(values) {
+		return n
+	}
+	for i, c := range n.items {
+		if bad := fill(c, values[i]); bad != nil {
+			return bad
+		}
+	}
+	return nil
 }
 
 func (r *tomlReader) position(n *unstable.Node) position {
