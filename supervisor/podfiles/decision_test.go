@@ -87,9 +87,15 @@ func TestJudge(t *testing.T) {
 			history: historyOf(isReady(gen(1, "a", generation.Progressing))),
 		},
 		{name: "ready since long", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", generation.Ready))},
-		{name: "the first one failed", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", generation.Progressing)), want: failed},
+		{
+			name: "the first one failed", file: "a", pod: watched("a", failing),
+			history: historyOf(gen(1, "a", generation.Progressing)), want: failed,
+		},
 		{name: "failed before", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", generation.Failed))},
-		{name: "ready after it has failed", file: "a", pod: watched("a", complete), history: historyOf(gen(1, "a", generation.Failed)), want: "complete"},
+		{
+			name: "ready after it has failed", file: "a", pod: watched("a", complete),
+			history: historyOf(gen(1, "a", generation.Failed)), want: "complete",
+		},
 		{
 			name: "an update failed", file: "b", pod: watched("b", failing), want: rolledBack,
 			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Progressing)),
@@ -134,7 +140,10 @@ func TestJudge(t *testing.T) {
 			name: "the file waits, the pod has stayed ready", file: "b", pod: watched("a", complete), want: "complete",
 			history: historyOf(gen(1, "a", generation.Progressing)),
 		},
-		{name: "the file waits, the pod fails", file: "b", pod: watched("a", failing), history: historyOf(gen(1, "a", generation.Progressing))},
+		{
+			name: "the file waits, the pod fails", file: "b", pod: watched("a", failing),
+			history: historyOf(gen(1, "a", generation.Progressing)),
+		},
 		{
 			name: "the file waits, the pod runs no generation", file: "b", pod: watched("c", ready),
 			history: historyOf(gen(1, "a", generation.Progressing)),
@@ -254,7 +263,10 @@ func TestPlanOfHeld(t *testing.T) {
 		{name: "it is about to be kept", files: text("b"), change: func(f *facts) { f.keeping["uid-web"] = true }},
 		{name: "suspended", files: text("b"), change: func(f *facts) { f.suspended = f.now.Add(time.Second) }},
 		{name: "directory lost a moment ago", change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now }},
-		{name: "directory lost for long", keep: true, change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now.Add(-time.Hour) }},
+		{
+			name: "directory lost for long", keep: true,
+			change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now.Add(-time.Hour) },
+		},
 		{name: "generations unread since a moment ago", files: text("b"), change: func(f *facts) { f.unloaded = f.now }},
 		{name: "generations unread for long", files: text("b"), keep: true, change: func(f *facts) { f.unloaded = f.now.Add(-time.Hour) }},
 	} {
@@ -291,12 +303,16 @@ func TestPlanOfWorkers(t *testing.T) {
 		cancel string
 	}{
 		{name: "the same definition", files: map[string]string{"web.toml": podText("b")}, step: step{kind: redefine, target: at("b")}},
-		{name: "another definition", files: map[string]string{"web.toml": podText("c")}, step: step{kind: redefine, target: at("b")}, cancel: "web"},
+		{
+			name: "another definition", files: map[string]string{"web.toml": podText("c")},
+			step: step{kind: redefine, target: at("b")}, cancel: "web",
+		},
 		{name: "invalid file", files: map[string]string{"web.toml": "x = 1"}, step: step{kind: redefine, target: at("b")}, cancel: "web"},
 		{name: "removed file", step: step{kind: add, target: at("b")}, cancel: "web"},
 		{name: "removal", files: map[string]string{"web.toml": podText("c")}, step: step{kind: remove}},
 		{
-			name: "other images are requested", files: map[string]string{"web.toml": podText("b")}, step: step{kind: redefine, target: at("b")},
+			name: "other images are requested", files: map[string]string{"web.toml": podText("b")},
+			step:   step{kind: redefine, target: at("b")},
 			change: func(f *facts) { f.newer["web"] = newer{at("b").digest, map[string]lifecycle.Image{"app": {ID: "x"}}} }, cancel: "web",
 		},
 	} {
@@ -387,7 +403,10 @@ func TestPlanOfUndo(t *testing.T) {
 		{name: "by number", file: "b", pods: []pod{web}, history: two, to: 1, want: 1},
 		{name: "the one that runs", file: "b", pods: []pod{web}, history: two, to: 2, err: "runs already"},
 		{name: "no such generation", file: "b", pods: []pod{web}, history: two, to: 7, err: "has no generation 7"},
-		{name: "the only one", file: "b", pods: []pod{web}, history: historyOf(gen(1, "b", generation.Ready)), err: "no earlier generation that was ready"},
+		{
+			name: "the only one", file: "b", pods: []pod{web},
+			history: historyOf(gen(1, "b", generation.Ready)), err: "no earlier generation that was ready",
+		},
 		{name: "no generation", file: "b", pods: []pod{web}, err: "has no earlier generation"},
 		{name: "the file waits", file: "c", pods: []pod{web}, history: two, want: 2},
 		{name: "one that was rolled back", file: "b", pods: []pod{watched("a", lifecycle.OutcomeReady)}, history: rolled, to: 2},
@@ -395,7 +414,10 @@ func TestPlanOfUndo(t *testing.T) {
 		{name: "no pod and no file", err: "it does not exist"},
 		{name: "invalid file", file: "\n", pods: []pod{web}, history: two, err: "no valid file"},
 		{name: "pod of a client", pods: []pod{web.with(func(p *pod) { p.file = "" })}, err: "it has no file"},
-		{name: "pod that is being deleted", file: "b", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, history: two, err: "is being deleted"},
+		{
+			name: "pod that is being deleted", file: "b",
+			pods: []pod{web.with(func(p *pod) { p.deleting = true })}, history: two, err: "is being deleted",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			files := map[string]string{}
@@ -454,8 +476,12 @@ func TestPlanChangesNothing(t *testing.T) {
 	before.missing, before.attempts, before.reported = maps.Clone(f.missing), maps.Clone(f.attempts), maps.Clone(f.reported)
 	before.histories = map[string]*generation.History{"web": f.histories["web"].Clone()}
 	options := cmp.Options{
-		cmp.AllowUnexported(facts{}, directory{}, content{}, pod{}, absence{}, newer{}, progress{}, step{}, attempt{}, times{}, decision{}, record{}, report{}),
-		cmpopts.IgnoreFields(facts{}, "compare", "between"), cmpopts.EquateComparable(watch.ID{}), cmp.Comparer(func(a, b error) bool { return text(a) == text(b) }),
+		cmp.AllowUnexported(
+			facts{}, directory{}, content{}, pod{}, absence{}, newer{}, progress{}, step{}, attempt{}, times{},
+			decision{}, record{}, report{},
+		),
+		cmpopts.IgnoreFields(facts{}, "compare", "between"), cmpopts.EquateComparable(watch.ID{}),
+		cmp.Comparer(func(a, b error) bool { return text(a) == text(b) }),
 	}
 	first, second := f.plan(), f.plan()
 	if len(first.records) == 0 || len(first.steps) == 0 || len(first.used) == 0 || len(first.reports) == 0 {
@@ -496,10 +522,13 @@ func TestPlanOfApply(t *testing.T) {
 		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: Created},
 		{name: "pod of a client", pods: []pod{web.with(func(p *pod) { p.file = "" })}, text: "a", err: `pod "web" already exists`},
 		{
-			name: "a file that was rolled back", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "b", want: Unchanged,
-			instead: "generation 2 was rolled back: why; generation 1 runs",
+			name: "a file that was rolled back", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "b",
+			want: Unchanged, instead: "generation 2 was rolled back: why; generation 1 runs",
 		},
-		{name: "another file after a rollback", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "c", want: Configured},
+		{
+			name: "another file after a rollback", file: "b", pods: []pod{web},
+			history: rolledBackTo(1, "", list...), text: "c", want: Configured,
+		},
 		{
 			name: "a file that a person had undone", file: "b", pods: []pod{web}, history: rolledBackTo(1, "uid 7", list...), text: "b",
 			want: Configured, undone: "generation 1, requested by uid 7", retry: true,
@@ -527,8 +556,9 @@ func TestPlanOfApply(t *testing.T) {
 				return
 			}
 			plan := &a.plan
-			if err != nil || plan.Outcome != test.want || plan.Instead != test.instead || plan.Undone != test.undone || a.retry != test.retry {
-				t.Errorf("%+v, %v", a, err)
+			got := []any{plan.Outcome, plan.Instead, plan.Undone, a.retry}
+			if want := []any{test.want, test.instead, test.undone, test.retry}; err != nil || !slices.Equal(got, want) {
+				t.Errorf("%v, %v; want %v", got, err, want)
 			}
 			if (len(plan.Changes) > 0) != (test.want == Configured) {
 				t.Errorf("changes %v", plan.Changes)
