@@ -246,12 +246,9 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 		if r.Instead != "" || hintUnit(&r, before) != "" {
 			continue
 		}
-		g := settle.Goal{Pod: r.Pod, Created: r.Outcome == api.PodCreated}
+		g := settle.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}
 		if i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod }); i >= 0 {
 			g.Before = &before[i]
-		}
-		if r.Outcome == api.PodCreated || len(r.Changes) > 0 { // otherwise the pod keeps the definition that it has
-			g.SpecHash, g.Changed = r.SpecHash, r.Outcome == api.PodConfigured
 		}
 		goals = append(goals, g)
 	}

@@ -303,7 +303,11 @@ func (a *app) noteFile(pod string, r *api.Rollout) {
 		has = fmt.Sprintf("generation %d", r.FileGeneration)
 	}
 	a.note("%s still has %s: it is carried out when the file is changed or applied", r.File, has)
-	a.hint(fmt.Sprintf("correct the file with podstead edit %s; podstead plan %s shows what of it does not run", pod, r.File))
+	change := fmt.Sprintf("change the file with podstead edit %s", pod)
+	if file, running := r.Find(r.FileGeneration), r.Find(r.Running); file != nil && running != nil && file.Digest == running.Digest {
+		change = "replace the newer image with podstead image import FILE, or its archive," // the same text ran with another image
+	}
+	a.hint(fmt.Sprintf("%s to keep generation %d; podstead plan %s shows what of the file does not run", change, r.Running, r.File))
 }
 
 func (a *app) rolloutRestartCommand() *cobra.Command {

@@ -15,6 +15,8 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // ApplyOptions are options of [Set.Apply].
@@ -44,6 +46,7 @@ func conflictf(format string, args ...any) *ConflictError {
 //
 // An image archive of the pod that was replaced, and an image that was imported, are a change of the containers that use an earlier one.
 func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
+	began := s.pods.Now()
 	images, err := s.pods.NewerImages(ctx, pod) // it may have to read archives, for which no other pod waits
 	if err != nil {
 		return Plan{}, err
@@ -68,7 +71,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	case next.pod.Name != pod.Name:
 		return Plan{}, fmt.Errorf("the file defines pod %q", next.pod.Name)
 	}
-	plan := Plan{Pod: pod.Name, File: path, Outcome: Created, Replaced: replaced}
+	plan := Plan{Pod: pod.Name, File: path, Outcome: Created, Replaced: replaced, SpecHash: next.pod.Hash}
 	newest := false // newer images are requested
 	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
 		changesUnit := p.unit && next.pod.Systemd != nil && s.world.contents[path] != nil // systemctl reload carries it out
@@ -80,6 +83,8 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		change.Sort(plan.Changes)
 		if len(plan.Changes) > 0 {
 			plan.Outcome = Configured
+		} else {
+			plan.SpecHash = p.definition.Hash
 		}
 		newest = len(byImages) > 0
 	}
@@ -94,7 +99,8 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		plan.Undone = instead.Undo()
 	}
 	again := instead != nil && instead.Digest == next.hex()
-	if again && instead.By == "" && (!newest || s.rollouts.FailedWith(pod.Name, images)) { // until the file or an image is changed
+	failed := again && instead.By == "" && (!newest || s.rollouts.FailedWith(pod.Name, images))
+	if failed && (len(plan.Changes) > 0 || !s.hasReturned(pod.Name, instead, began)) { // until the file or an image is changed
 		newest = false
 		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, instead.String()
 	}
@@ -113,11 +119,19 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	if newest {
 		s.world.newer[pod.Name] = newer{next.digest, images}
 	}
-	if again && plan.Instead == "" { // a person had it undone, or its images are others
+	if again && plan.Instead == "" { // a person had it undone, its images are others, or they are again those that run
 		s.rollouts.Retry(ctx, pod.Name, s.world.pods[pod.Name].uid)
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
 	return plan, nil
+}
+
+// hasReturned reports whether a pod had the images of the generation that runs in place of its file when an instant came. s.turn must be
+// held.
+func (s *Set) hasReturned(name string, instead *generation.Instead, at lifecycle.Instant) bool {
+	p, exists := s.world.pods[name]
+	return exists && !p.deleting && p.snapshot.Facts.Trial.Since.Before(at) &&
+		len(supervisor.ImageChanges(p.snapshot, p.definition, instead.Definition.Images)) == 0
 }
 
 // checkCreate returns an error if a pod is to be created that exists, or that a valid file defines. s.turn must be held.

@@ -290,5 +290,7 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 		s.world.newer[pod] = newer{c.digest, g.Definition.Images} // the same text may have run with other images
 	}
 	s.wake()
-	return s.rollout(ctx, pod)
+	r, err := s.rollout(ctx, pod)
+	r.Newer = r.Newer && s.rollouts.Instead(pod) != nil // otherwise the file is carried out
+	return r, err
 }

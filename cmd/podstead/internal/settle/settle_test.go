@@ -72,6 +72,7 @@ func TestReady(t *testing.T) {
 	before := pod("1", "old")
 	images := settle.Goal{SpecHash: "old", Changed: true, Before: &before.Object}
 	returned := with(pod("1", "old"), refused(api.ReasonRolledBack))
+	trial := with(pod("1", "new"), progressing)
 	update := settle.Goal{SpecHash: "new", Before: &before.Object}
 	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
@@ -139,6 +140,17 @@ func TestReady(t *testing.T) {
 		"only the images change, others were rolled back": {settle.Goal{SpecHash: "old", Changed: true, Before: &returned.Object}, watch{
 			returned, with(pod("1", "old"), request(3)),
 		}, 2, ""},
+		"unchanged pod is on trial and passes": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{trial, pod("1", "new")}, 2, ""},
+		"unchanged pod is on trial and is rolled back": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{
+			trial, returned,
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod is on trial with other images, which are rolled back": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{
+			trial, with(pod("1", "new"), request(4), refused(api.ReasonRolledBack)),
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod is deleted by its rollback": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{
+			trial, {Type: api.Deleted, Object: with(trial, refused(api.ReasonRolledBack)).Object},
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod was rolled back before":                 {settle.Goal{SpecHash: "old", Before: &returned.Object}, watch{returned}, 1, ""},
 		"only the images change, daemon of an earlier version": {images, watch{with(pod("1", "old"), earlier)}, 1, ""},
 		"pod is deleted": {settle.Goal{}, watch{
 			with(pod("1", "old"), progressing), {Type: api.Deleted, Object: before.Object},
