@@ -40,7 +40,7 @@ while :; do
 	if [ -e /bad -o -n "$BAD" ] && [ -e /control/fail ]; then exit 7; fi
 	sleep 0.1
 done"""]
-readinessProbe = { exec = { command = ["sh", "-c", "[ ! -e /bad -a -z \\"$BAD\\" ]"] }, periodSeconds = 1, timeoutSeconds = 60 }
+readinessProbe = { exec = { command = ["sh", "-c", '[ ! -e /bad -a -z "$BAD" ]'] }, periodSeconds = 1, timeoutSeconds = 60 }
 %s`, name, archive, control, image, version)
 }
 
@@ -146,4 +146,6 @@ func TestWaitDuringTrial(t *testing.T) {
 		t.Errorf("apply with the good image: %q", got)
 	}
 	d.MustRun("rollout", "status", "image")
+	d.MustRun("delete", "image", "start", "apply", "retry", "bundle")
+	d.MustRun("image", "rm", busybox) // that of the bundle is kept for an hour
 }
