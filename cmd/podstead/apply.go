@@ -194,7 +194,7 @@ func (a *app) rolledBack(cmd *cobra.Command, client *api.Client, r *api.Applied)
 
 // hintAgain is how to run a file that was rolled back.
 func hintAgain(ctx context.Context, client *api.Client, pod string) string {
-	const change = "change the file"
+	change := "change the file"
 	r, err := client.Rollout(ctx, pod)
 	if err != nil {
 		return change
@@ -202,6 +202,9 @@ func hintAgain(ctx context.Context, client *api.Client, pod string) string {
 	g := r.RolledBack()
 	if g == nil {
 		return change
+	}
+	if sameText(&r, g.Generation) {
+		change = "replace the image"
 	}
 	return fmt.Sprintf("%s, or try it again with podstead rollout undo %s --to-generation %d", change, pod, g.Generation)
 }

@@ -141,6 +141,10 @@ func TestWaitDuringTrial(t *testing.T) {
 	}
 
 	d.awaitEvent("image", api.EventRollbackCompleted)
+	const hint = "hint: replace the image, or try it again with podstead rollout undo image --to-generation 2"
+	if _, err := d.Podstead(d.Ctx(), "apply", files["image"], "--wait"); err == nil || !strings.Contains(err.Error(), hint) {
+		t.Errorf("apply with the image that was rolled back: %v, want %q", err, hint)
+	}
 	d.trialImage(archive("image"), false)
 	if got := d.MustRun("apply", files["image"], "--wait"); got != "pod/image unchanged\n" {
 		t.Errorf("apply with the good image: %q", got)
