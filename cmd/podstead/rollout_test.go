@@ -106,7 +106,8 @@ func TestRolloutUndo(t *testing.T) {
 	h.await(t, "get web", "web +1/1 +Running")
 	undone := h.want(t, "rollout undo web", "pod/web rolled back to generation 2\n")
 	want := "podstead: /etc/podstead/pods.d/web.toml still has generation 3: it is carried out when the file is changed or applied\n" +
-		"hint: change the file with podstead edit web to keep generation 2; podstead plan /etc/podstead/pods.d/web.toml shows what of the file does not run\n"
+		"hint: change the file with podstead edit web to keep generation 2; " +
+		"podstead plan /etc/podstead/pods.d/web.toml shows what of the file does not run\n"
 	if undone.stderr != want {
 		t.Errorf("stderr %q, want %q", undone.stderr, want)
 	}
@@ -136,7 +137,8 @@ $`)
 func TestUndoneImage(t *testing.T) {
 	var text bytes.Buffer
 	r := api.Rollout{
-		File: "/w.toml", Running: 1, FileGeneration: 2, Generations: []api.Generation{{Generation: 1, Digest: "a"}, {Generation: 2, Digest: "a"}},
+		File: "/w.toml", Running: 1, FileGeneration: 2,
+		Generations: []api.Generation{{Generation: 1, Digest: "a"}, {Generation: 2, Digest: "a"}},
 	}
 	(&app{err: &text}).noteFile("web", &r)
 	const want = "podstead: /w.toml still has generation 2: it is carried out when the file is changed or applied\n" +

@@ -129,7 +129,8 @@ func TestHeadline(t *testing.T) {
 				w.startAgain()
 			},
 			"web restarted 8 times: once because the pod was started again (requested by uid 0), " +
-				"twice because it was OOM-killed after 20m0s and 5 times because it exited with code 1 (the last time after 20m0s). It is ready now.", true,
+				"twice because it was OOM-killed after 20m0s and 5 times because it exited with code 1 (the last time after 20m0s). " +
+				"It is ready now.", true,
 		},
 		{
 			"a restart is still to come", pod(server), func(w *world) {

@@ -73,6 +73,7 @@ func TestReady(t *testing.T) {
 	images := settle.Goal{SpecHash: "old", Changed: true, Before: &before.Object}
 	returned := with(pod("1", "old"), refused(api.ReasonRolledBack))
 	trial := with(pod("1", "new"), progressing)
+	onTrial := settle.Goal{SpecHash: "new", Before: &trial.Object}
 	update := settle.Goal{SpecHash: "new", Before: &before.Object}
 	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
@@ -140,14 +141,12 @@ func TestReady(t *testing.T) {
 		"only the images change, others were rolled back": {settle.Goal{SpecHash: "old", Changed: true, Before: &returned.Object}, watch{
 			returned, with(pod("1", "old"), request(3)),
 		}, 2, ""},
-		"unchanged pod is on trial and passes": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{trial, pod("1", "new")}, 2, ""},
-		"unchanged pod is on trial and is rolled back": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{
-			trial, returned,
-		}, 2, "RolledBack: line 3"},
-		"unchanged pod is on trial with other images, which are rolled back": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{
+		"unchanged pod is on trial and passes":         {onTrial, watch{trial, pod("1", "new")}, 2, ""},
+		"unchanged pod is on trial and is rolled back": {onTrial, watch{trial, returned}, 2, "RolledBack: line 3"},
+		"unchanged pod is on trial with other images, which are rolled back": {onTrial, watch{
 			trial, with(pod("1", "new"), request(4), refused(api.ReasonRolledBack)),
 		}, 2, "RolledBack: line 3"},
-		"unchanged pod is deleted by its rollback": {settle.Goal{SpecHash: "new", Before: &trial.Object}, watch{
+		"unchanged pod is deleted by its rollback": {onTrial, watch{
 			trial, {Type: api.Deleted, Object: with(trial, refused(api.ReasonRolledBack)).Object},
 		}, 2, "RolledBack: line 3"},
 		"unchanged pod was rolled back before":                 {settle.Goal{SpecHash: "old", Before: &returned.Object}, watch{returned}, 1, ""},

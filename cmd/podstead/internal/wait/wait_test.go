@@ -75,6 +75,7 @@ func changes(text string) []api.PodChange {
 
 // TestUntil checks what a wait reports for the changes of one or several watches, which are separated by |.
 func TestUntil(t *testing.T) {
+	const rolledBack = `pod "web": RolledBack: generation 2 failed;`
 	for name, tt := range map[string]struct {
 		condition string
 		names     string // none: all pods but "other"
@@ -95,8 +96,8 @@ func TestUntil(t *testing.T) {
 		"refused file corrected": {"condition=Ready", "web", "+web.:Refused .. -web. +web.1:Ready", "met web;"},
 		"refused file":           {"phase=Failed", "web", "+web.:Refused ..", "met web;"},
 
-		"rolled back":                      {"condition=Ready", "web", "+web.1 .. ~web.1:RolledBack", `pod "web": RolledBack: generation 2 failed;`},
-		"rolled back as another pod":       {"condition=ready=TRUE", "web", "+web.1 .. -web.1 +web.2:RolledBack", `pod "web": RolledBack: generation 2 failed;`},
+		"rolled back":                      {"condition=Ready", "web", "+web.1 .. ~web.1:RolledBack", rolledBack},
+		"rolled back as another pod":       {"condition=ready=TRUE", "web", "+web.1 .. -web.1 +web.2:RolledBack", rolledBack},
 		"rolled back before":               {"condition=Ready", "web", "+web.1:RolledBack ..", "met web;"},
 		"rolled back, not to become ready": {"jsonpath={.metadata.uid}=2", "web", "+web.1 .. ~web.2:RolledBack", "met web;"},
 
