@@ -149,7 +149,9 @@ func TestReady(t *testing.T) {
 		"unchanged pod is deleted by its rollback": {onTrial, watch{
 			trial, {Type: api.Deleted, Object: with(trial, refused(api.ReasonRolledBack)).Object},
 		}, 2, "RolledBack: line 3"},
-		"unchanged pod was rolled back before":                 {settle.Goal{SpecHash: "old", Before: &returned.Object}, watch{returned}, 1, ""},
+		"unchanged pod was rolled back before": {
+			settle.Goal{SpecHash: "old", Before: &returned.Object}, watch{returned}, 1, "",
+		},
 		"only the images change, daemon of an earlier version": {images, watch{with(pod("1", "old"), earlier)}, 1, ""},
 		"pod is deleted": {settle.Goal{}, watch{
 			with(pod("1", "old"), progressing), {Type: api.Deleted, Object: before.Object},
