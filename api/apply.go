@@ -43,7 +43,8 @@ type Applied struct {
 	Undone string `json:"undone,omitempty"`
 	// Unit is the systemd unit that starts the pod; empty: the daemon starts it.
 	Unit string `json:"unit,omitempty"`
-	// SpecHash is the hash of the definition, see [spec.Pod]. A pod that has it runs this definition.
+	// SpecHash is the hash of the definition, see [spec.Pod]: that of the pod if it is unchanged, or else that of the file. A pod that has
+	// it runs this definition.
 	SpecHash string    `json:"specHash,omitempty"`
 	Warnings []Problem `json:"warnings,omitempty"`
 }

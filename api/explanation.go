@@ -82,6 +82,8 @@ type RestartCause struct {
 	Cause *Cause    `json:"cause"` // of the newest of these restarts
 	Count int       `json:"count"`
 	Last  time.Time `json:"last"` // the newest of these restarts
+	// Varies reports that the runs that ended with this cause took different times: that of the cause is the newest one's.
+	Varies bool `json:"varies,omitempty"`
 }
 
 // ProbeAnswer is the newest answer of a probe. The output of one that failed is in the event.

@@ -194,7 +194,7 @@ func (a *app) rolledBack(cmd *cobra.Command, client *api.Client, r *api.Applied)
 
 // hintAgain is how to run a file that was rolled back.
 func hintAgain(ctx context.Context, client *api.Client, pod string) string {
-	const change = "change the file"
+	change := "change the file"
 	r, err := client.Rollout(ctx, pod)
 	if err != nil {
 		return change
@@ -202,6 +202,9 @@ func hintAgain(ctx context.Context, client *api.Client, pod string) string {
 	g := r.RolledBack()
 	if g == nil {
 		return change
+	}
+	if sameText(&r, g.Generation) {
+		change = "replace the image"
 	}
 	return fmt.Sprintf("%s, or try it again with podstead rollout undo %s --to-generation %d", change, pod, g.Generation)
 }
@@ -246,12 +249,9 @@ func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 		if r.Instead != "" || hintUnit(&r, before) != "" {
 			continue
 		}
-		g := settle.Goal{Pod: r.Pod, Created: r.Outcome == api.PodCreated}
+		g := settle.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}
 		if i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod }); i >= 0 {
 			g.Before = &before[i]
-		}
-		if r.Outcome == api.PodCreated || len(r.Changes) > 0 { // otherwise the pod keeps the definition that it has
-			g.SpecHash, g.Changed = r.SpecHash, r.Outcome == api.PodConfigured
 		}
 		goals = append(goals, g)
 	}

@@ -92,6 +92,7 @@ func (a *app) readBundled(paths []string) (pods []bundle.PodFile, err error) {
 	if paths, err = expand(paths); err != nil {
 		return nil, err
 	}
+	var list []readPod
 	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
 		pod, text, err := a.readFile(path, spec.Options{Archives: true}, "")
 		if err != nil {
@@ -110,8 +111,12 @@ func (a *app) readBundled(paths []string) (pods []bundle.PodFile, err error) {
 		if full != nil {
 			pod = full
 		}
+		list = append(list, readPod{path, pod})
 		pods = append(pods, bundle.PodFile{Pod: pod, Extension: spec.Extension(path, carried), Text: carried})
 		return pod, nil
 	})
+	if err == nil && len(a.cyclesAmong(list, nil)) > 0 { // the pods of this host are not those of the host that gets the bundle
+		return nil, invalidFiles(nil)
+	}
 	return pods, err
 }

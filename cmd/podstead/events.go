@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
@@ -115,6 +119,9 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 	if err != nil {
 		return err
 	}
+	if q.Follow {
+		a.noteAwaited(cmd.Context(), client, q)
+	}
 	first := true
 	for e, err := range client.Events(cmd.Context(), q) {
 		if err != nil {
@@ -132,10 +139,45 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 			return err
 		}
 	}
-	if first && q.Pod != "" && cmd.Context().Err() == nil {
-		_, err = client.Why(cmd.Context(), q.Pod, 0) // it fails if there never was such a pod, as far as events are stored
+	if !first || q.Follow || cmd.Context().Err() != nil {
+		return nil
+	}
+	err = nobody(cmd.Context(), client, q)
+	if q.Labels != "" && errors.Is(err, errNoPods) {
+		a.note("%v", err)
+		return nil
 	}
 	return err
+}
+
+// noteAwaited prints that there is no pod yet whose events a command follows.
+func (a *app) noteAwaited(ctx context.Context, client *api.Client, q *api.EventQuery) {
+	switch err := nobody(ctx, client, q); {
+	case errors.Is(err, errNoPods):
+		a.note("%v, waiting for their events", err)
+	case err != nil && ctx.Err() == nil && !errors.Is(err, api.ErrUnavailable):
+		a.note("%v, waiting for its events", err)
+	}
+}
+
+// nobody returns an error if there never was a pod of a query, as far as events are stored, or if no pod has its labels.
+func nobody(ctx context.Context, client *api.Client, q *api.EventQuery) error {
+	if q.Pod != "" {
+		_, err := client.Why(ctx, q.Pod, 0)
+		return err
+	}
+	if q.Labels == "" {
+		return nil
+	}
+	selector, err := labels.Parse(q.Labels)
+	if err != nil {
+		return err
+	}
+	list, err := client.Pods(ctx)
+	if err != nil || slices.ContainsFunc(list.Items, func(p api.Pod) bool { return selector.Matches(labels.Set(p.Metadata.Labels)) }) {
+		return err
+	}
+	return fmt.Errorf("%w with the labels %s", errNoPods, q.Labels)
 }
 
 // text returns an event in the output format.

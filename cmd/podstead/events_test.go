@@ -35,7 +35,6 @@ func TestEvents(t *testing.T) {
 		"events -l app=shop":                                  "db web ",
 		"events --selector app=shop,tier=front":               "web ",
 		"events -l !app -o json":                              "job ",
-		"events -l app=none":                                  "",
 		"events --since 1h":                                   "db job web ",
 		"events --since 0":                                    "db job web ",
 		"events --since 1ns":                                  "",
@@ -48,6 +47,9 @@ func TestEvents(t *testing.T) {
 		if got := pods(line); got != want {
 			t.Errorf("podstead %s: events of %q, want %q", line, got, want)
 		}
+	}
+	if got := h.want(t, "events -l app=none", ""); got.stderr != "podstead: no pods with the labels app=none\n" {
+		t.Errorf("events of no pod: stderr %q", got.stderr)
 	}
 	h.fails(t, "events pod/db -l app=shop", statusUsage, "podstead: pod names cannot be combined with --selector\n")
 	followed, _, _ := h.background(t, "events --follow -l tier=front")

@@ -116,6 +116,9 @@ a page for people.`,
 				return err
 			}
 			pods, missing := s.of(list.Items)
+			if len(pods) == 0 {
+				return missing
+			}
 			return errors.Join(a.encode("json", pods), missing)
 		},
 	}

@@ -25,9 +25,6 @@ func TestHabits(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &pods); err != nil || len(pods) != 2 || pods[1].Metadata.Name != "web" {
 		t.Errorf("inspect: %v, %d pods, stdout:\n%s", err, len(pods), got.stdout)
 	}
-	if got := h.fails(t, "inspect none", statusNotFound, `no such pod "none"`); strings.TrimSpace(got.stdout) != "[]" {
-		t.Errorf("inspect none: stdout %q", got.stdout)
-	}
 
 	refused := h.fails(t, "rm web job", statusFailed, `rm pod "web": the pod is running`)
 	if refused.stdout != "pod/job deleted (file /etc/podstead/pods.d/job.toml removed)\n" || !strings.Contains(refused.stderr, "hint: stop it with podstead stop web, or kill and delete it with podstead rm -f web\n") {

@@ -122,7 +122,7 @@ func (a *app) notifyTestCommand() *cobra.Command {
 name, all notifiers get it. This command sends the event itself and prints the output of commands: it needs access to the files
 of the notifier. The service may have fewer privileges, see the notification of a real event with podstead notify ls.
 
-Exit codes: 0 all were sent, 1 one failed.`,
+Exit codes: 0 all were sent, 1 one failed, 3 no such notifier.`,
 		Example: `  # Send a test event to all notifiers
   podstead notify test
 
@@ -157,7 +157,8 @@ func (a *app) testNotifiers(ctx context.Context, c *config.Config, names []strin
 	for _, name := range names {
 		n := known[name]
 		if n == nil {
-			errs = append(errs, fmt.Errorf("notifier %q: not found in the configuration", name))
+			missing := fmt.Errorf("notifier %q: not found in the configuration", name)
+			errs = append(errs, &failure{status: statusNotFound, err: missing})
 			continue
 		}
 		now := time.Now()

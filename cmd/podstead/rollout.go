@@ -296,6 +296,12 @@ func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int, f *readine
 	return a.awaitRollout(cmd, w, pod, r.Running, f.timeout)
 }
 
+// sameText reports whether a generation has the text of the one that runs: only an image differs.
+func sameText(r *api.Rollout, generation int) bool {
+	g, running := r.Find(generation), r.Find(r.Running)
+	return g != nil && running != nil && g.Digest == running.Digest
+}
+
 // noteFile prints that the file of a pod still has what was undone.
 func (a *app) noteFile(pod string, r *api.Rollout) {
 	has := "a definition that did not run"
@@ -303,7 +309,11 @@ func (a *app) noteFile(pod string, r *api.Rollout) {
 		has = fmt.Sprintf("generation %d", r.FileGeneration)
 	}
 	a.note("%s still has %s: it is carried out when the file is changed or applied", r.File, has)
-	a.hint(fmt.Sprintf("correct the file with podstead edit %s; podstead plan %s shows what of it does not run", pod, r.File))
+	change := fmt.Sprintf("change the file with podstead edit %s", pod)
+	if sameText(r, r.FileGeneration) {
+		change = "replace the newer image with podstead image import FILE, or its archive,"
+	}
+	a.hint(fmt.Sprintf("%s to keep generation %d; podstead plan %s shows what of the file does not run", change, r.Running, r.File))
 }
 
 func (a *app) rolloutRestartCommand() *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -105,7 +106,8 @@ func TestRolloutUndo(t *testing.T) {
 	h.await(t, "get web", "web +1/1 +Running")
 	undone := h.want(t, "rollout undo web", "pod/web rolled back to generation 2\n")
 	want := "podstead: /etc/podstead/pods.d/web.toml still has generation 3: it is carried out when the file is changed or applied\n" +
-		"hint: correct the file with podstead edit web; podstead plan /etc/podstead/pods.d/web.toml shows what of it does not run\n"
+		"hint: change the file with podstead edit web to keep generation 2; " +
+		"podstead plan /etc/podstead/pods.d/web.toml shows what of the file does not run\n"
 	if undone.stderr != want {
 		t.Errorf("stderr %q, want %q", undone.stderr, want)
 	}
@@ -114,7 +116,7 @@ func TestRolloutUndo(t *testing.T) {
 	h.fails(t, "rollout undo web --to-generation 2", statusFailed, `generation 2 of pod "web" runs already`)
 	h.fails(t, "rollout undo web --to-generation x", statusUsage, "must be a number, at least 1")
 	h.files.Returned("web")
-	h.await(t, "get web", "web +1/1 +Running")
+	h.await(t, "get web", `web +1/1 +Running \(RolledBack\)`)
 	h.want(t, "rollout status web", "pod \"web\" successfully rolled out\n")
 	got := h.run(t, "rollout history web")
 	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 2 was requested\n"; got.stderr != want {
@@ -127,6 +129,45 @@ $`)
 	for _, command := range []string{"plan", "apply"} {
 		if got := h.run(t, command+" $DIR/web.toml"); got.code != 0 || !ends.MatchString(got.stderr) {
 			t.Errorf("%s: exit code %d, stderr %q, want %v", command, got.code, got.stderr, ends)
+		}
+	}
+}
+
+// TestUndoneImage: after an undo of an image, the hint is about the image, since the file has no mistake.
+func TestUndoneImage(t *testing.T) {
+	var text bytes.Buffer
+	r := api.Rollout{
+		File: "/w.toml", Running: 1, FileGeneration: 2,
+		Generations: []api.Generation{{Generation: 1, Digest: "a"}, {Generation: 2, Digest: "a"}},
+	}
+	(&app{err: &text}).noteFile("web", &r)
+	const want = "podstead: /w.toml still has generation 2: it is carried out when the file is changed or applied\n" +
+		"hint: replace the newer image with podstead image import FILE, or its archive, to keep generation 1; " +
+		"podstead plan /w.toml shows what of the file does not run\n"
+	if text.String() != want {
+		t.Errorf("got %q, want %q", &text, want)
+	}
+}
+
+// TestWaitDuringTrial: a command with --wait that changes nothing waits for the update that is on trial, and fails when that is rolled
+// back.
+func TestWaitDuringTrial(t *testing.T) {
+	h := newRollouts(t)
+	h.files.Judge("web", generation.Ready, "")
+	h.write(t, "web.toml", script("update = { minReadySeconds = 3600 }", runs))
+	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
+	exits := map[string]<-chan int{}
+	texts := map[string]*lines{}
+	for command, word := range map[string]string{"apply $DIR/web.toml": "unchanged", "start web": "started"} {
+		stdout, stderr, exit := h.start(t.Context(), command+" --wait")
+		stdout.await(t, "pod/web "+word+"\n")
+		exits[command], texts[command] = exit, stderr
+	}
+	h.files.Judge("web", generation.RolledBack, "no memory")
+	for command, exit := range exits {
+		const want = `podstead: wait for pod "web": RolledBack: generation 4 was rolled back: no memory; generation 3 runs`
+		if code := <-exit; code != statusFailed || !strings.Contains(texts[command].String(), want) {
+			t.Errorf("podstead %s --wait: exit code %d, stderr:\n%s\nwant %s", command, code, texts[command], want)
 		}
 	}
 }

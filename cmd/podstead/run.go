@@ -44,7 +44,8 @@ that of other containers goes to stderr. With --tty as well, the container has a
 and only warnings are printed until it runs. The flags set stdin and tty of the container, and restartPolicy = "Never"
 for it and, if the file sets none, for the pod. The pod is stopped when the container exits, or after the detach keys.
 
-With --detach, the command is podstead apply: it writes the files to the pods directory and returns.
+With --detach, the command is podstead apply: it writes the files to the pods directory and returns. To wait until the
+pods are ready, run podstead apply with --wait.
 
 Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon is killed, it is
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command

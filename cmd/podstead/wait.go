@@ -12,6 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // maxWait is the timeout that a negative value of wait --timeout stands for, as in kubectl.
@@ -32,11 +33,13 @@ func (a *app) waitCommand() *cobra.Command {
 		Use:   "wait POD... --for=CONDITION",
 		Short: "Wait until pods meet a condition",
 		Long: `Wait until all named pods, or all pods that are selected when the wait starts, meet a condition, as kubectl wait does.
-The wait continues if the daemon restarts, or if a pod is deleted and created again with the same name.
+The wait continues if the daemon restarts, or if a pod is deleted and created again with the same name. At the timeout, it
+explains the pods that are not healthy.
 
 The conditions are:
 - condition=NAME[=VALUE]: the pod has this condition, such as Ready, with this status (default True). Case is ignored. Ready
-  counts when the pod has stayed so for its minimum ready time (minReadySeconds; 5s without the table [update])
+  counts when the pod has stayed so for its minimum ready time (minReadySeconds; 5s without the table [update]). If the pod
+  is rolled back meanwhile, the wait fails
 - phase=PHASE: the pod has the phase Pending, Running, Succeeded, Failed or Unknown
 - jsonpath=EXPRESSION[=VALUE]: the field in the output of get -o json has this value or, without one, exists
 - delete: the pod does not exist
@@ -110,6 +113,7 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 		if err != nil {
 			return err
 		}
+		a.explainUnmet(cmd, daemon.Client, condition, &outcome)
 		return waitError(condition, &outcome, "condition not met", "for")
 	}
 	timeout := f.timeout
@@ -124,7 +128,20 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	if err := errors.Join(err, cmd.Context().Err()); err != nil {
 		return err
 	}
+	a.explainUnmet(cmd, daemon.Client, condition, &outcome)
 	return waitError(condition, &outcome, "timed out waiting for the condition", "on")
+}
+
+// explainUnmet prints the explanations of the pods that do not meet a condition and are not healthy.
+func (a *app) explainUnmet(cmd *cobra.Command, client *api.Client, c *wait.Condition, o *wait.Outcome) {
+	if c.Kind != wait.State {
+		return
+	}
+	for _, name := range o.Unmet {
+		if e, err := client.Why(cmd.Context(), name, api.DefaultEvidenceLines); err == nil && !e.Healthy {
+			fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
+		}
+	}
 }
 
 // printMet prints a pod that meets the condition, in the words of kubectl also for a deletion.

@@ -27,16 +27,20 @@ type readPod struct {
 // waitCycles prints which of the pods wait for each other, also through pods of this host, and returns the names of all of them. The daemon
 // sees one file after the other, so that it would accept the first.
 func (a *app) waitCycles(cmd *cobra.Command, list []readPod) []string {
-	var pods []*spec.Pod
-	waits := false
-	for _, r := range list {
-		pods, waits = append(pods, r.pod), waits || len(r.pod.WaitsForPods()) > 0
-	}
-	if !waits {
+	if !slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 }) {
 		return nil
 	}
+	return a.cyclesAmong(list, a.present(cmd))
+}
+
+// cyclesAmong is waitCycles with other pods that exist.
+func (a *app) cyclesAmong(list []readPod, present []*spec.Pod) []string {
+	var pods []*spec.Pod
+	for _, r := range list {
+		pods = append(pods, r.pod)
+	}
 	var names []string
-	for _, cycle := range spec.WaitCycles(pods, a.present(cmd)) {
+	for _, cycle := range spec.WaitCycles(pods, present) {
 		i := slices.IndexFunc(list, func(r readPod) bool { return r.pod.Name == cycle[0] })
 		text := fmt.Sprintf("%s: waitFor: pods wait for each other: %s", list[i].path, strings.Join(cycle, " -> "))
 		fmt.Fprintln(a.err, plain.Text(text))

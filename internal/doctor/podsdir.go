@@ -60,7 +60,8 @@ func podsDirResult(dir string, pods []api.Pod) result {
 		hints = append(hints, "podstead why POD shows what a file waits for, or why it is refused")
 	}
 	if len(undone) > 0 {
-		hints = append(hints, "correct the file with podstead edit POD: podstead rollout history POD shows what was rolled back")
+		hints = append(hints,
+			"change the file with podstead edit POD, or its image: podstead rollout history POD shows what was rolled back")
 	}
 	problems = slices.Concat(problems, refused, undone)
 	if len(problems) == 0 {

@@ -86,7 +86,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	return api.Applied{
 		Pod: plan.Pod, File: plan.File, Outcome: api.Outcome(plan.Outcome), Changes: changesOf(plan.Changes),
 		Replaced: plan.Replaced, Instead: plan.Instead, Undone: plan.Undone,
-		Unit: unit, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
+		Unit: unit, SpecHash: cmp.Or(plan.SpecHash, pod.Hash), Warnings: problems(found.Warnings()),
 	}, nil
 }
 

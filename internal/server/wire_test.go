@@ -165,7 +165,7 @@ func TestWireFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the JSON of the API differs from %s. If the change is compatible, run go test ./api -run TestWireFormat -update.\n%s",
+		t.Errorf("the JSON of the API differs from %s. If it is compatible, run go test ./internal/server -run TestWireFormat -update.\n%s",
 			golden, firstDifference(got.String(), string(want)))
 	}
 }

@@ -98,6 +98,16 @@ func (c *columns) addRestarts(s *api.ContainerStatus) {
 // Status returns the STATUS column of a pod.
 func Status(p *api.Pod) string { return columnsOf(p).status }
 
+// markedStatus returns the STATUS column with a mark if an earlier generation runs in place of the pod's file.
+func markedStatus(p *api.Pod) string {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == api.FileAccepted && c.Reason == api.ReasonRolledBack {
+			return fmt.Sprintf("%s (%s)", Status(p), c.Reason)
+		}
+	}
+	return Status(p)
+}
+
 // wideStatus returns the STATUS column with who stopped the pod, or why its file is not what runs.
 func wideStatus(p *api.Pod, now time.Time) string {
 	status := Status(p)

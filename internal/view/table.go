@@ -55,7 +55,7 @@ func (o TableOptions) row(p *api.Pod, now time.Time) []string {
 	if created := p.Metadata.CreationTimestamp; !created.IsZero() {
 		age = Age(now.Sub(created))
 	}
-	columns := []string{p.Metadata.Name, Ready(p), Status(p), Restarts(p, now), age, cmp.Or(p.Status.PodIP, "<none>")}
+	columns := []string{p.Metadata.Name, Ready(p), markedStatus(p), Restarts(p, now), age, cmp.Or(p.Status.PodIP, "<none>")}
 	if o.Wide {
 		columns[2] = wideStatus(p, now)
 		columns = append(columns, p.Metadata.UID, cmp.Or(p.Status.Owner, "<none>"))
@@ -105,7 +105,7 @@ func (t *Watch) Print(p *api.Pod, now time.Time) error {
 			rows = [][]string{t.Options.header(), rows[0]}
 		}
 	}
-	columns := []string{Ready(p), Status(p), Restarts(p, time.Time{}), p.Status.PodIP}
+	columns := []string{Ready(p), markedStatus(p), Restarts(p, time.Time{}), p.Status.PodIP}
 	if t.Options.Labels {
 		columns = append(columns, labelsOf(p))
 	}

@@ -42,6 +42,14 @@ func severity(c *api.Cause) int {
 	return severities[c.Kind]
 }
 
+// took is how long the run took that a cause ended, as [after] says it; empty: it ended none, or that is not known.
+func took(c *api.Cause) string {
+	if c.Exit == nil {
+		return ""
+	}
+	return after(c.Exit)
+}
+
 // addRestarts adds the restarts of a period to its run: one after the cause of the run, and one after each further failure to start. If the
 // container was not started at the end of the period, the last of them is still to come.
 func (b *builder) addRestarts(r *run, name string, p *period) {
@@ -82,6 +90,7 @@ func restartCauses(runs []run, restarts int) []api.RestartCause {
 				list = append(list, next)
 			default:
 				list[at].Count += next.Count
+				list[at].Varies = list[at].Varies || next.Varies || took(next.Cause) != took(list[at].Cause)
 			}
 		}
 	}
@@ -139,12 +148,16 @@ func (w *writer) restarted(c *api.Cause, pending bool) string {
 	if container == nil || container.Restarts == 0 {
 		return sentence("is restarting" + because)
 	}
-	known, alike := 0, true
+	known, alike, varies := 0, true, false
 	for _, r := range container.RestartCauses {
 		known += r.Count
 		alike = alike && same(r.Cause, c)
+		varies = varies || r.Varies || took(r.Cause) != took(c)
 	}
 	times, all := often(container.Restarts), w.restarts(container, container.Restarts-known)
+	if alike && varies {
+		because = " because " + w.newestOf(c)
+	}
 	switch {
 	case known == 0 || alike && known == container.Restarts:
 		return sentence("restarted " + times + because)
@@ -162,6 +175,20 @@ func (w *writer) restarted(c *api.Cause, pending bool) string {
 	return sentence("restarted " + times + ": " + all)
 }
 
+// newestOf is the clause of a cause of several restarts whose runs took different times. It names the time of the newest one as such.
+func (w *writer) newestOf(c *api.Cause) string {
+	text := w.clause(c, "it")
+	if took(c) == "" {
+		return text
+	}
+	cause, exit := *c, *c.Exit
+	exit.StartedAt, cause.Exit = time.Time{}, &exit
+	if without := w.clause(&cause, "it"); without != text {
+		return without + " (the last time" + took(c) + ")"
+	}
+	return text
+}
+
 // restarts are the causes of the restarts of a container, each with its number; those of some restarts are not stored.
 func (w *writer) restarts(c *api.ExplainedContainer, lost int) string {
 	var parts []string
@@ -176,7 +203,11 @@ func (w *writer) restarts(c *api.ExplainedContainer, lost int) string {
 		if cause.Kind == api.CauseDefinitionChanged && r.Count > 1 {
 			cause.Message = "" // each change has its own
 		}
-		parts = append(parts, often(r.Count)+" because "+w.clause(&cause, "it"))
+		clause := w.clause(&cause, "it")
+		if r.Varies {
+			clause = w.newestOf(&cause)
+		}
+		parts = append(parts, often(r.Count)+" because "+clause)
 	}
 	if others > 0 {
 		parts = append(parts, often(others)+" for other causes")

@@ -98,6 +98,25 @@ func TestHeadline(t *testing.T) {
 				"once because a restart was requested by uid 0 and once because the host was rebooted. It is ready now.", false,
 		},
 		{
+			"crashes after different times", pod(server), func(w *world) {
+				w.exits("app", crash)
+				w.sleep(time.Minute)
+				w.exits("app", crash)
+				w.exits("app", crash)
+			},
+			"web restarted 3 times because it exited with code 1 (the last time after 20m0s). It is ready now.", false,
+		},
+		{
+			"crashes after different times, then others", pod(server), func(w *world) {
+				w.exits("app", crash)
+				w.exits("app", crash)
+				w.exits("app", oom)
+				w.restart("")
+			},
+			"web restarted 4 times: once because a restart was requested by uid 0, once because it was OOM-killed after 20m0s " +
+				"and twice because it exited with code 1 (the last time after 20m0s). It is ready now.", false,
+		},
+		{
 			"OOM kills, crashes and a start", pod(server), func(w *world) {
 				for range 5 {
 					w.exits("app", crash)
@@ -110,7 +129,8 @@ func TestHeadline(t *testing.T) {
 				w.startAgain()
 			},
 			"web restarted 8 times: once because the pod was started again (requested by uid 0), " +
-				"twice because it was OOM-killed after 20m0s and 5 times because it exited with code 1 after 20m0s. It is ready now.", true,
+				"twice because it was OOM-killed after 20m0s and 5 times because it exited with code 1 (the last time after 20m0s). " +
+				"It is ready now.", true,
 		},
 		{
 			"a restart is still to come", pod(server), func(w *world) {

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -50,6 +51,7 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 		return Plan{}, file.Problems.Errors()
 	}
 	pod := file.Pod.Name
+	began := s.pods.Now()
 	images, err := s.pods.NewerImages(ctx, file.Pod) // it may have to read archives, for which no other pod waits
 	if err != nil {
 		return Plan{}, err
@@ -68,7 +70,7 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 		return Plan{}, err
 	}
 	unloaded := s.load(ctx)
-	a, err := f.apply(next, replaced, images, o.Create)
+	a, err := f.apply(next, replaced, images, began, o.Create)
 	switch {
 	case err != nil:
 		return Plan{}, err
@@ -102,11 +104,13 @@ type application struct {
 	retry  bool                       // the file is carried out again in place of which another generation runs
 }
 
-// apply decides what a content does that replaces the files of its pod, with these images. With create, the pod must not exist, and no
-// valid file may define it.
-func (f *facts) apply(next *content, replaced []string, images map[string]lifecycle.Image, create bool) (application, error) {
+// apply decides what a content does that replaces the files of its pod, with the images that were the newest when an instant came. With
+// create, the pod must not exist, and no valid file may define it.
+func (f *facts) apply(
+	next *content, replaced []string, images map[string]lifecycle.Image, at lifecycle.Instant, create bool,
+) (application, error) {
 	name := next.pod.Name
-	a := application{plan: Plan{Pod: name, File: next.path, Outcome: Created, Replaced: replaced}}
+	a := application{plan: Plan{Pod: name, File: next.path, Outcome: Created, Replaced: replaced, SpecHash: next.pod.Hash}}
 	plan := &a.plan
 	p, exists := f.pods[name]
 	if exists && !p.deleting {
@@ -119,6 +123,8 @@ func (f *facts) apply(next *content, replaced []string, images map[string]lifecy
 		change.Sort(plan.Changes)
 		if len(plan.Changes) > 0 {
 			plan.Outcome = Configured
+		} else {
+			plan.SpecHash = p.definition.Hash
 		}
 		if len(byImages) > 0 {
 			a.newest = images
@@ -136,13 +142,21 @@ func (f *facts) apply(next *content, replaced []string, images map[string]lifecy
 	if instead == nil || instead.Digest != next.hex() {
 		return a, nil
 	}
-	if instead.By == "" && (a.newest == nil || failedWith(f.histories[name], images)) { // until the file or an image is changed
+	failed := instead.By == "" && (a.newest == nil || failedWith(f.histories[name], images))
+	if failed && (len(plan.Changes) > 0 || !f.hasReturned(name, instead, at)) { // until the file or an image is changed
 		a.newest = nil
 		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, instead.String()
 		return a, nil
 	}
-	a.retry = true // a person had it undone, or its images are others
+	a.retry = true // a person had it undone, its images are others, or they are again those that run
 	return a, nil
+}
+
+// hasReturned reports whether a pod had the images of the generation that runs in place of its file when an instant came.
+func (f *facts) hasReturned(name string, instead *generation.Instead, at lifecycle.Instant) bool {
+	p, exists := f.pods[name]
+	return exists && !p.deleting && p.snapshot.Facts.Trial.Since.Before(at) &&
+		len(supervisor.ImageChanges(p.snapshot, p.definition, instead.Definition.Images)) == 0
 }
 
 // isDefined reports whether a valid file defines a pod.

@@ -548,7 +548,7 @@ func TestPlanOfApply(t *testing.T) {
 			if err != nil || next.path != testDir+"/web.toml" || next.pod.Dir != testDir || len(replaced) > 0 {
 				t.Fatalf("placed at %+v, replaces %v, %v", next, replaced, err)
 			}
-			a, err := f.apply(next, replaced, nil, test.create)
+			a, err := f.apply(next, replaced, nil, lifecycle.Instant{}, test.create)
 			if test.err != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), test.err) {
 					t.Errorf("error %v, want %q", err, test.err)

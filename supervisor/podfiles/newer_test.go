@@ -65,11 +65,20 @@ func TestNewerImages(t *testing.T) {
 	if got := b.history()[tried:]; len(got) > 0 {
 		t.Errorf("the images that were rolled back were tried again: %v", got)
 	}
+	for _, dryRun := range []bool{true, false} {
+		if plan := apply("sha256:0123456789abcdef", dryRun); plan.Outcome != Unchanged || plan.Instead != "" {
+			t.Errorf("the images that run are back: %+v", plan)
+		}
+	}
+	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, 4 Ready, runs 4")
+	apply("bad", false)
+	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, 4 Ready, 5 RolledBack, runs 4")
+	used("sha256:0123456789abcdef")
 	if plan := apply("good", false); plan.Outcome != Configured || plan.Instead != "" {
 		t.Errorf("other images: %+v", plan)
 	}
 	used("good")
-	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, 4 Ready, runs 4")
+	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, 4 Ready, 5 RolledBack, 6 Ready, runs 6")
 
 	b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("disk full") } })
 	for _, newest := range []string{"waiting", "good"} {
@@ -83,8 +92,11 @@ func TestNewerImages(t *testing.T) {
 	_, err := b.set.Undo(b.Context(), "web", 0, "test")
 	b.must(err)
 	used("sha256:0123456789abcdef")
-	_, err = b.set.Undo(b.Context(), "web", 4, "test")
+	r, err := b.set.Undo(b.Context(), "web", 6, "test")
 	b.must(err)
+	if r.Newer || r.History.Instead != nil {
+		t.Errorf("the file is carried out, and does not count as such: %+v", r)
+	}
 	used("good")
 
 	b.fakePods.set(func(f *fakePods) { f.unreadable = errors.New("damaged") })

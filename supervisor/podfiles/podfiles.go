@@ -74,6 +74,8 @@ type Plan struct {
 	Instead string
 	// Undone is the generation, and the person who requested it, that runs until this file is carried out; empty: none.
 	Undone string
+	// SpecHash is the hash of the definition that the pod has if it is unchanged, or else gets.
+	SpecHash string
 }
 
 // Pods is the set of pods of a host. [*supervisor.Supervisor] implements it.

@@ -92,7 +92,9 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 		f.newer[pod] = newer{c.digest, g.Definition.Images} // the same text may have run with other images
 	}
 	s.wake()
-	return f.rollout(pod)
+	r, err := f.rollout(pod)
+	r.Newer = r.Newer && f.instead(pod) != nil // otherwise the file is carried out
+	return r, err
 }
 
 // retry records that a file is carried out again in place of which another generation runs. s.turn must be held.

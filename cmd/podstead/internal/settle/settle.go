@@ -72,7 +72,10 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 	p := &change.Object
 	has := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
+	rolledBack := RolledBack(g.Before, p)
 	switch refused := condition(p, api.FileAccepted); {
+	case rolledBack != nil:
+		return false, rolledBack
 	case change.Type == api.Deleted:
 		return false, errors.New("the pod was deleted in the meantime")
 	case p.Metadata.UID == "":
@@ -80,8 +83,6 @@ func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
 		return false, nil
 	case !has && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
-		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
-	case g.Changed && refused.Reason == api.ReasonRolledBack && !g.sameBefore(refused):
 		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
 	case !has && (g.reached != "" || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
 		return false, errors.New("the pod was changed to another definition in the meantime")
@@ -109,9 +110,14 @@ func (g *Goal) outdated(p *api.Pod) bool {
 		g.Before.Status.Outcome.Request == p.Status.Outcome.Request
 }
 
-// sameBefore reports whether a pod had a condition before the request.
-func (g *Goal) sameBefore(c api.Condition) bool {
-	return g.Before != nil && condition(g.Before, c.Type).Message == c.Message
+// RolledBack returns why an earlier generation of a pod runs in place of its file, or is about to, that did not when the pod was seen
+// before; nil: there is none. Before is nil if the pod did not exist.
+func RolledBack(before, p *api.Pod) error {
+	c := condition(p, api.FileAccepted)
+	if c.Reason != api.ReasonRolledBack || before != nil && condition(before, c.Type).Message == c.Message {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", c.Reason, c.Message)
 }
 
 // Complete reports whether the newest request for a pod is complete: the pod is ready and has stayed so for its minimum ready time without

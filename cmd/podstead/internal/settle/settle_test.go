@@ -72,6 +72,8 @@ func TestReady(t *testing.T) {
 	before := pod("1", "old")
 	images := settle.Goal{SpecHash: "old", Changed: true, Before: &before.Object}
 	returned := with(pod("1", "old"), refused(api.ReasonRolledBack))
+	trial := with(pod("1", "new"), progressing)
+	onTrial := settle.Goal{SpecHash: "new", Before: &trial.Object}
 	update := settle.Goal{SpecHash: "new", Before: &before.Object}
 	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
@@ -139,6 +141,17 @@ func TestReady(t *testing.T) {
 		"only the images change, others were rolled back": {settle.Goal{SpecHash: "old", Changed: true, Before: &returned.Object}, watch{
 			returned, with(pod("1", "old"), request(3)),
 		}, 2, ""},
+		"unchanged pod is on trial and passes":         {onTrial, watch{trial, pod("1", "new")}, 2, ""},
+		"unchanged pod is on trial and is rolled back": {onTrial, watch{trial, returned}, 2, "RolledBack: line 3"},
+		"unchanged pod is on trial with other images, which are rolled back": {onTrial, watch{
+			trial, with(pod("1", "new"), request(4), refused(api.ReasonRolledBack)),
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod is deleted by its rollback": {onTrial, watch{
+			trial, {Type: api.Deleted, Object: with(trial, refused(api.ReasonRolledBack)).Object},
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod was rolled back before": {
+			settle.Goal{SpecHash: "old", Before: &returned.Object}, watch{returned}, 1, "",
+		},
 		"only the images change, daemon of an earlier version": {images, watch{with(pod("1", "old"), earlier)}, 1, ""},
 		"pod is deleted": {settle.Goal{}, watch{
 			with(pod("1", "old"), progressing), {Type: api.Deleted, Object: before.Object},

@@ -23,8 +23,9 @@ const (
 
 // Condition is a condition for pods. It is safe for concurrent use.
 type Condition struct {
-	Kind Kind
-	met  func(*api.Pod) (bool, error) // of the kind State
+	Kind  Kind
+	met   func(*api.Pod) (bool, error) // of the kind State
+	ready bool                         // the pod is to become ready: it cannot if it is rolled back
 }
 
 // Phases are the phases that a condition can have.
@@ -55,7 +56,7 @@ func ParseCondition(text string) (*Condition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unrecognized condition: %q: %w", text, err)
 	}
-	return &Condition{met: met}, nil
+	return &Condition{met: met, ready: form == "condition" && isReady(value)}, nil
 }
 
 var errUnknownForm = errors.New("must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, jsonpath=EXPRESSION=VALUE, create or delete")
@@ -77,6 +78,12 @@ func parseStatus(text string) (func(*api.Pod) (bool, error), error) {
 		}
 		return met, nil
 	}, nil
+}
+
+// isReady reports whether NAME or NAME=VALUE is that the pod is ready.
+func isReady(text string) bool {
+	name, value, hasValue := strings.Cut(text, "=")
+	return strings.EqualFold(name, string(api.PodReady)) && (!hasValue || strings.EqualFold(value, "True"))
 }
 
 func parsePhase(text string) (func(*api.Pod) (bool, error), error) {

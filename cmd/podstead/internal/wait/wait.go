@@ -70,10 +70,11 @@ type run struct {
 
 // target is a pod that a wait is for.
 type target struct {
-	seen bool
-	uid  string  // when it was first seen
-	last api.Pod // as it was last seen
+	first *api.Pod // as it was first seen
+	last  api.Pod  // as it was last seen
 }
+
+func (t *target) seen() bool { return t.first != nil }
 
 func (w *Wait) start() *run {
 	r := &run{Wait: w, open: map[string]target{}, done: map[string]bool{}}
@@ -94,7 +95,7 @@ func (r *run) watch() func(*api.PodChange) bool {
 		case c.Type != api.Deleted:
 			present[uid] = true
 			r.see(&c.Object)
-		case open && r.For.Kind == Deleted && t.uid == uid:
+		case open && r.For.Kind == Deleted && t.seen() && t.first.Metadata.UID == uid:
 			r.meet(name, &c.Object)
 		}
 		return r.err != nil || r.Listed && len(r.open) == 0 && !r.awaitsAny()
@@ -111,9 +112,9 @@ func (r *run) list(present map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(r.open)) {
 		t := r.open[name]
 		switch {
-		case r.For.Kind == Deleted && t.seen && !present[t.uid]: // deleted while the daemon was not watched
+		case r.For.Kind == Deleted && t.seen() && !present[t.first.Metadata.UID]: // deleted while the daemon was not watched
 			r.meet(name, &t.last)
-		case !t.seen && r.For.Kind != Created:
+		case !t.seen() && r.For.Kind != Created:
 			delete(r.open, name)
 			if r.For.Kind == State {
 				r.Missing = append(r.Missing, name)
@@ -137,15 +138,17 @@ func (r *run) see(p *api.Pod) {
 	if !open {
 		return
 	}
-	if !t.seen {
-		t.seen, t.uid = true, p.Metadata.UID
+	if !t.seen() {
+		t.first = p
 	}
 	t.last = *p
 	r.open[name] = t
 	met, err := r.For.Kind == Created, error(nil)
 	switch r.For.Kind {
 	case State:
-		met, err = r.For.met(p)
+		if met, err = r.For.met(p); err == nil && r.For.ready {
+			err = settle.RolledBack(t.first, p)
+		}
 	case Deleted:
 		if problem, ok := settle.Remains(p); ok {
 			err = fmt.Errorf("its containers are stopped, but it could not be removed: %s", problem)

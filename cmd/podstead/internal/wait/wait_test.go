@@ -55,6 +55,11 @@ func changes(text string) []api.PodChange {
 		switch status.Phase = api.PhaseRunning; state {
 		case "Refused":
 			status.Phase = api.PhaseFailed
+		case "RolledBack":
+			status.Conditions = []api.Condition{
+				{Type: api.PodReady, Status: "True"},
+				{Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack, Message: "generation 2 failed"},
+			}
 		case "Remains":
 			status.Phase = api.PhaseFailed
 			status.Conditions = []api.Condition{
@@ -70,6 +75,7 @@ func changes(text string) []api.PodChange {
 
 // TestUntil checks what a wait reports for the changes of one or several watches, which are separated by |.
 func TestUntil(t *testing.T) {
+	const rolledBack = `pod "web": RolledBack: generation 2 failed;`
 	for name, tt := range map[string]struct {
 		condition string
 		names     string // none: all pods but "other"
@@ -89,6 +95,11 @@ func TestUntil(t *testing.T) {
 		"no list in time":        {"condition=Ready", "web", "+db.2", "unmet web; not listed;"},
 		"refused file corrected": {"condition=Ready", "web", "+web.:Refused .. -web. +web.1:Ready", "met web;"},
 		"refused file":           {"phase=Failed", "web", "+web.:Refused ..", "met web;"},
+
+		"rolled back":                      {"condition=Ready", "web", "+web.1 .. ~web.1:RolledBack", rolledBack},
+		"rolled back as another pod":       {"condition=ready=TRUE", "web", "+web.1 .. -web.1 +web.2:RolledBack", rolledBack},
+		"rolled back before":               {"condition=Ready", "web", "+web.1:RolledBack ..", "met web;"},
+		"rolled back, not to become ready": {"jsonpath={.metadata.uid}=2", "web", "+web.1 .. ~web.2:RolledBack", "met web;"},
 
 		"selected pods":                {"condition=Ready", "", "+db.2:Ready +other.3 +web.1 .. +late.4 ~web.1:Ready", "met db; met web;"},
 		"no pod is selected":           {"condition=Ready", "", "+other.3 .. +web.1:Ready", "none;"},
