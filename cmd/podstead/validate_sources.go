@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -26,9 +26,9 @@ func (a *app) warnUnusable(ctx context.Context, c *config.Config, path string, p
 // warnHidden prints by which names other pods of this host cannot reach the pods. The files have warnings of names that are hidden on all
 // hosts.
 func (a *app) warnHidden(cmd *cobra.Command, list []readPod) {
-	host, err := os.Hostname()
+	host, err := network.HostNames()
 	if err != nil {
-		return
+		a.note("cannot read all names of this host: %v", err)
 	}
 	var pods []*spec.Pod
 	files := map[string]string{}
@@ -43,7 +43,7 @@ func (a *app) warnHidden(cmd *cobra.Command, list []readPod) {
 		}
 	}
 	for _, h := range spec.HiddenNames(pods, host) {
-		if path := files[h.Pod]; path != "" && spec.Unpublished(h.Name, "") == "" {
+		if path := files[h.Pod]; path != "" && spec.Unpublished(h.Name, nil) == "" {
 			fmt.Fprintf(a.err, "%s: on this host %s\n", plain.Text(path), plain.Text(h.String()))
 		}
 	}

@@ -3,10 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -16,9 +16,9 @@ func hiddenNames(ctx context.Context, client *api.Client) result {
 	if unknown != nil {
 		return *unknown
 	}
-	host, err := os.Hostname()
+	host, err := network.HostNames()
 	if err != nil {
-		return result{Warn, err.Error(), "set the name of the host"}
+		return result{Warn, err.Error(), "correct the hostname or /etc/hosts of the host"}
 	}
 	var pods []*spec.Pod
 	for i := range list.Items {

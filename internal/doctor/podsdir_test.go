@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -163,6 +164,15 @@ func TestHiddenNames(t *testing.T) {
 	const want = `kubernetes: other pods cannot reach the pod by the name "kubernetes": it has a meaning in clusters or networks`
 	if r.grade != Warn || r.detail != want || r.hint == "" {
 		t.Errorf("%+v", r)
+	}
+	names, err := network.HostNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if r := hiddenNames(t.Context(), daemonWith(t, podOf(name, "u", ""))); r.grade != Warn || !strings.HasPrefix(r.detail, name+": ") {
+			t.Errorf("a pod with the name %s of this host: %+v", name, r)
+		}
 	}
 }
 
