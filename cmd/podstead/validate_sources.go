@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 )
 
 // warnUnusable prints what the pod would wait for on this host.
@@ -20,6 +21,26 @@ func (a *app) warnUnusable(ctx context.Context, c *config.Config, path string, p
 	for _, err := range doctor.Unusable(ctx, c, pod) {
 		text := strings.ReplaceAll(err.Error(), "\n", "; ")
 		fmt.Fprintf(a.err, "%s: the pod would wait on this host: %s\n", plain.Text(path), plain.Text(text))
+	}
+}
+
+// warnLost prints the changes of pods of this host by which the content of a volume is lost.
+func (a *app) warnLost(cmd *cobra.Command, list []readPod) {
+	hasVolumes := func(r readPod) bool { return len(r.pod.Volumes) > 0 }
+	if !slices.ContainsFunc(list, hasVolumes) {
+		return
+	}
+	for _, present := range a.present(cmd) {
+		for _, r := range list {
+			if r.pod.Name != present.Name {
+				continue
+			}
+			for _, c := range change.Between(present, r.pod) {
+				if c.LosesContent() {
+					fmt.Fprintf(a.err, "%s: on this host %s\n", plain.Text(r.path), plain.Text(c.String()))
+				}
+			}
+		}
 	}
 }
 

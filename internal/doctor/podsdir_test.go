@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,26 @@ func TestHiddenNames(t *testing.T) {
 		if r := hiddenNames(t.Context(), daemonWith(t, podOf(name, "u", ""))); r.grade != Warn || !strings.HasPrefix(r.detail, name+": ") {
 			t.Errorf("a pod with the name %s of this host: %+v", name, r)
 		}
+	}
+}
+
+// TestRejectedOnce: a rejected pod is reported by the check of rejections, and not by that of the directory too.
+func TestRejectedOnce(t *testing.T) {
+	rejected := podOf("web", "", "")
+	rejected.Status.Reason, rejected.Status.Message = "SysctlForbidden", "Pod was rejected: securityContext.sysctls[0].name: forbidden sysctl"
+	changed := podOf("db", "u", "", api.Condition{Type: api.FileAccepted, Status: "False", Reason: "Rejected", Message: "NodePorts: in use"})
+	waits := podOf("late", "", "")
+	waits.Status.Message = "the image is being pulled"
+	pods := []api.Pod{rejected, changed, waits}
+	events := map[string]api.Event{
+		"web": {Fields: map[string]string{"error": "SysctlForbidden: securityContext.sysctls[0].name: forbidden sysctl"}},
+		"db":  {Fields: map[string]string{"error": "NodePorts: in use"}},
+	}
+	if refused, _ := refusedFiles(pods, events); !slices.Equal(refused, []string{"late: the image is being pulled"}) {
+		t.Errorf("refused files: %q", refused)
+	}
+	if refused, _ := refusedFiles(pods, nil); len(refused) != 3 {
+		t.Errorf("refused files without events: %q", refused)
 	}
 }
 

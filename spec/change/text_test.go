@@ -50,6 +50,16 @@ func TestText(t *testing.T) {
 		{"label", `labels.app = "web"`, `labels = { app = "shop", "example.com/tier" = "a" }`, []string{
 			`labels."example.com/tier": "a" added (in place)`, `labels.app: "web" -> "shop" (in place)`,
 		}},
+		{"medium of a volume", `name = "data"`, "name = \"data\"\nemptyDir.medium = \"Memory\"", []string{
+			`volumes[0].emptyDir.medium: "Memory" added (restarts the pod, the content of the volume is lost)`,
+		}},
+		{"type of a volume", `name = "data"`, "name = \"data\"\nhostPath.path = \"/srv\"", []string{
+			`volumes[0].emptyDir: {} removed (restarts the pod, the content of the volume is lost)`,
+			`volumes[0].hostPath: { path = "/srv" } added (restarts the pod)`,
+		}},
+		{"size of a volume", `name = "data"`, "name = \"data\"\nemptyDir.sizeLimit = \"1Mi\"", []string{
+			`volumes[0].emptyDir.sizeLimit: 1Mi added (restarts the pod)`,
+		}},
 		{"no label", `labels.app = "web"`, "", []string{`labels.app: "web" removed (in place)`}},
 		{"command", "env.A", "command = [\"sh\", \"-c\", \"true\"]\nenv.A", []string{`containers[0].command: ["sh", "-c", "true"] added (restarts container app)`}},
 		{"variables", `env.A = "1"`, "env.B = \"1\"\nenv.A = \"2\"", []string{
