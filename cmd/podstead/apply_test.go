@@ -347,13 +347,16 @@ func TestRefusedFiles(t *testing.T) {
 // TestRejectedRow: a pod that was rejected has the row that the kubelet gives it.
 func TestRejectedRow(t *testing.T) {
 	h := newTestHost(t, api.Version{})
-	pod, problems := spec.Parse("/etc/podstead/pods.d/web.toml", []byte(script("", runs)+strings.Replace(script("", runs), `"app"`, `"other"`, 1)))
+	const file = "/etc/podstead/pods.d/web.toml"
+	pod, problems := spec.Parse(file, []byte(script("", runs)+strings.Replace(script("", runs), `"app"`, `"other"`, 1)))
 	if pod == nil {
 		t.Fatal(problems)
 	}
 	h.files.Refuse(podfiles.File{
-		Path: "/etc/podstead/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
-		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{{Reason: lifecycle.ReasonSysctlForbidden, Message: "forbidden sysctl"}}},
+		Path: file, Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
+		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
+			{Reason: lifecycle.ReasonSysctlForbidden, Message: "forbidden sysctl"},
+		}},
 	})
 	if table := h.run(t, "get").stdout; !regexp.MustCompile(`(?m)^web +0/2 +SysctlForbidden +0 `).MatchString(table) {
 		t.Errorf("no row 0/2 SysctlForbidden in\n%s", table)

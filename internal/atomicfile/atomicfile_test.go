@@ -59,7 +59,8 @@ func testWriteFailure(t *testing.T, write func(string, []byte, fs.FileMode) erro
 		t.Error("writing to a missing directory succeeded")
 	}
 	for _, file := range []string{path, filepath.Join(dir, "absent", "file")} {
-		if err := write(file, nil, 0o600); err == nil || strings.Contains(err.Error(), prefix) || !strings.HasPrefix(err.Error(), "write "+file+": ") {
+		err := write(file, nil, 0o600)
+		if err == nil || strings.Contains(err.Error(), prefix) || !strings.HasPrefix(err.Error(), "write "+file+": ") {
 			t.Errorf("%v, want an error that names %s and no temporary file", err, file)
 		}
 	}

@@ -44,8 +44,8 @@ func ImageTable(list []api.Image, o TableOptions, now time.Time) [][]string {
 	return rows
 }
 
-// isRepeated reports whether another image of the list has the same row as the one at i, except for its age, and is newer. Archives with the
-// same image at two paths, such as those of two pods, are two images.
+// isRepeated reports whether another image of the list has the same row as the one at i, except for its age, and is newer. Archives with
+// the same image at two paths, such as those of two pods, are two images.
 func isRepeated(list []api.Image, i int) bool {
 	img := &list[i]
 	for n := range list {

@@ -15,7 +15,7 @@ import (
 func TestEqualImages(t *testing.T) {
 	now := time.Date(2026, 11, 28, 20, 0, 0, 0, time.UTC)
 	image := func(age time.Duration, pods ...string) api.Image {
-		return api.Image{Name: "localhost/shop:1", Digest: "sha256:d0ab5906cf3e0000", Platform: "linux/amd64", Size: 1 << 20, CreatedAt: now.Add(-age), Pods: pods}
+		return api.Image{Name: "localhost/shop:1", Digest: "sha256:d0ab5906cf3e0000", Size: 1 << 20, CreatedAt: now.Add(-age), Pods: pods}
 	}
 	older, newer := image(time.Hour), image(time.Minute)
 	for _, test := range []struct {

@@ -26,7 +26,10 @@ func TestHostNames(t *testing.T) {
 		want []string
 	}{
 		{"", nil}, // there is no file
-		{"127.0.0.1 localhost\n127.0.1.1\tedge.example.org edge # gate\n#10.0.0.9 old\n::1 six\n10.0.0.5 registry", []string{"localhost", "edge", "six", "registry"}},
+		{
+			"127.0.0.1 localhost\n127.0.1.1\tedge.example.org edge # gate\n#10.0.0.9 old\n::1 six\n10.0.0.5 registry",
+			[]string{"localhost", "edge", "six", "registry"},
+		},
 		{"127.0.0.1 localhost\n", []string{"localhost"}},
 	} {
 		if test.text != "" {

@@ -49,7 +49,9 @@ var lossTable = []struct {
 // no limit: it depends on the load of the host.
 func TestLostState(t *testing.T) {
 	var longest time.Duration
-	defer func() { t.Logf("longest time from a loss until the pod was ready: %v", longest.Round(100*time.Millisecond)) }()
+	defer func() {
+		t.Logf("longest time from a loss until the pod was ready: %v", longest.Round(100*time.Millisecond))
+	}()
 	for _, living := range []string{"nothing", "containers", "shims", "daemon"} {
 		t.Run(living, func(t *testing.T) {
 			d := newPodsDir(t)

@@ -72,8 +72,8 @@ volumes = [
 [[containers]]
 name = "app"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "echo started >> /disk/starts; echo started >> /memory/starts; echo started >> /claim/starts; trap exit TERM; while :; do sleep 0.1; done"]
-volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mountPath = "/memory" }, { name = "claim", mountPath = "/claim" }]
+command = ["sh", "-c", "for v in disk memory claim; do echo started >> /$v/starts; done; trap exit TERM; while :; do sleep 0.1; done"]
+volumeMounts = { disk = "/disk", memory = "/memory", claim = "/claim" }
 `
 	h.Copy("kept", file)
 	h.Copy("stopped", strings.ReplaceAll(file, "kept", "stopped"))
@@ -81,7 +81,8 @@ volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mount
 	h.Status("stopped", "1/1 Running")
 	h.Sh(`podstead rollout status kept`)
 	h.Copy("kept", "labels.version = \"2\"\n"+file) // in place
-	h.Eventually("kept has two generations", `podstead rollout status kept; [ "$(podstead get kept -o jsonpath='{.metadata.labels.version}')" = 2 ]`)
+	h.Eventually("kept has two generations", `podstead rollout status kept
+		[ "$(podstead get kept -o jsonpath='{.metadata.labels.version}')" = 2 ]`)
 	h.Sh(`podstead stop stopped`)
 	const targets = `podstead rollout history kept | sed 's/^[*]//' | awk '$1 ~ /^[0-9]+$/ { print $1 }'`
 	before, generations := h.Look(), h.Sh(targets)
@@ -104,7 +105,8 @@ volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mount
 
 	// A daemon that was started on demand and stopped leaves containers, and no socket.
 	h.Sh(scripts + `systemctl stop podstead.socket podstead-ro.socket podstead.service; ` + onDemand + `
-		podstead wait kept --for=condition=Ready --timeout 60s; podstead daemon stop; [ ! -e /run/podstead/podstead.sock ]; pgrep -x containerd-shim || pgrep -f containerd-shim
+		podstead wait kept --for=condition=Ready --timeout 60s; podstead daemon stop
+		[ ! -e /run/podstead/podstead.sock ]; pgrep -f containerd-shi[m]
 		remove > /tmp/removal 2>&1 || { cat /tmp/removal; exit 1; }; grep 'stopping all pods' /tmp/removal; ` + none + `install 1`)
 	h.Status("kept", "1/1 Running")
 	h.Sh(scripts + `remove; script postremove purge

@@ -36,8 +36,8 @@ func podTemplates() []template {
 		},
 		{field: "annotations", pod: "annotations.a = %s", before: `"1"`, after: `"2"`, effect: inPlace},
 		{
-			field: "annotations", pod: "restartPolicy = \"Never\"\nannotations.a = %s", app: `env.A.fieldRef.fieldPath = "metadata.annotations['a']"`,
-			before: `"1"`, after: `"2"`, effect: inPlace,
+			field: "annotations", pod: "restartPolicy = \"Never\"\nannotations.a = %s",
+			app: `env.A.fieldRef.fieldPath = "metadata.annotations['a']"`, before: `"1"`, after: `"2"`, effect: inPlace,
 		},
 		{
 			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`, after: `"2"`, effect: inPlace,
