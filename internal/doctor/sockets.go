@@ -29,7 +29,7 @@ func socketFiles(sockets map[string]string) result {
 	if len(lost) > 0 {
 		return result{
 			Warn, strings.Join(lost, "; "),
-			"run systemctl stop podstead podstead.socket podstead-ro.socket && systemctl start podstead; containers keep running",
+			"run systemctl stop podstead-ro.socket podstead.socket podstead.service, then systemctl start podstead.service; containers keep running",
 		}
 	}
 	return ok("of systemd: %s", strings.Join(paths, ", "))
