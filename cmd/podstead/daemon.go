@@ -160,7 +160,7 @@ func (a *app) daemonStopCommand() *cobra.Command {
 
 With --shutdown, all pods are first stopped in reverse order of their start, as at a shutdown of the host. Nothing of them is
 deleted: the next daemon starts them again with their volumes, UIDs and restart counts, except those that were stopped before.
-If the daemon was stopped and containers run on, a daemon is started that stops them.
+If the daemon was stopped and containers are running, a daemon is started that stops them.
 
 With --pods, all pods are first stopped within their grace period and deleted. The files of the pods directory are kept, so their
 pods start again with the next daemon.`,

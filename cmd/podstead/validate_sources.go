@@ -11,7 +11,6 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 )
@@ -47,10 +46,6 @@ func (a *app) warnLost(cmd *cobra.Command, list []readPod) {
 // warnHidden prints by which names other pods of this host cannot reach the pods. The files have warnings of names that are hidden on all
 // hosts.
 func (a *app) warnHidden(cmd *cobra.Command, list []readPod) {
-	host, err := network.HostNames()
-	if err != nil {
-		a.note("cannot read all names of this host: %v", err)
-	}
 	var pods []*spec.Pod
 	files := map[string]string{}
 	for _, r := range list {
@@ -63,7 +58,11 @@ func (a *app) warnHidden(cmd *cobra.Command, list []readPod) {
 			}
 		}
 	}
-	for _, h := range spec.HiddenNames(pods, host) {
+	hidden, err := doctor.HiddenNames(pods)
+	if err != nil {
+		a.note("cannot read all names of this host: %v", err)
+	}
+	for _, h := range hidden {
 		if path := files[h.Pod]; path != "" && spec.Unpublished(h.Name, nil) == "" {
 			fmt.Fprintf(a.err, "%s: on this host %s\n", plain.Text(path), plain.Text(h.String()))
 		}

@@ -179,14 +179,16 @@ func TestHiddenNames(t *testing.T) {
 
 // TestRejectedOnce: a rejected pod is reported by the check of rejections, and not by that of the directory too.
 func TestRejectedOnce(t *testing.T) {
+	const sysctl = "securityContext.sysctls[0].name: forbidden sysctl"
 	rejected := podOf("web", "", "")
-	rejected.Status.Reason, rejected.Status.Message = "SysctlForbidden", "Pod was rejected: securityContext.sysctls[0].name: forbidden sysctl"
-	changed := podOf("db", "u", "", api.Condition{Type: api.FileAccepted, Status: "False", Reason: "Rejected", Message: "NodePorts: in use"})
+	rejected.Status.Reason, rejected.Status.Message = "SysctlForbidden", "Pod was rejected: "+sysctl
+	inUse := api.Condition{Type: api.FileAccepted, Status: "False", Reason: "Rejected", Message: "NodePorts: in use"}
+	changed := podOf("db", "u", "", inUse)
 	waits := podOf("late", "", "")
 	waits.Status.Message = "the image is being pulled"
 	pods := []api.Pod{rejected, changed, waits}
 	events := map[string]api.Event{
-		"web": {Fields: map[string]string{"error": "SysctlForbidden: securityContext.sysctls[0].name: forbidden sysctl"}},
+		"web": {Fields: map[string]string{"error": "SysctlForbidden: " + sysctl}},
 		"db":  {Fields: map[string]string{"error": "NodePorts: in use"}},
 	}
 	if refused, _ := refusedFiles(pods, events); !slices.Equal(refused, []string{"late: the image is being pulled"}) {

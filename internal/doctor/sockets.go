@@ -29,7 +29,8 @@ func socketFiles(sockets map[string]string) result {
 	if len(lost) > 0 {
 		return result{
 			Warn, strings.Join(lost, "; "),
-			"run systemctl stop podstead-ro.socket podstead.socket podstead.service, then systemctl start podstead.service; containers keep running",
+			"run systemctl stop podstead-ro.socket podstead.socket podstead.service and systemctl start podstead.service; " +
+				"containers keep running",
 		}
 	}
 	return ok("of systemd: %s", strings.Join(paths, ", "))

@@ -84,7 +84,7 @@ volumeMounts = { disk = "/disk", memory = "/memory", claim = "/claim" }
 	h.Eventually("kept has two generations", `podstead rollout status kept
 		[ "$(podstead get kept -o jsonpath='{.metadata.labels.version}')" = 2 ]`)
 	h.Sh(`podstead stop stopped`)
-	const targets = `podstead rollout history kept | sed 's/^[*]//' | awk '$1 ~ /^[0-9]+$/ { print $1 }'`
+	const targets = `podstead rollout history kept | sed -nE 's/^[* ] +([0-9]+) .*/\1/p'`
 	before, generations := h.Look(), h.Sh(targets)
 	h.Sh(scripts + `remove; ` + none + `[ -e /etc/podstead/pods.d/kept.toml ]
 		install 1`)
