@@ -5,6 +5,7 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,9 +193,15 @@ func (d *podsDir) loseCgroups(uid string, all bool) {
 			return err
 		}
 		for _, dir := range dirs {
-			inner, _ := filepath.Glob(filepath.Join(dir, "*", "."))
-			for _, each := range append(inner, dir) {
-				if err := unix.Rmdir(filepath.Clean(each)); err != nil && all {
+			var tree []string
+			_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				if err == nil && e.IsDir() {
+					tree = append(tree, path)
+				}
+				return nil
+			})
+			for _, each := range slices.Backward(tree) {
+				if err := unix.Rmdir(each); err != nil && all {
 					return fmt.Errorf("remove %s: %w", each, err)
 				}
 			}
