@@ -125,7 +125,16 @@ func composeHint(t reflect.Type, key string) string {
 	if t != reflect.TypeFor[Pod]() && t != reflect.TypeFor[Container]() || len(key) > maxComposeWord {
 		return ""
 	}
-	return composeWords[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))]
+	word := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
+	if hint := composeWords[word]; hint != "" || t != reflect.TypeFor[Pod]() {
+		return hint
+	}
+	for name := range fieldsOf(reflect.TypeFor[Container]()) {
+		if strings.ToLower(name) == word { // such as working_dir
+			return "set " + name + " in containers"
+		}
+	}
+	return ""
 }
 
 // maxComposeWord bounds the keys that are looked up.
@@ -136,8 +145,12 @@ func isComposeList(n *node) bool {
 	return n.kind == kindArray && len(n.items) > 0 && n.items[0].kind == kindString
 }
 
-// composeItemHint is the hint to an element of a list that has the form of Compose and not that of a table; empty: it has no such form.
+// composeItemHint is the hint to a list, or an element of one, that has the form of Compose and not that of a table; empty: it has no such
+// form.
 func composeItemHint(f format, n *node) string {
+	if (n.key == "labels" || n.key == "annotations") && isComposeList(n) {
+		return composeLabels(f, n)
+	}
 	text, isString := n.value.(string)
 	if number, isNumber := n.value.(int64); isNumber {
 		text = strconv.FormatInt(number, 10)
@@ -151,8 +164,8 @@ func composeItemHint(f format, n *node) string {
 	switch n.parent.key {
 	case "ports":
 		item = f.table(composePort(text))
-	case "volumes":
-		return composeWords["volumes"]
+	case "volumes", "secrets":
+		return composeWords[n.parent.key]
 	case "volumeMounts":
 		if item = f.table(composeMount(text)); item == "" {
 			return composeWords["volumes"]
@@ -166,6 +179,16 @@ func composeItemHint(f format, n *node) string {
 		return ""
 	}
 	return "write " + item
+}
+
+// composeLabels is the hint to labels that are a list of NAME=VALUE.
+func composeLabels(f format, n *node) string {
+	text, _ := n.items[0].value.(string)
+	name, value, found := strings.Cut(text, "=")
+	if !found || name == "" || len(text) > 64 {
+		return ""
+	}
+	return "write " + f.assign(n.key, f.table([]pair{{name, value}}))
 }
 
 // composeMount returns the fields of VOLUME:PATH[:OPTIONS].

@@ -32,6 +32,32 @@ func TestComposeWords(t *testing.T) {
 	}
 }
 
+// TestComposeWordsOfPod checks that these words have a hint in the pod too, as strings and as lists.
+func TestComposeWordsOfPod(t *testing.T) {
+	for word := range strings.FieldsSeq(composeService) {
+		for _, value := range []string{`"a"`, `["a=b"]`} {
+			_, problems := Parse("web.toml", []byte(word+" = "+value+"\n"+appHead))
+			for _, p := range problems {
+				isWord := p.Path == word || p.Path == word+"[0]"
+				if isWord && p.Hint == "" && (p.Message == unknownField || p.Message == "must be a table, found array" || p.Path != word) {
+					t.Errorf("%s = %s has no hint: %s", word, value, p.Message)
+				}
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		`working_dir = "/a"`:       "set workingDir in containers",
+		`labels = ["a=b"]`:         `write labels = { a = "b" }`,
+		`annotations = ["a.b/c="]`: `write annotations = { "a.b/c" = "" }`,
+		`secrets = ["a"]`:          composeWords["secrets"],
+	} {
+		_, problems := Parse("web.toml", []byte(text+"\n"+appHead))
+		if !slices.ContainsFunc(problems, func(p Problem) bool { return p.Hint == want }) {
+			t.Errorf("%s: %+v, want the hint %q", text, problems, want)
+		}
+	}
+}
+
 // TestComposeHints checks that the hints name fields that exist.
 func TestComposeHints(t *testing.T) {
 	names := map[string]bool{}

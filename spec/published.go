@@ -14,10 +14,9 @@ var elsewhere = []string{
 	"instance-data", "internal", "isatap", "kubernetes", "local", "localdomain", "metadata", "wpad",
 }
 
-// Unpublished returns why a name of a pod is not published in the hosts files of other pods; empty: it is. The host name of the host may be
-// empty if it is not known.
-func Unpublished(name, host string) string {
-	short, _, _ := strings.Cut(host, ".")
+// Unpublished returns why a name of a pod is not published in the hosts files of other pods; empty: it is. The names are those without a
+// dot that the host has.
+func Unpublished(name string, host []string) string {
 	switch {
 	case isReserved(name):
 		return reservedName
@@ -25,8 +24,8 @@ func Unpublished(name, host string) string {
 		return "it has a dot, so it may be the name of another host"
 	case slices.Contains(elsewhere, name):
 		return "it has a meaning in clusters or networks"
-	case strings.EqualFold(name, short):
-		return "it is the name of this host"
+	case slices.ContainsFunc(host, func(own string) bool { return strings.EqualFold(name, own) }):
+		return "it is the hostname of this host, or in its /etc/hosts"
 	}
 	return ""
 }
@@ -38,8 +37,8 @@ func (h HiddenName) String() string {
 	return "other pods cannot reach the pod by the name " + quote(h.Name) + ": " + h.Why
 }
 
-// HiddenNames returns the names of pods by which other pods of a host with this name do not reach them.
-func HiddenNames(pods []*Pod, host string) []HiddenName {
+// HiddenNames returns the names of pods by which other pods of a host with these names do not reach them.
+func HiddenNames(pods []*Pod, host []string) []HiddenName {
 	owners, first := map[string]bool{}, map[string]string{}
 	for _, p := range pods {
 		owners[p.Name] = true
@@ -73,7 +72,7 @@ func HiddenNames(pods []*Pod, host string) []HiddenName {
 // unpublished warns of names that other pods cannot use. A name that the pod has from its file has no place in it.
 func (v *validator) unpublished() {
 	for _, field := range []*string{&v.pod.Name, &v.pod.Hostname} {
-		if why := Unpublished(*field, ""); *field != "" && why != "" && !isReserved(*field) {
+		if why := Unpublished(*field, nil); *field != "" && why != "" && !isReserved(*field) {
 			v.warn(field, "%s", HiddenName{Name: *field, Why: why})
 		}
 	}

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,8 @@ func TestUnpublished(t *testing.T) {
 		published  bool
 	}{
 		{"web", "edge-7", true},
+		{"runsc", "edge-7", true},
+		{"runsc", "edge-7 runsc", false}, // in /etc/hosts
 		{"web", "", true},
 		{"kubernetes-dashboard", "edge-7", true},
 		{"edge", "edge-7", true},
@@ -24,9 +27,9 @@ func TestUnpublished(t *testing.T) {
 		{"metadata", "", false},
 		{"localhost", "", false},
 		{"edge-7", "edge-7", false},
-		{"edge-7", "Edge-7.example.org", false},
+		{"edge-7", "Edge-7", false},
 	} {
-		if why := spec.Unpublished(test.name, test.host); (why == "") != test.published {
+		if why := spec.Unpublished(test.name, strings.Fields(test.host)); (why == "") != test.published {
 			t.Errorf("%s on host %q: %q, want published %v", test.name, test.host, why, test.published)
 		}
 	}
@@ -60,11 +63,11 @@ func TestHiddenNames(t *testing.T) {
 	}
 	want := []spec.HiddenName{
 		{"web", "db", "another pod is named so"},
-		{"b", "edge-7", "it is the name of this host"},
+		{"b", "edge-7", "it is the hostname of this host, or in its /etc/hosts"},
 		{"d", "shared", `pod "c" has the same hostname`},
 		{"mirror.example.org", "mirror.example.org", "it has a dot, so it may be the name of another host"},
 	}
-	if diff := cmp.Diff(want, spec.HiddenNames(pods, "edge-7.example.org")); diff != "" {
+	if diff := cmp.Diff(want, spec.HiddenNames(pods, []string{"edge-7"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

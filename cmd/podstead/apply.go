@@ -122,9 +122,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		}
 	}
 	done()
-	if !slices.ContainsFunc(before.Items, func(p api.Pod) bool { return p.Status.File != "" }) {
-		a.noteBoot(cmd.Context(), client, results)
-	}
+	a.noteBoot(cmd.Context(), client, before.Items, results)
 	if f.wait {
 		for i := range results {
 			errs = append(errs, a.rolledBack(cmd, client, &results[i]), startedByUnit(&results[i], hintUnit(&results[i], before.Items)))
@@ -226,8 +224,11 @@ func pruneRequest(files []applied) api.PruneRequest {
 	return q
 }
 
-// noteBoot prints that pods do not start at boot, if no service runs the daemon. It is called for the first pods of a host.
-func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Applied) {
+// noteBoot prints for the first pods of a host that they do not start at boot, if no service runs the daemon.
+func (a *app) noteBoot(ctx context.Context, client *api.Client, before []api.Pod, results []api.Applied) {
+	if slices.ContainsFunc(before, func(p api.Pod) bool { return p.Status.File != "" }) {
+		return
+	}
 	changed := slices.ContainsFunc(results, func(r api.Applied) bool { return r.Outcome != api.PodUnchanged })
 	v, err := client.Version(ctx)
 	if !changed || err != nil || !v.OnDemand {

@@ -14,6 +14,8 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -340,6 +342,25 @@ func TestRefusedFiles(t *testing.T) {
 	h.want(t, "get -o name", "pod/bad\npod/other\n")
 	h.want(t, "delete bad", "pod/bad deleted (file /etc/podstead/pods.d/bad.toml removed)\n")
 	h.want(t, "get -o name", "pod/other\n")
+}
+
+// TestRejectedRow: a pod that was rejected has the row that the kubelet gives it.
+func TestRejectedRow(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	const file = "/etc/podstead/pods.d/web.toml"
+	pod, problems := spec.Parse(file, []byte(script("", runs)+strings.Replace(script("", runs), `"app"`, `"other"`, 1)))
+	if pod == nil {
+		t.Fatal(problems)
+	}
+	h.files.Refuse(podfiles.File{
+		Path: file, Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
+		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
+			{Reason: lifecycle.ReasonSysctlForbidden, Message: "forbidden sysctl"},
+		}},
+	})
+	if table := h.run(t, "get").stdout; !regexp.MustCompile(`(?m)^web +0/2 +SysctlForbidden +0 `).MatchString(table) {
+		t.Errorf("no row 0/2 SysctlForbidden in\n%s", table)
+	}
 }
 
 func TestStopStartRestart(t *testing.T) {

@@ -139,7 +139,7 @@ func (a *app) appliedBundle(cmd *cobra.Command, w *watcher, f *bundleApplyFlags,
 			a.noteRolledBack(cmd.Context(), w.Client, &results[i])
 		}
 	}
-	a.noteBoot(cmd.Context(), w.Client, results)
+	a.noteBoot(cmd.Context(), w.Client, before, results)
 	if !f.wait {
 		return nil
 	}

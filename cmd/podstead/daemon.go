@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -159,6 +160,7 @@ func (a *app) daemonStopCommand() *cobra.Command {
 
 With --shutdown, all pods are first stopped in reverse order of their start, as at a shutdown of the host. Nothing of them is
 deleted: the next daemon starts them again with their volumes, UIDs and restart counts, except those that were stopped before.
+If the daemon was stopped and containers are running, a daemon is started that stops them.
 
 With --pods, all pods are first stopped within their grace period and deleted. The files of the pods directory are kept, so their
 pods start again with the next daemon.`,
@@ -181,6 +183,14 @@ pods start again with the next daemon.`,
 }
 
 func (a *app) daemonStop(cmd *cobra.Command, pods, shutdown bool) error {
+	c, err := a.config(cmd)
+	if err != nil {
+		return err
+	}
+	if shutdown && !hasRun(c) {
+		a.note("no daemon has run since the host was booted, so no pods run")
+		return nil
+	}
 	s, err := a.connect(cmd)
 	if err != nil {
 		return err
@@ -220,6 +230,12 @@ func (a *app) daemonStop(cmd *cobra.Command, pods, shutdown bool) error {
 		}
 	}
 	return nil
+}
+
+// hasRun reports whether a daemon has run since the host was booted: it makes a directory for the state of pods of this boot.
+func hasRun(c *config.Config) bool {
+	_, err := os.Stat(filepath.Join(c.RunDir, "pods"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 const (

@@ -58,7 +58,8 @@ func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 		}
 	}
 	done := a.waiting("Checking this host")
-	findings := doctor.Run(cmd.Context(), c, invalid, a.running(api.NewClient(c.Socket, cmd.CommandPath())), version)
+	client := a.running(api.NewClient(c.Socket, cmd.CommandPath()))
+	findings := doctor.Run(cmd.Context(), c, invalid, client, version, socketUnits(cmd.Context()))
 	done()
 	if format != "" {
 		if err := a.encode(format, findings); err != nil {

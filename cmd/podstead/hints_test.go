@@ -798,7 +798,7 @@ func followName(name, hint string) string {
 	if slices.Contains(foreign, name) || isField(name) || isSetting(name) || isTable(name) {
 		return ""
 	}
-	if strings.Contains(hint, "sysctl") || regexp.MustCompile(`\.(toml|yaml|service|io|tar|env|txt)$`).MatchString(name) {
+	if strings.Contains(hint, "sysctl") || regexp.MustCompile(`\.(toml|yaml|service|socket|io|tar|env|txt)$`).MatchString(name) {
 		return ""
 	}
 	return "no field or setting " + name

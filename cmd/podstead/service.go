@@ -79,21 +79,42 @@ func connectSystemd(ctx context.Context, root bool) (*dbus.Conn, error) {
 }
 
 func isServiceIdle(ctx context.Context, systemd unitProperties, socket string) bool {
-	state := func(unit string) (s string) {
-		if p, err := systemd.GetUnitPropertyContext(ctx, unit, "ActiveState"); err == nil {
-			s, _ = p.Value.Value().(string)
-		}
-		return s
+	// A service that waits for its restart after a crash is activating.
+	return listening(ctx, systemd)[socket] != "" && slices.Contains([]string{"inactive", "failed"}, stateOf(ctx, systemd, serviceUnit))
+}
+
+// stateOf returns the ActiveState of a unit.
+func stateOf(ctx context.Context, systemd unitProperties, unit string) (state string) {
+	if p, err := systemd.GetUnitPropertyContext(ctx, unit, "ActiveState"); err == nil {
+		state, _ = p.Value.Value().(string)
 	}
-	listens := func(unit string) bool {
+	return state
+}
+
+// listening returns the active socket units of the API, by the paths on which systemd listens for them.
+func listening(ctx context.Context, systemd unitProperties) map[string]string {
+	units := map[string]string{}
+	for _, unit := range []string{"podstead.socket", "podstead-ro.socket"} {
 		var sockets []struct{ Type, Path string }
 		p, err := systemd.GetUnitTypePropertyContext(ctx, unit, "Socket", "Listen")
-		if err != nil || p.Value.Store(&sockets) != nil {
-			return false
+		if err != nil || p.Value.Store(&sockets) != nil || stateOf(ctx, systemd, unit) != "active" {
+			continue
 		}
-		return slices.ContainsFunc(sockets, func(s struct{ Type, Path string }) bool { return s.Path == socket }) && state(unit) == "active"
+		for _, s := range sockets {
+			units[s.Path] = unit
+		}
 	}
-	// A service that waits for its restart after a crash is activating.
-	return slices.ContainsFunc([]string{"podstead.socket", "podstead-ro.socket"}, listens) &&
-		slices.Contains([]string{"inactive", "failed"}, state(serviceUnit))
+	return units
+}
+
+// socketUnits is listening for the systemd of this host; without systemd there are none.
+func socketUnits(ctx context.Context) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, managerTimeout)
+	defer cancel()
+	conn, err := connectSystemd(ctx, os.Geteuid() == 0)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	return listening(ctx, conn)
 }

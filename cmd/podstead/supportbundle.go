@@ -80,7 +80,7 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 			v, _ := versionsOf(ctx, c, client) // with an error, the version of the daemon is missing
 			return v
 		},
-		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, invalid, client, version) },
+		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, invalid, client, version, socketUnits(ctx)) },
 	})
 	done()
 	if err != nil {

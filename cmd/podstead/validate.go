@@ -29,8 +29,8 @@ input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without
 checked together, and with the pods of this host: pods that wait for each other are invalid.
 
 Config maps, secrets and host paths that the pod would wait for on this host, because they are missing or cannot be
-used, are printed, and so are names by which other pods of this host cannot reach the pod. They do not make the file
-invalid.
+used, are printed, and so are names by which other pods of this host cannot reach the pod, and volumes whose content is
+lost by the change of a pod of this host. They do not make the file invalid.
 
 Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. A file that violates
 the level of --policy, or podSecurity of the host's configuration, is invalid.
@@ -73,6 +73,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 				pods = append(pods, readPod{path, pod})
 			}
 			a.warnHidden(cmd, pods)
+			a.warnLost(cmd, pods)
 			cycles := a.waitCycles(cmd, pods)
 			for _, r := range pods {
 				if slices.Contains(cycles, r.pod.Name) {

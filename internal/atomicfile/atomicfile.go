@@ -45,17 +45,28 @@ func WriteVolatile(path string, data []byte, mode fs.FileMode) error {
 func write(path string, data []byte, mode fs.FileMode, sync func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), prefix+filepath.Base(path)+"-*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, causeOf(err))
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, errors.Join(err, ignore(os.Remove(f.Name()), fs.ErrNotExist)))
+			err = fmt.Errorf("write %s: %w", path, errors.Join(causeOf(err), ignore(os.Remove(f.Name()), fs.ErrNotExist)))
 		}
 	}()
 	if err := fill(f, data, mode, sync); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// causeOf returns the error of the kernel in an error that names the temporary file.
+func causeOf(err error) error {
+	if e, is := errors.AsType[*fs.PathError](err); is {
+		return e.Err
+	}
+	if e, is := errors.AsType[*os.LinkError](err); is {
+		return e.Err
+	}
+	return err
 }
 
 // fill writes, syncs and closes f.

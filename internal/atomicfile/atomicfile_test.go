@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -56,6 +57,12 @@ func testWriteFailure(t *testing.T, write func(string, []byte, fs.FileMode) erro
 	}
 	if err := write(filepath.Join(dir, "absent", "file"), nil, 0o600); err == nil {
 		t.Error("writing to a missing directory succeeded")
+	}
+	for _, file := range []string{path, filepath.Join(dir, "absent", "file")} {
+		err := write(file, nil, 0o600)
+		if err == nil || strings.Contains(err.Error(), prefix) || !strings.HasPrefix(err.Error(), "write "+file+": ") {
+			t.Errorf("%v, want an error that names %s and no temporary file", err, file)
+		}
 	}
 }
 

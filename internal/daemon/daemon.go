@@ -172,7 +172,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
 	if o.Invalid != nil {
-		r.emit(event.ConfigInvalid, event.Fields{"error": o.Invalid.Error()})
+		r.emitInvalid(o.Invalid)
 	} else {
 		o.keepValid(ctx, loaded)
 	}

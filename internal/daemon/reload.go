@@ -74,6 +74,11 @@ func reloading() string {
 	return fmt.Sprintf("%s\nMONOTONIC_USEC=%d", sd.SdNotifyReloading, ts.Nano()/1000)
 }
 
+// emitInvalid emits all problems of a configuration file. An event has one line.
+func (r *reloader) emitInvalid(err error) {
+	r.emit(event.ConfigInvalid, event.Fields{"error": strings.ReplaceAll(err.Error(), "\n", "; ")})
+}
+
 // reload loads the configuration, applies what can be applied, and emits what was done.
 func (r *reloader) reload(ctx context.Context) {
 	next, err := r.o.Load()
@@ -82,7 +87,7 @@ func (r *reloader) reload(ctx context.Context) {
 		verification, err = next.Verification()
 	}
 	if err != nil {
-		r.emit(event.ConfigInvalid, event.Fields{"error": err.Error()})
+		r.emitInvalid(err)
 		return
 	}
 	merged, changed, restart := r.config.Load().Reload(next)

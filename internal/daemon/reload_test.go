@@ -60,7 +60,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("[engine]\nx = 1\n")
+	write("[engine]\nx = 1\ny = 1\n")
 	dirs := map[string]string{
 		"socket": h.config.Socket, "state-dir": h.config.StateDir, "run-dir": h.config.RunDir, "log-dir": h.config.LogDir,
 		"pods-dir": h.config.Pods.Dir,
@@ -89,7 +89,8 @@ func TestReload(t *testing.T) {
 		})
 	}()
 	awaitReady(t, ready, result)
-	if e := lastEvent(t, h); e.Kind != api.EventConfigInvalid || !strings.Contains(e.Message, file+":2:1: engine.x: unknown field") {
+	if e := lastEvent(t, h); e.Kind != api.EventConfigInvalid || strings.Contains(e.Message, `\n`) ||
+		!strings.Contains(e.Message, file+":2:1: engine.x: unknown field; "+file+":3:1: engine.y: unknown field") {
 		t.Errorf("event at the start with an earlier configuration: %+v", e)
 	}
 	if _, err := os.Stat(filepath.Join(h.config.StateDir, config.ValidName)); !errors.Is(err, fs.ErrNotExist) {

@@ -118,18 +118,30 @@ func describePolicy(p api.Policy) string {
 	return text
 }
 
-// rejectedPods reports pods that were rejected and have not been accepted since. A file of the pods directory that is removed or changed
-// by hand emits no event: the list of pods has those that are rejected still.
+// rejectedPods reports pods that were rejected and have not been accepted since.
 func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
+	newest, err := rejections(ctx, client, now)
+	switch {
+	case errors.Is(err, api.ErrUnavailable):
+		return ok("unknown, the daemon is not running")
+	case err != nil:
+		return result{Warn, "list events: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	case len(newest) == 0:
+		return ok("none")
+	}
+	return rejectedResult(newest)
+}
+
+// rejections returns the newest rejection of each pod that has not been accepted since. A file of the pods directory that is removed or
+// changed by hand emits no event: the list of pods has those that are rejected still.
+func rejections(ctx context.Context, client *api.Client, now time.Time) (map[string]api.Event, error) {
 	newest := map[string]api.Event{}
 	for e, err := range client.Events(ctx, &api.EventQuery{Since: now.Add(-rejectedWindow)}) {
 		switch {
-		case errors.Is(err, api.ErrUnavailable):
-			return ok("unknown, the daemon is not running")
 		case err != nil:
-			return result{Warn, "list events: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+			return nil, err
 		case e.Kind == api.EventPodRejected:
 			newest[e.Pod] = e
 		case e.Kind == api.EventPodAccepted:
@@ -141,10 +153,7 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 			dropGone(newest, list.Items)
 		}
 	}
-	if len(newest) == 0 {
-		return ok("none")
-	}
-	return rejectedResult(newest)
+	return newest, nil
 }
 
 // dropGone removes the rejections of files of the pods directory whose pods are not listed any more.

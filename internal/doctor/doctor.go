@@ -52,7 +52,10 @@ const (
 )
 
 // Run runs all checks, one after the other. Invalid is the error of the configuration file, or nil. Version is that of the calling program.
-func Run(ctx context.Context, c *config.Config, invalid *config.FileError, client *api.Client, version string) []Finding {
+// Sockets are the active socket units, by their paths.
+func Run(
+	ctx context.Context, c *config.Config, invalid *config.FileError, client *api.Client, version string, sockets map[string]string,
+) []Finding {
 	checks := []struct {
 		name  string
 		check func() result
@@ -75,6 +78,7 @@ func Run(ctx context.Context, c *config.Config, invalid *config.FileError, clien
 		{"state files", func() result { return stateVersions(c) }},
 		{"clock", clock},
 		{"daemon", func() result { return runningDaemon(ctx, c, client, version) }},
+		{"sockets", func() result { return socketFiles(sockets) }},
 		{"admission", func() result { return admissionPolicy(ctx, c, client) }},
 		{"resources", func() result { return resources(ctx, c, client) }},
 		{"host paths", func() result { return hostPaths(c) }},

@@ -3,22 +3,24 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
+
+// HiddenNames returns the names of pods by which other pods of this host do not reach them. With an error it may lack some.
+func HiddenNames(pods []*spec.Pod) ([]spec.HiddenName, error) {
+	host, err := network.HostNames()
+	return spec.HiddenNames(pods, host), err
+}
 
 // hiddenNames reports by which names other pods cannot reach pods of this host.
 func hiddenNames(ctx context.Context, client *api.Client) result {
 	list, unknown := listPods(ctx, client)
 	if unknown != nil {
 		return *unknown
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return result{Warn, err.Error(), "set the name of the host"}
 	}
 	var pods []*spec.Pod
 	for i := range list.Items {
@@ -27,8 +29,12 @@ func hiddenNames(ctx context.Context, client *api.Client) result {
 			pods = append(pods, &spec.Pod{Name: p.Metadata.Name, Hostname: p.Spec.Hostname})
 		}
 	}
+	hidden, err := HiddenNames(pods)
+	if err != nil {
+		return result{Warn, err.Error(), "correct the hostname or /etc/hosts of the host"}
+	}
 	var details []string
-	for _, h := range spec.HiddenNames(pods, host) {
+	for _, h := range hidden {
 		details = append(details, h.Pod+": "+h.String())
 	}
 	if len(details) == 0 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
@@ -26,12 +27,18 @@ func podsDirectory(ctx context.Context, dir string, client *api.Client) result {
 	if err != nil && !errors.Is(err, api.ErrUnavailable) {
 		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
 	}
-	return podsDirResult(dir, pods.Items)
+	var rejected map[string]api.Event // reported by a check of their own
+	if err == nil {
+		if rejected, err = rejections(ctx, client, time.Now()); err != nil {
+			rejected = nil // that check reports the error
+		}
+	}
+	return podsDirResult(dir, pods.Items, rejected)
 }
 
-// podsDirResult lists the files that do not run: those that are invalid, and those that the daemon has refused. The directory is lost if it
-// has no files although pods follow them.
-func podsDirResult(dir string, pods []api.Pod) result {
+// podsDirResult lists the files that do not run: those that are invalid, and those that the daemon has refused, without the rejections. The
+// directory is lost if it has no files although pods follow them.
+func podsDirResult(dir string, pods []api.Pod, rejected map[string]api.Event) result {
 	l, err := watch.NewDir(dir).List()
 	missing := errors.Is(err, fs.ErrNotExist)
 	followers := following(dir, pods)
@@ -55,7 +62,7 @@ func podsDirResult(dir string, pods []api.Pod) result {
 	if len(problems) > 0 {
 		hints = append(hints, "correct the files: podstead validate "+dir+" shows all problems")
 	}
-	refused, undone := refusedFiles(pods)
+	refused, undone := refusedFiles(pods, rejected)
 	if len(refused) > 0 {
 		hints = append(hints, "podstead why POD shows what a file waits for, or why it is refused")
 	}
@@ -111,16 +118,21 @@ func lostDirectory(dir string, missing bool, pods []string) result {
 }
 
 // refusedFiles returns why the daemon does not run the newest content of files, except of those that are invalid, and of those that were
-// rolled back, which are undone.
-func refusedFiles(pods []api.Pod) (refused, undone []string) {
+// rolled back, which are undone. The newest rejections of pods, by name, are left out.
+func refusedFiles(pods []api.Pod, rejected map[string]api.Event) (refused, undone []string) {
+	isReported := func(pod, message string) bool {
+		_, cause, found := strings.Cut(rejected[pod].Fields["error"], ": ") // without the reason
+		return found && strings.Contains(message, cause)
+	}
 	for i := range pods {
 		p := &pods[i]
-		if p.Metadata.UID == "" && p.Status.Reason != api.ReasonInvalidFile {
+		if p.Metadata.UID == "" && p.Status.Reason != api.ReasonInvalidFile && !isReported(p.Metadata.Name, p.Status.Message) {
 			refused = append(refused, p.Metadata.Name+": "+p.Status.Message)
 		}
 		for _, c := range p.Status.Conditions {
 			switch {
 			case c.Type != api.FileAccepted || c.Status != "False" || c.Reason == api.ReasonInvalidFile:
+			case isReported(p.Metadata.Name, c.Message):
 			case c.Reason == api.ReasonRolledBack:
 				undone = append(undone, p.Metadata.Name+": "+c.Message)
 			default:

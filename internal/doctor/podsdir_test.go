@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -163,6 +165,37 @@ func TestHiddenNames(t *testing.T) {
 	const want = `kubernetes: other pods cannot reach the pod by the name "kubernetes": it has a meaning in clusters or networks`
 	if r.grade != Warn || r.detail != want || r.hint == "" {
 		t.Errorf("%+v", r)
+	}
+	names, err := network.HostNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if r := hiddenNames(t.Context(), daemonWith(t, podOf(name, "u", ""))); r.grade != Warn || !strings.HasPrefix(r.detail, name+": ") {
+			t.Errorf("a pod with the name %s of this host: %+v", name, r)
+		}
+	}
+}
+
+// TestRejectedOnce: a rejected pod is reported by the check of rejections, and not by that of the directory too.
+func TestRejectedOnce(t *testing.T) {
+	const sysctl = "securityContext.sysctls[0].name: forbidden sysctl"
+	rejected := podOf("web", "", "")
+	rejected.Status.Reason, rejected.Status.Message = "SysctlForbidden", "Pod was rejected: "+sysctl
+	inUse := api.Condition{Type: api.FileAccepted, Status: "False", Reason: "Rejected", Message: "NodePorts: in use"}
+	changed := podOf("db", "u", "", inUse)
+	waits := podOf("late", "", "")
+	waits.Status.Message = "the image is being pulled"
+	pods := []api.Pod{rejected, changed, waits}
+	events := map[string]api.Event{
+		"web": {Fields: map[string]string{"error": "SysctlForbidden: " + sysctl}},
+		"db":  {Fields: map[string]string{"error": "NodePorts: in use"}},
+	}
+	if refused, _ := refusedFiles(pods, events); !slices.Equal(refused, []string{"late: the image is being pulled"}) {
+		t.Errorf("refused files: %q", refused)
+	}
+	if refused, _ := refusedFiles(pods, nil); len(refused) != 3 {
+		t.Errorf("refused files without events: %q", refused)
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 )
 
 // Unusable returns what the pod would wait for on this host: config maps and secrets that are missing or that cannot be used, and volumes
-// that cannot be set up.
+// that cannot be set up. A pod does not wait for volumes that no container mounts.
 func Unusable(ctx context.Context, c *config.Config, pod *spec.Pod) []error {
+	pod = pod.Mounted()
 	source := configsource.Source{Dir: c.ConfigDir}
 	var failed []error
 	for _, k := range []struct {

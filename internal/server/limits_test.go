@@ -81,17 +81,22 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
-// TestIdleConnections opens more idle connections than there can be. They give way: a client is served at once.
+// TestIdleConnections opens more idle connections than there can be. They give way: a client is served at once. The oldest one is closed
+// long before the time without a request has passed.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	for _, socket := range []string{d.socket, d.socket + "-ro"} {
+		var oldest net.Conn
 		for range 1200 {
 			c, err := net.Dial("unix", socket)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
+			if oldest == nil {
+				oldest = c
+			}
 		}
 		client := api.NewClient(socket, "podstead get")
 		defer client.Close()
@@ -99,6 +104,12 @@ func TestIdleConnections(t *testing.T) {
 			if _, err := client.Pods(t.Context()); err != nil {
 				t.Errorf("%s with idle connections: %v", socket, err)
 			}
+		}
+		if err := oldest.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := oldest.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: read on the oldest idle connection: %v, want that it was closed", socket, err)
 		}
 	}
 }

@@ -30,6 +30,9 @@ func ImageTable(list []api.Image, o TableOptions, now time.Time) [][]string {
 		if img.Damaged {
 			size, platform = "<unknown>", cmp.Or(platform, "<unknown>")
 		}
+		if isRepeated(list, i) {
+			continue
+		}
 		used := cmp.Or(strings.Join(img.Pods, ","), "<none>")
 		if o.Wide {
 			id := cmp.Or(img.ID, "<unknown>")
@@ -39,6 +42,21 @@ func ImageTable(list []api.Image, o TableOptions, now time.Time) [][]string {
 		}
 	}
 	return rows
+}
+
+// isRepeated reports whether another image of the list has the same row as the one at i, except for its age, and is newer. Archives with
+// the same image at two paths, such as those of two pods, are two images.
+func isRepeated(list []api.Image, i int) bool {
+	img := &list[i]
+	for n := range list {
+		other := &list[n]
+		newer := cmp.Or(other.CreatedAt.Compare(img.CreatedAt), cmp.Compare(i, n)) > 0
+		if newer && other.Name == img.Name && other.Digest == img.Digest && other.Platform == img.Platform &&
+			slices.Equal(other.Pods, img.Pods) && keptFor(other) == keptFor(img) && signedBy(other) == signedBy(img) {
+			return true
+		}
+	}
+	return false
 }
 
 // keptFor returns why an image is not removed by podstead image prune.

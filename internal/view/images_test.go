@@ -4,7 +4,38 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
 )
+
+// TestEqualImages: an image that two archives have is one row, unless something tells the rows apart.
+func TestEqualImages(t *testing.T) {
+	now := time.Date(2026, 11, 28, 20, 0, 0, 0, time.UTC)
+	image := func(age time.Duration, pods ...string) api.Image {
+		return api.Image{Name: "localhost/shop:1", Digest: "sha256:d0ab5906cf3e0000", Size: 1 << 20, CreatedAt: now.Add(-age), Pods: pods}
+	}
+	older, newer := image(time.Hour), image(time.Minute)
+	for _, test := range []struct {
+		list []api.Image
+		want []string
+	}{
+		{[]api.Image{older, newer}, []string{"60s"}},
+		{[]api.Image{newer, older}, []string{"60s"}},
+		{[]api.Image{older, image(time.Minute, "web")}, []string{"60m", "60s"}},
+		{[]api.Image{newer, newer}, []string{"60s"}},
+	} {
+		var ages []string
+		for _, row := range ImageTable(test.list, TableOptions{NoHeader: true}, now) {
+			ages = append(ages, row[4])
+		}
+		if diff := cmp.Diff(test.want, ages); diff != "" {
+			t.Errorf("%v: ages of the rows (-want +got):\n%s", test.list, diff)
+		}
+	}
+}
 
 // TestTransfer checks that progress is one line on a terminal, and that there are only steps elsewhere.
 func TestTransfer(t *testing.T) {

@@ -49,6 +49,8 @@ type Network struct {
 	namespace kernel.Namespace
 	links     *netlink.Handle // used only with lock held
 
+	hostNames hostNames
+
 	sem chan struct{} // the semaphore of lock
 
 	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.

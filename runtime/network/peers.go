@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"log/slog"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -23,10 +22,15 @@ func (n *Network) Changed() <-chan struct{} {
 // Peers returns all pods with a network, sorted by name. A pod name belongs to that pod: it is left out of the names of
 // other pods. Names with a meaning elsewhere are left out, see [spec.Unpublished], also those in leases of earlier versions.
 func (n *Network) Peers() []Peer {
-	host, err := os.Hostname()
+	host, err := n.hostNames.read(hostsFile)
 	if err != nil {
-		n.log.Warn("cannot read the name of the host, a pod can have it too", slog.Any("error", err))
+		n.log.Warn("cannot read all names of the host, a pod can have them too", slog.Any("error", err))
 	}
+	return n.peers(host)
+}
+
+// peers is Peers on a host with these names.
+func (n *Network) peers(host []string) []Peer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	owners := map[string]bool{}
@@ -60,7 +64,7 @@ func (n *Network) Peers() []Peer {
 
 // isPublished reports whether a name of a pod is published. Of the names with a dot, those of pods with a subdomain are: they are in a
 // domain that only clusters have.
-func isPublished(name, host string) bool {
+func isPublished(name string, host []string) bool {
 	return strings.HasSuffix(name, spec.ClusterDomain) || spec.Unpublished(name, host) == ""
 }
 

@@ -102,9 +102,12 @@ func TestSimplePrivileges(t *testing.T) {
 func TestReadOnlyRootFiles(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		in := secured(spec.SecurityContext{ReadOnlyRootFilesystem: &readOnly})
-		in.Files = []File{{Path: "/etc/hosts", Source: "/ns/hosts"}, {Path: "/etc/resolv.conf", Source: "/ns/resolv.conf", WithRoot: true}}
+		in.Files = []File{
+			{Path: "/etc/hosts", Source: "/ns/hosts"}, {Path: "/etc/resolv.conf", Source: "/ns/resolv.conf", WithRoot: true},
+			{Path: "/etc/hostname", Source: "/ns/hostname", WithRoot: true},
+		}
 		for _, m := range build(t, in).Mounts {
-			want := readOnly && m.Destination == "/etc/resolv.conf"
+			want := readOnly && m.Destination != "/etc/hosts"
 			if got := slices.Contains(m.Options, "ro"); strings.HasPrefix(m.Destination, "/etc/") && got != want {
 				t.Errorf("read-only root %v: %s read-only %v, want %v", readOnly, m.Destination, got, want)
 			}

@@ -5,7 +5,6 @@ package podnet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -180,14 +179,18 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 	refusal.Message, refusal.Cause = err.Error(), err
 	if conflict, is := errors.AsType[*network.ConflictError](err); is {
 		refusal.Message = lifecycle.NodePortsMessage + ": " + refusal.Message
-		switch {
-		case conflict.Holder != "":
+		if conflict.Holder != "" {
 			return nil
-		case conflict.PID != 0:
-			refusal.Hint = fmt.Sprintf("use another host port, or stop process %d (%s) of the host", conflict.PID, conflict.Process)
-		default:
-			refusal.Hint = "use another host port, or find the process of the host that needs this one with ss -lnp"
 		}
+		refusal.Hint = portHint(conflict)
 	}
 	return refusal
+}
+
+// portHint returns the hint for a port that a process of the host uses. The host may need the process: it can be sshd.
+func portHint(conflict *network.ConflictError) string {
+	if conflict.PID != 0 { // the message has its name
+		return "use another host port"
+	}
+	return "use another host port, or find the process of the host that needs this one with ss -lnp"
 }

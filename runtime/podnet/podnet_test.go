@@ -3,6 +3,7 @@ package podnet
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,5 +52,15 @@ func TestHostPortsWithoutBridge(t *testing.T) {
 	}
 	if refused := n.Admit(&spec.Pod{}); len(refused) != 0 {
 		t.Errorf("pod without host ports: %v", refused)
+	}
+}
+
+// TestPortHint: the process that has a port may be sshd, so no hint advises to stop it.
+func TestPortHint(t *testing.T) {
+	for _, conflict := range []network.ConflictError{{PID: 812, Process: "sshd"}, {}} {
+		hint := portHint(&conflict)
+		if !strings.HasPrefix(hint, "use another host port") || strings.Contains(hint, "stop") || strings.Contains(hint, "kill") {
+			t.Errorf("%v: hint %q", &conflict, hint)
+		}
 	}
 }

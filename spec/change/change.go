@@ -95,6 +95,9 @@ func (c Change) Consequence() string {
 	case NextRound:
 		return "at the next start of the pod"
 	case RestartPod:
+		if c.LosesContent() {
+			return "restarts the pod, the content of the volume is lost"
+		}
 		return "restarts the pod"
 	case ReplacePod:
 		return "replaces the pod"
@@ -110,6 +113,13 @@ func (c Change) Consequence() string {
 		}
 	}
 	return verb + " container " + c.Container
+}
+
+// LosesContent reports whether an emptyDir volume is empty after the change. The new one is another directory, or none.
+func (c Change) LosesContent() bool {
+	field, _ := strings.CutPrefix(c.Path, "volumes[")
+	_, field, _ = strings.Cut(field, "]")
+	return field == ".emptyDir.medium" || field == ".emptyDir" && c.New == ""
 }
 
 // Largest returns the largest effect of changes, [InPlace] if there are none.

@@ -47,6 +47,10 @@ var rows = []Row{
 			"QoS class of the pod.",
 	},
 	{Field: "volumes", Effect: RestartPod, Why: "Set up with the pod sandbox."},
+	{
+		Field: "volumes[].emptyDir", Effect: RestartPod,
+		Why: "Set up with the pod sandbox. If the medium or the type of the volume changes, its content is lost.",
+	},
 	{Field: "volumes[].image.pullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
 	{Field: "volumes[].configMap", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
 	{Field: "volumes[].secret", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},

@@ -50,6 +50,12 @@ func TestText(t *testing.T) {
 		{"label", `labels.app = "web"`, `labels = { app = "shop", "example.com/tier" = "a" }`, []string{
 			`labels."example.com/tier": "a" added (in place)`, `labels.app: "web" -> "shop" (in place)`,
 		}},
+		{"medium of a volume", `name = "data"`, "name = \"data\"\nemptyDir.medium = \"Memory\"", []string{
+			`volumes[0].emptyDir.medium: "Memory" added (restarts the pod, the content of the volume is lost)`,
+		}},
+		{"size of a volume", `name = "data"`, "name = \"data\"\nemptyDir.sizeLimit = \"1Mi\"", []string{
+			`volumes[0].emptyDir.sizeLimit: "1Mi" added (restarts the pod)`,
+		}},
 		{"no label", `labels.app = "web"`, "", []string{`labels.app: "web" removed (in place)`}},
 		{"command", "env.A", "command = [\"sh\", \"-c\", \"true\"]\nenv.A", []string{`containers[0].command: ["sh", "-c", "true"] added (restarts container app)`}},
 		{"variables", `env.A = "1"`, "env.B = \"1\"\nenv.A = \"2\"", []string{
@@ -63,7 +69,8 @@ func TestText(t *testing.T) {
 			`initContainers[0]: "init" added (at the next start of the pod)`,
 		}},
 		{"volume", `name = "data"`, "name = \"data\"\nhostPath.path = \"/data\"", []string{
-			`volumes[0].emptyDir: {} removed (restarts the pod)`, `volumes[0].hostPath: { path = "/data" } added (restarts the pod)`,
+			`volumes[0].emptyDir: {} removed (restarts the pod, the content of the volume is lost)`,
+			`volumes[0].hostPath: { path = "/data" } added (restarts the pod)`,
 		}},
 		{"probe", "env.A", "readinessProbe = { httpGet = { port = \"http\" } }\nports = [{ name = \"http\", containerPort = 80 }]\nenv.A", []string{
 			`containers[0].ports[0]: { name = "http", containerPort = 80, protocol = "TCP" } added (in place)`,

@@ -5,12 +5,14 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +26,7 @@ var lossTable = []struct {
 	name    string
 	unmount bool // and not removed
 	keeps   bool // containers whose shim runs
+	cgroups bool // of the pod; those with a process cannot be removed
 	paths   []string
 }{
 	{name: "directory for runtime state", paths: []string{"r/*"}},
@@ -33,6 +36,7 @@ var lossTable = []struct {
 	{name: "state of the OCI runtime", paths: []string{"r/engine/runc"}},
 	{name: "bundles", paths: []string{"r/engine/io.containerd.*"}},
 	{name: "namespaces", keeps: true, paths: []string{"r/ns/*"}},
+	{name: "cgroups", keeps: true, cgroups: true},
 	{name: "mounts", unmount: true, keeps: true, paths: []string{"r/*"}},
 	{name: "state of the pods", keeps: true, paths: []string{"lib/pods/*"}},
 	{name: "all of the engine", paths: []string{"lib/engine/*"}},
@@ -42,8 +46,13 @@ var lossTable = []struct {
 }
 
 // TestLostState: whatever is lost, and whatever keeps running, the pods of the pods directory are ready again, each process runs once,
-// and nothing of the lost runs is left. docs/design/recovery.md has the table.
+// and nothing of the lost runs is left. docs/design/recovery.md has the table. The log has the longest time until a pod was ready, which is
+// no limit: it depends on the load of the host.
 func TestLostState(t *testing.T) {
+	var longest time.Duration
+	defer func() {
+		t.Logf("longest time from a loss until the pod was ready: %v", longest.Round(100*time.Millisecond))
+	}()
 	for _, living := range []string{"nothing", "containers", "shims", "daemon"} {
 		t.Run(living, func(t *testing.T) {
 			d := newPodsDir(t)
@@ -55,13 +64,17 @@ func TestLostState(t *testing.T) {
 					part := &podsDir{&fixture{d.Of(t)}, d.path}
 					daemon, err := part.DaemonPID(part.Ctx())
 					part.Check(err)
-					was := part.process("marker=one")
+					was, uid := part.process("marker=one"), part.get("p").Metadata.UID
 					if l.name == "everything" { // no file defines this pod
 						_, err := part.Create(part.Ctx(), "unknown", part.text("unknown", "unknown"))
 						part.Check(err)
 						part.process("marker=unknown")
 					}
+					start := time.Now()
 					part.endUpTo(living, daemon)
+					if l.cgroups {
+						part.loseCgroups(uid, living == "nothing")
+					}
 					for _, path := range l.paths {
 						part.lose(path, l.unmount)
 					}
@@ -78,6 +91,7 @@ func TestLostState(t *testing.T) {
 						part.until(map[string]string{"p": "one"})
 						part.process("marker=one")
 					}
+					longest = max(longest, time.Since(start))
 					part.gone("marker=unknown")
 					part.forgetLogs()
 				})
@@ -168,6 +182,32 @@ func (d *podsDir) lose(pattern string, unmount bool) {
 			d.Check(os.RemoveAll(file))
 		}
 	}
+}
+
+// loseCgroups removes the cgroups of a pod that have no process, or all.
+func (d *podsDir) loseCgroups(uid string, all bool) {
+	d.Helper()
+	d.Await(func() error {
+		dirs, err := cgroup.Dirs("/podstead/" + uid)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			var tree []string
+			_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				if err == nil && e.IsDir() {
+					tree = append(tree, path)
+				}
+				return nil
+			})
+			for _, each := range slices.Backward(tree) {
+				if err := unix.Rmdir(each); err != nil && all {
+					return fmt.Errorf("remove %s: %w", each, err)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // forgetLogs removes the logs of pods that no record knows any more. They stay until the limit of all logs.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,7 @@ func TestPlanIsApplied(t *testing.T) {
 			pairs = append(pairs, f.planned(i, p))
 		}
 	}
+	pairs = append(pairs, f.moved(len(changetest.Pairs())))
 	t.Cleanup(func() { // before the check for leftovers
 		if _, err := f.Podstead(f.Ctx(), "delete", "--all", "--force"); err != nil {
 			t.Error(err)
@@ -69,6 +71,23 @@ func (f *fixture) planned(i int, pair changetest.Pair) *planned {
 	}
 	p.path, p.after = filepath.Join(dir, p.pod+".toml"), own.Replace(pair.After)
 	f.Check(os.WriteFile(p.path, []byte(own.Replace(pair.Before)), 0o600))
+	return p
+}
+
+// moved is a pair for imageArchives: an archive is renamed. The others have the archive of the fixture.
+func (f *fixture) moved(i int) *planned {
+	f.Helper()
+	p := f.planned(i, changetest.Pair{Field: "imageArchives", Effect: change.InPlace})
+	archive, renamed := f.Archive("busybox"), filepath.Join(filepath.Dir(p.path), "renamed.tar")
+	content, err := os.ReadFile(archive)
+	f.Check(err)
+	f.Check(os.WriteFile(renamed, content, 0o600))
+	const containers = "terminationGracePeriodSeconds = 1\n[[containers]]\nname = \"app\"\nimage = \"" + changetest.Image +
+		"\"\ncommand = [\"sleep\", \"3600\"]\n"
+	p.Before = f.PodText(p.pod, containers)
+	p.After = strings.Replace(p.Before, strconv.Quote(archive), strconv.Quote(renamed), 1)
+	p.after = p.After
+	f.Check(os.WriteFile(p.path, []byte(p.Before), 0o600))
 	return p
 }
 

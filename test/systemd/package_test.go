@@ -20,6 +20,8 @@ const (
 		install() { script postinstall configure "$@"; }
 	`
 	onDemand = `podstead get; pgrep -f 'on-deman[d]'; `
+	// none fails if a process, or an interface of the host, is left of Podstead.
+	none = `left=$(pgrep -ax 'podstead|containerd-shim' || true); echo "$left"; [ -z "$left" ]; [ -z "$(ip -o link | grep podstead)" ]; `
 	// daemonPID prints the process of a daemon that was started on demand.
 	daemonPID = `$(pgrep -f 'on-deman[d]')`
 )
@@ -63,20 +65,28 @@ func TestRemoval(t *testing.T) {
 		podstead doctor > /tmp/doctor || true; grep '^ok *cgroups ' /tmp/doctor || { cat /tmp/doctor; exit 1; }`)
 	const file = `name = "kept"
 imageArchives = ["/var/lib/images/busybox.tar"]
-volumes = [{ name = "disk", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } }]
+volumes = [
+	{ name = "disk", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } },
+	{ name = "claim", persistentVolumeClaim = { claimName = "kept-data" } },
+]
 [[containers]]
 name = "app"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "echo started >> /disk/starts; echo started >> /memory/starts; trap exit TERM; while :; do sleep 0.1; done"]
-volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mountPath = "/memory" }]
+command = ["sh", "-c", "for v in disk memory claim; do echo started >> /$v/starts; done; trap exit TERM; while :; do sleep 0.1; done"]
+volumeMounts = { disk = "/disk", memory = "/memory", claim = "/claim" }
 `
 	h.Copy("kept", file)
 	h.Copy("stopped", strings.ReplaceAll(file, "kept", "stopped"))
 	h.Status("kept", "1/1 Running")
 	h.Status("stopped", "1/1 Running")
+	h.Sh(`podstead rollout status kept`)
+	h.Copy("kept", "labels.version = \"2\"\n"+file) // in place
+	h.Eventually("kept has two generations", `podstead rollout status kept
+		[ "$(podstead get kept -o jsonpath='{.metadata.labels.version}')" = 2 ]`)
 	h.Sh(`podstead stop stopped`)
-	before := h.Look()
-	h.Sh(scripts + `remove; left=$(pgrep -ax 'podstead|containerd-shim' || true); echo "$left"; [ -z "$left" ]; [ -e /etc/podstead/pods.d/kept.toml ]; [ -z "$(ip -o link | grep podstead)" ]
+	const targets = `podstead rollout history kept | sed -nE 's/^[* ] +([0-9]+) .*/\1/p'`
+	before, generations := h.Look(), h.Sh(targets)
+	h.Sh(scripts + `remove; ` + none + `[ -e /etc/podstead/pods.d/kept.toml ]
 		install 1`)
 	h.Status("kept", "1/1 Running")
 	h.Status("stopped", `0/1 Stopped`)
@@ -86,9 +96,19 @@ volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mount
 	if diff := cmp.Diff(map[string]installed.Seen{"stopped": before["stopped"], "kept": kept}, after); diff != "" {
 		t.Errorf("pods after the removal and the next installation (-want +got):\n%s", diff)
 	}
-	if starts := h.Sh(`podstead exec kept -- cat /disk/starts /memory/starts`); strings.Count(starts, "started") != 4 {
-		t.Errorf("records of starts in volumes on disk and in memory:\n%s", starts)
+	if starts := h.Sh(`podstead exec kept -- cat /disk/starts /memory/starts /claim/starts`); strings.Count(starts, "started") != 6 {
+		t.Errorf("records of starts in volumes on disk, in memory, and of a claim:\n%s", starts)
 	}
+	if after := h.Sh(targets); after != generations || len(strings.Fields(after)) != 2 {
+		t.Errorf("generations for rollbacks:\n%s\nbefore:\n%s", after, generations)
+	}
+
+	// A daemon that was started on demand and stopped leaves containers, and no socket.
+	h.Sh(scripts + `systemctl stop podstead.socket podstead-ro.socket podstead.service; ` + onDemand + `
+		podstead wait kept --for=condition=Ready --timeout 60s; podstead daemon stop
+		[ ! -e /run/podstead/podstead.sock ]; pgrep -f containerd-shi[m]
+		remove > /tmp/removal 2>&1 || { cat /tmp/removal; exit 1; }; grep 'stopping all pods' /tmp/removal; ` + none + `install 1`)
+	h.Status("kept", "1/1 Running")
 	h.Sh(scripts + `remove; script postremove purge
 		left=$(ls -d /var/lib/podstead /var/log/podstead /run/podstead /etc/podstead 2>/dev/null || true; grep podstead /proc/self/mountinfo | grep -v ' /src ' || true; ip -o link | grep podstead || true); echo "$left"; [ -z "$left" ]`)
 }

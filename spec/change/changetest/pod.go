@@ -36,6 +36,10 @@ func podTemplates() []template {
 		},
 		{field: "annotations", pod: "annotations.a = %s", before: `"1"`, after: `"2"`, effect: inPlace},
 		{
+			field: "annotations", pod: "restartPolicy = \"Never\"\nannotations.a = %s",
+			app: `env.A.fieldRef.fieldPath = "metadata.annotations['a']"`, before: `"1"`, after: `"2"`, effect: inPlace,
+		},
+		{
 			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`, after: `"2"`, effect: inPlace,
 			tables: "[[volumes]]\nname = \"v\"\ndownwardAPI.items = [{ path = \"a\", fieldRef = { fieldPath = \"metadata.annotations\" } }]\n",
 		},
