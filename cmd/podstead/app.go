@@ -86,6 +86,7 @@ func (a *app) root() *cobra.Command {
 	}
 	// cobra would print it with a template, which makes the program larger (TestMethodsByName).
 	root.Flags().Bool("version", false, "print the version of podstead")
+	hide(root, "version")
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
@@ -96,36 +97,20 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	addNamespaceFlag(root)
-	why := a.whyCommand()
-	why.Args = maxOnePod
-	addGroup(root, "Commands that change pods:",
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
-		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
-	addGroup(root, "Commands that show pods:",
-		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand())
-	addGroup(root, "Commands for containers:", a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.portForwardCommand())
-	const host = "Commands for the host:"
-	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.metricsCommand(), a.notifyCommand(), a.supportBundleCommand(), a.imageCommand(), a.bundleCommand(),
-		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.systemCommand(), a.versionCommand())
+	root.SetHelpFunc(printHelp)
 	root.SetHelpCommand(helpCommand())
-	root.SetHelpCommandGroupID(host)
-	root.SetCompletionCommandGroupID(host)
-	addGroup(root, "Commands of kubectl:", a.createCommand(), a.diffCommand())
-	addGroup(root, "Commands of docker, podman and docker compose:",
-		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand(),
-		a.imagesCommand(), a.pullCommand(), a.loadCommand())
+	root.AddCommand(
+		a.applyCommand(), a.attachCommand(), a.bundleCommand(), a.conditionCommand(), a.cpCommand(), a.daemonCommand(), a.debugCommand(),
+		a.deleteCommand(), a.describeCommand(), a.doctorCommand(), a.editCommand(), a.eventsCommand(), a.execCommand(), a.getCommand(),
+		a.imageCommand(), a.loginCommand(), a.logoutCommand(), a.logsCommand(), a.metricsCommand(), a.notifyCommand(), a.planCommand(),
+		a.portForwardCommand(), a.psCommand(), a.restartCommand(), a.rolloutCommand(), a.runCommand(), a.startCommand(), a.stopCommand(),
+		a.supportBundleCommand(), a.systemCommand(), a.topCommand(), a.validateCommand(), a.versionCommand(), a.volumeCommand(),
+		a.waitCommand(), a.whyCommand(),
+	)
+	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)
 	root.AddCommand(a.unitCommand())
 	return root
-}
-
-// addGroup adds commands that the help lists under a title.
-func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: title, Title: title})
-	for _, cmd := range commands {
-		cmd.GroupID = title
-	}
-	root.AddCommand(commands...)
 }
 
 // settingFlag holds the text of a setting's flag. Package config parses it.

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) bundleCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "bundle",
 		Short: "Carry pods with their images to hosts without a network",
 		Long: `Write pod files with their images to one file, and apply it on a host that has no network and no registry. A bundle has the images
@@ -28,16 +28,7 @@ for one platform and, on request, the config maps and secrets of the pods.`,
 
   # Apply it on another host, and return to the state before if a pod does not become ready
   podstead bundle apply shop.bundle --wait`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.bundleCreateCommand(), a.bundleApplyCommand(), a.bundleListCommand())
-	return cmd
+	}, a.bundleCreateCommand(), a.bundleApplyCommand(), a.bundleListCommand())
 }
 
 func (a *app) bundleListCommand() *cobra.Command {
@@ -53,20 +44,13 @@ missing. Values of config maps and secrets are not printed.`,
 
   # Print the manifest of a bundle
   podstead bundle ls shop.bundle -o json`,
-		Args:              oneBundle,
+		Args:              oneArgument("bundle or -"),
 		ValidArgsFunction: completeBundles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.listBundle(cmd, args[0], format) },
 	}
 	cmd.Flags().SortFlags = false
 	formats(cmd, &format, "json", "yaml")
 	return cmd
-}
-
-func oneBundle(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(cmd, "%s requires one bundle or -, got %d arguments", commandName(cmd), len(args))
-	}
-	return nil
 }
 
 func completeBundles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -265,7 +249,7 @@ Exit codes: 0 done, 1 failure, 2 the bundle has an invalid pod file, 5 timeout.`
 
   # Verify a bundle, and show what it would change
   podstead bundle apply shop.bundle --dry-run`,
-		Args:              oneBundle,
+		Args:              oneArgument("bundle or -"),
 		ValidArgsFunction: completeBundles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.applyBundle(cmd, args[0], &f) },
 	}

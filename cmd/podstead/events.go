@@ -50,7 +50,7 @@ a document. With --selector, the events of pods that were deleted before are omi
   podstead events -l app=shop --since-time 2026-01-02T15:04:05Z
 
   # List the warnings of a pod
-  podstead events --for pod/web --types Warning
+  podstead events web --types Warning
 
   # Wait for new events and print them as JSON
   podstead events --follow -o json`,
@@ -69,6 +69,7 @@ a document. With --selector, the events of pods that were deleted before are omi
 	f.flags(cmd)
 	f.habitFlags(cmd)
 	formats(cmd, &f.format, "wide", "json", "yaml")
+	hide(cmd, "watch", "for")
 	return cmd
 }
 
@@ -233,9 +234,7 @@ func (f *eventsFlags) habitFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.follow, "watch", "w", false, "as --follow")
 	cmd.Flags().StringVar(&f.object, "for", "", "show only the events of this `pod`, as web or pod/web")
 	cmd.Flags().StringSliceVar(&f.types, "types", nil, "show only events of these `types`: Normal, Warning (default all)")
-	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, "Normal", "Warning")
-	})
+	completeFlag(cmd, "types", "Normal", "Warning")
 	f.namespacesFlag(cmd)
 }
 

@@ -26,7 +26,7 @@ var commandHints = []commandHint{
 	{[]string{"sh", "shell", "ssh", "enter"}, "open a shell in a container with podstead exec -it POD -- sh, or beside it with podstead debug -it POD"},
 	{[]string{"healthcheck"}, "show the probes of a pod with podstead describe POD, and why it is not ready with podstead why POD"},
 	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
-	{[]string{"ui", "tui", "gui", "dashboard"}, "watch pods with podstead get --watch, and what they use with podstead top pods --watch"},
+	{[]string{"ui", "tui", "gui", "dashboard"}, "watch pods with podstead get --watch, and what they use with podstead top --watch"},
 	{[]string{"init", "new"}, "write a pod file, and check it with podstead validate FILE"},
 	{
 		[]string{"auto-update", "autoupdate"},
@@ -57,7 +57,7 @@ var commandHints = []commandHint{
 	{[]string{"publish", "bridge"}, "carry pod files and images to another host with podstead bundle create DIR"},
 	{[]string{"prune"}, "remove what no pod uses with podstead system prune"},
 	{[]string{"backup", "restore"}, volumeArchive},
-	{[]string{"node", "nodes"}, "check the host with podstead doctor, and show what pods use with podstead top pods"},
+	{[]string{"node", "nodes"}, "check the host with podstead doctor, and show what pods use with podstead top"},
 	{[]string{"upgrade"}, "install the new package: pods keep running, as docs/howto/upgrade.md describes"},
 	{[]string{"volumes"}, "list persistent volumes with podstead volume ls"},
 	{[]string{"compose"}, "omit compose, such as in podstead up FILE"},
@@ -94,11 +94,11 @@ var (
 var createHints = []commandHint{
 	{[]string{"configmap", "cm"}, "write a table [[configMaps]] with name and data in the pod file"},
 	{[]string{"secret"}, "write a table [[secrets]] with name and data in the pod file, or log in to a registry with podstead login REGISTRY"},
-	{[]string{"deployment", "deploy", "job", "cronjob", "cj"}, "write a pod file, and create the pod with podstead create -f FILE"},
+	{[]string{"deployment", "deploy", "job", "cronjob", "cj"}, "write a pod file, and create the pod with podstead apply FILE"},
 	{[]string{"service", "svc", "ingress", "ing"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
 	{[]string{"namespace", "ns"}, "omit the namespace: all pods of a host are in the namespace default"},
 	{[]string{"serviceaccount", "sa", "role", "rolebinding", "clusterrole", "clusterrolebinding", "token"}, "the API socket decides who has access: its group may do everything, and group podstead-ro may read"},
-	{[]string{"quota", "resourcequota"}, "write resources.limits in the pod file, and show what pods use with podstead top pods"},
+	{[]string{"quota", "resourcequota"}, "write resources.limits in the pod file, and show what pods use with podstead top"},
 	{[]string{"priorityclass", "pc", "poddisruptionbudget", "pdb"}, "omit it: a host does not preempt pods to run others"},
 }
 
@@ -160,7 +160,7 @@ func unknown(parent *cobra.Command, name string) error {
 	case parent.HasParent():
 		f.hints = []string{"run " + parent.CommandPath() + " --help for usage"}
 	default:
-		f.hints = []string{"run podstead help for a list of commands"}
+		f.hints = []string{"run podstead help all for a list of commands"}
 	}
 	return f
 }
@@ -182,7 +182,7 @@ var flagHints = []flagHint{
 	{[]string{"run"}, []string{"wait"}, "run pods in the background and wait until they are ready with podstead apply FILE --wait"},
 	{[]string{"run"}, []string{"build"}, otherTool},
 	{[]string{"run"}, []string{"remove-orphans"}, "delete the pods that the files do not define with podstead apply FILE --prune"},
-	{[]string{"run"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead rollout restart POD"},
+	{[]string{"run"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead restart POD"},
 	{[]string{"run"}, []string{"scale"}, "write a pod file for each replica, and apply them with podstead apply DIR"},
 	{[]string{"run"}, []string{"env-file"}, "set envFrom in the pod file, and envFile in an entry of its configMaps or secrets"},
 	{[]string{"run"}, []string{"pull"}, "set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE"},
@@ -192,7 +192,7 @@ var flagHints = []flagHint{
 	{[]string{"down", "rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
 	{[]string{"get"}, []string{"L", "label-columns"}, "show labels with podstead get --show-labels, or as columns with -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app"},
 	{[]string{"get"}, []string{"raw"}, "send requests to the API socket with curl, see docs/reference/api.md"},
-	{[]string{"ps", "inspect", "images"}, []string{"format", "filter", "f"}, "print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead images -o json"},
+	{[]string{"ps", "inspect", "images"}, []string{"format", "filter", "f"}, "print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead image ls -o json"},
 	{[]string{"stop", "restart", "rm", "down", "kill"}, []string{"t", "time"}, "set the grace period with podstead stop POD --grace-period SECONDS"},
 	{[]string{"kill"}, []string{"s", "signal"}, "send a signal to the main process of a container with podstead exec POD -- kill -HUP 1"},
 	{[]string{"exec"}, []string{"u", "user", "w", "workdir", "e", "env"}, "the command has the user, the directory and the environment of the container: change them in it, such as in podstead exec POD -- env A=1 COMMAND"},
@@ -235,8 +235,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	match := unknownFlag.FindStringSubmatch(err.Error())
 	args := cmd.Flags().Args() // those before the flag
 	if match != nil && cmd.Name() == "run" && len(args) > 1 && isImage(args[0]) {
+		if !canBePod(args[0]) {
+			return &failure{status: statusUsage, err: err, hints: []string{imageHint}}
+		}
 		hint := fmt.Sprintf("put -- before a command with flags: podstead run %s -- %s ...", args[0], args[1])
-		return &failure{status: statusUsage, err: err, hints: []string{hint}}
+		return &failure{status: statusUsage, err: err, hints: []string{hint, "if " + args[0] + " is an image: " + imageHint}}
 	}
 	i := slices.IndexFunc(flagHints, func(h flagHint) bool {
 		return match != nil && slices.Contains(h.flags, match[1]) && (h.commands == nil || slices.Contains(h.commands, cmd.Name()))

@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) imageCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "image",
 		Short: "Manage images",
 		Long: `List, pull, import, export and remove the images of this host. Pods pull their images themselves: these commands are for images
@@ -34,15 +34,7 @@ that must be present before, for hosts without a registry, and for the disk.`,
 
   # Remove the images that nothing uses
   podstead image prune`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.imageListCommand(), a.imagePullCommand(), a.imageImportCommand(), a.imageExportCommand(), a.imageRemoveCommand(),
+	}, a.imageListCommand(), a.imagePullCommand(), a.imageImportCommand(), a.imageExportCommand(), a.imageRemoveCommand(),
 		a.imagePruneCommand(), a.imageInspectCommand(), a.imageHistoryCommand())
 	cmd.AddCommand(hintCommands(imageHints)...)
 	return cmd
@@ -56,30 +48,22 @@ type imageListFlags struct {
 }
 
 func (a *app) imageListCommand() *cobra.Command {
-	cmd := a.listImagesCommand("ls", "podstead image ls")
-	cmd.Aliases = []string{"list"}
-	return cmd
-}
-
-// imagesCommand is the command of docker and podman.
-func (a *app) imagesCommand() *cobra.Command { return a.listImagesCommand("images", "podstead images") }
-
-func (a *app) listImagesCommand(use, path string) *cobra.Command {
 	var f imageListFlags
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: "List images",
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List images",
 		Long: `List the names of the images of this host, with the pods that use them. SIZE is that of the compressed layers. KEPT is why
 podstead image prune keeps an image: a pod or a pod file uses it, an earlier generation of a pod that is kept for a rollback ran it, it is in
 an archive of an image directory, or it was pulled or imported by hand.`,
-		Example: fmt.Sprintf(`  # List the images
-  %[1]s
+		Example: `  # List the images, with the pods that use them
+  podstead image ls
 
   # Print the names only
-  %[1]s -q
+  podstead image ls -o name
 
   # Print the images as JSON
-  %[1]s -o json`, path),
+  podstead image ls -o json`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.listImages(cmd, &f) },
@@ -88,6 +72,7 @@ an archive of an image directory, or it was pulled or imported by hand.`,
 	formats(cmd, &f.format, "wide", "json", "yaml", "name")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only names")
 	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
+	hide(cmd, "quiet")
 	return cmd
 }
 
@@ -184,9 +169,7 @@ func (a *app) printRemoved(list []api.Image, what string) {
 // platformFlag adds the flag --platform.
 func platformFlag(cmd *cobra.Command, platform *string, help string) {
 	cmd.Flags().StringVar(platform, "platform", "", help)
-	_ = cmd.RegisterFlagCompletionFunc("platform", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, "linux/amd64", "linux/arm64", "linux/arm/v7", "linux/riscv64")
-	})
+	completeFlag(cmd, "platform", "linux/amd64", "linux/arm64", "linux/arm/v7", "linux/riscv64")
 }
 
 func (a *app) imagePruneCommand() *cobra.Command {
@@ -283,7 +266,7 @@ func (a *app) imageHistoryCommand() *cobra.Command {
 
   # List those of the image for another platform
   podstead image history docker.io/library/nginx:1.27 --platform linux/arm64`,
-		Args:              oneImage,
+		Args:              oneArgument("image"),
 		ValidArgsFunction: a.completeImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.client(cmd)
@@ -301,36 +284,7 @@ func (a *app) imageHistoryCommand() *cobra.Command {
 	return cmd
 }
 
-// oneImage requires exactly one argument.
-func oneImage(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(cmd, "%s requires one image, got %d", commandName(cmd), len(args))
-	}
-	return nil
-}
-
-// completeImages completes names of images if the daemon is running.
-func (a *app) completeImages(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	s, err := a.connect(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	list, err := a.running(s.Client).Images(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names := slices.DeleteFunc(imageNames(list.Items), func(name string) bool {
-		return !strings.HasPrefix(name, prefix) || slices.Contains(args, name)
-	})
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-func (a *app) imagePullCommand() *cobra.Command { return a.pullImageCommand("podstead image pull") }
-
-// pullCommand is the command of docker and podman.
-func (a *app) pullCommand() *cobra.Command { return a.pullImageCommand("podstead pull") }
-
-func (a *app) pullImageCommand(path string) *cobra.Command {
+func (a *app) imagePullCommand() *cobra.Command {
 	var platform, policy string
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE",
@@ -339,15 +293,15 @@ func (a *app) pullImageCommand(path string) *cobra.Command {
 have a registry, unless it is that of an image of this host. A pull that was interrupted continues where it was.
 
 An image for another platform is kept for podstead image export. Pods do not see it.`,
-		Example: fmt.Sprintf(`  # Pull an image
-  %[1]s docker.io/library/nginx:1.27
+		Example: `  # Pull an image
+  podstead image pull docker.io/library/nginx:1.27
 
   # Pull an image if it is not present
-  %[1]s docker.io/library/nginx:1.27 --policy IfNotPresent
+  podstead image pull docker.io/library/nginx:1.27 --policy IfNotPresent
 
   # Pull an image to be carried to a host with another processor
-  %[1]s docker.io/library/nginx:1.27 --platform linux/arm64`, path),
-		Args:              oneImage,
+  podstead image pull docker.io/library/nginx:1.27 --platform linux/arm64`,
+		Args:              oneArgument("image"),
 		ValidArgsFunction: a.completeImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := api.PullRequest{Name: args[0], Platform: platform, Policy: spec.PullPolicy(policy)}
@@ -360,9 +314,7 @@ An image for another platform is kept for podstead image export. Pods do not see
 	cmd.Flags().SortFlags = false
 	platformFlag(cmd, &platform, "`platform`, such as linux/arm64 (default that of the host)")
 	cmd.Flags().StringVar(&policy, "policy", string(spec.PullAlways), "when to contact the registry: Always or IfNotPresent")
-	_ = cmd.RegisterFlagCompletionFunc("policy", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, string(spec.PullAlways), string(spec.PullIfNotPresent))
-	})
+	completeFlag(cmd, "policy", string(spec.PullAlways), string(spec.PullIfNotPresent))
 	return cmd
 }
 
@@ -421,12 +373,7 @@ If a name exists already, it refers to the imported image afterwards. A pod that
 
   # Import images from Docker
   docker save nginx:1.27 | podstead image import -`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(cmd, "%s requires one file, directory or -, got %d arguments", commandName(cmd), len(args))
-			}
-			return nil
-		},
+		Args:              oneArgument("file, directory or -"),
 		ValidArgsFunction: completeArchives,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.importImages(cmd, args[0]) },
 	}
@@ -437,18 +384,11 @@ func completeArchives(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return []string{"tar", "gz", "tgz", "zst", "oci"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// loadCommand is the command of docker and podman.
+// loadCommand is image import with the arguments of docker and podman.
 func (a *app) loadCommand() *cobra.Command {
 	var input string
 	cmd := &cobra.Command{
-		Use:   "load",
-		Short: "Import images from an archive",
-		Long:  "Import the images of an archive or of standard input, as podstead image import.",
-		Example: `  # Import an archive
-  podstead load -i shop.tar
-
-  # Import images from Docker
-  docker save nginx:1.27 | podstead load`,
+		Long:              "Without --input, the archive is read from standard input.",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.importImages(cmd, input) },

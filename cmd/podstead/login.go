@@ -34,7 +34,7 @@ imagePullSecrets.`,
 
   # Log in with a password from another program
   pass show registry | podstead login registry.example.com -u robot --password-stdin`,
-		Args:              oneRegistry,
+		Args:              oneArgument("registry"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fromStdin && username == "" {
@@ -60,7 +60,7 @@ the registry. Images that are present stay.`,
 
   # Log out of Docker Hub
   podstead logout docker.io`,
-		Args:              oneRegistry,
+		Args:              oneArgument("registry"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.client(cmd)
@@ -75,14 +75,6 @@ the registry. Images that are present stay.`,
 			return nil
 		},
 	}
-}
-
-// oneRegistry requires one argument.
-func oneRegistry(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(cmd, "%s requires one registry, got %d arguments", commandName(cmd), len(args))
-	}
-	return nil
 }
 
 func (a *app) login(cmd *cobra.Command, q api.LoginRequest, fromStdin bool) error {

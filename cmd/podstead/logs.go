@@ -82,6 +82,7 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show lines since this `time`, such as 2026-01-02T15:04:05Z (default all)")
 	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")
 	cmd.Flags().BoolVar(&f.prefix, "prefix", false, "prefix each line with its pod and container; --prefix=false never (default if there are several containers)")
+	hide(cmd, "all-containers")
 	return cmd
 }
 

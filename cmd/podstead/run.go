@@ -45,7 +45,8 @@ type runFlags struct {
 }
 
 const runHelp = `Run the pods of the given files, or of all pod files of a directory, and wait until they terminate. The output of
-containers goes to stdout, each line prefixed with the name of its container. Events go to stderr.
+containers goes to stdout, each line prefixed with the name of its container. Events go to stderr. podstead apply runs pods
+in the background.
 
 The file - is standard input, in TOML, YAML or JSON.
 
@@ -53,8 +54,6 @@ With --stdin, one container reads the standard input of this command, and its ou
 that of other containers goes to stderr. With --tty as well, the container has a terminal: keys such as Ctrl-C reach it,
 and only warnings are printed until it runs. The flags set stdin and tty of the container, and restartPolicy = "Never"
 for it and, if the file sets none, for the pod. The pod is stopped when the container exits, or after the detach keys.
-
-With --detach, the command is podstead apply: it writes the files to the pods directory and returns.
 
 Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon is killed, it is
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
@@ -103,10 +102,7 @@ func (a *app) runCommand() *cobra.Command {
   podstead run -it db -- sh
 
   # Keep the pod with its logs until the next run, such as for a job that a timer runs
-  podstead run job.toml --rm=false
-
-  # Run a pod in the background, also after a reboot
-  podstead run -d web.toml`,
+  podstead run job.toml --rm=false`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if isOneOff(cmd, args) {
 				return nil
@@ -129,6 +125,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
+	hide(cmd, "detach")
 	return cmd
 }
 
@@ -232,7 +229,7 @@ func invalidFiles(errs []error) error {
 
 // isOneOff reports whether the arguments of run are a pod and a command. After a single argument, -- says so, whatever files there are.
 func isOneOff(cmd *cobra.Command, args []string) bool {
-	return len(args) > 1 && (cmd.ArgsLenAtDash() == 1 || isImage(args[0]))
+	return len(args) > 1 && (cmd.ArgsLenAtDash() == 1 || isImage(args[0])) && canBePod(args[0])
 }
 
 // runOnce runs a command with the definition of a pod, in a pod of its own.

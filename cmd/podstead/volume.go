@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) volumeCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "volume",
 		Short: "Manage persistent volumes",
 		Long: `List, delete, export and import persistent volumes. A persistent volume is a directory on this host that keeps its data
@@ -34,15 +34,7 @@ when pods are deleted. It is created by the first pod that uses it with persiste
 
   # Delete a persistent volume and its data
   podstead volume rm pgdata`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.volumeListCommand(), a.volumeRemoveCommand(), a.volumeExportCommand(), a.volumeImportCommand())
+	}, a.volumeListCommand(), a.volumeRemoveCommand(), a.volumeExportCommand(), a.volumeImportCommand())
 	cmd.AddCommand(hintCommands(volumeHints)...)
 	return cmd
 }

@@ -11,7 +11,124 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
 )
+
+// selection holds the pods that a command applies to.
+type selection struct {
+	names    []string // empty: all pods that the labels select
+	files    []string // define more names
+	labels   string
+	selector labels.Selector
+	fields   fieldSelection
+	// ignoreMissing is set if names of pods that do not exist are no error.
+	ignoreMissing bool
+}
+
+func (s *selection) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.labels, "selector", "l", "", "`labels` that pods must have, such as app=web")
+}
+
+// filesFlag adds the flag -f, which selects the pods that files define.
+func (s *selection) filesFlag(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&s.files, "filename", "f", nil, "select the pods that this `file` or directory defines")
+	_ = cmd.RegisterFlagCompletionFunc("filename", completeFiles)
+}
+
+// addFiles adds the pods that the files of -f define. Call it before the names in the arguments are read.
+func (a *app) addFiles(cmd *cobra.Command, s *selection) error {
+	if err := stdinOnce(cmd, s.files); err != nil {
+		return err
+	}
+	names, err := a.podNames(s.files)
+	s.names = append(s.names, names...)
+	return err
+}
+
+// podNames returns the names of the pods that files and directories define.
+func (a *app) podNames(paths []string) ([]string, error) {
+	paths, err := expand(paths)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = readEach(paths, func(path, _ string) (*spec.Pod, error) {
+		text, err := a.readText(path)
+		if err != nil {
+			return nil, err
+		}
+		pod, found := spec.Parse(path, text)
+		if pod == nil {
+			for _, p := range found.Errors() {
+				a.problem(api.Problem(p))
+			}
+			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
+		}
+		names = append(names, pod.Name)
+		return pod, nil
+	})
+	return names, err
+}
+
+// read reads the names in the forms of kubectl: NAME, pod NAME, pod/NAME.
+func (s *selection) read(cmd *cobra.Command, args []string) error {
+	args, err := resourcesOf(cmd, args)
+	if err != nil {
+		return err
+	}
+	for _, arg := range args {
+		resource, name, found := strings.Cut(arg, "/")
+		if found && !slices.Contains(podResources, resource) {
+			return usage(cmd, "%q: resource type %q is not supported: must be pod", arg, resource)
+		}
+		if !found {
+			name = arg
+		}
+		s.names = append(s.names, name)
+	}
+	if err := errors.Join(s.parseLabels(cmd), s.fields.parse(cmd)); err != nil {
+		return err
+	}
+	return s.checkCombination(cmd)
+}
+
+// require reads the names, and requires names, labels or --all.
+func (s *selection) require(cmd *cobra.Command, args []string, all bool) error {
+	if err := s.read(cmd, args); err != nil {
+		return err
+	}
+	switch {
+	case all && !s.all():
+		return usage(cmd, "--all cannot be combined with pod names or --selector")
+	case !all && s.all():
+		return usage(cmd, "%s requires pod names, --selector or --all", commandName(cmd))
+	}
+	return nil
+}
+
+// all reports whether neither names nor labels nor fields restrict the selection.
+func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" && s.fields.text == "" }
+
+func (s *selection) has(p *api.Pod) bool {
+	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) && s.selector.Matches(labels.Set(p.Metadata.Labels)) && s.fields.has(p)
+}
+
+// of returns the selected pods. The error lists the names that do not exist; it does not affect the pods that do.
+func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
+	selected = slices.DeleteFunc(slices.Clone(list), func(p api.Pod) bool { return !s.has(&p) })
+	var missing []error
+	var hints []string
+	for _, name := range s.names {
+		if !slices.ContainsFunc(list, func(p api.Pod) bool { return p.Metadata.Name == name }) {
+			missing = append(missing, fmt.Errorf("no such pod %q", name))
+			hints = append(hints, hintResource(name)...)
+		}
+	}
+	if len(missing) > 0 && !s.ignoreMissing {
+		return selected, &failure{status: statusNotFound, err: errors.Join(missing...), hints: hints}
+	}
+	return selected, nil
+}
 
 // namespace is the namespace of all pods, see [api.Metadata].
 const namespace = "default"
@@ -38,6 +155,7 @@ var errNamespace = errors.New("no such namespace: all pods of a host are in the 
 // addNamespaceFlag adds --namespace to the root command, so that it can precede the command as in kubectl.
 func addNamespaceFlag(root *cobra.Command) {
 	root.PersistentFlags().VarP(namespaceFlag{}, "namespace", "n", "namespace of the pods; a host has only the namespace default")
+	hide(root, "namespace")
 	_ = root.RegisterFlagCompletionFunc("namespace", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{namespace}, cobra.ShellCompDirectiveNoFileComp
 	})
@@ -85,6 +203,7 @@ func (s *selection) namespacesFlag(cmd *cobra.Command) {
 		help = "add the column NAMESPACE; cannot be combined with names"
 	}
 	cmd.Flags().BoolVarP(&s.fields.allNamespaces, "all-namespaces", "A", false, help)
+	hide(cmd, "all-namespaces")
 }
 
 func fieldNames() []string {
@@ -179,7 +298,7 @@ func hintResource(name string) []string {
 	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv", "volumes":
 		return []string{"list persistent volumes with podstead volume ls"}
 	case "images":
-		return []string{"list images with podstead images"}
+		return []string{"list images with podstead image ls"}
 	case "containers":
 		return []string{"list containers with podstead ps"}
 	}
