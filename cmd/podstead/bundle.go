@@ -43,7 +43,7 @@ missing. Values of config maps and secrets are not printed.`,
   podstead bundle inspect shop.bundle
 
   # Print the manifest of a bundle
-  podstead bundle ls shop.bundle -o json`,
+  podstead bundle inspect shop.bundle -o json`,
 		Args:              oneArgument("bundle or -"),
 		ValidArgsFunction: completeBundles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.listBundle(cmd, args[0], format) },

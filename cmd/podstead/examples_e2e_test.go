@@ -81,7 +81,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead bundle apply shop.bundle --wait":                                                    {before: bundled},
 	"podstead bundle apply shop.bundle --dry-run":                                                 {before: bundled},
 	"podstead bundle inspect shop.bundle":                                                         {before: bundled},
-	"podstead bundle ls shop.bundle -o json":                                                      {before: bundled},
+	"podstead bundle inspect shop.bundle -o json":                                                 {before: bundled},
 	"podstead image export docker.io/library/nginx:1.27 -o - | ssh edge1 podstead image import -": {before: pulled},
 	"podstead image history docker.io/library/nginx:1.27":                                         {before: pulled},
 	"podstead image history docker.io/library/nginx:1.27 --platform linux/arm64":                  {before: pulledForeign},
