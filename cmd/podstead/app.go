@@ -267,6 +267,17 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	return s.Client, a.reach(cmd.Context(), s)
 }
 
+// withClient makes a function with a client of the daemon one that a command runs.
+func (a *app) withClient(run func(*cobra.Command, *api.Client, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := a.client(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, client, args)
+	}
+}
+
 // colour reports whether stdout is a terminal that shows colours (https://no-color.org).
 func (a *app) colour() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && a.isTerminal()

@@ -112,6 +112,36 @@ func canBePod(arg string) bool {
 	return len(validation.IsDNS1123Subdomain(strings.TrimPrefix(arg, "pod/"))) == 0
 }
 
+// sinceFlags are the flags for a time in the past.
+type sinceFlags struct {
+	age time.Duration
+	at  string
+}
+
+func (s *sinceFlags) flags(cmd *cobra.Command, what string) {
+	cmd.Flags().DurationVar(&s.age, "since", 0, "show "+what+" newer than this `duration`, such as 10m (default all)")
+	cmd.Flags().StringVar(&s.at, "since-time", "", "show "+what+" since this `time`, such as 2026-01-02T15:04:05Z (default all)")
+}
+
+// time returns the time of the flags; zero: there is none.
+func (s *sinceFlags) time(cmd *cobra.Command, now time.Time) (t time.Time, err error) {
+	set := cmd.Flags().Changed
+	switch {
+	case set("since") && set("since-time"):
+		return t, usage(cmd, "--since and --since-time cannot be combined")
+	case s.age < 0:
+		return t, usage(cmd, "--since %v: must not be negative", s.age)
+	case s.age > 0:
+		return now.Add(-s.age), nil
+	case !set("since-time"):
+		return t, nil
+	}
+	if t, err = time.Parse(time.RFC3339, s.at); err != nil {
+		return t, usage(cmd, "--since-time %q: must be a time, such as 2026-01-02T15:04:05Z", s.at)
+	}
+	return t, nil
+}
+
 // graceFlag adds the flag --grace-period. A negative value stands for the grace period of the pod.
 func graceFlag(cmd *cobra.Command, seconds *int) {
 	const name = "grace-period"

@@ -20,8 +20,7 @@ import (
 type eventsFlags struct {
 	selection
 	follow        bool
-	since         time.Duration
-	sinceTime     string
+	since         sinceFlags
 	format        string
 	ages, stamps  bool
 	object        string // of --for
@@ -62,8 +61,7 @@ a document. With --selector, the events of pods that were deleted before are omi
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for new events and show them")
-	cmd.Flags().DurationVar(&f.since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
-	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show events since this `time` in RFC 3339, such as 2026-01-02T15:04:05Z (default all)")
+	f.since.flags(cmd, "events")
 	cmd.Flags().BoolVar(&f.ages, "ages", false, "show how long ago events happened")
 	cmd.Flags().BoolVar(&f.stamps, "timestamps", false, "show times in RFC 3339")
 	f.flags(cmd)
@@ -94,23 +92,12 @@ func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*
 	if len(f.names) > 0 {
 		q.Pod = f.names[0]
 	}
-	switch {
-	case f.ages && f.stamps:
+	if f.ages && f.stamps {
 		return nil, usage(cmd, "--ages and --timestamps cannot be combined")
-	case f.since != 0 && f.sinceTime != "":
-		return nil, usage(cmd, "--since and --since-time cannot be combined")
-	case f.since < 0:
-		return nil, usage(cmd, "--since %v: must be at least 0", f.since)
-	case f.since > 0:
-		q.Since = now.Add(-f.since)
-	case f.sinceTime != "":
-		t, err := time.Parse(time.RFC3339, f.sinceTime)
-		if err != nil {
-			return nil, usage(cmd, "--since-time %q: must be a time in RFC 3339, such as 2026-01-02T15:04:05Z", f.sinceTime)
-		}
-		q.Since = t
 	}
-	return q, nil
+	var err error
+	q.Since, err = f.since.time(cmd, now)
+	return q, err
 }
 
 func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) error {
@@ -199,17 +186,10 @@ func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
 	}
 	e := eventsFlags{follow: f.watch, format: f.format}
 	e.labels = f.labels
-	if f.fields.text != "" {
-		selector, err := fields.ParseSelector(f.fields.text)
-		if err != nil {
-			return usage(cmd, "--field-selector %q: %w", f.fields.text, err)
-		}
-		for _, r := range selector.Requirements() {
-			if eventFields[r.Field] == nil {
-				return usage(cmd, "--field-selector %q: field %q of events is not supported: must be type, reason or involvedObject.name", f.fields.text, r.Field)
-			}
-		}
-		e.fieldSelector = selector
+	var err error
+	e.fieldSelector, err = parseFields(cmd, f.fields.text, eventFields, " of events is not supported: must be type, reason or involvedObject.name")
+	if err != nil {
+		return err
 	}
 	return a.queryEvents(cmd, nil, &e)
 }
@@ -219,14 +199,7 @@ func (f *eventsFlags) has(e *api.Event) bool {
 	if len(f.types) > 0 && !slices.ContainsFunc(f.types, func(t string) bool { return strings.EqualFold(t, string(e.Level)) }) {
 		return false
 	}
-	if f.fieldSelector == nil {
-		return true
-	}
-	set := fields.Set{}
-	for name, value := range eventFields {
-		set[name] = value(e)
-	}
-	return f.fieldSelector.Matches(set)
+	return hasFields(f.fieldSelector, eventFields, e)
 }
 
 // habitFlags adds the flags of kubectl events.

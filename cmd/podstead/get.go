@@ -252,17 +252,13 @@ lists pods.`,
   podstead ps -a`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 			list, err := client.Pods(cmd.Context())
 			if err != nil {
 				return err
 			}
 			return a.printContainers(view.Containers(list.Items, all), quiet)
-		},
+		}),
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "list also containers that do not run")

@@ -127,11 +127,7 @@ rollback needs remains on the disk without a name. A pod that starts later pulls
   podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64`,
 		Args:              minOneArgument("an image"),
 		ValidArgsFunction: a.completeImages,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
 			defer a.waiting("Removing images")()
 			var freed int64
 			var errs []error
@@ -148,7 +144,7 @@ rollback needs remains on the disk without a name. A pod that starts later pulls
 				fmt.Fprintf(a.out, "%s freed\n", view.Size(freed))
 			}
 			return errors.Join(errs...)
-		},
+		}),
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "remove the name also if pods that do not run or a rollback need the image")
@@ -186,11 +182,7 @@ disk space that has freed. Images that were pulled or imported by hand are kept,
   podstead image prune --all`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 			defer a.waiting("Removing images that nothing uses")()
 			removed, err := client.PruneImages(cmd.Context(), all, dryRun)
 			if err != nil && len(removed.Items) == 0 {
@@ -208,7 +200,7 @@ disk space that has freed. Images that were pulled or imported by hand are kept,
 				fmt.Fprintf(a.out, "%s freed\n", view.Size(removed.Freed))
 			}
 			return err
-		},
+		}),
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "remove also images that were pulled or imported by hand")
@@ -230,11 +222,7 @@ pods that use them.`,
   podstead image inspect docker.io/library/nginx:1.27 | jq '.[0].config.cmd'`,
 		Args:              minOneArgument("an image"),
 		ValidArgsFunction: a.completeImages,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
 			list := []api.ImageDetail{}
 			var errs []error
 			for _, name := range args {
@@ -249,7 +237,7 @@ pods that use them.`,
 				return errors.Join(errs...)
 			}
 			return errors.Join(append([]error{a.encode("json", list)}, errs...)...)
-		},
+		}),
 	}
 	platformFlag(cmd, &platform, "print the image for this `platform`, such as linux/arm64 (default that of the host if it is present)")
 	return cmd
@@ -268,17 +256,13 @@ func (a *app) imageHistoryCommand() *cobra.Command {
   podstead image history docker.io/library/nginx:1.27 --platform linux/arm64`,
 		Args:              oneArgument("image"),
 		ValidArgsFunction: a.completeImages,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
 			d, err := client.InspectImage(cmd.Context(), args[0], platform)
 			if err != nil {
 				return err
 			}
 			return a.screen().Table(view.HistoryTable(d.History, time.Now()))
-		},
+		}),
 	}
 	platformFlag(cmd, &platform, "list those of the image for this `platform`, such as linux/arm64 (default that of the host if it is present)")
 	return cmd

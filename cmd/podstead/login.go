@@ -62,18 +62,14 @@ the registry. Images that are present stay.`,
   podstead logout docker.io`,
 		Args:              oneArgument("registry"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
 			r, err := client.Logout(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(a.out, "registry/%s logged out\n", r.Name)
 			return nil
-		},
+		}),
 	}
 }
 

@@ -216,33 +216,40 @@ func fieldNames() []string {
 }
 
 // parse parses --field-selector.
-func (s *fieldSelection) parse(cmd *cobra.Command) error {
-	s.selector = nil
-	if s.text == "" {
-		return nil
-	}
-	selector, err := fields.ParseSelector(s.text)
-	if err != nil {
-		return usage(cmd, "--field-selector %q: %w", s.text, err)
-	}
-	for _, r := range selector.Requirements() {
-		if selectableFields[r.Field] == nil {
-			return usage(cmd, "--field-selector %q: field %q is not supported: must be one of %s", s.text, r.Field, strings.Join(fieldNames(), ", "))
-		}
-	}
-	s.selector = selector
-	return nil
+func (s *fieldSelection) parse(cmd *cobra.Command) (err error) {
+	s.selector, err = parseFields(cmd, s.text, selectableFields, " is not supported: must be one of "+strings.Join(fieldNames(), ", "))
+	return err
 }
 
-func (s *fieldSelection) has(p *api.Pod) bool {
-	if s.selector == nil {
+func (s *fieldSelection) has(p *api.Pod) bool { return hasFields(s.selector, selectableFields, p) }
+
+// parseFields parses a value of --field-selector; nil: it is empty. The problem of a field that is not known follows its name.
+func parseFields[T any](cmd *cobra.Command, text string, known map[string]func(*T) string, problem string) (fields.Selector, error) {
+	if text == "" {
+		return nil, nil
+	}
+	selector, err := fields.ParseSelector(text)
+	if err != nil {
+		return nil, usage(cmd, "--field-selector %q: %w", text, err)
+	}
+	for _, r := range selector.Requirements() {
+		if known[r.Field] == nil {
+			return nil, usage(cmd, "--field-selector %q: field %q%s", text, r.Field, problem)
+		}
+	}
+	return selector, nil
+}
+
+// hasFields reports whether a selector, nil for every object, selects an object.
+func hasFields[T any](selector fields.Selector, known map[string]func(*T) string, object *T) bool {
+	if selector == nil {
 		return true
 	}
 	set := fields.Set{}
-	for name, value := range selectableFields {
-		set[name] = value(p)
+	for name, value := range known {
+		set[name] = value(object)
 	}
-	return s.selector.Matches(set)
+	return selector.Matches(set)
 }
 
 // checkCombination rejects names with flags that select pods.

@@ -50,11 +50,7 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
   podstead system df -o json`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 			done := a.waiting("Measuring the disk usage")
 			u, err := client.DiskUsage(cmd.Context())
 			done()
@@ -65,7 +61,7 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
 				return a.encode(format, u)
 			}
 			return a.printUsage(&u, verbose)
-		},
+		}),
 	}
 	cmd.Flags().SortFlags = false
 	formats(cmd, &format, "json", "yaml")

@@ -214,12 +214,8 @@ with podstead_. All metrics are described in docs/reference/metrics.md.`,
   # Print how often containers restarted, by cause
   podstead metrics | grep podstead_container_restarts_total || true`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 			return client.Metrics(cmd.Context(), a.out)
-		},
+		}),
 	}
 }

@@ -99,11 +99,7 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
   podstead volume rm pgdata uploads`,
 		Args:              minOneArgument("a volume"),
 		ValidArgsFunction: a.completeVolumes,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
 			defer a.waiting("Deleting persistent volumes")()
 			var errs []error
 			for _, name := range args {
@@ -114,7 +110,7 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
 				fmt.Fprintf(a.out, "volume/%s deleted\n", name)
 			}
 			return errors.Join(errs...)
-		},
+		}),
 	}
 }
 
