@@ -176,7 +176,8 @@ func isEvents(args []string) bool {
 // getEvents is get events, with the flags of get that kubectl users combine with it.
 func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
 	if len(args) > 1 {
-		return usage(cmd, "get events accepts no names, got %q: select the events of a pod with --field-selector involvedObject.name=%s", args[1], args[1])
+		return usage(cmd, "get events accepts no names, got %q: select the events of a pod with --field-selector involvedObject.name=%s",
+			args[1], args[1])
 	}
 	if f.format != "" && f.format != "wide" && f.format != "json" && f.format != "yaml" {
 		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json, yaml", f.format)
@@ -187,7 +188,8 @@ func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
 	e := eventsFlags{follow: f.watch, format: f.format}
 	e.labels = f.labels
 	var err error
-	e.fieldSelector, err = parseFields(cmd, f.fields.text, eventFields, " of events is not supported: must be type, reason or involvedObject.name")
+	e.fieldSelector, err = parseFields(cmd, f.fields.text, eventFields,
+		" of events is not supported: must be type, reason or involvedObject.name")
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // commandGroup are commands under a title of the help.
@@ -76,23 +76,21 @@ Run "podstead COMMAND --help" for one of them, and "podstead help all" for all c
 	if cmd.HasAvailableSubCommands() && !strings.HasSuffix(cmd.Use, " COMMAND") {
 		usage += "\n  " + cmd.CommandPath() + " COMMAND"
 	}
-	text := strings.TrimSpace(cmd.Long) + "\n\nUsage:\n  " + usage + "\n"
+	text := strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short)) + "\n\nUsage:\n  " + usage + "\n"
 	if cmd.Example != "" {
 		text += "\nExamples:\n" + cmd.Example + "\n"
 	}
 	if cmd.HasAvailableSubCommands() {
 		text += "\nCommands:\n" + listCommands(cmd.Commands(), false)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\nFlags:\n%s\nRun \"podstead help all\" for the flags that all commands have.\n", text, cmd.LocalFlags().FlagUsages())
+	text += "\nFlags:\n" + cmd.LocalFlags().FlagUsages() + "\nRun \"podstead help all\" for the flags that all commands have.\n"
+	fmt.Fprint(cmd.OutOrStdout(), text)
 }
 
 // printAll prints all commands that the help lists, and the flags that all of them have.
 func printAll(root *cobra.Command) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.AddFlagSet(root.PersistentFlags())
 	fmt.Fprintf(root.OutOrStdout(), "%s\n%s\nExamples:\n%s\n\nFlags of all commands:\n%s", root.Long,
-		listGroups(root, true), root.Example, flags.FlagUsages())
+		listGroups(root, true), root.Example, root.PersistentFlags().FlagUsages())
 }
 
 // listGroups returns the lines of the groups, with an empty line before each: of the first screen or, with subcommands, of all.
@@ -130,7 +128,7 @@ func listCommands(list []*cobra.Command, subcommands bool) string {
 		if subcommands && len(names) > 0 {
 			line += ": " + strings.Join(names, ", ")
 		}
-		text += fmt.Sprintf("  %-14s %s\n", cmd.Name(), line)
+		text += fmt.Sprintf("  %-16s %s\n", cmd.Name(), line)
 	}
 	return text
 }

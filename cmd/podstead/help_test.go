@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
@@ -58,7 +57,9 @@ func TestFirstScreen(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"  image          Manage images: export, history, import, inspect, ls, prune, pull, rm\n", "      --state-dir string ", "Examples:\n"} {
+	for _, text := range []string{
+		"  image            Manage images: export, history, import, inspect, ls, prune, pull, rm\n", "      --state-dir string ", "Examples:\n",
+	} {
 		if !strings.Contains(all, text) || strings.Contains(screen, text) {
 			t.Errorf("only help all must have %q", text)
 		}
@@ -67,10 +68,12 @@ func TestFirstScreen(t *testing.T) {
 		t.Errorf("help:\n%s\nhelp all:\n%s", screen, all)
 	}
 	stop := h.run(t, "stop --help").stdout
-	if !strings.Contains(stop, "--grace-period seconds ") || strings.Contains(stop, "--socket") || !strings.Contains(stop, `Run "podstead help all" for the flags`) {
+	if !strings.Contains(stop, "--grace-period seconds ") || strings.Contains(stop, "--socket") ||
+		!strings.Contains(stop, `Run "podstead help all" for the flags`) {
 		t.Errorf("stop --help:\n%s", stop)
 	}
-	if image := h.run(t, "image").stdout; !strings.Contains(image, "Usage:\n  podstead image COMMAND\n") || !strings.Contains(image, "\n  ls             List images\n") {
+	image := h.run(t, "image").stdout
+	if !strings.Contains(image, "Usage:\n  podstead image COMMAND\n") || !strings.Contains(image, "\n  ls               List images\n") {
 		t.Errorf("image:\n%s", image)
 	}
 	h.fails(t, "help all image", statusUsage, `unknown command "all"`)
@@ -111,7 +114,8 @@ func TestOtherNames(t *testing.T) {
 		{"create", "-f $DIR/new.toml", "", "pod/new created\n"},
 		{"kill", "new", "", "pod/new stopped\n"},
 		{"rm", "new", "", "pod/new deleted (file /etc/podstead/pods.d/new.toml removed)\n"},
-		{"down", "$DIR/web.toml db", "", "pod/db deleted (file /etc/podstead/pods.d/db.toml removed)\npod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n"},
+		{"down", "$DIR/web.toml db", "", "pod/db deleted (file /etc/podstead/pods.d/db.toml removed)\n" +
+			"pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n"},
 	} {
 		ran[step.name] = true
 		got, want := h.run(t, step.name+" "+step.arguments), step.want
@@ -178,9 +182,7 @@ func TestOtherFlags(t *testing.T) {
 		if cmd.Name() == "daemon" { // TestSettingFlags
 			return
 		}
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		flags.AddFlagSet(cmd.LocalFlags())
-		flags.VisitAll(func(f *pflag.Flag) {
+		for _, f := range visited(cmd.LocalFlags().VisitAll) {
 			pattern := "--" + f.Name
 			if f.Shorthand != "" {
 				pattern = "(--" + f.Name + "|-" + f.Shorthand + ")"
@@ -192,8 +194,14 @@ func TestOtherFlags(t *testing.T) {
 			if f.Hidden && !regexp.MustCompile(`(?m)\b`+name+`\b(.* |"| )?`+pattern+`\b`).MatchString(tests) {
 				t.Errorf("no test uses --%s of podstead %s", f.Name, name)
 			}
-		})
+		}
 	})
+}
+
+// visited returns what a function visits.
+func visited[T any](visit func(func(T))) (all []T) {
+	visit(func(v T) { all = append(all, v) })
+	return all
 }
 
 // TestSettingFlags checks that podstead daemon has a flag for each key of the configuration, which its help does not list.

@@ -19,11 +19,17 @@ type commandHint struct {
 
 var commandHints = []commandHint{
 	{[]string{"play", "kube"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
-	{[]string{"enable", "disable", "generate", "quadlet"}, "pods that were applied with podstead apply FILE run at boot; docs/howto/pods-as-systemd-units.md describes units of systemd"},
+	{
+		[]string{"enable", "disable", "generate", "quadlet"},
+		"pods that were applied with podstead apply FILE run at boot; docs/howto/pods-as-systemd-units.md describes units of systemd",
+	},
 	{[]string{"ls", "list", "pods", "status", "is-active"}, "list pods with podstead get, or containers with podstead ps"},
 	{[]string{"show", "cat"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
 	{[]string{"log", "tail", "journalctl"}, "show the output of containers with podstead logs POD, and follow it with --follow"},
-	{[]string{"sh", "shell", "ssh", "enter"}, "open a shell in a container with podstead exec -it POD -- sh, or beside it with podstead debug -it POD"},
+	{
+		[]string{"sh", "shell", "ssh", "enter"},
+		"open a shell in a container with podstead exec -it POD -- sh, or beside it with podstead debug -it POD",
+	},
 	{[]string{"healthcheck"}, "show the probes of a pod with podstead describe POD, and why it is not ready with podstead why POD"},
 	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
 	{[]string{"ui", "tui", "gui", "dashboard"}, "watch pods with podstead get --watch, and what they use with podstead top --watch"},
@@ -36,16 +42,34 @@ var commandHints = []commandHint{
 	{[]string{"save", "export"}, "write images to an archive with podstead image export IMAGE -o FILE"},
 	{[]string{"rmi"}, "remove images with podstead image rm IMAGE"},
 	{[]string{"search"}, "name the image with its registry, such as in podstead image pull docker.io/library/nginx:1.27"},
-	{[]string{"history"}, "list the build steps of an image with podstead image history IMAGE, or the generations of a pod with podstead rollout history POD"},
+	{
+		[]string{"history"},
+		"list the build steps of an image with podstead image history IMAGE, or the generations of a pod with podstead rollout history POD",
+	},
 	{[]string{"info", "check", "cluster-info", "auth"}, "check the host with podstead doctor, and pod files with podstead validate FILE"},
-	{[]string{"patch", "set", "replace", "label", "annotate", "update", "rename"}, "change the file of a pod with podstead edit POD, or apply a changed file with podstead apply FILE"},
-	{[]string{"reload", "daemon-reload"}, "apply a changed file with podstead apply FILE; the daemon notices changes in the pods directory"},
-	{[]string{"explain", "api-resources", "api-versions"}, "check a pod file with podstead validate FILE; docs/reference/pod-file.md describes its fields"},
+	{
+		[]string{"patch", "set", "replace", "label", "annotate", "update", "rename"},
+		"change the file of a pod with podstead edit POD, or apply a changed file with podstead apply FILE",
+	},
+	{
+		[]string{"reload", "daemon-reload"},
+		"apply a changed file with podstead apply FILE; the daemon notices changes in the pods directory",
+	},
+	{
+		[]string{"explain", "api-resources", "api-versions"},
+		"check a pod file with podstead validate FILE; docs/reference/pod-file.md describes its fields",
+	},
 	{[]string{"config", "context"}, "check pod files with podstead validate FILE; a host has one daemon, choose it with the flag --socket"},
 	{[]string{"scale", "autoscale"}, "write one pod file for each pod, and apply them with podstead apply DIR"},
-	{[]string{"expose", "proxy", "service"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
+	{
+		[]string{"expose", "proxy", "service"},
+		"publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT",
+	},
 	{[]string{"port"}, "list the ports of containers with podstead ps"},
-	{[]string{"network"}, "pods reach each other by name; list their addresses with podstead get, and check the network with podstead doctor"},
+	{
+		[]string{"network"},
+		"pods reach each other by name; list their addresses with podstead get, and check the network with podstead doctor",
+	},
 	{[]string{"secret"}, "write a table [[secrets]] in the pod file, or save credentials of a registry with podstead login REGISTRY"},
 	{[]string{"mount", "unmount"}, "copy files from and to containers with podstead cp POD:FILE FILE"},
 	{[]string{"drain", "cordon", "taint"}, "stop all pods with podstead stop --all"},
@@ -79,7 +103,11 @@ var (
 		{[]string{"search"}, "name the image with its registry, such as in podstead image pull docker.io/library/nginx:1.27"},
 	}
 	volumeHints = []commandHint{
-		{[]string{"create"}, "a persistent volume is created with the first pod that has a persistentVolumeClaim of this name: apply it with podstead apply FILE"},
+		{
+			[]string{"create"},
+			"a persistent volume is created with the first pod that has a persistentVolumeClaim of this name: apply it with " +
+				"podstead apply FILE",
+		},
 		{[]string{"inspect"}, "list persistent volumes and the pods that use them with podstead volume ls"},
 		{[]string{"backup", "save", "restore", "load"}, volumeArchive},
 		{[]string{"prune"}, "remove the volumes that no pod uses with podstead system prune --volumes"},
@@ -93,11 +121,20 @@ var (
 // createHints are the objects that kubectl create creates from arguments, with a hint.
 var createHints = []commandHint{
 	{[]string{"configmap", "cm"}, "write a table [[configMaps]] with name and data in the pod file"},
-	{[]string{"secret"}, "write a table [[secrets]] with name and data in the pod file, or log in to a registry with podstead login REGISTRY"},
+	{
+		[]string{"secret"},
+		"write a table [[secrets]] with name and data in the pod file, or log in to a registry with podstead login REGISTRY",
+	},
 	{[]string{"deployment", "deploy", "job", "cronjob", "cj"}, "write a pod file, and create the pod with podstead apply FILE"},
-	{[]string{"service", "svc", "ingress", "ing"}, "publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT"},
+	{
+		[]string{"service", "svc", "ingress", "ing"},
+		"publish a port with hostPort in the pod file, or forward it with podstead port-forward POD PORT",
+	},
 	{[]string{"namespace", "ns"}, "omit the namespace: all pods of a host are in the namespace default"},
-	{[]string{"serviceaccount", "sa", "role", "rolebinding", "clusterrole", "clusterrolebinding", "token"}, "the API socket decides who has access: its group may do everything, and group podstead-ro may read"},
+	{
+		[]string{"serviceaccount", "sa", "role", "rolebinding", "clusterrole", "clusterrolebinding", "token"},
+		"the API socket decides who has access: its group may do everything, and group podstead-ro may read",
+	},
 	{[]string{"quota", "resourcequota"}, "write resources.limits in the pod file, and show what pods use with podstead top"},
 	{[]string{"priorityclass", "pc", "poddisruptionbudget", "pdb"}, "omit it: a host does not preempt pods to run others"},
 }
@@ -177,7 +214,8 @@ type flagHint struct {
 
 var flagHints = []flagHint{
 	{[]string{"run"}, []string{
-		"image", "name", "port", "p", "publish", "expose", "e", "env", "v", "volume", "mount", "l", "label", "labels", "restart", "network", "entrypoint", "command",
+		"image", "name", "port", "p", "publish", "expose", "e", "env", "v", "volume", "mount", "l", "label", "labels", "restart", "network",
+		"entrypoint", "command",
 	}, imageHint},
 	{[]string{"run"}, []string{"wait"}, "run pods in the background and wait until they are ready with podstead apply FILE --wait"},
 	{[]string{"run"}, []string{"build"}, otherTool},
@@ -186,22 +224,44 @@ var flagHints = []flagHint{
 	{[]string{"run"}, []string{"scale"}, "write a pod file for each replica, and apply them with podstead apply DIR"},
 	{[]string{"run"}, []string{"env-file"}, "set envFrom in the pod file, and envFile in an entry of its configMaps or secrets"},
 	{[]string{"run"}, []string{"pull"}, "set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE"},
-	{[]string{"apply", "create", "run"}, []string{"dry-run"}, "check files with podstead validate FILE, and show what apply would change with podstead plan FILE"},
+	{
+		[]string{"apply", "create", "run"}, []string{"dry-run"},
+		"check files with podstead validate FILE, and show what apply would change with podstead plan FILE",
+	},
 	{[]string{"delete", "rm", "down"}, []string{"dry-run"}, "list the pods first, with podstead get and the same selection"},
-	{[]string{"apply", "create", "diff"}, []string{"server-side", "force-conflicts", "k", "kustomize"}, "omit it; the files are pod files, or directories with pod files"},
+	{
+		[]string{"apply", "create", "diff"}, []string{"server-side", "force-conflicts", "k", "kustomize"},
+		"omit it; the files are pod files, or directories with pod files",
+	},
 	{[]string{"down", "rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
-	{[]string{"get"}, []string{"L", "label-columns"}, "show labels with podstead get --show-labels, or as columns with -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app"},
+	{
+		[]string{"get"}, []string{"L", "label-columns"},
+		"show labels with podstead get --show-labels, or as columns with -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app",
+	},
 	{[]string{"get"}, []string{"raw"}, "send requests to the API socket with curl, see docs/reference/api.md"},
-	{[]string{"ps", "inspect", "images"}, []string{"format", "filter", "f"}, "print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead image ls -o json"},
-	{[]string{"stop", "restart", "rm", "down", "kill"}, []string{"t", "time"}, "set the grace period with podstead stop POD --grace-period SECONDS"},
+	{
+		[]string{"ps", "inspect", "images"}, []string{"format", "filter", "f"},
+		"print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead image ls -o json",
+	},
+	{
+		[]string{"stop", "restart", "rm", "down", "kill"}, []string{"t", "time"},
+		"set the grace period with podstead stop POD --grace-period SECONDS",
+	},
 	{[]string{"kill"}, []string{"s", "signal"}, "send a signal to the main process of a container with podstead exec POD -- kill -HUP 1"},
-	{[]string{"exec"}, []string{"u", "user", "w", "workdir", "e", "env"}, "the command has the user, the directory and the environment of the container: change them in it, such as in podstead exec POD -- env A=1 COMMAND"},
+	{
+		[]string{"exec"}, []string{"u", "user", "w", "workdir", "e", "env"},
+		"the command has the user, the directory and the environment of the container: change them in it, such as in " +
+			"podstead exec POD -- env A=1 COMMAND",
+	},
 	{
 		[]string{"debug"},
 		[]string{"share-processes", "set-image"},
 		"podstead debug POD adds a container to the pod itself; see processes of another one with podstead debug POD --target CONTAINER",
 	},
-	{nil, []string{"context", "kubeconfig", "cluster", "server", "as", "user", "token", "host", "H", "connection"}, "a host has one daemon: choose it with the flag --socket"},
+	{
+		nil, []string{"context", "kubeconfig", "cluster", "server", "as", "user", "token", "host", "H", "connection"},
+		"a host has one daemon: choose it with the flag --socket",
+	},
 }
 
 // unknownFlag matches errors of package pflag about flags that a command does not have.

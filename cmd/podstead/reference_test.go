@@ -87,8 +87,8 @@ func TestHelp(t *testing.T) {
 
 // writeOtherNames writes a table of the commands and aliases that the help does not list.
 func writeOtherNames(b *strings.Builder, root *cobra.Command) {
-	b.WriteString("\n## Other names\n\nWords of kubectl, docker, podman and docker compose for what another command does. The help does not list them.\n\n" +
-		"| command | what it does |\n| --- | --- |\n")
+	b.WriteString("\n## Other names\n\n" +
+		"Words of kubectl, docker, podman and docker compose for what another command does. The help does not list them.\n\n| command | what it does |\n| --- | --- |\n")
 	eachCommand(root, func(cmd *cobra.Command) {
 		if strings.HasPrefix(cmd.Short, "As podstead ") {
 			fmt.Fprintf(b, "| `%s` | %s |\n", cmd.CommandPath(), cmd.Short)
@@ -99,10 +99,10 @@ func writeOtherNames(b *strings.Builder, root *cobra.Command) {
 			}
 		}
 	})
-	b.WriteString("\nNor does it list flags that repeat another one or change nothing: `-f FILE` of apply, plan and bundle create (the arguments),\n" +
-		"`delete --now` (`--grace-period 1`), `run --detach` (apply), `events --watch` (`--follow`), `events --for POD` (the argument),\n" +
-		"`image ls -q` (`-o name`), `--version` (version), `logs --all-containers`, `--namespace default`, and `--all-namespaces`, with which get\n" +
-		"adds a column.\n")
+	b.WriteString("\nNor does it list flags that repeat another one or change nothing: `-f FILE` of apply, plan and bundle create (the\n" +
+		"arguments), `delete --now` (`--grace-period 1`), `run --detach` (apply), `events --watch` (`--follow`), `events --for POD`\n" +
+		"(the argument), `image ls -q` (`-o name`), `--version` (version), `logs --all-containers`, `--namespace default`, and\n" +
+		"`--all-namespaces`, with which get adds a column.\n")
 }
 
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {

@@ -28,11 +28,13 @@ returns to the last generation that was ready. The file is kept, and is carried 
 
   # Return to the last generation that was ready
   podstead rollout undo web`,
-	}, a.rolloutStatusCommand(), a.rolloutHistoryCommand(), a.rolloutUndoCommand(), anotherName("restart POD...", "podstead restart", a.restartCommand()))
+	}, a.rolloutStatusCommand(), a.rolloutHistoryCommand(), a.rolloutUndoCommand(),
+		anotherName("restart POD...", "podstead restart", a.restartCommand()))
 	cmd.AddCommand(hidden([]commandHint{
 		{[]string{"pause", "resume"}, "keep the pod as it is by not applying the file, or stop it with podstead stop POD"},
 	}, func(cmd *cobra.Command, name string) error {
-		return fmt.Errorf("%s %s is not supported: a pod has one instance, so an update has no part that could be paused", commandName(cmd), name)
+		const text = "%s %s is not supported: a pod has one instance, so an update has no part that could be paused"
+		return fmt.Errorf(text, commandName(cmd), name)
 	})...)
 	return cmd
 }

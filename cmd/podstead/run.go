@@ -403,7 +403,9 @@ func (a *app) runAttached(cmd *cobra.Command, f *runFlags, request api.CreateReq
 }
 
 // readInteractive reads and checks a pod file, and selects the container to attach to.
-func (a *app) readInteractive(cmd *cobra.Command, path string, f *runFlags, tty bool, level admission.Level) (q api.CreateRequest, err error) {
+func (a *app) readInteractive(
+	cmd *cobra.Command, path string, f *runFlags, tty bool, level admission.Level,
+) (q api.CreateRequest, err error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return q, err
@@ -418,7 +420,8 @@ func (a *app) readInteractive(cmd *cobra.Command, path string, f *runFlags, tty 
 			return q, err
 		}
 	}
-	if _, err := a.acceptFile(path, text, spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}, level); err != nil {
+	o := spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}
+	if _, err := a.acceptFile(path, text, o, level); err != nil {
 		return q, invalidFiles([]error{err})
 	}
 	return q, nil

@@ -110,7 +110,8 @@ func (s *selection) require(cmd *cobra.Command, args []string, all bool) error {
 func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" && s.fields.text == "" }
 
 func (s *selection) has(p *api.Pod) bool {
-	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) && s.selector.Matches(labels.Set(p.Metadata.Labels)) && s.fields.has(p)
+	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) &&
+		s.selector.Matches(labels.Set(p.Metadata.Labels)) && s.fields.has(p)
 }
 
 // of returns the selected pods. The error lists the names that do not exist; it does not affect the pods that do.
@@ -181,13 +182,11 @@ var selectableFields = map[string]func(p *api.Pod) string{
 func (s *selection) fieldFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.fields.text, "field-selector", "",
 		"`fields` that pods must have, such as status.phase=Running: "+strings.Join(fieldNames(), ", ")+", with =, == or !=")
-	_ = cmd.RegisterFlagCompletionFunc("field-selector", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		var values []string
-		for _, name := range fieldNames() {
-			values = append(values, name+"=")
-		}
-		return startingWith(prefix, values...)
-	})
+	var values []string
+	for _, name := range fieldNames() {
+		values = append(values, name+"=")
+	}
+	completeFlag(cmd, "field-selector", values...)
 	s.namespacesFlag(cmd)
 }
 
@@ -300,7 +299,8 @@ func (s *selection) parseLabels(cmd *cobra.Command) error {
 func hintResource(name string) []string {
 	switch name {
 	case "deployments", "deployment", "deploy", "services", "service", "svc", "nodes", "node", "no", "namespaces", "ns", "all",
-		"configmaps", "configmap", "cm", "secrets", "secret", "jobs", "cronjobs", "cronjob", "daemonsets", "ds", "statefulsets", "sts", "replicasets", "rs", "ingress", "ing":
+		"configmaps", "configmap", "cm", "secrets", "secret", "jobs", "cronjobs", "cronjob", "daemonsets", "ds", "statefulsets", "sts",
+		"replicasets", "rs", "ingress", "ing":
 		return []string{fmt.Sprintf("%q is read as the name of a pod: a host has only pods and events", name)}
 	case "persistentvolumeclaims", "pvc", "persistentvolumes", "pv", "volumes":
 		return []string{"list persistent volumes with podstead volume ls"}

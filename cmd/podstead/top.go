@@ -74,7 +74,7 @@ figure has the time at which it was measured, in the form of the kubelet's Summa
   podstead top web -o json | jq '.pods[0].memory.workingSetBytes'`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
+			if cmd.Name() == "top" && len(args) > 0 && slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
 				return &failure{status: statusUsage, err: unknownCommand(cmd, args[0]), hints: []string{
 					"show what the pods of the host use with podstead top, and what the host has with podstead doctor",
 				}}

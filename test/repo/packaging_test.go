@@ -89,7 +89,8 @@ podstead: a purge deletes them, persistent volumes and their data too
 podstead: deleting the persistent volumes and their data: pgdata uploads
 `
 	got := run("purge")
-	if before, rest, found := strings.Cut(got, deleting); !found || before != "" || !strings.Contains(rest, "rm -rf --one-file-system /var/lib/podstead ") {
+	before, rest, found := strings.Cut(got, deleting)
+	if !found || before != "" || !strings.Contains(rest, "rm -rf --one-file-system /var/lib/podstead ") {
 		t.Errorf("purge prints:\n%s", got)
 	}
 	page := readFile(t, "docs/howto/install-the-packages.md")
