@@ -38,7 +38,8 @@ SIGTERM stops the daemon. Containers keep running, and the next daemon recovers 
 SIGHUP reloads the configuration. An event reports the settings that changed, and those that need a restart of the daemon.
 
 Every key of the configuration file has a flag and an environment variable, such as --engine-runtime and
-PODSTEAD_ENGINE_RUNTIME for the key engine.runtime. docs/reference/configuration.md lists them.`,
+PODSTEAD_ENGINE_RUNTIME for the key engine.runtime. docs/reference/configuration.md, which is also the manual page
+podstead.toml(5), lists them.`,
 		Example: `  # Run the daemon with the systemd cgroup driver
   podstead daemon --engine-cgroup-driver systemd
 
