@@ -28,8 +28,6 @@ type exampleRun struct {
 const (
 	noWeb      = "podstead delete web db --force"
 	threeTimes = "sh generations.sh"
-	// The readiness gate of the pod is open soon after the pod is created.
-	openDoor = ` && { timeout 30 sh -c 'until podstead condition set web example.org/door=True; do sleep 0.1; done' >/dev/null 2>&1 & }`
 )
 
 // dumped runs the pod shop until its container has written the file that is copied.

@@ -95,7 +95,7 @@ func printAll(root *cobra.Command) {
 
 // listGroups returns the lines of the groups, with an empty line before each: of the first screen or, with subcommands, of all.
 func listGroups(root *cobra.Command, all bool) string {
-	text := ""
+	var text strings.Builder
 	for _, g := range commandGroups {
 		if !g.first && !all {
 			continue
@@ -106,14 +106,14 @@ func listGroups(root *cobra.Command, all bool) string {
 				list = append(list, root.Commands()[i])
 			}
 		}
-		text += "\n" + g.title + "\n" + listCommands(list, all)
+		text.WriteString("\n" + g.title + "\n" + listCommands(list, all))
 	}
-	return text
+	return text.String()
 }
 
 // listCommands returns a line for each command that is not hidden, on request with its subcommands.
 func listCommands(list []*cobra.Command, subcommands bool) string {
-	text := ""
+	var text strings.Builder
 	for _, cmd := range list {
 		if !cmd.IsAvailableCommand() && cmd.Name() != "help" {
 			continue
@@ -128,9 +128,9 @@ func listCommands(list []*cobra.Command, subcommands bool) string {
 		if subcommands && len(names) > 0 {
 			line += ": " + strings.Join(names, ", ")
 		}
-		text += fmt.Sprintf("  %-16s %s\n", cmd.Name(), line)
+		fmt.Fprintf(&text, "  %-16s %s\n", cmd.Name(), line)
 	}
-	return text
+	return text.String()
 }
 
 // helpCommand replaces the help command of cobra, which succeeds for a command that does not exist.

@@ -225,31 +225,37 @@ var flagHints = []flagHint{
 	{[]string{"run"}, []string{"env-file"}, "set envFrom in the pod file, and envFile in an entry of its configMaps or secrets"},
 	{[]string{"run"}, []string{"pull"}, "set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE"},
 	{
-		[]string{"apply", "create", "run"}, []string{"dry-run"},
+		[]string{"apply", "create", "run"},
+		[]string{"dry-run"},
 		"check files with podstead validate FILE, and show what apply would change with podstead plan FILE",
 	},
 	{[]string{"delete", "rm", "down"}, []string{"dry-run"}, "list the pods first, with podstead get and the same selection"},
 	{
-		[]string{"apply", "create", "diff"}, []string{"server-side", "force-conflicts", "k", "kustomize"},
+		[]string{"apply", "create", "diff"},
+		[]string{"server-side", "force-conflicts", "k", "kustomize"},
 		"omit it; the files are pod files, or directories with pod files",
 	},
 	{[]string{"down", "rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
 	{
-		[]string{"get"}, []string{"L", "label-columns"},
+		[]string{"get"},
+		[]string{"L", "label-columns"},
 		"show labels with podstead get --show-labels, or as columns with -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app",
 	},
 	{[]string{"get"}, []string{"raw"}, "send requests to the API socket with curl, see docs/reference/api.md"},
 	{
-		[]string{"ps", "inspect", "images"}, []string{"format", "filter", "f"},
+		[]string{"ps", "inspect", "images"},
+		[]string{"format", "filter", "f"},
 		"print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead image ls -o json",
 	},
 	{
-		[]string{"stop", "restart", "rm", "down", "kill"}, []string{"t", "time"},
+		[]string{"stop", "restart", "rm", "down", "kill"},
+		[]string{"t", "time"},
 		"set the grace period with podstead stop POD --grace-period SECONDS",
 	},
 	{[]string{"kill"}, []string{"s", "signal"}, "send a signal to the main process of a container with podstead exec POD -- kill -HUP 1"},
 	{
-		[]string{"exec"}, []string{"u", "user", "w", "workdir", "e", "env"},
+		[]string{"exec"},
+		[]string{"u", "user", "w", "workdir", "e", "env"},
 		"the command has the user, the directory and the environment of the container: change them in it, such as in " +
 			"podstead exec POD -- env A=1 COMMAND",
 	},
@@ -259,7 +265,8 @@ var flagHints = []flagHint{
 		"podstead debug POD adds a container to the pod itself; see processes of another one with podstead debug POD --target CONTAINER",
 	},
 	{
-		nil, []string{"context", "kubeconfig", "cluster", "server", "as", "user", "token", "host", "H", "connection"},
+		nil,
+		[]string{"context", "kubeconfig", "cluster", "server", "as", "user", "token", "host", "H", "connection"},
 		"a host has one daemon: choose it with the flag --socket",
 	},
 }
