@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -84,6 +86,7 @@ func (a *app) root() *cobra.Command {
 	}
 	// cobra would print it with a template, which makes the program larger (TestMethodsByName).
 	root.Flags().Bool("version", false, "print the version of podstead")
+	hide(root, "version")
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
@@ -94,36 +97,20 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	addNamespaceFlag(root)
-	why := a.whyCommand()
-	why.Args = maxOnePod
-	addGroup(root, "Commands that change pods:",
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
-		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
-	addGroup(root, "Commands that show pods:",
-		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand())
-	addGroup(root, "Commands for containers:", a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.portForwardCommand())
-	const host = "Commands for the host:"
-	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.metricsCommand(), a.notifyCommand(), a.supportBundleCommand(), a.imageCommand(), a.bundleCommand(),
-		a.loginCommand(), a.logoutCommand(), a.volumeCommand(), a.systemCommand(), a.versionCommand())
+	root.SetHelpFunc(printHelp)
 	root.SetHelpCommand(helpCommand())
-	root.SetHelpCommandGroupID(host)
-	root.SetCompletionCommandGroupID(host)
-	addGroup(root, "Commands of kubectl:", a.createCommand(), a.diffCommand())
-	addGroup(root, "Commands of docker, podman and docker compose:",
-		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand(),
-		a.imagesCommand(), a.pullCommand(), a.loadCommand())
+	root.AddCommand(
+		a.applyCommand(), a.attachCommand(), a.bundleCommand(), a.conditionCommand(), a.cpCommand(), a.daemonCommand(), a.debugCommand(),
+		a.deleteCommand(), a.describeCommand(), a.doctorCommand(), a.editCommand(), a.eventsCommand(), a.execCommand(), a.getCommand(),
+		a.imageCommand(), a.loginCommand(), a.logoutCommand(), a.logsCommand(), a.metricsCommand(), a.notifyCommand(), a.planCommand(),
+		a.portForwardCommand(), a.psCommand(), a.restartCommand(), a.rolloutCommand(), a.runCommand(), a.startCommand(), a.stopCommand(),
+		a.supportBundleCommand(), a.systemCommand(), a.topCommand(), a.validateCommand(), a.versionCommand(), a.volumeCommand(),
+		a.waitCommand(), a.whyCommand(),
+	)
+	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)
 	root.AddCommand(a.unitCommand())
 	return root
-}
-
-// addGroup adds commands that the help lists under a title.
-func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: title, Title: title})
-	for _, cmd := range commands {
-		cmd.GroupID = title
-	}
-	root.AddCommand(commands...)
 }
 
 // settingFlag holds the text of a setting's flag. Package config parses it.
@@ -280,6 +267,17 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	return s.Client, a.reach(cmd.Context(), s)
 }
 
+// withClient makes a function with a client of the daemon one that a command runs.
+func (a *app) withClient(run func(*cobra.Command, *api.Client, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := a.client(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, client, args)
+	}
+}
+
 // colour reports whether stdout is a terminal that shows colours (https://no-color.org).
 func (a *app) colour() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && a.isTerminal()
@@ -316,4 +314,21 @@ func (a *app) screen() view.Screen {
 func (a *app) isTerminal() bool {
 	f, ok := a.out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM, so that the command can remove an incomplete file. The next one
+// has its default action: it ends a command that does not react to the first.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		defer cancel()
+		defer signal.Stop(signals)
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }

@@ -35,7 +35,7 @@ func (f *applyFlags) verb() string {
 func (a *app) applyCommand() *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
-		Use:   "apply FILE|DIR|-...",
+		Use:   "apply [-f] FILE|DIR|-...",
 		Short: "Create or update pods from files",
 		Long: `Write pod files to the pods directory. The daemon runs the pods of this directory, also after a restart of the daemon
 or the host, and follows changes of its files. Relative paths become absolute. All files are checked first: if one is
@@ -59,10 +59,10 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
   podstead apply web.toml
 
   # Apply all files of a directory, and wait until the pods are ready
-  podstead apply -f pods/ --wait --timeout 2m
+  podstead apply pods/ --wait --timeout 2m
 
   # Apply the output of another program
-  kubectl get pod web -o yaml | podstead apply -f -
+  kubectl get pod web -o yaml | podstead apply -
 
   # Delete all pods of the pods directory that pods/ does not define
   podstead apply pods/ --prune`,

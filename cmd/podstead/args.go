@@ -2,17 +2,16 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -39,6 +38,16 @@ func minOneArgument(what string) cobra.PositionalArgs {
 	}
 }
 
+// oneArgument requires exactly one argument; what names it in the error.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage(cmd, "%s requires one %s, got %d arguments", commandName(cmd), what, len(args))
+		}
+		return nil
+	}
+}
+
 // maxOnePod accepts at most one pod, in the forms of kubectl.
 func maxOnePod(cmd *cobra.Command, args []string) error {
 	var s selection
@@ -49,6 +58,26 @@ func maxOnePod(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "%s accepts at most one pod, got %s", commandName(cmd), quoted(s.names))
 	}
 	return nil
+}
+
+// onePod requires the name of one pod, in the forms of kubectl.
+func onePod(cmd *cobra.Command, args []string) error {
+	if err := maxOnePod(cmd, args); err != nil {
+		return err
+	}
+	if podName(cmd, args) == "" {
+		return usage(cmd, "%s requires a pod", commandName(cmd))
+	}
+	return nil
+}
+
+// podName returns the name in arguments that [onePod] has accepted.
+func podName(cmd *cobra.Command, args []string) string {
+	var s selection
+	if err := s.read(cmd, args); err != nil || len(s.names) == 0 {
+		return ""
+	}
+	return s.names[0]
 }
 
 // quoted returns a list of quoted names.
@@ -75,24 +104,42 @@ func formats(cmd *cobra.Command, format *string, supported ...string) {
 		}
 		return nil
 	}
-	_ = cmd.RegisterFlagCompletionFunc("output", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, supported...)
-	})
+	completeFlag(cmd, "output", supported...)
 }
 
-// startingWith completes values of a flag. After a value that ends with = the user continues.
-func startingWith(prefix string, values ...string) ([]string, cobra.ShellCompDirective) {
-	directive := cobra.ShellCompDirectiveNoFileComp
-	var list []string
-	for _, value := range values {
-		if strings.HasPrefix(value, prefix) {
-			list = append(list, value)
-		}
+// canBePod reports whether an argument can be the name of a pod: an image with a tag, a digest, or a registry with a path cannot.
+func canBePod(arg string) bool {
+	return len(validation.IsDNS1123Subdomain(strings.TrimPrefix(arg, "pod/"))) == 0
+}
+
+// sinceFlags are the flags for a time in the past.
+type sinceFlags struct {
+	age time.Duration
+	at  string
+}
+
+func (s *sinceFlags) flags(cmd *cobra.Command, what string) {
+	cmd.Flags().DurationVar(&s.age, "since", 0, "show "+what+" newer than this `duration`, such as 10m (default all)")
+	cmd.Flags().StringVar(&s.at, "since-time", "", "show "+what+" since this `time`, such as 2026-01-02T15:04:05Z (default all)")
+}
+
+// time returns the time of the flags; zero: there is none.
+func (s *sinceFlags) time(cmd *cobra.Command, now time.Time) (t time.Time, err error) {
+	set := cmd.Flags().Changed
+	switch {
+	case set("since") && set("since-time"):
+		return t, usage(cmd, "--since and --since-time cannot be combined")
+	case s.age < 0:
+		return t, usage(cmd, "--since %v: must not be negative", s.age)
+	case s.age > 0:
+		return now.Add(-s.age), nil
+	case !set("since-time"):
+		return t, nil
 	}
-	if len(list) == 1 && strings.HasSuffix(list[0], "=") {
-		directive |= cobra.ShellCompDirectiveNoSpace
+	if t, err = time.Parse(time.RFC3339, s.at); err != nil {
+		return t, usage(cmd, "--since-time %q: must be a time, such as 2026-01-02T15:04:05Z", s.at)
 	}
-	return list, directive
+	return t, nil
 }
 
 // graceFlag adds the flag --grace-period. A negative value stands for the grace period of the pod.
@@ -102,198 +149,34 @@ func graceFlag(cmd *cobra.Command, seconds *int) {
 	cmd.Flags().Lookup(name).DefValue = "0" // keeps "(default -1)" out of the help
 }
 
-// selection holds the pods that a command applies to.
-type selection struct {
-	names    []string // empty: all pods that the labels select
-	files    []string // define more names
-	labels   string
-	selector labels.Selector
-	fields   fieldSelection
-	// ignoreMissing is set if names of pods that do not exist are no error.
-	ignoreMissing bool
+// graceFlags are the flags of commands that stop pods.
+type graceFlags struct {
+	seconds int
+	now     bool // within 1 second
+	force   bool // without a grace period
 }
 
-func (s *selection) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.labels, "selector", "l", "", "`labels` that pods must have, such as app=web")
+func (g *graceFlags) flags(cmd *cobra.Command) {
+	graceFlag(cmd, &g.seconds)
+	cmd.Flags().BoolVar(&g.force, "force", false, "kill containers immediately, without a grace period")
 }
 
-// filesFlag adds the flag -f, which selects the pods that files define.
-func (s *selection) filesFlag(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVarP(&s.files, "filename", "f", nil, "select the pods that this `file` or directory defines")
-	_ = cmd.RegisterFlagCompletionFunc("filename", completeFiles)
-}
-
-// addFiles adds the pods that the files of -f define. Call it before the names in the arguments are read.
-func (a *app) addFiles(cmd *cobra.Command, s *selection) error {
-	if err := stdinOnce(cmd, s.files); err != nil {
-		return err
-	}
-	names, err := a.podNames(s.files)
-	s.names = append(s.names, names...)
-	return err
-}
-
-// podNames returns the names of the pods that files and directories define.
-func (a *app) podNames(paths []string) ([]string, error) {
-	paths, err := expand(paths)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	err = readEach(paths, func(path, _ string) (*spec.Pod, error) {
-		text, err := a.readText(path)
-		if err != nil {
-			return nil, err
-		}
-		pod, found := spec.Parse(path, text)
-		if pod == nil {
-			for _, p := range found.Errors() {
-				a.problem(api.Problem(p))
-			}
-			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
-		}
-		names = append(names, pod.Name)
-		return pod, nil
-	})
-	return names, err
-}
-
-// read reads the names in the forms of kubectl: NAME, pod NAME, pod/NAME.
-func (s *selection) read(cmd *cobra.Command, args []string) error {
-	args, err := resourcesOf(cmd, args)
-	if err != nil {
-		return err
-	}
-	for _, arg := range args {
-		resource, name, found := strings.Cut(arg, "/")
-		if found && !slices.Contains(podResources, resource) {
-			return usage(cmd, "%q: resource type %q is not supported: must be pod", arg, resource)
-		}
-		if !found {
-			name = arg
-		}
-		s.names = append(s.names, name)
-	}
-	if err := errors.Join(s.parseLabels(cmd), s.fields.parse(cmd)); err != nil {
-		return err
-	}
-	return s.checkCombination(cmd)
-}
-
-// require reads the names, and requires names, labels or --all.
-func (s *selection) require(cmd *cobra.Command, args []string, all bool) error {
-	if err := s.read(cmd, args); err != nil {
-		return err
-	}
+// period returns the grace period of the flags, nil for the one of the pod.
+func (g *graceFlags) period(cmd *cobra.Command) (*time.Duration, error) {
+	set := cmd.Flags().Changed("grace-period")
 	switch {
-	case all && !s.all():
-		return usage(cmd, "--all cannot be combined with pod names or --selector")
-	case !all && s.all():
-		return usage(cmd, "%s requires pod names, --selector or --all", commandName(cmd))
+	case g.now && set:
+		return nil, usage(cmd, "--now and --grace-period cannot be combined")
+	case g.now && g.force:
+		return nil, usage(cmd, "--now and --force cannot be combined")
+	case g.force && g.seconds > 0:
+		return nil, usage(cmd, "--force and a --grace-period greater than 0 cannot be combined")
+	case g.force:
+		return new(time.Duration), nil
+	case g.now:
+		return gracePeriod(1), nil
 	}
-	return nil
-}
-
-// all reports whether neither names nor labels nor fields restrict the selection.
-func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" && s.fields.text == "" }
-
-func (s *selection) has(p *api.Pod) bool {
-	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) && s.selector.Matches(labels.Set(p.Metadata.Labels)) && s.fields.has(p)
-}
-
-// of returns the selected pods. The error lists the names that do not exist; it does not affect the pods that do.
-func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
-	selected = slices.DeleteFunc(slices.Clone(list), func(p api.Pod) bool { return !s.has(&p) })
-	var missing []error
-	var hints []string
-	for _, name := range s.names {
-		if !slices.ContainsFunc(list, func(p api.Pod) bool { return p.Metadata.Name == name }) {
-			missing = append(missing, fmt.Errorf("no such pod %q", name))
-			hints = append(hints, hintResource(name)...)
-		}
-	}
-	if len(missing) > 0 && !s.ignoreMissing {
-		return selected, &failure{status: statusNotFound, err: errors.Join(missing...), hints: hints}
-	}
-	return selected, nil
-}
-
-// completePods completes names of pods if the daemon is running.
-func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	s, err := a.connect(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	list, err := a.running(s.Client).Pods(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, p := range list.Items {
-		if name := resourcePrefix(prefix) + p.Metadata.Name; strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
-			names = append(names, name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// resourcePrefix returns the resource type before the name of a pod with its slash, such as pod/; empty: there is none.
-func resourcePrefix(arg string) string {
-	if resource, _, found := strings.Cut(arg, "/"); found && slices.Contains(podResources, resource) {
-		return resource + "/"
-	}
-	return ""
-}
-
-// completeContainers completes names of containers of the pod in the arguments, if the daemon is running.
-func (a *app) completeContainers(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	var pods selection
-	if err := pods.read(cmd, args); err != nil || len(pods.names) != 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.completeContainersOf(cmd, pods.names[0], prefix)
-}
-
-func (a *app) completeContainersOf(cmd *cobra.Command, name, prefix string) ([]string, cobra.ShellCompDirective) {
-	s, err := a.connect(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	pod, err := a.running(s.Client).Pod(cmd.Context(), name)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers, pod.Spec.EphemeralContainers) {
-		if strings.HasPrefix(c.Name, prefix) {
-			names = append(names, c.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeVolumes completes names of persistent volumes if the daemon is running.
-func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	s, err := a.connect(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	list, err := a.running(s.Client).Volumes(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, v := range list.Items {
-		if strings.HasPrefix(v.Name, prefix) && !slices.Contains(args, v.Name) {
-			names = append(names, v.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeFiles completes names of pod files.
-func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"toml", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+	return gracePeriod(g.seconds), nil
 }
 
 // isImage reports whether an argument looks like an image reference rather than a pod file.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/plain"
@@ -17,7 +18,7 @@ import (
 )
 
 func (a *app) bundleCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "bundle",
 		Short: "Carry pods with their images to hosts without a network",
 		Long: `Write pod files with their images to one file, and apply it on a host that has no network and no registry. A bundle has the images
@@ -27,16 +28,7 @@ for one platform and, on request, the config maps and secrets of the pods.`,
 
   # Apply it on another host, and return to the state before if a pod does not become ready
   podstead bundle apply shop.bundle --wait`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.bundleCreateCommand(), a.bundleApplyCommand(), a.bundleListCommand())
-	return cmd
+	}, a.bundleCreateCommand(), a.bundleApplyCommand(), a.bundleListCommand())
 }
 
 func (a *app) bundleListCommand() *cobra.Command {
@@ -51,21 +43,14 @@ missing. Values of config maps and secrets are not printed.`,
   podstead bundle inspect shop.bundle
 
   # Print the manifest of a bundle
-  podstead bundle ls shop.bundle -o json`,
-		Args:              oneBundle,
+  podstead bundle inspect shop.bundle -o json`,
+		Args:              oneArgument("bundle or -"),
 		ValidArgsFunction: completeBundles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.listBundle(cmd, args[0], format) },
 	}
 	cmd.Flags().SortFlags = false
 	formats(cmd, &format, "json", "yaml")
 	return cmd
-}
-
-func oneBundle(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(cmd, "%s requires one bundle or -, got %d arguments", commandName(cmd), len(args))
-	}
-	return nil
 }
 
 func completeBundles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -130,4 +115,251 @@ func (a *app) openBundle(path string) (f *os.File, err error) {
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return f, err
+}
+
+// bundleCreateFlags are the flags of bundle create.
+type bundleCreateFlags struct {
+	files       []string
+	output      string
+	platform    string
+	pull        string
+	withConfig  bool
+	withSecrets bool
+}
+
+func (a *app) bundleCreateCommand() *cobra.Command {
+	var f bundleCreateFlags
+	cmd := &cobra.Command{
+		Use:   "create FILE|DIR...",
+		Short: "Write a bundle of pod files and their images",
+		Long: `Write pod files, and the images that they name, to one file. Images that are missing are pulled, unless --pull Never is given. Archives
+in imageArchives become images that all pods see, with the signatures in files beside them: the pod files in the bundle name no files
+of this host. Images that were pulled come with the signatures that their registries have. Config maps and secrets are in the bundle only on request. Everybody who can read the bundle can read its secrets.
+
+Temporary files are written beside the bundle. They need as much space as the images.`,
+		Example: `  # Write a bundle with the pods of a directory
+  podstead bundle create pods/ -o shop.bundle
+
+  # Write a bundle for hosts with another processor, with the config maps of the pods
+  podstead bundle create web.toml --platform linux/arm64 --with-config -o web-arm64.bundle`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return podFileArguments(cmd, append(args, f.files...))
+		},
+		ValidArgsFunction: completeFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.createBundle(cmd, append(args, f.files...), &f)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	fileFlag(cmd, &f.files)
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write (required)")
+	platformFlag(cmd, &f.platform, "`platform` of the images, such as linux/arm64 (default that of the host)")
+	cmd.Flags().StringVar(&f.pull, "pull", string(spec.PullIfNotPresent), "when to pull images: IfNotPresent or Never")
+	cmd.Flags().BoolVar(&f.withConfig, "with-config", false, "include the config maps of the pods")
+	cmd.Flags().BoolVar(&f.withSecrets, "with-secrets", false, "include the secrets of the pods, without encryption")
+	return cmd
+}
+
+func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFlags) error {
+	switch {
+	case f.output == "" || f.output == spec.Stdin:
+		return usage(cmd, "bundle create requires --output FILE")
+	case f.pull != string(spec.PullIfNotPresent) && f.pull != string(spec.PullNever):
+		return usage(cmd, "--pull %q: must be IfNotPresent or Never", f.pull)
+	}
+	pods, err := a.readBundled(paths)
+	if err != nil {
+		return err
+	}
+	c, err := a.config(cmd)
+	if err != nil {
+		return fmt.Errorf("create bundle %q: %w", f.output, err)
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	cmd.SetContext(ctx)
+	m, size, err := bundle.Create(ctx, pods, bundle.CreateOptions{
+		Output: f.output, Version: version, Platform: f.platform, NeverPull: f.pull == string(spec.PullNever),
+		WithConfig: f.withConfig, WithSecrets: f.withSecrets, Config: c,
+		Client: func() (*api.Client, error) { return a.client(cmd) },
+		Pull:   func(q api.PullRequest) error { return a.pullImage(cmd, q) },
+		Note:   a.note, Transfer: &view.Transfer{W: a.err, Width: a.width()},
+	})
+	if err != nil {
+		return fmt.Errorf("create bundle %q: %w", f.output, err)
+	}
+	fmt.Fprintf(a.out, "%s (%s, pods: %d, images: %d, %s)\n", f.output, m.Platform, len(m.Pods), len(m.Images), view.Size(size))
+	return nil
+}
+
+// readBundled reads pod files, and changes them so that they refer to no file of this host by a relative path.
+func (a *app) readBundled(paths []string) (pods []bundle.PodFile, err error) {
+	if paths, err = expand(paths); err != nil {
+		return nil, err
+	}
+	var list []readPod
+	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
+		pod, text, err := a.readFile(path, spec.Options{Archives: true}, "")
+		if err != nil {
+			return nil, err
+		}
+		carried, err := spec.WithoutArchives(absolute, []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		relocated, err := spec.Relocate(absolute, carried)
+		if err != nil || string(relocated) != string(carried) {
+			return nil, errors.Join(fmt.Errorf("%s: a bundle cannot carry generateName, nor paths that are relative to the file (hostPath, envFile)", path), err)
+		}
+		// The pod with absolute paths of its archives.
+		full, _ := spec.Accept(absolute, []byte(text))
+		if full != nil {
+			pod = full
+		}
+		list = append(list, readPod{path, pod})
+		pods = append(pods, bundle.PodFile{Pod: pod, Extension: spec.Extension(path, carried), Text: carried})
+		return pod, nil
+	})
+	if err == nil && len(a.cyclesAmong(list, nil)) > 0 { // the pods of this host are not those of the host that gets the bundle
+		return nil, invalidFiles(nil)
+	}
+	return pods, err
+}
+
+// bundleApplyFlags are the flags of bundle apply.
+type bundleApplyFlags struct {
+	dryRun bool
+	level  string
+	readiness
+}
+
+func (a *app) bundleApplyCommand() *cobra.Command {
+	var f bundleApplyFlags
+	cmd := &cobra.Command{
+		Use:   "apply FILE|-",
+		Short: "Create or update the pods of a bundle",
+		Long: `Verify a bundle, import its images, write its config maps and secrets, and apply its pod files. Nothing is changed if a part of the
+bundle is damaged or missing, if it is for another platform, if an image must be signed and is not, if a pod is invalid or not admitted, or if the disk has too little space.
+
+Either all pods of the bundle are applied or none: after a failure, the pod files, config maps, secrets and names of images are as they were before. With
+--wait, a pod that does not become ready is such a failure. If the command is killed or the host loses power, the daemon undoes the
+bundle within 10 seconds, or when it starts. Names that existed refer to their earlier images again.
+The images of the bundle are kept for an hour, and then as long as a pod or a generation for a rollback uses them.
+
+A bundle from standard input is first copied to a temporary file ($TMPDIR).
+
+Exit codes: 0 done, 1 failure, 2 the bundle has an invalid pod file, 5 timeout.`,
+		Example: `  # Apply a bundle, and return to the state before if a pod does not become ready
+  podstead bundle apply shop.bundle --wait
+
+  # Verify a bundle, and show what it would change
+  podstead bundle apply shop.bundle --dry-run`,
+		Args:              oneArgument("bundle or -"),
+		ValidArgsFunction: completeBundles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.applyBundle(cmd, args[0], &f) },
+	}
+	cmd.Flags().SortFlags = false
+	f.waitFlags(cmd)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "verify the bundle and print what would change, and change nothing")
+	levelFlag(cmd, &f.level)
+	return cmd
+}
+
+func (a *app) applyBundle(cmd *cobra.Command, path string, f *bundleApplyFlags) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	c, err := a.config(cmd)
+	if err != nil {
+		return err
+	}
+	file, err := a.openBundle(path)
+	if err != nil {
+		return argumentError(fmt.Errorf("apply bundle %q: %w", path, err))
+	}
+	defer file.Close()
+	t, err := bundle.Begin(cmd.Context(), file, c)
+	if err != nil {
+		return fmt.Errorf("apply bundle %q: %w", path, err)
+	}
+	defer t.Close()
+	t.Note, t.Transfer = a.note, &view.Transfer{W: a.err, Width: a.width()}
+	if err := a.carryOut(cmd, t, f); err != nil {
+		return fmt.Errorf("apply bundle %q: %w", path, err)
+	}
+	return nil
+}
+
+// carryOut checks what is in a bundle, and applies it unless --dry-run is given.
+func (a *app) carryOut(cmd *cobra.Command, t *bundle.Transaction, f *bundleApplyFlags) error {
+	if err := a.checkBundle(cmd, t, f.level); err != nil {
+		return err
+	}
+	w, err := a.watcher(cmd)
+	if err != nil {
+		return err
+	}
+	plans, err := t.Plan(cmd.Context(), w.Client, f.dryRun)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		for i := range plans {
+			fmt.Fprintln(a.out, plain.Text(view.Applied(&plans[i]))+" (dry run)")
+		}
+		return nil
+	}
+	// From here on an interruption is a failure: what was done is undone.
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	cmd.SetContext(ctx)
+	return t.Apply(ctx, plans, func(results []api.Applied, before []api.Pod) error {
+		return a.appliedBundle(cmd, w, f, results, before)
+	})
+}
+
+// checkBundle checks everything that can be checked without the daemon.
+func (a *app) checkBundle(cmd *cobra.Command, t *bundle.Transaction, policy string) error {
+	level, err := a.level(cmd, policy)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var pods []readPod
+	for _, p := range t.Bundle.Pods {
+		file := t.File(p)
+		pod, err := a.acceptFile(file, t.Bundle.Text[p.File], spec.Options{}, level)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if err := t.CheckPod(p, pod); err != nil {
+			errs = append(errs, err)
+		}
+		pods = append(pods, readPod{file, pod})
+	}
+	if len(a.waitCycles(cmd, pods)) > 0 || len(errs) > 0 {
+		return invalidFiles(errs)
+	}
+	return t.CheckHost()
+}
+
+// appliedBundle prints the results of the pod files, and waits for the pods with --wait.
+func (a *app) appliedBundle(cmd *cobra.Command, w *watcher, f *bundleApplyFlags, results []api.Applied, before []api.Pod) error {
+	for i := range results {
+		fmt.Fprintln(a.out, plain.Text(view.Applied(&results[i])))
+		if !f.wait {
+			a.noteRolledBack(cmd.Context(), w.Client, &results[i])
+		}
+	}
+	a.noteBoot(cmd.Context(), w.Client, before, results)
+	if !f.wait {
+		return nil
+	}
+	var errs []error
+	for i := range results {
+		errs = append(errs, a.rolledBack(cmd, w.Client, &results[i]))
+	}
+	errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before), &f.readiness))
+	return errors.Join(errs...)
 }

@@ -15,7 +15,7 @@ import (
 var conditionStatuses = []string{"True", "False", "Unknown"}
 
 func (a *app) conditionCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "condition",
 		Short: "Set conditions of pods",
 		Long: `Set the conditions that the readiness gates of a pod name. A pod is ready when its containers are ready and all these
@@ -25,16 +25,7 @@ conditions are True.`,
 
   # Make it not ready
   podstead condition set web example.org/door=False`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.conditionSetCommand())
-	return cmd
+	}, a.conditionSetCommand())
 }
 
 func (a *app) conditionSetCommand() *cobra.Command {

@@ -36,7 +36,11 @@ daemon can run on a host. Run it as a service, or let commands start it on deman
 
 SIGTERM stops the daemon. Containers keep running, and the next daemon recovers them.
 
-SIGHUP reloads the configuration. An event reports the settings that changed, and those that need a restart of the daemon.`,
+SIGHUP reloads the configuration. An event reports the settings that changed, and those that need a restart of the daemon.
+
+Every key of the configuration file has a flag and an environment variable, such as --engine-runtime and
+PODSTEAD_ENGINE_RUNTIME for the key engine.runtime. docs/reference/configuration.md, which is also the manual page
+podstead.toml(5), lists them.`,
 		Example: `  # Run the daemon with the systemd cgroup driver
   podstead daemon --engine-cgroup-driver systemd
 
@@ -48,7 +52,8 @@ SIGHUP reloads the configuration. An event reports the settings that changed, an
 	cmd.Flags().SortFlags = false
 	for _, s := range config.Settings() {
 		if !s.Global {
-			cmd.Flags().Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
+			cmd.Flags().Var(&settingFlag{kind: s.Kind()}, s.Flag, s.Help)
+			hide(cmd, s.Flag)
 		}
 	}
 	cmd.Flags().Bool("on-demand", false, "exit when idle, and report the result of the start on file descriptor 3")

@@ -175,3 +175,12 @@ func (a *app) followDebugger(ctx context.Context, client *api.Client, f *debugFl
 	}
 	return fmt.Errorf("container %q of pod %q has no exit code", name, pod.Name)
 }
+
+// debugImage returns the image of a debug container that names none.
+func (a *app) debugImage(cmd *cobra.Command, client *api.Client) (string, error) {
+	c, err := a.config(cmd)
+	if err != nil {
+		return "", err
+	}
+	return debug.FindImage(cmd.Context(), client, c.Images.Dir, c.Images.SystemDir)
+}

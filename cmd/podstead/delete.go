@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +16,9 @@ import (
 // deleteFlags are the flags of delete.
 type deleteFlags struct {
 	selection
-	all, force, now, wait bool
-	stopped               bool // only pods that do not run
-	grace                 int
+	all, wait bool
+	stopped   bool // only pods that do not run
+	grace     graceFlags
 }
 
 func (a *app) deleteCommand() *cobra.Command {
@@ -50,10 +49,10 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 	f.fieldFlags(cmd)
 	f.ignoreFlag(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
-	graceFlag(cmd, &f.grace)
-	cmd.Flags().BoolVar(&f.now, "now", false, "stop containers within 1 second, as --grace-period 1")
-	cmd.Flags().BoolVar(&f.force, "force", false, "kill containers immediately, without a grace period")
+	f.grace.flags(cmd)
+	cmd.Flags().BoolVar(&f.grace.now, "now", false, "stop containers within 1 second, as --grace-period 1")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until the pods are deleted")
+	hide(cmd, "now")
 	return cmd
 }
 
@@ -64,7 +63,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	if err := f.require(cmd, args, f.all); err != nil {
 		return err
 	}
-	grace, err := f.gracePeriod(cmd)
+	grace, err := f.grace.period(cmd)
 	if err != nil {
 		return err
 	}
@@ -74,28 +73,10 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	}
 	if f.stopped {
 		var running error
-		pods, running = stillRunning(pods)
+		pods, running = atRest(pods)
 		missing = errors.Join(running, missing)
 	}
 	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)
-}
-
-// gracePeriod returns the grace period of the flags, nil for the one of the pod.
-func (f *deleteFlags) gracePeriod(cmd *cobra.Command) (*time.Duration, error) {
-	set := cmd.Flags().Changed("grace-period")
-	switch {
-	case f.now && set:
-		return nil, usage(cmd, "--now and --grace-period cannot be combined")
-	case f.now && f.force:
-		return nil, usage(cmd, "--now and --force cannot be combined")
-	case f.force && f.grace > 0:
-		return nil, usage(cmd, "--force and a --grace-period greater than 0 cannot be combined")
-	case f.force:
-		return new(time.Duration), nil
-	case f.now:
-		return gracePeriod(1), nil
-	}
-	return gracePeriod(f.grace), nil
 }
 
 // remove deletes pods and their files and, if wait is set, waits until they are deleted. It prints each. A pod that cannot be

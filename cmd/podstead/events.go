@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,7 @@ import (
 type eventsFlags struct {
 	selection
 	follow        bool
-	since         time.Duration
-	sinceTime     string
+	since         sinceFlags
 	format        string
 	ages, stamps  bool
 	object        string // of --for
@@ -52,7 +52,7 @@ a document. With --selector, the events of pods that were deleted before are omi
   podstead events -l app=shop --since-time 2026-01-02T15:04:05Z
 
   # List the warnings of a pod
-  podstead events --for pod/web --types Warning
+  podstead events web --types Warning
 
   # Wait for new events and print them as JSON
   podstead events --follow -o json`,
@@ -64,13 +64,13 @@ a document. With --selector, the events of pods that were deleted before are omi
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for new events and show them")
-	cmd.Flags().DurationVar(&f.since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
-	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show events since this `time` in RFC 3339, such as 2026-01-02T15:04:05Z (default all)")
+	f.since.flags(cmd, "events")
 	cmd.Flags().BoolVar(&f.ages, "ages", false, "show how long ago events happened")
 	cmd.Flags().BoolVar(&f.stamps, "timestamps", false, "show times in RFC 3339")
 	f.flags(cmd)
 	f.habitFlags(cmd)
 	formats(cmd, &f.format, "wide", "json", "yaml")
+	hide(cmd, "watch", "for")
 	return cmd
 }
 
@@ -95,23 +95,12 @@ func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*
 	if len(f.names) > 0 {
 		q.Pod = f.names[0]
 	}
-	switch {
-	case f.ages && f.stamps:
+	if f.ages && f.stamps {
 		return nil, usage(cmd, "--ages and --timestamps cannot be combined")
-	case f.since != 0 && f.sinceTime != "":
-		return nil, usage(cmd, "--since and --since-time cannot be combined")
-	case f.since < 0:
-		return nil, usage(cmd, "--since %v: must be at least 0", f.since)
-	case f.since > 0:
-		q.Since = now.Add(-f.since)
-	case f.sinceTime != "":
-		t, err := time.Parse(time.RFC3339, f.sinceTime)
-		if err != nil {
-			return nil, usage(cmd, "--since-time %q: must be a time in RFC 3339, such as 2026-01-02T15:04:05Z", f.sinceTime)
-		}
-		q.Since = t
 	}
-	return q, nil
+	var err error
+	q.Since, err = f.since.time(cmd, now)
+	return q, err
 }
 
 func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) error {
@@ -205,4 +194,78 @@ func (f *eventsFlags) text(e *api.Event, first bool, now time.Time) (string, err
 		return text, nil
 	}
 	return view.Event(e, form, now), nil
+}
+
+// eventFields are the fields of get events --field-selector.
+var eventFields = map[string]func(e *api.Event) string{
+	"type":                     func(e *api.Event) string { return string(e.Level) },
+	"reason":                   func(e *api.Event) string { return e.Reason },
+	"involvedObject.kind":      func(*api.Event) string { return "Pod" },
+	"involvedObject.name":      func(e *api.Event) string { return e.Pod },
+	"involvedObject.namespace": func(*api.Event) string { return namespace },
+	"metadata.namespace":       func(*api.Event) string { return namespace },
+}
+
+// eventTimes are the paths of get events --sort-by: all are the time of an event, which is the order of events.
+var eventTimes = []string{"metadata.creationTimestamp", "lastTimestamp", "firstTimestamp", "eventTime"}
+
+// isEvents reports whether the arguments of get are the resource type of events.
+func isEvents(args []string) bool {
+	return len(args) > 0 && slices.Contains([]string{"events", "event", "ev"}, args[0])
+}
+
+// getEvents is get events, with the flags of get that kubectl users combine with it.
+func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
+	if len(args) > 1 {
+		return usage(cmd, "get events accepts no names, got %q: select the events of a pod with --field-selector involvedObject.name=%s",
+			args[1], args[1])
+	}
+	if f.format != "" && f.format != "wide" && f.format != "json" && f.format != "yaml" {
+		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json, yaml", f.format)
+	}
+	if path := strings.TrimPrefix(strings.Trim(f.sortBy, "{}"), "."); f.sortBy != "" && !slices.Contains(eventTimes, path) {
+		return usage(cmd, "get events --sort-by %q: events are sorted by time: must be one of .%s", f.sortBy, strings.Join(eventTimes, ", ."))
+	}
+	e := eventsFlags{follow: f.watch, format: f.format}
+	e.labels = f.labels
+	var err error
+	e.fieldSelector, err = parseFields(cmd, f.fields.text, eventFields,
+		" of events is not supported: must be type, reason or involvedObject.name")
+	if err != nil {
+		return err
+	}
+	return a.queryEvents(cmd, nil, &e)
+}
+
+// has reports whether the flags --types and --field-selector select an event.
+func (f *eventsFlags) has(e *api.Event) bool {
+	if len(f.types) > 0 && !slices.ContainsFunc(f.types, func(t string) bool { return strings.EqualFold(t, string(e.Level)) }) {
+		return false
+	}
+	return hasFields(f.fieldSelector, eventFields, e)
+}
+
+// habitFlags adds the flags of kubectl events.
+func (f *eventsFlags) habitFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&f.follow, "watch", "w", false, "as --follow")
+	cmd.Flags().StringVar(&f.object, "for", "", "show only the events of this `pod`, as web or pod/web")
+	cmd.Flags().StringSliceVar(&f.types, "types", nil, "show only events of these `types`: Normal, Warning (default all)")
+	completeFlag(cmd, "types", "Normal", "Warning")
+	f.namespacesFlag(cmd)
+}
+
+// checkHabits checks --types, and adds the pod of --for to the arguments.
+func (f *eventsFlags) checkHabits(cmd *cobra.Command, args []string) ([]string, error) {
+	for _, t := range f.types {
+		if !strings.EqualFold(t, "Normal") && !strings.EqualFold(t, "Warning") {
+			return nil, usage(cmd, "--types %q: must be Normal or Warning", t)
+		}
+	}
+	switch {
+	case f.object == "":
+		return args, nil
+	case len(args) > 0:
+		return nil, usage(cmd, "--for cannot be combined with a pod")
+	}
+	return []string{f.object}, nil
 }

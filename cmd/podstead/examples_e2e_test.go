@@ -28,8 +28,6 @@ type exampleRun struct {
 const (
 	noWeb      = "podstead delete web db --force"
 	threeTimes = "sh generations.sh"
-	// The readiness gate of the pod is open soon after the pod is created.
-	openDoor = ` && { timeout 30 sh -c 'until podstead condition set web example.org/door=True; do sleep 0.1; done' >/dev/null 2>&1 & }`
 )
 
 // dumped runs the pod shop until its container has written the file that is copied.
@@ -49,8 +47,6 @@ const (
 
 // exampleRuns are the lines of examples that need a preparation, or that a user ends with Ctrl-C.
 var exampleRuns = map[string]exampleRun{
-	"podstead create -f web.toml":                                                                 {before: noWeb},
-	"podstead create -f web.toml --wait --timeout 2m":                                             {before: noWeb + openDoor},
 	"podstead run web.toml db.toml --timeout 10m":                                                 {before: noWeb, until: "app started"},
 	"kubectl get pod web -o yaml | podstead run -":                                                {before: noWeb},
 	"podstead run -it console.toml":                                                               {before: "podstead delete console --force || true"},
@@ -76,15 +72,14 @@ var exampleRuns = map[string]exampleRun{
 	"podstead port-forward web 8080:80":                                                           {until: "Forwarding from"},
 	"podstead port-forward pod/web :80 9090":                                                      {until: "Forwarding from"},
 	"podstead port-forward web 8080:80 --address 0.0.0.0":                                         {until: "Forwarding from"},
-	"podstead top pod web --containers --watch --interval 5s":                                     {until: "web"},
+	"podstead top web --containers --watch --interval 5s":                                         {until: "web"},
 	"podstead attach web":                                                                         {until: "tick"},
 	"podstead attach -it console":                                                                 {before: "podstead apply console.toml --wait"},
-	"podstead stats":                                                                              {until: "web"},
 	"podstead image export docker.io/library/nginx:1.27 -o nginx.tar":                             {before: pulled},
 	"podstead bundle apply shop.bundle --wait":                                                    {before: bundled},
 	"podstead bundle apply shop.bundle --dry-run":                                                 {before: bundled},
 	"podstead bundle inspect shop.bundle":                                                         {before: bundled},
-	"podstead bundle ls shop.bundle -o json":                                                      {before: bundled},
+	"podstead bundle inspect shop.bundle -o json":                                                 {before: bundled},
 	"podstead image export docker.io/library/nginx:1.27 -o - | ssh edge1 podstead image import -": {before: pulled},
 	"podstead image history docker.io/library/nginx:1.27":                                         {before: pulled},
 	"podstead image history docker.io/library/nginx:1.27 --platform linux/arm64":                  {before: pulledForeign},
@@ -94,13 +89,10 @@ var exampleRuns = map[string]exampleRun{
 	"podstead image inspect docker.io/library/nginx:1.27 | jq '.[0].config.cmd'":                  {before: pulled},
 	"podstead image rm docker.io/library/nginx:1.27":                                              {before: pulled},
 	"podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64":                       {before: pulledForeign},
-	"podstead load -i shop.tar":                                                                   {before: exported},
-	"docker save nginx:1.27 | podstead load":                                                      {before: pulled},
 	"podstead logout docker.io":                                                                   {before: `echo '{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6dG9rZW4="}}}' >$PODSTEAD_CONFIG_DIR/auth.json && chmod 600 $PODSTEAD_CONFIG_DIR/auth.json`},
 	"podstead logout registry.example.com":                                                        {before: "podstead login registry.example.com -u robot --password-stdin <token"},
 	"podstead notify test":                                                                        {before: notified},
 	"podstead notify test ops":                                                                    {before: notified},
-	"podstead rm web":                                                                             {before: "podstead stop web"},
 	"podstead daemon --engine-cgroup-driver systemd":                                              {before: "podstead daemon stop", until: "daemon ready"},
 	"podstead daemon --policy-pod-security baseline":                                              {before: "podstead daemon stop", until: "daemon ready"},
 }

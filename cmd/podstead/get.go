@@ -74,9 +74,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, slices.Concat([]string{"wide"}, objectFormats, columnFormats)...)
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
-	_ = cmd.RegisterFlagCompletionFunc("sort-by", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, sortPaths...)
-	})
+	completeFlag(cmd, "sort-by", sortPaths...)
 	cmd.Flags().BoolVar(&f.table.Labels, "show-labels", false, "show labels as the last column of the table")
 	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
 	return cmd
@@ -238,4 +236,46 @@ func (a *app) printChange(table *view.Watch, rows *view.Rows, f *getFlags, p *ap
 		return rows.Print(cells[0])
 	}
 	return table.Print(p, time.Now())
+}
+
+func (a *app) psCommand() *cobra.Command {
+	var all, quiet bool
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List containers",
+		Long: `List the running containers of all pods, or with --all also those that wait, have terminated, or have not started. podstead get
+lists pods.`,
+		Example: `  # List the running containers
+  podstead ps
+
+  # List all containers
+  podstead ps -a`,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
+			list, err := client.Pods(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printContainers(view.Containers(list.Items, all), quiet)
+		}),
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list also containers that do not run")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only names, as POD/CONTAINER")
+	return cmd
+}
+
+func (a *app) printContainers(list []view.Container, quiet bool) error {
+	if quiet {
+		for i := range list {
+			fmt.Fprintln(a.out, list[i].Pod+"/"+list[i].Name)
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		a.note("no containers")
+		return nil
+	}
+	return a.screen().Table(view.ContainerTable(list, time.Now()))
 }

@@ -6,83 +6,97 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/top"
-	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
-// The commands in this file do what the same words do in docker, podman and docker compose.
+// otherNames are commands that the help does not list: words of kubectl, docker, podman and docker compose for what another command does.
+func (a *app) otherNames() []*cobra.Command {
+	return []*cobra.Command{
+		anotherName("create [-f] FILE|DIR|-...", "podstead apply for pods that do not exist", a.createCommand()),
+		anotherName("diff [-f] FILE|DIR|-...", "podstead plan --exit-code, with the exit codes of kubectl diff", a.diffCommand()),
+		anotherName("down FILE|DIR|POD...", "podstead delete POD, or podstead delete -f FILE", a.downCommand()),
+		anotherName("images", "podstead image ls", a.imageListCommand()),
+		anotherName("inspect POD...", "podstead get POD -o json, as an array", a.inspectCommand()),
+		anotherName("kill POD...", "podstead stop --force", a.killCommand()),
+		anotherName("load", "podstead image import", a.loadCommand()),
+		anotherName("pull IMAGE", "podstead image pull", a.imagePullCommand()),
+		anotherName("rm POD...", "podstead delete for pods that do not run; with -f, podstead delete --force", a.rmCommand()),
+		anotherName("stats [POD...]", "podstead top --containers --watch", a.statsCommand()),
+	}
+}
 
-func (a *app) psCommand() *cobra.Command {
-	var all, quiet bool
+func (a *app) createCommand() *cobra.Command {
+	f := applyFlags{create: true}
 	cmd := &cobra.Command{
-		Use:   "ps",
-		Short: "List containers",
-		Long: `List the running containers of all pods, or with --all also those that wait, have terminated, or have not started. podstead get
-lists pods.`,
-		Example: `  # List the running containers
-  podstead ps
+		Long: `Write pod files to the pods directory, as podstead apply does. A pod that exists is not changed, and is an error. The other
+pods are created nevertheless.
 
-  # List all containers
-  podstead ps -a`,
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
-			list, err := client.Pods(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printContainers(view.Containers(list.Items, all), quiet)
-		},
+Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 timeout.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return podFileArguments(cmd, append(args, f.files...)) },
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.apply(cmd, append(args, f.files...), &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "list also containers that do not run")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only names, as POD/CONTAINER")
+	fileFlag(cmd, &f.files)
+	f.waitFlags(cmd)
+	levelFlag(cmd, &f.level)
+	cmd.AddCommand(hidden(createHints, func(_ *cobra.Command, name string) error {
+		return fmt.Errorf("create %s: is not supported: only pods are created, from files", name)
+	})...)
 	return cmd
 }
 
-func (a *app) printContainers(list []view.Container, quiet bool) error {
-	if quiet {
-		for i := range list {
-			fmt.Fprintln(a.out, list[i].Pod+"/"+list[i].Name)
+func (a *app) diffCommand() *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Long: `Show what podstead apply would do with the same files, as podstead plan does, and return the exit codes of kubectl diff.
+Nothing is changed.
+
+Exit codes: 0 apply would change nothing, 1 apply would change something, more than 1 failure.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return podFileArguments(cmd, append(args, f.files...)) },
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.diff(cmd, append(args, f.files...), &f) },
+	}
+	cmd.Flags().SortFlags = false
+	fileFlag(cmd, &f.files)
+	levelFlag(cmd, &f.level)
+	return cmd
+}
+
+// diff prints a plan. Changes have exit code 1, and failures another one.
+func (a *app) diff(cmd *cobra.Command, paths []string, f *planFlags) error {
+	f.exitCode, f.onlyChanges = true, true
+	err := a.plan(cmd, paths, f)
+	if err == nil {
+		return nil
+	}
+	switch explain(err).status {
+	case statusChanges:
+		return &failure{status: statusFailed, err: errExited}
+	case statusFailed: // means changes here
+		failed := &failure{status: statusUsage, err: err}
+		if inner, ok := errors.AsType[*failure](err); ok {
+			failed.hints = inner.hints
 		}
-		return nil
+		return failed
 	}
-	if len(list) == 0 {
-		a.note("no containers")
-		return nil
-	}
-	return a.screen().Table(view.ContainerTable(list, time.Now()))
+	return err
 }
 
 func (a *app) statsCommand() *cobra.Command {
 	var once bool
+	f := topFlags{interval: defaultTopInterval}
+	f.Containers = true
 	cmd := &cobra.Command{
-		Use:   "stats [POD...]",
-		Short: "Show what containers use, until Ctrl-C",
-		Long: `Show what the containers of all pods, or of the named ones, use, and refresh the table, as podstead top containers --watch.
-With --no-stream, show the table once.`,
-		Example: `  # Show what containers use
-  podstead stats
-
-  # Show it once
-  podstead stats --no-stream`,
+		Long:              "Refresh the table until Ctrl-C. With --no-stream, show it once.",
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f := topFlags{Options: top.Options{Containers: true}, watch: !once, interval: defaultTopInterval}
-			if err := f.parse(cmd, args); err != nil {
-				return err
-			}
-			return a.top(cmd, &f)
+			f.watch = !once
+			return a.topPods(cmd, args, &f)
 		},
 	}
 	cmd.Flags().BoolVar(&once, "no-stream", false, "show the table once")
@@ -91,16 +105,8 @@ With --no-stream, show the table once.`,
 
 func (a *app) inspectCommand() *cobra.Command {
 	var s selection
-	cmd := &cobra.Command{
-		Use:   "inspect POD...",
-		Short: "Print pods as JSON",
-		Long: `Print pods as a JSON array. Its elements are Kubernetes objects, as podstead get -o json prints them. podstead describe shows
-a page for people.`,
-		Example: `  # Print a pod
-  podstead inspect web
-
-  # Print the state of the first container of a pod
-  podstead inspect web | jq '.[0].status.containerStatuses[0].state'`,
+	return &cobra.Command{
+		Long:              "podstead describe shows a page for people.",
 		Args:              minOneArgument("a pod"),
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,24 +128,15 @@ a page for people.`,
 			return errors.Join(a.encode("json", pods), missing)
 		},
 	}
-	return cmd
 }
 
 func (a *app) killCommand() *cobra.Command {
-	var f stopFlags
+	f := stopFlags{wait: true}
 	cmd := &cobra.Command{
-		Use:   "kill POD...",
-		Short: "Stop pods with SIGKILL",
-		Long: `Kill the containers of pods, without preStop hooks and without a grace period. The pods stay stopped until podstead start, as
-after podstead stop.`,
-		Example: `  # Kill the containers of a pod
-  podstead kill web
-
-  # Kill the containers of all pods
-  podstead kill --all`,
+		Long:              "The pods stay stopped until podstead start.",
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.force, f.wait = true, true
+			f.grace.force = true
 			return a.stop(cmd, args, &f)
 		},
 	}
@@ -150,32 +147,24 @@ after podstead stop.`,
 }
 
 func (a *app) rmCommand() *cobra.Command {
-	var f deleteFlags
+	f := deleteFlags{wait: true, grace: graceFlags{seconds: -1}}
 	cmd := &cobra.Command{
-		Use:   "rm POD...",
-		Short: "Delete pods that do not run",
-		Long: `Delete pods that are stopped or have terminated, with their containers, logs and state, and their files in the pods directory.
-With --force, also kill and delete pods that run. podstead delete stops pods within their grace period first.`,
-		Example: `  # Delete a pod that was stopped
-  podstead rm web
-
-  # Kill and delete a pod
-  podstead rm -f web`,
+		Long:              "Pods that run are not deleted without --force. podstead delete stops them within their grace period first.",
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.stopped, f.wait, f.grace = !f.force, true, -1
+			f.stopped = !f.grace.force
 			return a.delete(cmd, args, &f)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
-	cmd.Flags().BoolVarP(&f.force, "force", "f", false, "kill and delete pods that run")
+	cmd.Flags().BoolVarP(&f.grace.force, "force", "f", false, "kill and delete pods that run")
 	return cmd
 }
 
-// stillRunning returns the pods that have terminated or are at rest, and an error for each other one.
-func stillRunning(pods []api.Pod) (rest []api.Pod, err error) {
+// atRest returns the pods that have terminated or are at rest, and an error for each other one.
+func atRest(pods []api.Pod) (rest []api.Pod, err error) {
 	var errs []error
 	rest = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
 		if p.Status.AtRest || p.Status.Phase.Terminal() || p.Metadata.UID == "" { // without a UID: a file that is refused
@@ -183,7 +172,7 @@ func stillRunning(pods []api.Pod) (rest []api.Pod, err error) {
 		}
 		errs = append(errs, &failure{
 			status: statusFailed, err: fmt.Errorf("rm pod %q: the pod is running", p.Metadata.Name),
-			hints: []string{"stop it with podstead stop " + p.Metadata.Name + ", or kill and delete it with podstead rm -f " + p.Metadata.Name},
+			hints: []string{"stop it with podstead stop " + p.Metadata.Name + ", or kill and delete it with podstead delete " + p.Metadata.Name + " --force"},
 		})
 		return true
 	})
@@ -191,17 +180,9 @@ func stillRunning(pods []api.Pod) (rest []api.Pod, err error) {
 }
 
 func (a *app) downCommand() *cobra.Command {
-	var f deleteFlags
+	f := deleteFlags{wait: true}
 	cmd := &cobra.Command{
-		Use:   "down FILE|DIR|POD...",
-		Short: "Stop and delete the pods of files",
-		Long: `Stop and delete the pods that files or directories define, or the named pods, as podstead delete. Persistent volumes are kept.
-The reverse is podstead up.`,
-		Example: `  # Stop and delete the pod of a file
-  podstead down web.toml
-
-  # Stop and delete a pod
-  podstead down web`,
+		Long: "Persistent volumes are kept. The reverse is podstead apply FILE.",
 		Args: minOneArgument("pod files or pod names"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			pods, _ := a.completePods(cmd, args, prefix)
@@ -217,11 +198,9 @@ The reverse is podstead up.`,
 					names = append(names, arg)
 				}
 			}
-			f.wait = true
 			return a.delete(cmd, names, &f)
 		},
 	}
-	cmd.Flags().SortFlags = false
-	graceFlag(cmd, &f.grace)
+	graceFlag(cmd, &f.grace.seconds)
 	return cmd
 }

@@ -27,7 +27,7 @@ func TestHabits(t *testing.T) {
 	}
 
 	refused := h.fails(t, "rm web job", statusFailed, `rm pod "web": the pod is running`)
-	if refused.stdout != "pod/job deleted (file /etc/podstead/pods.d/job.toml removed)\n" || !strings.Contains(refused.stderr, "hint: stop it with podstead stop web, or kill and delete it with podstead rm -f web\n") {
+	if refused.stdout != "pod/job deleted (file /etc/podstead/pods.d/job.toml removed)\n" || !strings.Contains(refused.stderr, "hint: stop it with podstead stop web, or kill and delete it with podstead delete web --force\n") {
 		t.Errorf("rm: stdout %q, stderr %q", refused.stdout, refused.stderr)
 	}
 	h.want(t, "kill web", "pod/web stopped\n")

@@ -37,7 +37,7 @@ func TestNamespaceFlags(t *testing.T) {
 	} {
 		h.fails(t, line, statusUsage, want)
 	}
-	h.fails(t, "get images", statusNotFound, "hint: list images with podstead images\n")
+	h.fails(t, "get images", statusNotFound, "hint: list images with podstead image ls\n")
 	h.fails(t, "get containers", statusNotFound, "hint: list containers with podstead ps\n")
 	h.fails(t, "get deployments", statusNotFound, "hint: \"deployments\" is read as the name of a pod: a host has only pods and events\n")
 	h.fails(t, "get pvc", statusNotFound, "hint: list persistent volumes with podstead volume ls\n")

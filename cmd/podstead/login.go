@@ -34,7 +34,7 @@ imagePullSecrets.`,
 
   # Log in with a password from another program
   pass show registry | podstead login registry.example.com -u robot --password-stdin`,
-		Args:              oneRegistry,
+		Args:              oneArgument("registry"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if fromStdin && username == "" {
@@ -60,29 +60,17 @@ the registry. Images that are present stay.`,
 
   # Log out of Docker Hub
   podstead logout docker.io`,
-		Args:              oneRegistry,
+		Args:              oneArgument("registry"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
 			r, err := client.Logout(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(a.out, "registry/%s logged out\n", r.Name)
 			return nil
-		},
+		}),
 	}
-}
-
-// oneRegistry requires one argument.
-func oneRegistry(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(cmd, "%s requires one registry, got %d arguments", commandName(cmd), len(args))
-	}
-	return nil
 }
 
 func (a *app) login(cmd *cobra.Command, q api.LoginRequest, fromStdin bool) error {

@@ -34,8 +34,7 @@ type logsFlags struct {
 	timestamps    bool
 	prefix        bool
 	tail          int
-	since         time.Duration
-	sinceTime     string
+	since         sinceFlags
 }
 
 func (a *app) logsCommand() *cobra.Command {
@@ -79,10 +78,10 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs of each container (default all, 10 with --selector)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
-	cmd.Flags().DurationVar(&f.since, "since", 0, "show lines newer than this `duration`, such as 10m (default all)")
-	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show lines since this `time`, such as 2026-01-02T15:04:05Z (default all)")
+	f.since.flags(cmd, "lines")
 	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")
 	cmd.Flags().BoolVar(&f.prefix, "prefix", false, "prefix each line with its pod and container; --prefix=false never (default if there are several containers)")
+	hide(cmd, "all-containers")
 	return cmd
 }
 
@@ -129,18 +128,10 @@ func (f *logsFlags) query(cmd *cobra.Command) (api.OutputQuery, error) {
 		return q, usage(cmd, "--all-containers=false requires --container")
 	case set("all-containers") && f.allContainers && len(f.containers) > 0:
 		return q, usage(cmd, "--all-containers and --container cannot be combined")
-	case set("since") && set("since-time"):
-		return q, usage(cmd, "--since and --since-time cannot be combined")
-	case f.since < 0:
-		return q, usage(cmd, "--since %v: must not be negative", f.since)
-	case f.since > 0:
-		q.Since = time.Now().Add(-f.since)
-	case set("since-time"):
-		t, err := time.Parse(time.RFC3339, f.sinceTime)
-		if err != nil {
-			return q, usage(cmd, "--since-time %q: must be a time, such as 2026-01-02T15:04:05Z", f.sinceTime)
-		}
-		q.Since = t
+	}
+	var err error
+	if q.Since, err = f.since.time(cmd, time.Now()); err != nil {
+		return q, err
 	}
 	if f.previous {
 		q.Runs = api.PreviousRun

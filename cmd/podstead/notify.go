@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) notifyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "notify",
 		Short: "Show and test notifications",
 		Long: `Show and test the notifiers of the configuration. A notifier runs a command, or posts JSON to a URL, for chosen events.
@@ -28,16 +28,7 @@ Both commands read the files of the daemon, and work while it is stopped.`,
 
   # Send a test event to all notifiers
   podstead notify test`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.notifyListCommand(), a.notifyTestCommand())
-	return cmd
+	}, a.notifyListCommand(), a.notifyTestCommand())
 }
 
 // notifierState is what notify ls shows.

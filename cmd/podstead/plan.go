@@ -26,7 +26,7 @@ type planFlags struct {
 func (a *app) planCommand() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
-		Use:   "plan FILE|DIR|-...",
+		Use:   "plan [-f] FILE|DIR|-...",
 		Short: "Show what apply would change",
 		Long: `Show what podstead apply would do with the same files, field by field, with the effect of each change on the running
 pod: in place, at the next start, restart of a container, restart or replacement of the pod. An image archive that was

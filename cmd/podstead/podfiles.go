@@ -18,10 +18,12 @@ import (
 // podFileExtensions are the extensions of pod files in a directory.
 var podFileExtensions = []string{".toml", ".yaml", ".yml", ".json"}
 
-// fileFlag adds the flag -f, which kubectl users expect. Its values and the arguments are the same.
+// fileFlag adds the flag -f, which kubectl users expect. Its values and the arguments are the same, so that the help has it only in the
+// usage.
 func fileFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringSliceVarP(files, "filename", "f", nil, "pod `file` or directory, as the arguments")
 	_ = cmd.RegisterFlagCompletionFunc("filename", completeFiles)
+	hide(cmd, "filename")
 }
 
 // imageHint is the hint to arguments that look like images.

@@ -26,7 +26,8 @@ Generated from the help of the commands by ` + "`go test ./cmd/podstead -run Tes
 | 6 | podstead plan --exit-code: apply would change something |
 
 Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" + `. The flag takes
-precedence over the variable, and the variable over the file.
+precedence over the variable, and the variable over the file. ` + "`podstead daemon`" + ` has a flag and a variable for each of the
+[other keys](configuration.md#keys).
 
 All commands use the [API](api.md) of the daemon. [Access](api.md#access) describes who may use which command.
 `
@@ -39,7 +40,12 @@ func TestReference(t *testing.T) {
 	if code := a.run(t.Context(), []string{"--help"}); code != 0 {
 		t.Fatalf("podstead --help: exit code %d", code)
 	}
+	b.WriteString("$ podstead help all\n")
+	if code := a.run(t.Context(), []string{"help", "all"}); code != 0 {
+		t.Fatalf("podstead help all: exit code %d", code)
+	}
 	b.WriteString("```\n" + introduction)
+	writeOtherNames(&b, a.root())
 	writeCommands(&b, a.root())
 	want := b.String()
 	if *update {
@@ -77,6 +83,26 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	check((&app{}).root())
+}
+
+// writeOtherNames writes a table of the commands and aliases that the help does not list.
+func writeOtherNames(b *strings.Builder, root *cobra.Command) {
+	b.WriteString("\n## Other names\n\n" +
+		"Words of kubectl, docker, podman and docker compose for what another command does. The help does not list them.\n\n| command | what it does |\n| --- | --- |\n")
+	eachCommand(root, func(cmd *cobra.Command) {
+		if strings.HasPrefix(cmd.Short, "As podstead ") {
+			fmt.Fprintf(b, "| `%s` | %s |\n", cmd.CommandPath(), cmd.Short)
+		}
+		for _, alias := range cmd.Aliases {
+			if !cmd.Hidden {
+				fmt.Fprintf(b, "| `%s %s` | As %s |\n", cmd.Parent().CommandPath(), alias, cmd.CommandPath())
+			}
+		}
+	})
+	b.WriteString("\nNor does it list flags that repeat another one or change nothing: `-f FILE` of apply, plan and bundle create (the\n" +
+		"arguments), `delete --now` (`--grace-period 1`), `run --detach` (apply), `events --watch` (`--follow`), `events --for POD`\n" +
+		"(the argument), `image ls -q` (`-o name`), `--version` (version), `logs --all-containers`, `--namespace default`, and\n" +
+		"`--all-namespaces`, with which get adds a column.\n")
 }
 
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ import (
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "rollout",
 		Short: "Show updates of pods, and return to earlier definitions",
 		Long: `Show the generations of a pod of the pods directory, and return to an earlier one. Each changed definition is a
@@ -29,27 +28,14 @@ returns to the last generation that was ready. The file is kept, and is carried 
 
   # Return to the last generation that was ready
   podstead rollout undo web`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.rolloutStatusCommand(), a.rolloutHistoryCommand(), a.rolloutUndoCommand(), a.rolloutRestartCommand())
-	for _, name := range []string{"pause", "resume"} {
-		cmd.AddCommand(&cobra.Command{
-			Use: name, Hidden: true, DisableFlagParsing: true,
-			ValidArgsFunction: cobra.NoFileCompletions,
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				return &failure{
-					status: statusUsage, err: fmt.Errorf("%s is not supported: a pod has one instance, so an update has no part that could be paused", commandName(cmd)),
-					hints: []string{"keep the pod as it is by not applying the file, or stop it with podstead stop POD"},
-				}
-			},
-		})
-	}
+	}, a.rolloutStatusCommand(), a.rolloutHistoryCommand(), a.rolloutUndoCommand(),
+		anotherName("restart POD...", "podstead restart", a.restartCommand()))
+	cmd.AddCommand(hidden([]commandHint{
+		{[]string{"pause", "resume"}, "keep the pod as it is by not applying the file, or stop it with podstead stop POD"},
+	}, func(cmd *cobra.Command, name string) error {
+		const text = "%s %s is not supported: a pod has one instance, so an update has no part that could be paused"
+		return fmt.Errorf(text, commandName(cmd), name)
+	})...)
 	return cmd
 }
 
@@ -82,26 +68,6 @@ Exit codes: 0 done, 1 the update failed or was rolled back, 3 no such pod in the
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "wait until the update is done")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "maximum `duration` of the wait, 0 for none")
 	return cmd
-}
-
-// onePod requires the name of one pod, in the forms of kubectl.
-func onePod(cmd *cobra.Command, args []string) error {
-	if err := maxOnePod(cmd, args); err != nil {
-		return err
-	}
-	if podName(cmd, args) == "" {
-		return usage(cmd, "%s requires a pod", commandName(cmd))
-	}
-	return nil
-}
-
-// podName returns the name in arguments that [onePod] has accepted.
-func podName(cmd *cobra.Command, args []string) string {
-	var s selection
-	if err := s.read(cmd, args); err != nil || len(s.names) == 0 {
-		return ""
-	}
-	return s.names[0]
 }
 
 func (a *app) rolloutStatus(cmd *cobra.Command, pod string, f *rolloutStatusFlags) error {
@@ -316,26 +282,6 @@ func (a *app) noteFile(pod string, r *api.Rollout) {
 	a.hint(fmt.Sprintf("%s to keep generation %d; podstead plan %s shows what of the file does not run", change, r.Running, r.File))
 }
 
-func (a *app) rolloutRestartCommand() *cobra.Command {
-	var f startFlags
-	cmd := &cobra.Command{
-		Use:   "restart POD...",
-		Short: "Restart pods",
-		Long: `Restart pods as podstead restart does: the containers stop with their hooks and grace periods, then the pods start again. A
-pod keeps its UID, its volumes and its generation.`,
-		Example: `  # Restart a pod
-  podstead rollout restart web
-
-  # Restart the pods with a label, and wait until they are ready
-  podstead rollout restart -l app=shop --wait`,
-		ValidArgsFunction: a.completePods,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.restart(cmd, args, &f) },
-	}
-	f.flags(cmd)
-	f.waitFlags(cmd)
-	return cmd
-}
-
 // generationFlag adds a flag for a generation, and a hidden alias, which kubectl users expect.
 func (a *app) generationFlag(cmd *cobra.Command, number *int, name, alias, help string, offer func(*api.Generation) bool) {
 	value := &generationValue{number: number}
@@ -378,36 +324,3 @@ func (v *generationValue) Set(text string) error {
 
 // Type is the placeholder for the value in the help.
 func (*generationValue) Type() string { return "generation" }
-
-// completeOnePod completes the name of one pod.
-func (a *app) completeOnePod(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if podName(cmd, args) != "" {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.completePods(cmd, args, prefix)
-}
-
-// completeGenerations completes generations of the pod in the arguments, if the daemon is running.
-func (a *app) completeGenerations(
-	cmd *cobra.Command, args []string, prefix string, offer func(*api.Generation) bool,
-) ([]string, cobra.ShellCompDirective) {
-	pod := podName(cmd, args)
-	if pod == "" {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	s, err := a.connect(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	r, err := a.running(s.Client).Rollout(cmd.Context(), pod)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var numbers []string
-	for i := range r.Generations {
-		if text := strconv.Itoa(r.Generations[i].Generation); offer(&r.Generations[i]) && strings.HasPrefix(text, prefix) {
-			numbers = append(numbers, text)
-		}
-	}
-	return numbers, cobra.ShellCompDirectiveNoFileComp
-}

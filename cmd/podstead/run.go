@@ -3,21 +3,31 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/interactive"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // runFlags are the flags of run.
@@ -35,7 +45,8 @@ type runFlags struct {
 }
 
 const runHelp = `Run the pods of the given files, or of all pod files of a directory, and wait until they terminate. The output of
-containers goes to stdout, each line prefixed with the name of its container. Events go to stderr.
+containers goes to stdout, each line prefixed with the name of its container. Events go to stderr. podstead apply runs pods
+in the background.
 
 The file - is standard input, in TOML, YAML or JSON.
 
@@ -43,9 +54,6 @@ With --stdin, one container reads the standard input of this command, and its ou
 that of other containers goes to stderr. With --tty as well, the container has a terminal: keys such as Ctrl-C reach it,
 and only warnings are printed until it runs. The flags set stdin and tty of the container, and restartPolicy = "Never"
 for it and, if the file sets none, for the pod. The pod is stopped when the container exits, or after the detach keys.
-
-With --detach, the command is podstead apply: it writes the files to the pods directory and returns. To wait until the
-pods are ready, run podstead apply with --wait.
 
 Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon is killed, it is
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
@@ -94,10 +102,7 @@ func (a *app) runCommand() *cobra.Command {
   podstead run -it db -- sh
 
   # Keep the pod with its logs until the next run, such as for a job that a timer runs
-  podstead run job.toml --rm=false
-
-  # Run a pod in the background, also after a reboot
-  podstead run -d web.toml`,
+  podstead run job.toml --rm=false`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if isOneOff(cmd, args) {
 				return nil
@@ -120,6 +125,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
+	hide(cmd, "detach")
 	return cmd
 }
 
@@ -219,4 +225,241 @@ func (a *app) printer(f *runFlags) foreground.Printer {
 func invalidFiles(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errInvalidFile) })
 	return &failure{status: statusUsage, err: cmp.Or(errors.Join(errs...), errInvalidFile)}
+}
+
+// isOneOff reports whether the arguments of run are a pod and a command. After a single argument, -- says so, whatever files there are.
+func isOneOff(cmd *cobra.Command, args []string) bool {
+	return len(args) > 1 && (cmd.ArgsLenAtDash() == 1 || isImage(args[0])) && canBePod(args[0])
+}
+
+// runOnce runs a command with the definition of a pod, in a pod of its own.
+func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runFlags) error {
+	for _, flag := range []string{"detach", "output", "quiet"} {
+		if cmd.Flags().Changed(flag) {
+			return usage(cmd, "--%s cannot be combined with a pod and a command", flag)
+		}
+	}
+	if !f.streams.stdin && (f.streams.tty || cmd.Flags().Changed("detach-keys")) {
+		return usage(cmd, "--tty and --detach-keys require --stdin")
+	}
+	keys, err := terminal.ParseKeys(f.streams.detachKeys)
+	if err != nil {
+		return usage(cmd, "--detach-keys: %w", err)
+	}
+	level, err := a.level(cmd, f.level)
+	if err != nil {
+		return err
+	}
+	q, err := a.definition(cmd, strings.TrimPrefix(name, "pod/"))
+	if err != nil {
+		return err
+	}
+	pod, problems := spec.Parse(q.File, []byte(q.Text))
+	if pod == nil {
+		for _, p := range problems.Errors() {
+			a.problem(api.Problem(p))
+		}
+		return invalidFiles([]error{fmt.Errorf("%s: %w", q.File, errInvalidFile)})
+	}
+	q.Interactive = &api.Interactive{Name: oneOffName(pod.Name, q.Suffix), Command: command}
+	if q.Interactive.Container, err = containerForCommand(cmd, pod, f.container); err != nil {
+		return err
+	}
+	in := a.in
+	if !f.streams.stdin {
+		in = strings.NewReader("")
+	}
+	if q.Interactive.TTY = f.streams.tty; f.streams.tty && !terminal.IsTerminal(a.in) {
+		a.note("cannot use a terminal: stdin is not a terminal")
+		q.Interactive.TTY = false
+	}
+	o := spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}
+	if _, err := a.acceptFile(q.File, []byte(q.Text), o, level); err != nil {
+		return invalidFiles([]error{err})
+	}
+	return a.runAttached(cmd, f, q, in, keys)
+}
+
+// definition returns a request with the definition of a pod: the file that it follows in the pods directory or, if a client has created
+// it or its file was lost, what podstead get prints.
+func (a *app) definition(cmd *cobra.Command, name string) (q api.CreateRequest, err error) {
+	client, err := a.client(cmd)
+	if err != nil {
+		return q, err
+	}
+	p, err := client.Pod(cmd.Context(), name)
+	if err != nil {
+		if failed := explain(err); failed.status == statusNotFound {
+			const hint = "apply its file first, or run a pod file with podstead run FILE"
+			return q, &failure{status: statusNotFound, err: err, hints: []string{hint}}
+		}
+		return q, err
+	}
+	q = api.CreateRequest{File: p.Status.File, Suffix: spec.NameSuffix()}
+	if q.File != "" {
+		text, err := spec.ReadPodFile(q.File)
+		switch {
+		case err == nil:
+			q.Text = string(text)
+			return q, nil
+		case errors.Is(err, fs.ErrPermission):
+			return q, &failure{status: statusFailed, err: err, hints: []string{"run the command as root: the file can have secrets"}}
+		case !errors.Is(err, fs.ErrNotExist):
+			return q, err
+		}
+	}
+	text, err := json.Marshal(p)
+	q.File, q.Text = "/"+p.Metadata.Name+".json", string(text)
+	return q, err
+}
+
+// oneOffName returns the name of a pod for a command: that of the pod, shortened if necessary, and a suffix.
+func oneOffName(pod, suffix string) string {
+	const longest = 63 // of a host name
+	tail := "-run-" + suffix
+	return strings.TrimRight(pod[:min(len(pod), longest-len(tail))], "-.") + tail
+}
+
+// containerForCommand returns the container of a pod whose definition a command gets: that of the flag, that of the annotation of kubectl,
+// or the first one.
+func containerForCommand(cmd *cobra.Command, pod *spec.Pod, name string) (string, error) {
+	if name != "" {
+		return interactiveContainer(cmd, pod, name)
+	}
+	if name = pod.Annotations["kubectl.kubernetes.io/default-container"]; slices.ContainsFunc(pod.Containers, named(name)) {
+		return name, nil
+	}
+	return pod.Containers[0].Name, nil
+}
+
+// isInteractive reports whether run attaches to a container, or has flags for that.
+func (f *runFlags) isInteractive(cmd *cobra.Command) bool {
+	return f.streams.stdin || f.streams.tty || cmd.Flags().Changed("container") || cmd.Flags().Changed("detach-keys")
+}
+
+// checkInteractive checks the flags and the arguments of an interactive run.
+func (f *runFlags) checkInteractive(cmd *cobra.Command, paths []string) error {
+	if !f.streams.stdin {
+		for _, name := range []string{"tty", "container", "detach-keys"} {
+			if cmd.Flags().Changed(name) {
+				return usage(cmd, "--%s requires --stdin", name)
+			}
+		}
+	}
+	for _, name := range []string{"quiet", "output"} {
+		if cmd.Flags().Changed(name) {
+			return usage(cmd, "--%s cannot be combined with --stdin", name)
+		}
+	}
+	switch {
+	case len(paths) != 1 || isDirectory(paths[0]):
+		return usage(cmd, "--stdin requires exactly one pod file")
+	case paths[0] == spec.Stdin:
+		return usage(cmd, "--stdin cannot be combined with a pod file from standard input")
+	}
+	return nil
+}
+
+// runInteractive runs the pod of a file, and attaches to one of its containers.
+func (a *app) runInteractive(cmd *cobra.Command, paths []string, f *runFlags, level admission.Level) error {
+	if err := f.checkInteractive(cmd, paths); err != nil {
+		return err
+	}
+	keys, err := terminal.ParseKeys(f.streams.detachKeys)
+	if err != nil {
+		return usage(cmd, "--detach-keys: %w", err)
+	}
+	tty := f.streams.tty
+	if tty && !terminal.IsTerminal(a.in) {
+		a.note("cannot use a terminal: stdin is not a terminal")
+		tty = false
+	}
+	request, err := a.readInteractive(cmd, paths[0], f, tty, level)
+	if err != nil {
+		return err
+	}
+	return a.runAttached(cmd, f, request, a.in, keys)
+}
+
+// runAttached runs a pod, and attaches to a container from its start. It returns the exit code of the container.
+func (a *app) runAttached(cmd *cobra.Command, f *runFlags, request api.CreateRequest, in io.Reader, keys []byte) error {
+	screen, tty := &interactive.Screen{Writer: a.err}, request.Interactive.TTY
+	o := interactive.Options{
+		Container: request.Interactive.Container, In: in, Out: a.out, Err: a.err, Screen: screen, TTY: tty, DetachKeys: keys,
+	}
+	// The output of the other containers is no part of that of the command.
+	printer := &view.Text{Out: screen, Err: screen, Colour: a.colour(), Escape: a.isTerminal(), Width: a.width()}
+	var result interactive.Result
+	err := a.inForeground(cmd, f, printer, func(ctx context.Context, s *ondemand.Starter, run foreground.Options) (err error) {
+		o.Daemon = s.Client
+		result, err = interactive.Run(ctx, o, run, request)
+		return err
+	})
+	err = interactiveEnd(o.Container, result, err)
+	if f, ok := errors.AsType[*failure](err); ok && request.Interactive.Name != "" {
+		f.hints = nil // the next pod has another name
+	}
+	return err
+}
+
+// readInteractive reads and checks a pod file, and selects the container to attach to.
+func (a *app) readInteractive(
+	cmd *cobra.Command, path string, f *runFlags, tty bool, level admission.Level,
+) (q api.CreateRequest, err error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return q, err
+	}
+	text, err := a.readText(path)
+	if err != nil {
+		return q, invalidFiles([]error{err})
+	}
+	q = api.CreateRequest{File: absolute, Text: string(text), Suffix: spec.NameSuffix(), Interactive: &api.Interactive{TTY: tty}}
+	if pod, _ := spec.Parse(path, text); pod != nil { // otherwise acceptFile prints the problems
+		if q.Interactive.Container, err = interactiveContainer(cmd, pod, f.container); err != nil {
+			return q, err
+		}
+	}
+	o := spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}
+	if _, err := a.acceptFile(path, text, o, level); err != nil {
+		return q, invalidFiles([]error{err})
+	}
+	return q, nil
+}
+
+// interactiveContainer returns the container of a pod with a name, or the only one.
+func interactiveContainer(cmd *cobra.Command, pod *spec.Pod, name string) (string, error) {
+	if name == "" && len(pod.Containers) == 1 {
+		return pod.Containers[0].Name, nil
+	}
+	if slices.ContainsFunc(pod.Containers, named(name)) {
+		return name, nil
+	}
+	names := make([]string, len(pod.Containers))
+	for i := range pod.Containers {
+		names[i] = pod.Containers[i].Name
+	}
+	list := strings.Join(names, ", ")
+	if name == "" {
+		return "", usage(cmd, "pod %q has several containers: name one of %s with --container", pod.Name, list)
+	}
+	return "", usage(cmd, "--container %q: must be one of the containers of pod %q: %s", name, pod.Name, list)
+}
+
+// interactiveEnd returns the error of an interactive run, with the exit code of its container.
+func interactiveEnd(container string, r interactive.Result, err error) error {
+	switch {
+	case err != nil && !r.Started && errors.Is(err, foreground.ErrFailed):
+		return &failure{
+			status: statusFailed, err: fmt.Errorf("container %q did not run: %w", container, err),
+			hints: []string{"run it again with --rm=false, then podstead why " + r.Pod},
+		}
+	case err != nil:
+		return err
+	case r.Code != 0:
+		return &failure{status: r.Code, err: fmt.Errorf("container %q of pod %q exited with code %d", container, r.Pod, r.Code)}
+	case r.InputLost:
+		return fmt.Errorf("pass stdin to container %q of pod %q: connection lost, the container may have read only a part", container, r.Pod)
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +18,7 @@ import (
 type stopFlags struct {
 	selection
 	all, wait bool
-	force     bool // without grace period
-	grace     int
+	grace     graceFlags
 }
 
 func (a *app) stopCommand() *cobra.Command {
@@ -37,6 +35,9 @@ are stopped.`,
   # Stop the pods with a label within 5 seconds
   podstead stop -l app=shop --grace-period 5
 
+  # Kill the containers of a pod, without preStop hooks
+  podstead stop web --force
+
   # Stop all pods
   podstead stop --all`,
 		ValidArgsFunction: a.completePods,
@@ -45,7 +46,7 @@ are stopped.`,
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "stop all pods")
-	graceFlag(cmd, &f.grace)
+	f.grace.flags(cmd)
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until the pods are stopped")
 	return cmd
 }
@@ -54,13 +55,13 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 	if err := f.require(cmd, args, f.all); err != nil {
 		return err
 	}
-	w, pods, missing, err := a.selectPods(cmd, &f.selection)
+	grace, err := f.grace.period(cmd)
 	if err != nil {
 		return err
 	}
-	grace := gracePeriod(f.grace)
-	if f.force {
-		grace = new(time.Duration)
+	w, pods, missing, err := a.selectPods(cmd, &f.selection)
+	if err != nil {
+		return err
 	}
 	errs := inParallel(pods, func(_ int, p *api.Pod) error {
 		return w.Client.Stop(cmd.Context(), p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace})

@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) systemCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "system",
 		Short: "Show and free disk space",
 		Long: `Show what Podstead has on the disk, and remove what nothing uses. The daemon removes unused images itself when the disk is nearly
@@ -27,15 +27,7 @@ full, see images.gcHighPercent in the configuration.`,
 
   # List what a prune would remove
   podstead system prune --dry-run`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknown(cmd, args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(a.systemUsageCommand(), a.systemPruneCommand())
+	}, a.systemUsageCommand(), a.systemPruneCommand())
 	cmd.AddCommand(hintCommands(systemHints)...)
 	return cmd
 }
@@ -58,11 +50,7 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
   podstead system df -o json`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := a.client(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 			done := a.waiting("Measuring the disk usage")
 			u, err := client.DiskUsage(cmd.Context())
 			done()
@@ -73,7 +61,7 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
 				return a.encode(format, u)
 			}
 			return a.printUsage(&u, verbose)
-		},
+		}),
 	}
 	cmd.Flags().SortFlags = false
 	formats(cmd, &format, "json", "yaml")

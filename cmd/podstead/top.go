@@ -34,36 +34,56 @@ type topFlags struct {
 }
 
 func (a *app) topCommand() *cobra.Command {
-	var f topFlags
+	cmd := a.topOf("top [POD...]", false)
+	pods := anotherName("pods [POD...]", "podstead top", a.topOf("", false))
+	containers := anotherName("containers [POD...]", "podstead top --containers", a.topOf("", true))
+	pods.Aliases, containers.Aliases = []string{"pod", "po"}, []string{"container"}
+	cmd.AddCommand(pods, containers)
+	return cmd
+}
+
+// topOf is top, or with containers top --containers.
+func (a *app) topOf(use string, containers bool) *cobra.Command {
+	f := topFlags{Options: top.Options{Containers: containers}}
 	cmd := &cobra.Command{
-		Use:   "top [POD...]",
+		Use:   use,
 		Short: "Show what pods and containers use",
-		Long: `Show the CPU, memory, disk and network usage of pods, as podstead top pods, or of containers. The columns are described in
-the help of top pods and top containers.`,
-		Example: `  # Show what pods use
+		Long: `Show what pods use or, with --containers, what their containers use. A figure that is not known, or that a finished pod does
+not have, is shown as "-". A container that is not running has only logs.
+
+CPU(cores) is the CPU usage in thousandths of a core since the last request, or over half of a second. MEMORY(bytes) is the
+working set: the memory without files that were not used recently. LIMIT is the memory limit of the container, or that of
+the pod, which it has if all its containers have one. DISK is the files that running containers have changed in their
+images, LOGS the logs of all runs. RX and TX are what the pod has received and sent since its sandbox was started.
+
+Disk usage is measured when it is requested, at most every 10 seconds, and less often if it takes long. With -o json, each
+figure has the time at which it was measured, in the form of the kubelet's Summary API.`,
+		Example: `  # Show what all pods use
   podstead top
 
-  # Show what the containers of a pod use
-  podstead top containers web`,
+  # Show what the pods with a label use, the highest memory usage first
+  podstead top -l app=shop --sort-by=memory
+
+  # Show the container that uses most CPU time
+  podstead top --containers --sort-by=cpu --no-headers | head -n 1
+
+  # Show the containers of a pod, and refresh every 5 seconds
+  podstead top web --containers --watch --interval 5s
+
+  # Print the memory usage of a pod in bytes
+  podstead top web -o json | jq '.pods[0].memory.workingSetBytes'`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
+			if cmd.Name() == "top" && len(args) > 0 && slices.Contains([]string{"node", "nodes", "no"}, args[0]) {
 				return &failure{status: statusUsage, err: unknownCommand(cmd, args[0]), hints: []string{
-					"show what the pods of the host use with podstead top pods, and what the host has with podstead doctor",
+					"show what the pods of the host use with podstead top, and what the host has with podstead doctor",
 				}}
 			}
 			return a.topPods(cmd, args, &f)
 		},
 	}
-	f.podFlags(cmd)
-	cmd.AddCommand(a.topPodsCommand(), a.topContainersCommand())
-	return cmd
-}
-
-// podFlags adds the flags of top pods.
-func (f *topFlags) podFlags(cmd *cobra.Command) {
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.Containers, "containers", false, "show a row for each container, as top containers")
+	return cmd
 }
 
 func (a *app) topPods(cmd *cobra.Command, args []string, f *topFlags) error {
@@ -73,66 +93,12 @@ func (a *app) topPods(cmd *cobra.Command, args []string, f *topFlags) error {
 	return a.top(cmd, f)
 }
 
-func (a *app) topPodsCommand() *cobra.Command {
-	var f topFlags
-	cmd := &cobra.Command{
-		Use:     "pods [POD...]",
-		Aliases: []string{"pod", "po"},
-		Short:   "Show what pods use",
-		Long: `Show what pods use. A figure that is not known, or that a finished pod does not have, is shown as "-".
-
-CPU(cores) is the CPU usage in thousandths of a core since the last request, or over half of a second. MEMORY(bytes) is the
-working set: the memory without files that were not used recently. LIMIT is the memory limit of the pod, which it has if
-all its containers have one. DISK is the files that running containers have changed in their images, LOGS the logs of all
-runs. RX and TX are what the pod has received and sent since its sandbox was started.
-
-Disk usage is measured when it is requested, at most every 10 seconds, and less often if it takes long. With -o json, each
-figure has the time at which it was measured, in the form of the kubelet's Summary API.`,
-		Example: `  # Show what all pods use
-  podstead top pods
-
-  # Show what the pods with a label use, the highest memory usage first
-  podstead top pods -l app=shop --sort-by=memory
-
-  # Show the containers of a pod, and refresh every 5 seconds
-  podstead top pod web --containers --watch --interval 5s
-
-  # Print the memory usage of a pod in bytes
-  podstead top pod web -o json | jq '.pods[0].memory.workingSetBytes'`,
-		ValidArgsFunction: a.completePods,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.topPods(cmd, args, &f) },
-	}
-	f.podFlags(cmd)
-	return cmd
-}
-
-func (a *app) topContainersCommand() *cobra.Command {
-	f := topFlags{Options: top.Options{Containers: true}}
-	cmd := &cobra.Command{
-		Use:     "containers [POD...]",
-		Aliases: []string{"container"},
-		Short:   "Show what containers use",
-		Long: `Show what the containers of all pods, or of the named ones, use. A container that is not running has only logs. LIMIT is
-the memory limit of the container. The other columns are those of top pods.`,
-		Example: `  # Show what the containers of all pods use
-  podstead top containers
-
-  # Show the container that uses most CPU time
-  podstead top containers --sort-by=cpu --no-headers | head -n 1`,
-		ValidArgsFunction: a.completePods,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.topPods(cmd, args, &f) },
-	}
-	f.flags(cmd)
-	return cmd
-}
-
 func (f *topFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	f.selection.flags(cmd)
+	cmd.Flags().BoolVar(&f.Containers, "containers", f.Containers, "show a row for each container")
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "sort by this `figure`, the highest first: cpu, memory (default the name)")
-	_ = cmd.RegisterFlagCompletionFunc("sort-by", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, string(top.ByCPU), string(top.ByMemory))
-	})
+	completeFlag(cmd, "sort-by", string(top.ByCPU), string(top.ByMemory))
 	cmd.Flags().BoolVar(&f.NoHeader, "no-headers", false, "omit the header of the table")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the table again after each interval")
 	cmd.Flags().DurationVar(&f.interval, "interval", defaultTopInterval, "`duration` between two tables of --watch, at least 500ms")
@@ -228,4 +194,28 @@ func (a *app) printTop(cmd *cobra.Command, client *api.Client, f *topFlags) erro
 		a.note("disk usage was measured up to %s ago", view.Age(age))
 	}
 	return missing
+}
+
+func (a *app) metricsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "metrics",
+		Short: "Print the metrics of pods and of the daemon",
+		Long: `Print the metrics of pods, containers and the daemon in the text format of Prometheus. They are the same that Prometheus
+gets from the address metrics.address of the configuration, which is not required for this command.
+
+Names and labels are those of the kubelet, cAdvisor and kube-state-metrics, where these have the metric. Other names begin
+with podstead_. All metrics are described in docs/reference/metrics.md.`,
+		Example: `  # Print all metrics
+  podstead metrics
+
+  # Print the working set of each container in bytes
+  podstead metrics | grep '^container_memory_working_set_bytes{.*container="[^"]'
+
+  # Print how often containers restarted, by cause
+  podstead metrics | grep podstead_container_restarts_total || true`,
+		Args: noArguments,
+		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
+			return client.Metrics(cmd.Context(), a.out)
+		}),
+	}
 }

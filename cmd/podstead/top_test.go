@@ -99,7 +99,7 @@ func TestTop(t *testing.T) {
 func TestTopErrors(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	for line, want := range map[string]string{
-		"top nodes":                       "hint: show what the pods of the host use with podstead top pods",
+		"top nodes":                       "hint: show what the pods of the host use with podstead top,",
 		"top pods --sort-by=disk":         `--sort-by "disk": must be one of cpu, memory`,
 		"top pods --interval 5s":          "--interval requires --watch",
 		"top pods --watch --interval 1ms": "--interval 1ms: must be at least 500ms",

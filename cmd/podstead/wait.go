@@ -210,20 +210,3 @@ func (a *app) completeConditions(cmd *cobra.Command, args []string, prefix strin
 	slices.Sort(values)
 	return startingWith(prefix, slices.Compact(values)...)
 }
-
-// livePods returns the pods in arguments or, if there are none, all pods. It returns none if the daemon is not running.
-func (a *app) livePods(cmd *cobra.Command, args []string) []api.Pod {
-	var pods selection
-	if err := pods.read(cmd, args); err != nil {
-		return nil
-	}
-	s, err := a.connect(cmd)
-	if err != nil {
-		return nil
-	}
-	list, err := a.running(s.Client).Pods(cmd.Context())
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(list.Items, func(p api.Pod) bool { return !pods.has(&p) })
-}

@@ -34,7 +34,7 @@ With -o json, the state, the cause, the exit code and the time of the next resta
 
   # Print the kind of the root cause
   podstead why web -o json | jq -r .cause.kind`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              maxOnePod,
 		ValidArgsFunction: a.completePods,
 	}
 	cmd.Flags().SortFlags = false

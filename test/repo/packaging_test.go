@@ -1,7 +1,9 @@
 package repo_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,6 +48,60 @@ func TestInstallUnit(t *testing.T) {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("make install does not run %s\n%s", want, out)
 		}
+	}
+}
+
+// TestRemovalMessages checks that the removal of the package says what a purge deletes, and that a purge names the persistent volumes before
+// it deletes them. The script runs with other directories, and with programs that only print what they were to do.
+func TestRemovalMessages(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("var/lib/podstead/volumes/pgdata/base", "")
+	write("var/lib/podstead/volumes/uploads/cat.jpg", "")
+	write("bin/rm", "#!/bin/sh\necho rm $*\n")
+	write("bin/getent", "#!/bin/sh\nexit 1\n")
+	script := write("postremove", regexp.MustCompile(`/(etc|var|run)/`).ReplaceAllString(readFile(t, "packaging/scripts/postremove"), dir+"/$1/"))
+	run := func(action string) string {
+		cmd := exec.CommandContext(t.Context(), "sh", script, action)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("postremove %s: %v", action, err)
+		}
+		return strings.ReplaceAll(string(out), dir, "")
+	}
+	const kept = `podstead: pods, volumes and images are kept in /etc/podstead and /var/lib/podstead, until the package is purged:
+podstead: a purge deletes them, persistent volumes and their data too
+`
+	if got := run("remove"); got != kept {
+		t.Errorf("remove prints:\n%s", got)
+	}
+	const deleting = `podstead: deleting all pods, images, logs and settings in /etc/podstead, /var/lib/podstead and /var/log/podstead
+podstead: deleting the persistent volumes and their data: pgdata uploads
+`
+	got := run("purge")
+	before, rest, found := strings.Cut(got, deleting)
+	if !found || before != "" || !strings.Contains(rest, "rm -rf --one-file-system /var/lib/podstead ") {
+		t.Errorf("purge prints:\n%s", got)
+	}
+	page := readFile(t, "docs/howto/install-the-packages.md")
+	if !strings.Contains(page, kept+"$ apt-get purge") || !strings.Contains(page, deleting) {
+		t.Error("docs/howto/install-the-packages.md does not show the messages")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "var/lib/podstead/volumes")); err != nil {
+		t.Fatal(err)
+	}
+	if got := run("purge"); strings.Contains(got, "persistent volumes") {
+		t.Errorf("purge without persistent volumes prints:\n%s", got)
 	}
 }
 

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+)
+
+// startingWith completes values of a flag. After a value that ends with = the user continues.
+func startingWith(prefix string, values ...string) ([]string, cobra.ShellCompDirective) {
+	directive := cobra.ShellCompDirectiveNoFileComp
+	var list []string
+	for _, value := range values {
+		if strings.HasPrefix(value, prefix) {
+			list = append(list, value)
+		}
+	}
+	if len(list) == 1 && strings.HasSuffix(list[0], "=") {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	return list, directive
+}
+
+// completeFlag sets the values that a flag is completed with.
+func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return startingWith(prefix, values...)
+	})
+}
+
+// completeFiles completes names of pod files.
+func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"toml", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeNames completes names that the daemon knows, without those in the arguments. It completes none if the daemon is not running.
+func (a *app) completeNames(
+	cmd *cobra.Command, args []string, prefix string, list func(context.Context, *api.Client) ([]string, error),
+) ([]string, cobra.ShellCompDirective) {
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := list(cmd.Context(), a.running(s.Client))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || slices.Contains(args, name) })
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePods completes names of pods.
+func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return a.completeNames(cmd, args, prefix, func(ctx context.Context, client *api.Client) (names []string, err error) {
+		pods, err := client.Pods(ctx)
+		for i := range pods.Items {
+			names = append(names, resourcePrefix(prefix)+pods.Items[i].Metadata.Name)
+		}
+		return names, err
+	})
+}
+
+// resourcePrefix returns the resource type before the name of a pod with its slash, such as pod/; empty: there is none.
+func resourcePrefix(arg string) string {
+	if resource, _, found := strings.Cut(arg, "/"); found && slices.Contains(podResources, resource) {
+		return resource + "/"
+	}
+	return ""
+}
+
+// completeOnePod completes the name of one pod.
+func (a *app) completeOnePod(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if podName(cmd, args) != "" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completePods(cmd, args, prefix)
+}
+
+// completeContainers completes names of containers of the pod in the arguments.
+func (a *app) completeContainers(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var pods selection
+	if err := pods.read(cmd, args); err != nil || len(pods.names) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeContainersOf(cmd, pods.names[0], prefix)
+}
+
+func (a *app) completeContainersOf(cmd *cobra.Command, name, prefix string) ([]string, cobra.ShellCompDirective) {
+	return a.completeNames(cmd, nil, prefix, func(ctx context.Context, client *api.Client) ([]string, error) {
+		pod, err := client.Pod(ctx, name)
+		return containersOf(&pod), err
+	})
+}
+
+// completeVolumes completes names of persistent volumes.
+func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return a.completeNames(cmd, args, prefix, func(ctx context.Context, client *api.Client) (names []string, err error) {
+		volumes, err := client.Volumes(ctx)
+		for _, v := range volumes.Items {
+			names = append(names, v.Name)
+		}
+		return names, err
+	})
+}
+
+// completeImages completes names of images.
+func (a *app) completeImages(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return a.completeNames(cmd, args, prefix, func(ctx context.Context, client *api.Client) ([]string, error) {
+		images, err := client.Images(ctx)
+		return imageNames(images.Items), err
+	})
+}
+
+// completeGenerations completes generations of the pod in the arguments.
+func (a *app) completeGenerations(
+	cmd *cobra.Command, args []string, prefix string, offer func(*api.Generation) bool,
+) ([]string, cobra.ShellCompDirective) {
+	pod := podName(cmd, args)
+	if pod == "" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeNames(cmd, nil, prefix, func(ctx context.Context, client *api.Client) (numbers []string, err error) {
+		r, err := client.Rollout(ctx, pod)
+		for i := range r.Generations {
+			if offer(&r.Generations[i]) {
+				numbers = append(numbers, strconv.Itoa(r.Generations[i].Generation))
+			}
+		}
+		return numbers, err
+	})
+}
+
+// livePods returns the pods in arguments or, if there are none, all pods. It returns none if the daemon is not running.
+func (a *app) livePods(cmd *cobra.Command, args []string) []api.Pod {
+	var pods selection
+	if err := pods.read(cmd, args); err != nil {
+		return nil
+	}
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil
+	}
+	list, err := a.running(s.Client).Pods(cmd.Context())
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list.Items, func(p api.Pod) bool { return !pods.has(&p) })
+}
