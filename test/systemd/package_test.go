@@ -109,6 +109,12 @@ volumeMounts = { disk = "/disk", memory = "/memory", claim = "/claim" }
 		[ ! -e /run/podstead/podstead.sock ]; pgrep -f containerd-shi[m]
 		remove > /tmp/removal 2>&1 || { cat /tmp/removal; exit 1; }; grep 'stopping all pods' /tmp/removal; ` + none + `install 1`)
 	h.Status("kept", "1/1 Running")
+
+	// A socket without its file is reported, and the hint restores it.
+	h.Sh(`sockets() { podstead doctor > /tmp/doctor || true; grep "$1" /tmp/doctor || { cat /tmp/doctor; exit 1; }; }
+		sockets '^ok *sockets *of systemd: '; rm /run/podstead/podstead-ro.sock; sockets '^warn *sockets *podstead-ro.socket: .* is missing$'
+		systemctl stop podstead-ro.socket podstead.socket podstead.service; systemctl start podstead.service
+		sockets '^ok *sockets *of systemd: '`)
 	h.Sh(scripts + `remove; script postremove purge
 		left=$(ls -d /var/lib/podstead /var/log/podstead /run/podstead /etc/podstead 2>/dev/null || true; grep podstead /proc/self/mountinfo | grep -v ' /src ' || true; ip -o link | grep podstead || true); echo "$left"; [ -z "$left" ]`)
 }
