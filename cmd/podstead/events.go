@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -141,10 +142,11 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 
 // noteAwaited prints that there is no pod yet whose events a command follows.
 func (a *app) noteAwaited(ctx context.Context, client *api.Client, q *api.EventQuery) {
-	switch err := nobody(ctx, client, q); {
-	case errors.Is(err, errNoPods):
+	err := nobody(ctx, client, q)
+	if errors.Is(err, errNoPods) {
 		a.note("%v, waiting for their events", err)
-	case err != nil && ctx.Err() == nil && !errors.Is(err, api.ErrUnavailable):
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusNotFound {
 		a.note("%v, waiting for its events", err)
 	}
 }
