@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/podvolume"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/volume/tree"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -122,6 +122,6 @@ func (r *Runtime) removeFiles(ctx context.Context, uid string, logs func(dir str
 	return errors.Join(
 		logs(r.dirs.Log, func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
 		logs(r.dirs.MemoryLogs(), func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
-		tree.Remove(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
+		volume.RemoveTree(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
 	)
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/podstead/podstead/runtime/profile"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/secrets"
-	"github.com/podstead/podstead/runtime/shim/output"
+	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -223,14 +223,14 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 }
 
 // stdinOf returns what the shim does with the standard input of a container.
-func stdinOf(c *spec.Container) output.Stdin {
+func stdinOf(c *spec.Container) shim.Stdin {
 	switch {
 	case c.Stdin && c.StdinOnce:
-		return output.OnceStdin
+		return shim.OnceStdin
 	case c.Stdin:
-		return output.OpenStdin
+		return shim.OpenStdin
 	}
-	return output.NoStdin
+	return shim.NoStdin
 }
 
 // undo removes a container whose process could not be started. It returns cause, with the errors of the removal.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podstead/podstead/runtime/network/subnet"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -43,7 +42,7 @@ func (n *Network) Peers() []Peer {
 			p.Names = append(p.Names, l.Pod)
 		}
 		if l.Link == "" {
-			p.IPs = subnet.Gateways(n.subnets)
+			p.IPs = gatewaysOf(n.subnets)
 		}
 		for _, name := range l.Names {
 			if name != "" && !owners[name] && isPublished(name, host) && !slices.Contains(p.Names, name) {
@@ -87,5 +86,5 @@ func Hosts(peers []Peer, uid string) string {
 func (n *Network) Gateways() []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return subnet.Gateways(n.subnets)
+	return gatewaysOf(n.subnets)
 }

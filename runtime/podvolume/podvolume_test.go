@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/runtime/capacity"
 	"github.com/podstead/podstead/runtime/podindex"
 	"github.com/podstead/podstead/runtime/volume"
-	"github.com/podstead/podstead/runtime/volume/atomicwriter"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -78,7 +77,7 @@ func written(t *testing.T, s sources) (v *Volumes, content func() string) {
 	if err := os.MkdirAll(files, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (atomicwriter.Writer{}).Write(files, atomicwriter.Files{"name": {Content: []byte("first"), Mode: 0o644}}); err != nil {
+	if _, err := (volume.Writer{}).Write(files, volume.Files{"name": {Content: []byte("first"), Mode: 0o644}}); err != nil {
 		t.Fatal(err)
 	}
 	v = New(set, capacity.Host{StateDir: dir, Cgroup: "/podstead"}, podindex.New(), time.Second)

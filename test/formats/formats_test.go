@@ -19,9 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/statefile"
-	"github.com/podstead/podstead/runtime/engine/damage"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/quarantine"
@@ -37,10 +37,10 @@ var readers = map[string]struct {
 	"checkpoint":  {state.CheckpointFormat, copyCheckpoints},
 	"journal":     {event.Format, copyJournal},
 	"quarantine":  {quarantine.Format, copyQuarantine},
-	"network":     {lease.StateFormat, copyNetwork},
-	"leases":      {lease.Format, copyLeases},
+	"network":     {network.StateFormat, copyNetwork},
+	"leases":      {network.LeaseFormat, copyLeases},
 	"users":       {idmap.Format, copyUsers},
-	"damage":      {damage.ReportFormat, copyDamage},
+	"damage":      {engine.DamageFormat, copyDamage},
 	"generations": {generation.Format, copyGenerations},
 }
 
@@ -187,7 +187,7 @@ func copyGenerations(t *testing.T, from, to string) {
 }
 
 func copyNetwork(t *testing.T, from, to string) {
-	s, err := lease.LoadState(t.Context(), slog.New(slog.DiscardHandler), filepath.Join(from, "network.json"))
+	s, err := network.LoadState(t.Context(), slog.New(slog.DiscardHandler), filepath.Join(from, "network.json"))
 	check(t, err)
 	s.Unknown = statefile.Unknown{}
 	check(t, s.Write(filepath.Join(to, "network.json")))
@@ -198,7 +198,7 @@ func copyLeases(t *testing.T, from, to string) {
 	var head struct{ BootID string }
 	text, err := os.ReadFile(path)
 	check(t, err, json.Unmarshal(text, &head))
-	f, found, err := lease.Load(t.Context(), slog.New(slog.DiscardHandler), path, head.BootID)
+	f, found, err := network.LoadLeases(t.Context(), slog.New(slog.DiscardHandler), path, head.BootID)
 	check(t, err)
 	if !found {
 		t.Error("no leases")
@@ -224,9 +224,9 @@ func copyUsers(t *testing.T, from, to string) {
 }
 
 func copyDamage(t *testing.T, from, to string) {
-	reports, err := damage.Journal{Dir: from}.Reports()
+	reports, err := engine.Journal{Dir: from}.Reports()
 	check(t, err)
-	check(t, damage.Journal{Dir: to}.Add(reports))
+	check(t, engine.Journal{Dir: to}.Add(reports))
 }
 
 // TestFlippedBytes changes a bit of each byte of a file of each format, with content of the real program. It is damaged, or says the same.

@@ -48,7 +48,6 @@ var importRules = []struct {
 		reason: "the edges do not depend on each other, the daemon connects them",
 	},
 	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
-	{from: "runtime/network/", never: ours("runtime/network$"), reason: "network composes the packages below it"},
 	{
 		from: "internal/", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon),
 		reason: "internal packages do not depend on pods",
@@ -152,8 +151,8 @@ func TestForbiddenImports(t *testing.T) {
 		{"runtime", module + "/runtime/volume", false},
 		{"runtime/volume", module + "/runtime/oci", false},
 		{"runtime/volume", module + "/runtime", true},
-		{"runtime/network/lease", module + "/runtime/network", true},
-		{"runtime/network/lease", module + "/runtime/network/subnet", false},
+		{"runtime/cgroup/podcgroup", module + "/runtime", true},
+		{"runtime/cgroup/podcgroup", module + "/runtime/cgroup", false},
 		{"runtime/new/part", module + "/api", true},
 		{"runtime", module + "/supervisor/lifecycle", false},
 		{"runtime", module + "/supervisor", true},
