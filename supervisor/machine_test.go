@@ -22,7 +22,6 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -73,10 +72,10 @@ func (m *machine) clock() lifecycle.Instant {
 // start starts a supervisor and recovers the pods.
 func (m *machine) start() {
 	m.t.Helper()
-	var q *quarantine.Dir
+	var q *state.Quarantine
 	if m.quarantined != "" {
 		var err error
-		if q, err = quarantine.New(m.quarantined+"/suspects", m.quarantined+"/handling"); err != nil {
+		if q, err = state.NewQuarantine(m.quarantined+"/suspects", m.quarantined+"/handling"); err != nil {
 			m.t.Fatal(err)
 		}
 	}

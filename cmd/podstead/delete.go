@@ -74,7 +74,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	}
 	if f.stopped {
 		var running error
-		pods, running = stillRunning(pods)
+		pods, running = notRunning(pods)
 		missing = errors.Join(running, missing)
 	}
 	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)

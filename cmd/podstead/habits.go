@@ -171,8 +171,8 @@ With --force, also kill and delete pods that run. podstead delete stops pods wit
 	return cmd
 }
 
-// stillRunning returns the pods that have terminated or are at rest, and an error for each other one.
-func stillRunning(pods []api.Pod) (rest []api.Pod, err error) {
+// notRunning returns the pods that have terminated or are at rest, and an error for each other one.
+func notRunning(pods []api.Pod) (rest []api.Pod, err error) {
 	var errs []error
 	rest = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
 		if p.Status.AtRest || p.Status.Phase.Terminal() || p.Metadata.UID == "" { // without a UID: a file that is refused

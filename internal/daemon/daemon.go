@@ -26,6 +26,7 @@ import (
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -33,8 +34,6 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/podfiles/rollout"
-	"github.com/podstead/podstead/supervisor/quarantine"
-	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -78,6 +77,8 @@ type Runtime interface {
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
+	// OCIRuntime returns the OCI runtime that was selected when the engine started.
+	OCIRuntime() ociruntime.Choice
 	// Close stops the engine. Containers keep running.
 	Close() error
 }
@@ -105,7 +106,7 @@ type Options struct {
 	// Ready is called when the daemon accepts requests; may be nil.
 	Ready func()
 
-	rebooter *reboot.Host
+	rebooter *rebootHost
 	prober   *probes.Prober
 	shutdown *atomic.Bool // a client has requested that all pods stop with the daemon
 }
@@ -291,12 +292,12 @@ func (o *Options) supervise(
 	if err != nil {
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "no disk space is reserved for the state of pods", slog.Any("error", err))
 	}
-	suspects, err := quarantine.New(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
+	suspects, err := state.NewQuarantine(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
 	if err != nil {
 		return nil, err
 	}
 	suspects.Version = o.Version.Version
-	o.rebooter = reboot.New(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
+	o.rebooter = newReboots(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
 	o.prober = probes.New(rt, clock, probes.Options{Observe: recorder.Probe})
 	policy := o.Config.Policy.Admission()
 	policy.Protected = o.Config.OwnPaths()

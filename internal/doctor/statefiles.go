@@ -22,8 +22,6 @@ import (
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/quarantine"
-	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -60,8 +58,8 @@ func persistentFiles() []stateFile {
 		{"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes", &generation.Format, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file"},
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
-		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &quarantine.Format, "the pod is supervised again"},
-		{"STATE/reboots.json", "reboots for pods that stayed unready", &reboot.Format, "the reboots do not count for `reboot.maxPerDay`"},
+		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &state.QuarantineFormat, "the pod is supervised again"},
+		{"STATE/reboots.json", "reboots for pods that stayed unready", &daemon.RebootFormat, "the reboots do not count for `reboot.maxPerDay`"},
 		{"STATE/booted", "boot ID of the host, while a daemon runs", nil, "a power loss is not reported"},
 		{"STATE/notify/*.json", "notifier: events to be sent, and the results", &notify.Format, "the events are not sent"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &network.StateFormat, "pods may get other addresses"},

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
@@ -31,7 +30,7 @@ func TestOutput(t *testing.T) {
 	labels[record.LabelLog] = dirs.MemoryLogs() + "/x/0.log"
 	want = shim.Output{
 		Log: dirs.MemoryLogs() + "/x/0.log", Options: crilog.Options{Keep: 4},
-		Journal: &logjournal.Container{ID: "id", Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"},
+		Journal: &crilog.JournalFields{ID: "id", Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"},
 	}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("annotation journald (-want +got)\n%s", diff)

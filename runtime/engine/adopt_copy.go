@@ -80,7 +80,7 @@ func remove(path string) error {
 	return nil
 }
 
-// recordStores returns the original records. Changes that are made to them are copied.
+// Records returns the original records. Changes that are made to them are copied.
 func (c *recordCopy) Records() recordStores {
 	return recordStores{copiedContainers{c.records.Containers, c}, copiedSandboxes{c.records.Sandboxes, c}}
 }

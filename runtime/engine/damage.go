@@ -48,7 +48,7 @@ type damageError struct {
 	File, Reason, Detail string
 }
 
-// damageError names the file and the damage.
+// Error names the file and the damage.
 func (e *damageError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Detail) }
 
 // visitRecord is called for each record of a database: the names of its buckets, its key and its value. An error is damage.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
 )
 
 // logs copies the output of one container to its log file and to the clients that are attached to it. Nil is a container without a log
@@ -60,7 +59,7 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs,
 		}
 	}()
 	if o.Journal != nil {
-		l.writer.CopyTo(logjournal.New(*o.Journal, ""))
+		l.writer.CopyTo(crilog.NewJournal(*o.Journal, ""))
 	}
 	if o.Stdin != NoStdin {
 		// Closing the standard input of a terminal would close the terminal.

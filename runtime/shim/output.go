@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
 )
 
 // An [Output] describes where the output of a container goes, and where its standard input comes from, in the URI that the engine passes
@@ -32,7 +31,7 @@ type Output struct {
 	Options crilog.Options
 	Stdin   Stdin
 	// Journal has the fields of the container if its log is copied to journald.
-	Journal *logjournal.Container
+	Journal *crilog.JournalFields
 }
 
 // URI returns the standard output of the container for the shim.
@@ -64,7 +63,7 @@ func (o Output) URI() *url.URL {
 }
 
 // journalFields returns the fields of a container by their names in the URI.
-func journalFields(c *logjournal.Container) map[string]*string {
+func journalFields(c *crilog.JournalFields) map[string]*string {
 	return map[string]*string{"id": &c.ID, "image": &c.Image, "pod": &c.Pod, "uid": &c.UID, "container": &c.Container, "restarts": &c.Restarts}
 }
 
@@ -89,7 +88,7 @@ func parseOutput(s string) (o Output, ok bool, err error) {
 		return o, true, fmt.Errorf("unknown standard input %q", o.Stdin)
 	}
 	if q.Get("driver") == "journald" {
-		o.Journal = &logjournal.Container{}
+		o.Journal = &crilog.JournalFields{}
 		for name, value := range journalFields(o.Journal) {
 			*value = q.Get(name)
 		}

@@ -6,15 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
-	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 func TestOutput(t *testing.T) {
 	const path = "/var/log/podstead/a pod?_100%/app/0.log"
-	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: lograte.Rate{Lines: 100}, Compress: true}, {Rate: lograte.Rate{Bytes: 1 << 33}}} {
+	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: crilog.Rate{Lines: 100}, Compress: true}, {Rate: crilog.Rate{Bytes: 1 << 33}}} {
 		for _, in := range []Stdin{NoStdin, OpenStdin, OnceStdin} {
-			for _, c := range []*logjournal.Container{nil, {ID: "0123", Image: "example.com:5000/a/b:1@sha256:c", Pod: "web", UID: "u&v", Container: "app", Restarts: "3"}} {
+			for _, c := range []*crilog.JournalFields{nil, {ID: "0123", Image: "example.com:5000/a/b:1@sha256:c", Pod: "web", UID: "u&v", Container: "app", Restarts: "3"}} {
 				want := Output{Log: path, Options: o, Stdin: in, Journal: c}
 				got, ours, err := parseOutput(want.URI().String())
 				if err != nil || !ours {

@@ -34,7 +34,7 @@ func listMounts() (mountList, error) {
 	return list, nil
 }
 
-// mountRegion returns where an open file or directory is.
+// Region returns where an open file or directory is.
 func (l mountList) Region(fd int) (mountRegion, error) {
 	real, err := os.Readlink(fdPath(fd))
 	if err != nil {

@@ -18,10 +18,10 @@ func podDefences() []defence {
 		{"the same, with values of files", []edit{constant(spec, "MaxProcessBytes", "1 << 27")}, "./runtime/oci", "TestResolveIsBounded", false, []attack{
 			{"expand values of a config map to gigabytes", "", `got <nil>, want an error of field "envFrom[1] (twice)"`},
 		}},
-		{"quarantine after two crashes", []edit{constant("supervisor/quarantine", "maxCrashes", "1000")}, "./supervisor/quarantine", "TestJudge", false, []attack{
+		{"quarantine after two crashes", []edit{constant("supervisor/state", "maxCrashes", "1000")}, "./supervisor/state", "TestJudge", false, []attack{
 			{"crash the daemon each time that it handles the pod", "TestJudge/a_pod_that_crashes_the_daemon_alone", `quarantined ""`},
 		}},
-		{"kills are not crashes", []edit{without("supervisor/quarantine", "Dir.Judge", `cause == ""`)}, "./supervisor/quarantine", "TestJudge", false, []attack{
+		{"kills are not crashes", []edit{without("supervisor/state", "Quarantine.Judge", `cause == ""`)}, "./supervisor/state", "TestJudge", false, []attack{
 			{"be taken for the cause of a crash, or of a kill", "TestJudge/a_kill_between_two_crashes", `quarantined "a"`},
 		}},
 		{"reserved names", []edit{replaced(spec, "isReserved", "slices.Contains(reservedNames, name)", "false && $")}, "./spec", "TestReservedNames", false, []attack{

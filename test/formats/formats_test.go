@@ -24,7 +24,6 @@ import (
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -36,7 +35,7 @@ var readers = map[string]struct {
 	"pod":         {state.Format, copyPods},
 	"checkpoint":  {state.CheckpointFormat, copyCheckpoints},
 	"journal":     {event.Format, copyJournal},
-	"quarantine":  {quarantine.Format, copyQuarantine},
+	"quarantine":  {state.QuarantineFormat, copyQuarantine},
 	"network":     {network.StateFormat, copyNetwork},
 	"leases":      {network.LeaseFormat, copyLeases},
 	"users":       {idmap.Format, copyUsers},
@@ -167,7 +166,7 @@ func copyJournal(t *testing.T, from, to string) {
 }
 
 func copyQuarantine(t *testing.T, from, to string) {
-	dir, err := quarantine.New(from, t.TempDir())
+	dir, err := state.NewQuarantine(from, t.TempDir())
 	check(t, err)
 	entries, err := dir.Judge("", time.Now())
 	check(t, err)

@@ -67,7 +67,7 @@ var importRules = []struct {
 }
 
 // daemon lists the packages that connect the others: the daemon, and what commands and the daemon share.
-const daemon = "internal/config internal/daemon internal/generator internal/server internal/view " + ofCommands
+const daemon = "internal/config internal/daemon internal/server internal/view " + ofCommands
 
 // ofCommands are those of them that run in commands only.
 const ofCommands = "internal/bundle internal/doctor internal/supportbundle"

@@ -1,0 +1,154 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// This file finds the pods that exist on the host, from the records of the container engine and from directories of volumes.
+
+// volumeLister lists the pods that have volumes.
+type volumeLister interface {
+	UIDs(ctx context.Context) ([]string, error)
+}
+
+// addressLister returns the addresses of pods.
+type addressLister interface {
+	PodIPs(uid string, pod *spec.Pod) []string
+}
+
+// inventory takes inventories. It is safe for concurrent use.
+type inventory struct {
+	client  *client.Client
+	engine  *engine.Engine
+	volumes volumeLister
+	left    func() ([]string, error)
+	network addressLister
+	log     *slog.Logger
+}
+
+// newInventory returns a reader. The function left returns the UIDs of pods that have namespaces or cgroups.
+func newInventory(c *client.Client, e *engine.Engine, volumes volumeLister, left func() ([]string, error), network addressLister, log *slog.Logger) *inventory {
+	return &inventory{client: c, engine: e, volumes: volumes, left: left, network: network, log: log}
+}
+
+// Take returns every pod that has a sandbox, a container, a volume, namespaces or a cgroup, sorted by UID. The definition of a pod without
+// the record of a container is nil. A record that cannot be read is logged and left out, so that the other pods are found.
+func (r *inventory) Take(ctx context.Context) ([]lifecycle.Found, error) {
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.InventoryTimeout)
+	defer cancel()
+	pods := found{}
+	err := r.sandboxes(ctx, pods)
+	if err == nil {
+		err = r.containers(ctx, pods)
+	}
+	if err == nil {
+		err = r.podsWithoutRecords(ctx, pods)
+	}
+	if err != nil {
+		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
+	}
+	list := make([]lifecycle.Found, 0, len(pods))
+	for _, f := range pods {
+		if f.Ready {
+			f.IPs = r.network.PodIPs(f.UID, f.Pod)
+		}
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b lifecycle.Found) int { return cmp.Compare(a.UID, b.UID) })
+	return list, nil
+}
+
+// found holds pods by UID.
+type found map[string]*lifecycle.Found
+
+// pod returns the entry of a pod, which it adds if necessary.
+func (f found) pod(uid string) *lifecycle.Found {
+	if f[uid] == nil {
+		f[uid] = &lifecycle.Found{UID: uid}
+	}
+	return f[uid]
+}
+
+func (r *inventory) sandboxes(ctx context.Context, pods found) error {
+	records, err := record.Sandboxes(ctx, r.client)
+	if err != nil {
+		return err
+	}
+	for _, s := range records {
+		n, err := strconv.Atoi(s.Labels[record.LabelSandbox])
+		if err != nil || s.Labels[record.LabelUID] == "" {
+			r.log.WarnContext(ctx, "ignoring a sandbox with an invalid record", slog.String("sandbox", s.ID))
+			continue
+		}
+		f := pods.pod(s.Labels[record.LabelUID])
+		if n < f.Sandbox {
+			continue
+		}
+		_, err = r.engine.LoadSandbox(ctx, s.ID)
+		unresponsive := errors.Is(err, engine.ErrUnresponsive) // the sandbox exists
+		if err != nil && !unresponsive && !errdefs.IsNotFound(err) {
+			return err
+		}
+		f.Sandbox, f.Ready = n, err == nil || unresponsive
+	}
+	return nil
+}
+
+func (r *inventory) containers(ctx context.Context, pods found) error {
+	list, err := r.client.ContainerService().List(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
+	if err != nil {
+		return err
+	}
+	// The newest container is the last: it has the current definition of the pod.
+	slices.SortFunc(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, c := range list {
+		run, err := record.Run(c)
+		if err != nil {
+			r.log.WarnContext(ctx, "ignoring a container with an invalid record", slog.Any("error", err))
+			continue
+		}
+		f := pods.pod(c.Labels[record.LabelUID])
+		if c.Labels[record.LabelUndone] == "" {
+			f.Runs = append(f.Runs, run)
+		}
+		if run.Sandbox > f.Sandbox {
+			f.Sandbox, f.Ready = run.Sandbox, false // the sandbox was removed, but not this container
+		}
+		pod, err := record.Definition(c)
+		if err != nil {
+			r.log.WarnContext(ctx, "cannot read the definition of a pod", slog.Any("error", err))
+			continue
+		}
+		f.Pod = pod
+	}
+	return nil
+}
+
+// podsWithoutRecords adds pods of which the engine has nothing: one of their volumes could not be prepared, or the records are lost.
+func (r *inventory) podsWithoutRecords(ctx context.Context, pods found) error {
+	uids, err := r.volumes.UIDs(ctx)
+	left, leftErr := r.left()
+	if leftErr != nil { // the other pods are found
+		r.log.WarnContext(ctx, "cannot find all pods without records", slog.Any("error", leftErr))
+	}
+	for _, uid := range append(uids, left...) {
+		pods.pod(uid)
+	}
+	return err
+}
