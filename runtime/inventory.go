@@ -9,56 +9,27 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// This file finds the pods that exist on the host, from the records of the container engine and from directories of volumes.
-
-// volumeLister lists the pods that have volumes.
-type volumeLister interface {
-	UIDs(ctx context.Context) ([]string, error)
-}
-
-// addressLister returns the addresses of pods.
-type addressLister interface {
-	PodIPs(uid string, pod *spec.Pod) []string
-}
-
-// inventory takes inventories. It is safe for concurrent use.
-type inventory struct {
-	client  *client.Client
-	engine  *engine.Engine
-	volumes volumeLister
-	left    func() ([]string, error)
-	network addressLister
-	log     *slog.Logger
-}
-
-// newInventory returns a reader. The function left returns the UIDs of pods that have namespaces or cgroups.
-func newInventory(c *client.Client, e *engine.Engine, volumes volumeLister, left func() ([]string, error), network addressLister, log *slog.Logger) *inventory {
-	return &inventory{client: c, engine: e, volumes: volumes, left: left, network: network, log: log}
-}
-
-// Take returns every pod that has a sandbox, a container, a volume, namespaces or a cgroup, sorted by UID. The definition of a pod without
-// the record of a container is nil. A record that cannot be read is logged and left out, so that the other pods are found.
-func (r *inventory) Take(ctx context.Context) ([]lifecycle.Found, error) {
+// Inventory returns every pod on the host that has a sandbox, a container, a volume, namespaces or a cgroup, sorted by UID. The definition
+// of a pod without the record of a container is nil. A record that cannot be read is logged and left out, so that the other pods are found.
+func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.InventoryTimeout)
 	defer cancel()
 	pods := found{}
-	err := r.sandboxes(ctx, pods)
+	err := r.addSandboxes(ctx, pods)
 	if err == nil {
-		err = r.containers(ctx, pods)
+		err = r.addContainers(ctx, pods)
 	}
 	if err == nil {
-		err = r.podsWithoutRecords(ctx, pods)
+		err = r.addPodsWithoutRecords(ctx, pods)
 	}
 	if err != nil {
 		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
@@ -85,7 +56,7 @@ func (f found) pod(uid string) *lifecycle.Found {
 	return f[uid]
 }
 
-func (r *inventory) sandboxes(ctx context.Context, pods found) error {
+func (r *Runtime) addSandboxes(ctx context.Context, pods found) error {
 	records, err := record.Sandboxes(ctx, r.client)
 	if err != nil {
 		return err
@@ -110,7 +81,7 @@ func (r *inventory) sandboxes(ctx context.Context, pods found) error {
 	return nil
 }
 
-func (r *inventory) containers(ctx context.Context, pods found) error {
+func (r *Runtime) addContainers(ctx context.Context, pods found) error {
 	list, err := r.client.ContainerService().List(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
 	if err != nil {
 		return err
@@ -140,10 +111,10 @@ func (r *inventory) containers(ctx context.Context, pods found) error {
 	return nil
 }
 
-// podsWithoutRecords adds pods of which the engine has nothing: one of their volumes could not be prepared, or the records are lost.
-func (r *inventory) podsWithoutRecords(ctx context.Context, pods found) error {
+// addPodsWithoutRecords adds pods of which the engine has nothing: one of their volumes could not be prepared, or the records are lost.
+func (r *Runtime) addPodsWithoutRecords(ctx context.Context, pods found) error {
 	uids, err := r.volumes.UIDs(ctx)
-	left, leftErr := r.left()
+	left, leftErr := r.leftUIDs()
 	if leftErr != nil { // the other pods are found
 		r.log.WarnContext(ctx, "cannot find all pods without records", slog.Any("error", leftErr))
 	}

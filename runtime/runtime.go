@@ -77,7 +77,6 @@ type Runtime struct {
 	volumes      *sandbox.Volumes
 	sandboxes    *sandbox.Service
 	containers   *container.Service
-	inventory    *inventory
 	files        *files.Service
 	stats        *stats.Collector
 
@@ -195,7 +194,6 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
 		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
 	})
-	r.inventory = newInventory(r.client, r.engine, r.volumes, r.leftUIDs, r.network, r.log)
 	r.files, err = files.New(files.Config{
 		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir, IDs: r.users.Find,
 		Volumes: r.containers.Volumes,
@@ -269,11 +267,6 @@ func (r *Runtime) Close() error {
 	}
 	// Before the engine releases its lock: the next daemon uses the same directories.
 	return errors.Join(err, releaseMounts(r.unbindable), r.engine.Close())
-}
-
-// Inventory returns every pod that exists on the host, see [inventory.Take].
-func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
-	return r.inventory.Take(ctx)
 }
 
 // StartSandbox starts the sandbox of a pod, or finds it, see [sandbox.Service.Start].

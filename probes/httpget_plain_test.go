@@ -1,4 +1,4 @@
-package httpget
+package probes
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // server accepts connections and answers each with the raw text, after it has read a request. It closes a connection when the client does.
@@ -49,7 +51,7 @@ func TestLikeTransport(t *testing.T) {
 	for _, test := range []struct {
 		name, answer string
 		hold         bool // the server waits for the end of the connection
-		headers      []Header
+		headers      []spec.HTTPHeader
 		timeout      time.Duration
 	}{
 		{"response", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true, nil, 0},
@@ -62,14 +64,14 @@ func TestLikeTransport(t *testing.T) {
 		{"no HTTP", "SSH-2.0-OpenSSH_9.2p1\r\n", true, nil, 0},
 		{"early hints", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true, nil, 0},
 		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", false, nil, 0},
-		{"upgrade", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", false, []Header{{"Connection", "keep-alive, Upgrade"}, {"Upgrade", "x"}}, 0},
-		{"upgrade to nothing", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Connection", "Upgrade"}}, 0},
-		{"connection to keep", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Connection", "keep-alive"}}, 0},
-		{"connection to close", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Connection", "Close"}}, 0},
-		{"headers", "HTTP/1.1 204 No Content\r\n\r\n", true, []Header{{"Host", "web.test"}, {"User-Agent", ""}, {"a", "1"}, {"A", "2"}, {"Expect", "100-continue"}}, 0},
+		{"upgrade", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", false, headers("Connection", "keep-alive, Upgrade", "Upgrade", "x"), 0},
+		{"upgrade to nothing", "HTTP/1.1 204 No Content\r\n\r\n", true, headers("Connection", "Upgrade"), 0},
+		{"connection to keep", "HTTP/1.1 204 No Content\r\n\r\n", true, headers("Connection", "keep-alive"), 0},
+		{"connection to close", "HTTP/1.1 204 No Content\r\n\r\n", true, headers("Connection", "Close"), 0},
+		{"headers", "HTTP/1.1 204 No Content\r\n\r\n", true, headers("Host", "web.test", "User-Agent", "", "a", "1", "A", "2", "Expect", "100-continue"), 0},
 		{"large header", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", maxHeader+1<<16) + "\r\n\r\n", false, nil, 0},
-		{"invalid name", "", false, []Header{{"a b", "c"}}, 0},
-		{"invalid value", "", false, []Header{{"a", "b\nc"}}, 0},
+		{"invalid name", "", false, headers("a b", "c"), 0},
+		{"invalid value", "", false, headers("a", "b\nc"), 0},
 		{"no response in time", "", true, nil, time.Second},
 		{"no body in time", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", true, nil, time.Second},
 		{"redirect", "HTTP/1.1 302 Found\r\nLocation: http://elsewhere.test/\r\nContent-Length: 0\r\n\r\n", true, nil, 0},
@@ -81,7 +83,7 @@ func TestLikeTransport(t *testing.T) {
 			t.Parallel()
 			address, received := server(t, test.answer, test.hold)
 			request := func() *http.Request {
-				r := Request{Host: "127.0.0.1", Port: address.Port, Path: "/a?b=c", Headers: test.headers, UserAgent: "test"}
+				r := httpRequest{Host: "127.0.0.1", Port: address.Port, Path: "/a?b=c", Headers: test.headers, UserAgent: "test"}
 				req, err := r.HTTP(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -96,8 +98,8 @@ func TestLikeTransport(t *testing.T) {
 			}
 			want := byTransport(request(), test.timeout)
 			wantSent := fmt.Sprintf("%q", count())
-			res, err := New(nil).Do(request(), test.timeout, 1<<10)
-			got := describe(res.Status, res.Body, res.BodyErr, err)
+			res, err := newClient(nil).Do(request(), test.timeout, 1<<10)
+			got := httpgetDescribe(res.Status, res.Body, res.BodyErr, err)
 			if got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
@@ -113,19 +115,19 @@ func TestLikeTransport(t *testing.T) {
 
 // byTransport describes the response to a request by the client of net/http.
 func byTransport(req *http.Request, timeout time.Duration) string {
-	client := http.Client{CheckRedirect: follow, Timeout: timeout, Transport: &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader, DialContext: Dialer().DialContext,
+	client := http.Client{CheckRedirect: followRedirect, Timeout: timeout, Transport: &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader, DialContext: netDialer().DialContext,
 	}}
 	res, err := client.Do(req)
 	if err != nil {
-		return describe(0, nil, nil, err)
+		return httpgetDescribe(0, nil, nil, err)
 	}
 	defer res.Body.Close()
 	body, bodyErr := io.ReadAll(io.LimitReader(res.Body, 1<<10))
-	return describe(res.StatusCode, body, bodyErr, nil)
+	return httpgetDescribe(res.StatusCode, body, bodyErr, nil)
 }
 
-func describe(status int, body []byte, bodyErr, err error) string {
+func httpgetDescribe(status int, body []byte, bodyErr, err error) string {
 	timedOut := errors.Is(err, context.DeadlineExceeded) || errors.Is(bodyErr, context.DeadlineExceeded)
 	return fmt.Sprintf("%d %q, body: %v, error: %v, timeout: %v", status, body, bodyErr, err, timedOut)
 }

@@ -1,4 +1,4 @@
-package hooks
+package probes
 
 import (
 	"context"
@@ -13,18 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var ref = lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}
-
-// execer returns a fixed result for every command and records the last one.
-type execer struct {
+// hookExecer returns a fixed result for every command and records the last one.
+type hookExecer struct {
 	code    int
 	output  string
 	err     error
@@ -34,32 +29,32 @@ type execer struct {
 	timeout time.Duration
 }
 
-func (e *execer) Exec(
+func (e *hookExecer) Exec(
 	_ context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, _ int,
 ) (int, []byte, error) {
 	e.uid, e.ref, e.command, e.timeout = uid, ref, command, timeout
 	return e.code, []byte(e.output), e.err
 }
 
-func TestExec(t *testing.T) {
+func TestHooksExec(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		execer execer
+		execer hookExecer
 		err    string
 	}{
-		{"status 0", execer{output: "hello"}, ""},
-		{"exit code 3", execer{code: 3, output: "injected output"}, `run hook command: exit code 3: "injected output"`},
-		{"exit code 3 without output", execer{code: 3, output: "\n"}, "run hook command: exit code 3"},
-		{"not run", execer{err: errors.New("no such program")}, "run hook command: no such program"},
+		{"status 0", hookExecer{output: "hello"}, ""},
+		{"exit code 3", hookExecer{code: 3, output: "injected output"}, `run hook command: exit code 3: "injected output"`},
+		{"exit code 3 without output", hookExecer{code: 3, output: "\n"}, "run hook command: exit code 3"},
+		{"not run", hookExecer{err: errors.New("no such program")}, "run hook command: no such program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := New(&test.execer, nil)
+			r := NewHooks(&test.execer, nil)
 			h := &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"echo", "$(NAME)"}}}
 			c := &spec.Container{Name: "c", Env: []spec.EnvVar{{Name: "NAME", Value: "x"}}}
 			_, err := r.Run(t.Context(), "u", "", c, ref, h)
 			check(t, err, test.err)
 			// Variables in a hook's command are not expanded, and there is no timeout.
-			want := execer{uid: "u", ref: ref, command: []string{"echo", "$(NAME)"}}
+			want := hookExecer{uid: "u", ref: ref, command: []string{"echo", "$(NAME)"}}
 			got := test.execer
 			if got.uid != want.uid || got.ref != want.ref || got.timeout != 0 || !cmp.Equal(got.command, want.command) {
 				t.Errorf("ran %+v, want %+v", got, want)
@@ -75,7 +70,7 @@ func check(t *testing.T, err error, want string) {
 	}
 }
 
-func TestHTTPGet(t *testing.T) {
+func TestHooksHTTPGet(t *testing.T) {
 	var got *http.Request
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
@@ -126,7 +121,7 @@ func TestHTTPGet(t *testing.T) {
 		{name: "no port", action: spec.HTTPGetAction{}, err: "port 0: must be between 1 and 65535"},
 		{name: "bad path", action: spec.HTTPGetAction{Port: port(plain), Path: "/%zz"}, uri: "/%25zz"},
 		{name: "invalid host", action: spec.HTTPGetAction{Port: port(plain), Host: "a b"}, err: "create request"},
-		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, err: "connection refused"},
+		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: hooksClosedPort}}, err: "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got = nil
@@ -135,7 +130,7 @@ func TestHTTPGet(t *testing.T) {
 			if !special {
 				host = test.address
 			}
-			warning, err := New(&execer{}, nil).Run(t.Context(), "u", host, &spec.Container{Name: "c"}, ref,
+			warning, err := NewHooks(&hookExecer{}, nil).Run(t.Context(), "u", host, &spec.Container{Name: "c"}, ref,
 				&spec.LifecycleHandler{HTTPGet: &test.action})
 			check(t, err, test.err)
 			if warning != test.warning {
@@ -153,8 +148,8 @@ func TestHTTPGet(t *testing.T) {
 	}
 }
 
-// closedPort is a port without a listener. It is never assigned dynamically.
-const closedPort = 1
+// hooksClosedPort is a port without a listener. It is never assigned dynamically.
+const hooksClosedPort = 1
 
 // A hook has no timeout of its own. Cancellation of its context ends it, whatever the server does.
 func TestCancelledHookReturns(t *testing.T) {
@@ -165,7 +160,7 @@ func TestCancelledHookReturns(t *testing.T) {
 			go func() { _, _ = server.Read(make([]byte, 1<<20)) }()
 			return client, nil
 		}
-		r := New(&execer{}, silent)
+		r := NewHooks(&hookExecer{}, silent)
 		for _, h := range []*spec.LifecycleHandler{
 			{HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Number: 80}}},
 			{Sleep: &spec.SleepAction{Seconds: 1e9}},
@@ -186,7 +181,7 @@ func TestSleep(t *testing.T) {
 		for _, seconds := range []spec.Seconds{0, 0.5, 20} {
 			start := time.Now()
 			h := &spec.LifecycleHandler{Sleep: &spec.SleepAction{Seconds: seconds}}
-			_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
+			_, err := NewHooks(&hookExecer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
 			if err != nil || time.Since(start) != seconds.Duration() {
 				t.Errorf("a sleep of %v s took %v and returned %v", seconds, time.Since(start), err)
 			}
@@ -194,7 +189,7 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-func TestNoHandler(t *testing.T) {
-	_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, &spec.LifecycleHandler{})
+func TestHooksNoHandler(t *testing.T) {
+	_, err := NewHooks(&hookExecer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, &spec.LifecycleHandler{})
 	check(t, err, "no handler specified")
 }

@@ -1,8 +1,4 @@
-// Package httpget sends GET requests to pods as the kubelet does for probes and lifecycle hooks.
-//
-// It owns the form of such a request and its connection: one connection per request, closed afterwards; no proxy, no compression,
-// no certificate verification; redirects followed only on the host of the first request. It does not interpret the response.
-package httpget
+package probes
 
 import (
 	"context"
@@ -20,6 +16,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
 )
 
 const (
@@ -29,22 +27,19 @@ const (
 	maxHeader = 1 << 20
 )
 
-// Header is one header line. A name may occur more than once.
-type Header struct{ Name, Value string }
-
-// Request is a request as defined in a pod file.
-type Request struct {
+// httpRequest is a request as defined in a pod file.
+type httpRequest struct {
 	Scheme  string // case-insensitive, http if empty
 	Host    string // a name or an address, IPv6 without brackets
 	Port    int
-	Path    string // may include a query
-	Headers []Header
+	Path    string            // may include a query
+	Headers []spec.HTTPHeader // a name may occur more than once
 	// UserAgent is sent unless a header sets another one. An empty header removes it.
 	UserAgent string
 }
 
 // HTTP returns the request for package net/http. An error means that the request is invalid.
-func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
+func (r httpRequest) HTTP(ctx context.Context) (*http.Request, error) {
 	// A path that cannot be parsed is sent unchanged, as the kubelet does. The server decides about it.
 	u, err := url.Parse(r.Path)
 	if err != nil {
@@ -78,9 +73,9 @@ func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 // Dial opens a connection; see [net.Dialer.DialContext].
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dialer returns the dialer for probes and hooks. Its connections linger for at most one second, so that frequent probes do not
+// netDialer returns the dialer for probes and hooks. Its connections linger for at most one second, so that frequent probes do not
 // exhaust ports.
-func Dialer() *net.Dialer {
+func netDialer() *net.Dialer {
 	return &net.Dialer{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		return errors.Join(c.Control(func(fd uintptr) {
@@ -89,16 +84,16 @@ func Dialer() *net.Dialer {
 	}}
 }
 
-// Client sends requests. It keeps no state between requests and is safe for concurrent use.
-type Client struct{ transport schemes }
+// httpClient sends requests. It keeps no state between requests and is safe for concurrent use.
+type httpClient struct{ transport schemes }
 
-// New returns a client that connects with dial. The default is [Dialer].
-func New(dial Dial) *Client {
+// newClient returns a client that connects with dial. The default is [netDialer].
+func newClient(dial Dial) *httpClient {
 	if dial == nil {
-		dial = Dialer().DialContext
+		dial = netDialer().DialContext
 	}
-	return &Client{schemes{plain{dial}, transport{&http.Transport{
-		DialContext:            bound(dial),
+	return &httpClient{schemes{plainTransport{dial}, transport{&http.Transport{
+		DialContext:            boundDial(dial),
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // the kubelet does not verify it either
 		ForceAttemptHTTP2:      true,
 		DisableKeepAlives:      true,
@@ -109,7 +104,7 @@ func New(dial Dial) *Client {
 
 // schemes sends requests by the scheme of their URL.
 type schemes struct {
-	plain plain
+	plain plainTransport
 	other transport
 }
 
@@ -125,8 +120,8 @@ func isASCII(host string) bool {
 	return !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// Response is the final response to a request.
-type Response struct {
+// httpResponse is the final response to a request.
+type httpResponse struct {
 	Status int
 	Body   []byte // at most the requested number of bytes
 	// BodyErr is why the rest of the body could not be read.
@@ -136,7 +131,7 @@ type Response struct {
 // Do sends a request and reads the response, with at most max bytes of its body. The timeout, if not zero, and the request's
 // context bound the whole exchange. When Do returns, its goroutines and connections are gone. An expired timeout has the error of
 // [http.Client], as in events of the kubelet.
-func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Response, error) {
+func (c *httpClient) Do(req *http.Request, timeout time.Duration, max int64) (httpResponse, error) {
 	ctx := req.Context()
 	if timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, timeout)
@@ -144,20 +139,20 @@ func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Respon
 		req = req.WithContext(limited)
 	}
 	expired := func() bool { return req.Context().Err() != nil && ctx.Err() == nil }
-	client := http.Client{Transport: c.transport, CheckRedirect: follow}
+	client := http.Client{Transport: c.transport, CheckRedirect: followRedirect}
 	res, err := client.Do(req)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok && expired() {
 			failed.Err = fmt.Errorf("%w (Client.Timeout exceeded while awaiting headers)", failed.Err)
 		}
-		return Response{}, err
+		return httpResponse{}, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, max))
 	if err != nil && expired() {
 		err = fmt.Errorf("%w (Client.Timeout or context cancellation while reading body)", err)
 	}
-	return Response{Status: res.StatusCode, Body: body, BodyErr: err}, nil
+	return httpResponse{Status: res.StatusCode, Body: body, BodyErr: err}, nil
 }
 
 // transport exchanges requests with that of net/http. It connects and performs the TLS handshake in a goroutine of its own,
@@ -183,8 +178,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// bound returns dial with connection attempt and connection bounded by the exchange.
-func bound(dial Dial) Dial {
+// boundDial returns dial with connection attempt and connection bounded by the exchange.
+func boundDial(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		until, _ := ctx.Value(exchangeKey{}).(context.Context)
 		ctx, cancel := context.WithCancel(ctx)
@@ -198,8 +193,8 @@ func bound(dial Dial) Dial {
 	}
 }
 
-// follow stops at a redirect to another host, which then is the response, and after too many redirects.
-func follow(req *http.Request, via []*http.Request) error {
+// followRedirect stops at a redirect to another host, which then is the response, and after too many redirects.
+func followRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}

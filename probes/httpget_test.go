@@ -1,4 +1,4 @@
-package httpget
+package probes
 
 import (
 	"context"
@@ -14,10 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/podstead/podstead/spec"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A finished or cancelled request leaves no goroutine, whether it was connecting, in the TLS handshake, or waiting. A remaining
 // goroutine fails the synctest bubble.
@@ -49,11 +47,11 @@ func TestCancelledRequestLeavesNoGoroutine(t *testing.T) {
 						timeout = 0
 					}
 					start := time.Now()
-					req, err := Request{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
+					req, err := httpRequest{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
 					if err != nil {
 						t.Fatal(err)
 					}
-					_, err = New(test.dial).Do(req, timeout, 1)
+					_, err = newClient(test.dial).Do(req, timeout, 1)
 					if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
 						t.Errorf("returned %v after %v", err, time.Since(start))
 					}
@@ -78,11 +76,11 @@ func TestEndlessBody(t *testing.T) {
 			}()
 			return client, nil
 		}
-		req, err := Request{Host: "192.0.2.1", Port: 80, Path: "/a?b"}.HTTP(t.Context())
+		req, err := httpRequest{Host: "192.0.2.1", Port: 80, Path: "/a?b"}.HTTP(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := New(dial).Do(req, 0, 14)
+		got, err := newClient(dial).Do(req, 0, 14)
 		if err != nil || got.Status != http.StatusOK || string(got.Body) != "again and agai" || got.BodyErr != nil {
 			t.Errorf("got %+v %q, %v", got, got.Body, err)
 		}
@@ -90,7 +88,7 @@ func TestEndlessBody(t *testing.T) {
 }
 
 func TestBadRequest(t *testing.T) {
-	if _, err := (Request{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
+	if _, err := (httpRequest{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
 		t.Error("a scheme with a space was accepted")
 	}
 }
@@ -111,14 +109,14 @@ func TestWire(t *testing.T) {
 	}))
 	defer server.Close()
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	get := func(path string, headers ...Header) (Response, error) {
-		req, err := Request{Host: "127.0.0.1", Port: port, Path: path, Headers: headers, UserAgent: "test"}.HTTP(t.Context())
+	get := func(path string, headers ...spec.HTTPHeader) (httpResponse, error) {
+		req, err := httpRequest{Host: "127.0.0.1", Port: port, Path: path, Headers: headers, UserAgent: "test"}.HTTP(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return New(nil).Do(req, time.Minute, 10)
+		return newClient(nil).Do(req, time.Minute, 10)
 	}
-	if got, err := get("/here", Header{"Host", "me"}, Header{"Accept", ""}); err != nil || got.Status != http.StatusFound {
+	if got, err := get("/here", headers("Host", "me", "Accept", "")...); err != nil || got.Status != http.StatusFound {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if want := []string{"me/here  test", "me/elsewhere  test"}; !slices.Equal(seen, want) {
@@ -130,4 +128,12 @@ func TestWire(t *testing.T) {
 	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) + "/%25zz */* test"; seen[2] != want {
 		t.Errorf("the server received %q, want %q", seen[2], want)
 	}
+}
+
+// headers returns headers from names and values in turn.
+func headers(list ...string) (all []spec.HTTPHeader) {
+	for pair := range slices.Chunk(list, 2) {
+		all = append(all, spec.HTTPHeader{Name: pair[0], Value: pair[1]})
+	}
+	return all
 }

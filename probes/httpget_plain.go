@@ -1,4 +1,4 @@
-package httpget
+package probes
 
 import (
 	"bufio"
@@ -11,12 +11,12 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// plain exchanges requests without TLS. A connection of [http.Transport] has two goroutines, and waking them up was a large part of the CPU
-// time of a probe. This one has none. Its errors are those of the transport, because the events of the kubelet show them.
-type plain struct{ dial Dial }
+// plainTransport exchanges requests without TLS. A connection of [http.Transport] has two goroutines, and waking them up was a large part
+// of the CPU time of a probe. This one has none. Its errors are those of the transport, because the events of the kubelet show them.
+type plainTransport struct{ dial Dial }
 
 // RoundTrip implements [http.RoundTripper] for a request without a body. The connection is closed with the body of the response.
-func (p plain) RoundTrip(req *http.Request) (_ *http.Response, err error) {
+func (p plainTransport) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 	if err := checkHeader(req.Header); err != nil {
 		return nil, err
 	}
