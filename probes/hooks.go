@@ -69,7 +69,8 @@ func (r *Hooks) httpGet(ctx context.Context, address string, c *spec.Container, 
 		return "", fmt.Errorf("send hook request: %w", err)
 	}
 	req, err := httpRequest{
-		Scheme: h.Scheme, Host: host, Port: port, Path: "/" + strings.TrimPrefix(h.Path, "/"), Headers: h.HTTPHeaders, UserAgent: hookUserAgent,
+		Scheme: h.Scheme, Host: host, Port: port, Path: "/" + strings.TrimPrefix(h.Path, "/"), Headers: h.HTTPHeaders,
+		UserAgent: hookUserAgent,
 	}.HTTP(ctx)
 	if err != nil {
 		return "", fmt.Errorf("send hook request: %w", err)

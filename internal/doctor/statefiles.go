@@ -59,7 +59,10 @@ func persistentFiles() []stateFile {
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &state.QuarantineFormat, "the pod is supervised again"},
-		{"STATE/reboots.json", "reboots for pods that stayed unready", &daemon.RebootFormat, "the reboots do not count for `reboot.maxPerDay`"},
+		{
+			"STATE/reboots.json", "reboots for pods that stayed unready", &daemon.RebootFormat,
+			"the reboots do not count for `reboot.maxPerDay`",
+		},
 		{"STATE/booted", "boot ID of the host, while a daemon runs", nil, "a power loss is not reported"},
 		{"STATE/notify/*.json", "notifier: events to be sent, and the results", &notify.Format, "the events are not sent"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &network.StateFormat, "pods may get other addresses"},
