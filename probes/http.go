@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/podstead/podstead/internal/httpget"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -18,12 +17,8 @@ func (p *Prober) httpGet(ctx context.Context, t Target, h *spec.HTTPGetAction, t
 	if err != nil {
 		return errored(err)
 	}
-	headers := make([]httpget.Header, len(h.HTTPHeaders))
-	for i, header := range h.HTTPHeaders {
-		headers[i] = httpget.Header(header)
-	}
-	req, err := httpget.Request{
-		Scheme: h.Scheme, Host: host, Port: port, Path: h.Path, Headers: headers, UserAgent: userAgent,
+	req, err := httpRequest{
+		Scheme: h.Scheme, Host: host, Port: port, Path: h.Path, Headers: h.HTTPHeaders, UserAgent: userAgent,
 	}.HTTP(ctx)
 	if err != nil {
 		return errored(err)

@@ -1,8 +1,11 @@
-// Package probes runs the probes of containers (command, HTTP request, TCP connection, gRPC health check) as the kubelet does.
+// Package probes runs the probes of containers (command, HTTP request, TCP connection, gRPC health check), and their lifecycle hooks,
+// postStart and preStop (command, HTTP request, sleep), as the kubelet does. Both run commands by an [Execer], and send requests by the
+// same client: one connection per request, closed afterwards; no proxy, no compression, no certificate verification; redirects followed
+// only on the host of the first request.
 //
-// It owns the handlers and the workers that run them periodically. Package lifecycle decides what a result means for the
-// container, and counts results. A handler takes at most the probe's timeoutSeconds and leaves no connection, goroutine or
-// process.
+// It owns the handlers and the workers that run probes periodically. Package lifecycle decides what the result of a probe means for the
+// container, and counts results. A probe takes at most its timeoutSeconds, a hook until its context is cancelled. Neither leaves a
+// connection, goroutine or process.
 package probes
 
 import (
@@ -12,7 +15,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/podstead/podstead/internal/httpget"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -39,7 +41,7 @@ type Execer interface {
 // Options configure a [Prober]. The zero value is usable.
 type Options struct {
 	// Dial opens connections. The default uses the host network.
-	Dial httpget.Dial
+	Dial Dial
 	// Parallel is the number of handlers of one kind (commands, connections) that run concurrently, unless they have waited for
 	// more than a second. The default is 8 for commands and 64 for connections.
 	Parallel int
@@ -56,8 +58,8 @@ type Prober struct {
 	born     lifecycle.Instant
 	random   func() float64
 	observe  func(uid, container string, kind lifecycle.ProbeKind, outcome lifecycle.ProbeOutcome, took time.Duration)
-	dial     httpget.Dial
-	http     *httpget.Client
+	dial     Dial
+	http     *httpClient
 	commands slots
 	network  slots
 	answers  answers
@@ -66,7 +68,7 @@ type Prober struct {
 // New returns a prober that runs commands with exec and reads the clock with now.
 func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 	if o.Dial == nil {
-		o.Dial = httpget.Dialer().DialContext
+		o.Dial = netDialer().DialContext
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -75,7 +77,7 @@ func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 		o.Observe = func(string, string, lifecycle.ProbeKind, lifecycle.ProbeOutcome, time.Duration) {}
 	}
 	return &Prober{
-		exec: exec, now: now, born: now(), random: o.Random, observe: o.Observe, dial: o.Dial, http: httpget.New(o.Dial),
+		exec: exec, now: now, born: now(), random: o.Random, observe: o.Observe, dial: o.Dial, http: newClient(o.Dial),
 		commands: make(slots, cmp.Or(o.Parallel, 8)),
 		network:  make(slots, cmp.Or(o.Parallel, 64)),
 		answers:  answers{byPod: map[string]map[*worker]Answer{}},

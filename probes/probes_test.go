@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/podstead/podstead/internal/httpget"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -62,7 +61,7 @@ func (e *execer) Exec(
 	return e.code, []byte(e.output), e.err
 }
 
-func prober(e Execer, dial httpget.Dial) *Prober { return New(e, instant, Options{Dial: dial}) }
+func prober(e Execer, dial Dial) *Prober { return New(e, instant, Options{Dial: dial}) }
 
 func instant() lifecycle.Instant {
 	now := time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/volume/tree"
+	"github.com/podstead/podstead/runtime/volume"
 )
 
 // DiskUsage is what images, containers and pods have on the disk, in bytes.
@@ -123,11 +123,11 @@ func measure(ctx context.Context, path string) (int64, error) {
 	err := unix.Lstat(path, &st)
 	bytes := st.Blocks * 512
 	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		var u tree.Usage
-		u, err = tree.DiskUsage(ctx, path)
+		var u volume.TreeUsage
+		u, err = volume.DiskUsage(ctx, path)
 		bytes = u.Bytes
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, tree.ErrTooDeep) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, volume.ErrTooDeep) {
 		return bytes, nil
 	}
 	return bytes, err

@@ -10,10 +10,10 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -103,7 +103,7 @@ func (r *Runtime) Collect(ctx context.Context) error {
 // WriteProcessFile writes the process file of a container without creating the container, like a daemon that is killed in between. It
 // returns the file.
 func (r *Runtime) WriteProcessFile(uid, id string) (string, error) {
-	files := secrets.NewProcessFiles(r.dirs)
+	files := container.NewProcessFiles(r.dirs)
 	_, err := files.Write(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
 	return files.Path(uid, id), err
 }

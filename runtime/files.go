@@ -10,7 +10,6 @@ import (
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/files"
 	"github.com/podstead/podstead/runtime/netns"
-	"github.com/podstead/podstead/runtime/podports"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -33,7 +32,7 @@ func (r *Runtime) WriteFiles(ctx context.Context, uid, container, path string, s
 // DialPort connects to a TCP port of the loopback interface of a pod. It fails if the pod has no sandbox.
 func (r *Runtime) DialPort(ctx context.Context, uid string, pod *spec.Pod, port uint16) (net.Conn, error) {
 	if pod.HostNetwork {
-		return podports.Dial(ctx, "", port)
+		return dialLoopback(ctx, "", port)
 	}
 	numbers, err := r.sandboxes.Numbers(enginecall.Context(ctx), uid)
 	if err != nil {
@@ -43,5 +42,5 @@ func (r *Runtime) DialPort(ctx context.Context, uid string, pod *spec.Pod, port 
 		return nil, errors.New("the pod is not running")
 	}
 	dir := r.dirs.Sandbox(uid, numbers[len(numbers)-1])
-	return podports.Dial(ctx, netns.Paths(dir, netns.Options{Network: true}).Network, port)
+	return dialLoopback(ctx, netns.Paths(dir, netns.Options{Network: true}).Network, port)
 }

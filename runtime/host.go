@@ -7,7 +7,7 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/ociruntime"
-	"github.com/podstead/podstead/runtime/podvolume"
+	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/volume"
 )
 
@@ -51,7 +51,7 @@ func (r *Runtime) openVolumes() error {
 		Protected: r.opts.protected(), Unbindable: r.unbindable,
 	})
 	if err == nil {
-		r.volumes = podvolume.New(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval)
+		r.volumes = sandbox.NewVolumes(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval)
 	}
 	return err
 }

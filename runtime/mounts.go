@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
+	"github.com/podstead/podstead/runtime/volume"
 )
 
 // isolateMounts makes the directories that contain the mounts of pods unbindable: pinned namespaces, root file systems, volumes. Otherwise
@@ -24,7 +24,7 @@ func isolateMounts(dirs ...string) (unbindable []string, err error) {
 			real, err = filepath.Abs(real)
 		}
 		if err == nil {
-			err = mountpoint.EnsureUnbindable(real)
+			err = volume.EnsureUnbindable(real)
 		}
 		if err != nil {
 			return unbindable, fmt.Errorf("isolate mounts of pods: %w", err)
@@ -38,7 +38,7 @@ func isolateMounts(dirs ...string) (unbindable []string, err error) {
 func releaseMounts(unbindable []string) error {
 	var errs []error
 	for _, dir := range unbindable {
-		errs = append(errs, mountpoint.ReleaseUnbindable(dir))
+		errs = append(errs, volume.ReleaseUnbindable(dir))
 	}
 	return errors.Join(errs...)
 }

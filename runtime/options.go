@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/capacity"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/ociruntime"
-	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -31,12 +30,12 @@ const (
 )
 
 // NetworkMode is the network of pods without hostNetwork.
-type NetworkMode = podnet.Mode
+type NetworkMode = sandbox.NetworkMode
 
 // The network modes.
 const (
-	NetworkBridge = podnet.Bridge
-	NetworkNone   = podnet.None
+	NetworkBridge = sandbox.NetworkBridge
+	NetworkNone   = sandbox.NetworkNone
 )
 
 // Options configure the runtime. ShimPath is required. The zero value of any other field is its default.
@@ -132,8 +131,8 @@ func (o Options) dirs() layout.Dirs {
 	return layout.Dirs{State: o.StateDir, Run: o.RunDir, Log: o.LogDir}
 }
 
-func (o Options) capacity(groups podcgroup.Groups) capacity.Host {
-	return capacity.Host{StateDir: o.StateDir, Cgroup: groups.Parent(), Reserved: o.Reserved}
+func (o Options) capacity(groups podcgroup.Groups) sandbox.Host {
+	return sandbox.Host{StateDir: o.StateDir, Cgroup: groups.Parent(), Reserved: o.Reserved}
 }
 
 // protected returns the paths that only privileged containers can mount.
@@ -153,8 +152,8 @@ func (o Options) logs() container.Logs {
 	}
 }
 
-func (o Options) network(bootID string) podnet.Options {
-	return podnet.Options{
+func (o Options) network(bootID string) sandbox.NetworkOptions {
+	return sandbox.NetworkOptions{
 		Mode: o.NetworkMode, Bridge: o.Bridge, Subnets: o.Subnets, BootID: bootID, Dirs: o.dirs(), Log: o.Logger,
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/podvolume"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/volume/tree"
+	"github.com/podstead/podstead/runtime/sandbox"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -36,10 +36,10 @@ func (r *Runtime) Readable(ctx context.Context, pod *spec.Pod) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.containers.Readable(d), r.volumes.Readable(ctx, podvolume.Pod(d)))
+	return errors.Join(r.containers.Readable(d), r.volumes.Readable(ctx, sandbox.VolumePod(d)))
 }
 
-// Allocatable returns what pods can request together, see [capacity.Host.Allocatable].
+// Allocatable returns what pods can request together, see [sandbox.Host.Allocatable].
 func (r *Runtime) Allocatable() spec.ResourceList { return r.opts.capacity(r.cgroups).Allocatable() }
 
 // RemovePod kills the containers of a pod and removes everything that belongs to it.
@@ -122,6 +122,6 @@ func (r *Runtime) removeFiles(ctx context.Context, uid string, logs func(dir str
 	return errors.Join(
 		logs(r.dirs.Log, func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
 		logs(r.dirs.MemoryLogs(), func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
-		tree.Remove(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
+		volume.RemoveTree(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
 	)
 }

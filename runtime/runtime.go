@@ -6,7 +6,7 @@
 //
 // [Runtime] composes the packages below this one, each of which provides one part of a pod. References run in this direction only:
 //
-//	runtime → container → sandbox → exit, etcfiles, podvolume, podnet, … → record, layout, enginecall → engine, image, oci, …
+//	runtime → container → sandbox → exit → record, layout, enginecall → engine, image, oci, …
 //
 // The files and directories are described in package layout.
 package runtime
@@ -33,27 +33,19 @@ import (
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/etcfiles"
 	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/exec"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/files"
-	"github.com/podstead/podstead/runtime/gc"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/imagevolume"
-	"github.com/podstead/podstead/runtime/inventory"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/logbound"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/ociruntime"
-	"github.com/podstead/podstead/runtime/podindex"
-	"github.com/podstead/podstead/runtime/podnet"
-	"github.com/podstead/podstead/runtime/podvolume"
-	"github.com/podstead/podstead/runtime/profile"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
-	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
@@ -79,17 +71,16 @@ type Runtime struct {
 	users        *userns.Users
 	exits        *exit.Recorder
 	execs        *exec.Runner
-	garbage      *gc.Collector
-	network      *podnet.Network
-	etc          *etcfiles.Files
-	volumes      *podvolume.Volumes
+	garbage      *container.LayerCollector
+	network      *sandbox.Network
+	etc          *sandbox.EtcFiles
+	volumes      *sandbox.Volumes
 	sandboxes    *sandbox.Service
 	containers   *container.Service
-	inventory    *inventory.Reader
 	files        *files.Service
 	stats        *stats.Collector
 
-	index    *podindex.Index
+	index    *sandbox.Index
 	podLocks keyedmutex.Mutex // by UID; held while a sandbox is started or removed, and while a pod is removed
 	workers  sync.WaitGroup   // run until stop is called
 	stop     context.CancelFunc
@@ -135,7 +126,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	r := &Runtime{
 		opts: o, dirs: o.dirs(), log: o.Logger, host: host, bootID: bootID, cgroups: cgroups,
 		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		engine: e, client: e.Client(), index: podindex.New(),
+		engine: e, client: e.Client(), index: sandbox.NewIndex(),
 	}
 	if err := r.compose(enginecall.Context(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
@@ -165,10 +156,10 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
-		Environment: secrets.NewProcessFiles(r.dirs).Environment,
+		Environment: container.NewProcessFiles(r.dirs).Environment,
 		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
-	r.garbage = gc.New(r.engine.CollectGarbage, gc.Layers{
+	r.garbage = container.NewLayerCollector(r.engine.CollectGarbage, container.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
@@ -189,7 +180,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	if err := r.openVolumes(); err != nil {
 		return err
 	}
-	r.etc = etcfiles.New(r.dirs, r.network, r.index, r.log)
+	r.etc = sandbox.NewEtcFiles(r.dirs, r.network, r.index, r.log)
 	evictions := eviction.NewMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log)
 	r.stats = stats.New(r.cgroups, r.dirs, evictions, r.log)
 	r.sandboxes = sandbox.New(sandbox.Config{
@@ -201,9 +192,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
 		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
-		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
+		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
 	})
-	r.inventory = inventory.New(r.client, r.engine, r.volumes, r.leftUIDs, r.network, r.log)
 	r.files, err = files.New(files.Config{
 		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir, IDs: r.users.Find,
 		Volumes: r.containers.Volumes,
@@ -220,7 +210,7 @@ func (r *Runtime) openNetwork(ctx context.Context) error {
 	for _, s := range records {
 		live = append(live, s.Labels[record.LabelUID])
 	}
-	r.network, err = podnet.Open(ctx, r.opts.network(r.bootID), live)
+	r.network, err = sandbox.OpenNetwork(ctx, r.opts.network(r.bootID), live)
 	return err
 }
 
@@ -277,11 +267,6 @@ func (r *Runtime) Close() error {
 	}
 	// Before the engine releases its lock: the next daemon uses the same directories.
 	return errors.Join(err, releaseMounts(r.unbindable), r.engine.Close())
-}
-
-// Inventory returns every pod that exists on the host, see [inventory.Reader.Take].
-func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
-	return r.inventory.Take(ctx)
 }
 
 // StartSandbox starts the sandbox of a pod, or finds it, see [sandbox.Service.Start].
@@ -359,7 +344,7 @@ func (r *Runtime) Volumes(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// WatchVolumes reports why the volumes of a pod are not updated, see [podvolume.Volumes.Watch].
+// WatchVolumes reports why the volumes of a pod are not updated, see [sandbox.Volumes.Watch].
 func (r *Runtime) WatchVolumes(ctx context.Context, uid string, report func(stale string)) error {
 	return r.volumes.Watch(ctx, uid, report)
 }
@@ -416,5 +401,5 @@ func DiagnoseNetwork(ctx context.Context, o Options) ([]network.Finding, error) 
 	if err != nil {
 		return nil, err
 	}
-	return podnet.Diagnose(ctx, o.withDefaults().network(bootID))
+	return sandbox.DiagnoseNetwork(ctx, o.withDefaults().network(bootID))
 }

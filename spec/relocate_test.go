@@ -62,7 +62,7 @@ name = "db"
 	envFile   =   "/srv/shop/db.env"   # "db.env"
 `
 
-// manifest is a manifest with volumes.
+// manifestWith returns a manifest with volumes.
 func manifestWith(volumes string) string {
 	return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: c\n    image: i:1\n    command: [data]\n" + volumes
 }

@@ -46,7 +46,7 @@ func unhealthyMachine(t *testing.T, r supervisor.Rebooter) *machine {
 	return m
 }
 
-// count returns how many events of a kind were emitted.
+// kinds returns the messages of the events of a kind that were emitted.
 func (m *machine) kinds(kind event.Kind) (messages []string) {
 	events, _ := m.Events().Since(0)
 	for i := range events {

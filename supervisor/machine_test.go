@@ -13,8 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/podstead/podstead/hooks"
-	"github.com/podstead/podstead/internal/httpget"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -22,7 +20,6 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -42,7 +39,7 @@ type machine struct {
 	finished    supervisor.FinishedPods
 	leap        atomic.Int64 // of the wall clock, in nanoseconds
 	bug         atomic.Bool  // the next reading of the clock panics
-	dial        httpget.Dial // of probes and hooks
+	dial        probes.Dial  // of probes and hooks
 	boot        string
 	unclean     string // the boot that ended without a shutdown; empty: none is known
 	quarantined string // directory of the quarantine; empty: there is none
@@ -73,16 +70,16 @@ func (m *machine) clock() lifecycle.Instant {
 // start starts a supervisor and recovers the pods.
 func (m *machine) start() {
 	m.t.Helper()
-	var q *quarantine.Dir
+	var q *state.Quarantine
 	if m.quarantined != "" {
 		var err error
-		if q, err = quarantine.New(m.quarantined+"/suspects", m.quarantined+"/handling"); err != nil {
+		if q, err = state.NewQuarantine(m.quarantined+"/suspects", m.quarantined+"/handling"); err != nil {
 			m.t.Fatal(err)
 		}
 	}
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Quarantine: q, Crash: m.cause, UncleanBoot: m.unclean,
-		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
+		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: probes.NewHooks(m.engine, m.dial),
 		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
 		Damaged: m.damaged, Conditions: m.host, Finished: m.finished, Rebooter: m.rebooter,
 	})

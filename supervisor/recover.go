@@ -12,7 +12,6 @@ import (
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -96,7 +95,7 @@ func (s *Supervisor) reportedPowerLoss() bool {
 }
 
 // judge returns the suspects and the pods in quarantine by UID. Errors are only logged: the pods are recovered.
-func (s *Supervisor) judge() map[string]quarantine.Entry {
+func (s *Supervisor) judge() map[string]state.QuarantineEntry {
 	accused, err := s.shared.quarantine.Judge(s.shared.crash, s.shared.now().Wall)
 	if err != nil {
 		s.shared.log.LogAttrs(s.ctx, slog.LevelWarn, "could not use all records of pods in quarantine", slog.Any("error", err))
@@ -105,7 +104,7 @@ func (s *Supervisor) judge() map[string]quarantine.Entry {
 }
 
 // holdSuspect holds a pod that may crash the daemon, or that has.
-func (s *Supervisor) holdSuspect(e *quarantine.Entry, p state.Pod, found lifecycle.Found, c state.Checkpoint) *heldPod {
+func (s *Supervisor) holdSuspect(e *state.QuarantineEntry, p state.Pod, found lifecycle.Found, c state.Checkpoint) *heldPod {
 	reason, why := lifecycle.ReasonSuspected, "the daemon crashed while handling this pod and others, recovering them one at a time: "+e.Cause
 	if e.Held {
 		reason, why = lifecycle.ReasonQuarantined, fmt.Sprintf("the daemon crashed %d times while it handled this pod: %s", e.Crashes, e.Cause)

@@ -13,7 +13,6 @@ import (
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -37,9 +36,9 @@ type shared struct {
 	checkpoints state.Checkpoints // nil: none are kept
 	journal     event.Journal     // nil: none is kept
 	space       *diskreserve.Reserve
-	quarantine  *quarantine.Dir // nil: none is kept
-	crash       string          // of the last daemon; empty: it did not
-	uncleanBoot string          // that ended without a shutdown of the host; empty: none is known
+	quarantine  *state.Quarantine // nil: none is kept
+	crash       string            // of the last daemon; empty: it did not
+	uncleanBoot string            // that ended without a shutdown of the host; empty: none is known
 	now         Clock
 	policy      atomic.Pointer[admission.Policy]
 	damaged     []lifecycle.Damage // files of the engine

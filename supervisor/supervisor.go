@@ -19,7 +19,6 @@ import (
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -36,7 +35,7 @@ type Options struct {
 	// Space is for states, events, and the actions of pods if the disk is full; nil: there is none.
 	Space *diskreserve.Reserve
 	// Quarantine keeps pods whose handling crashed the daemon; nil: none is kept.
-	Quarantine *quarantine.Dir
+	Quarantine *state.Quarantine
 	// Crash is why the last daemon crashed; empty: it did not.
 	Crash string
 	// UncleanBoot is the ID of an earlier boot that ended without a shutdown of the host; empty: none is known.

@@ -73,7 +73,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	}
 	if f.stopped {
 		var running error
-		pods, running = atRest(pods)
+		pods, running = notRunning(pods)
 		missing = errors.Join(running, missing)
 	}
 	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)

@@ -163,8 +163,8 @@ func (a *app) rmCommand() *cobra.Command {
 	return cmd
 }
 
-// atRest returns the pods that have terminated or are at rest, and an error for each other one.
-func atRest(pods []api.Pod) (rest []api.Pod, err error) {
+// notRunning returns the pods that have terminated or are at rest, and an error for each other one.
+func notRunning(pods []api.Pod) (rest []api.Pod, err error) {
 	var errs []error
 	rest = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
 		if p.Status.AtRest || p.Status.Phase.Terminal() || p.Metadata.UID == "" { // without a UID: a file that is refused

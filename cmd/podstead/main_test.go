@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/test/parallel"
 )
@@ -36,6 +37,9 @@ func (fakeEngine) Close() error { return nil }
 func (fakeEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
 	return make([]stats.Pod, len(targets))
 }
+
+// OCIRuntime returns nothing: there is no OCI runtime.
+func (fakeEngine) OCIRuntime() ociruntime.Choice { return ociruntime.Choice{} }
 
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // as under nohup: child processes would inherit it, and scripts send SIGINT to them

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // TestFollowerSkipsAndCounts checks a reader that is slower than the rotation: it gets each line of the files that it can read, in order,
@@ -145,13 +143,13 @@ func TestCountLongLines(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	tests := []struct {
 		name string
-		rate lograte.Rate
+		rate Rate
 		size int // of a line
 		want int // lines of the first second
 	}{
-		{"lines", lograte.Rate{Lines: 100}, 10, 100},
-		{"bytes", lograte.Rate{Bytes: 1000}, 10, 100},
-		{"a line larger than the bucket", lograte.Rate{Bytes: 1000}, 5000, 1},
+		{"lines", Rate{Lines: 100}, 10, 100},
+		{"bytes", Rate{Bytes: 1000}, 10, 100},
+		{"a line larger than the bucket", Rate{Bytes: 1000}, 5000, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,7 +179,7 @@ func TestRateLimit(t *testing.T) {
 // TestRateLimitEndsLongLine checks that a line whose later parts are dropped is not joined with the next line.
 func TestRateLimitEndsLongLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
-	w := open(t, path, Options{Rate: lograte.Rate{Lines: 2}})
+	w := open(t, path, Options{Rate: Rate{Lines: 2}})
 	now := w.now()
 	w.now = func() time.Time { return now }
 	long := strings.NewReader(strings.Repeat("x", 4*maxPart) + "\n")

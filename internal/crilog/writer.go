@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // Defaults of [Options].
@@ -43,7 +41,7 @@ type Options struct {
 	// Keep is the number of files of a log, including the current one. The default is [DefaultKeep].
 	Keep int
 	// Rate, if not zero, bounds what is written. Lines above it are dropped and counted, an entry in the log reports them.
-	Rate lograte.Rate
+	Rate Rate
 	// Compress compresses rotated files with gzip, in the background. They keep their names.
 	Compress bool
 }
@@ -67,8 +65,8 @@ type Writer struct {
 	opt  Options
 	now  func() time.Time
 
-	limit *lograte.Limiter // nil: no limit
-	sink  Sink             // nil: none
+	limit *rateLimiter // nil: no limit
+	sink  Sink         // nil: none
 
 	mu      sync.Mutex
 	file    *os.File // nil if it could not be opened
@@ -95,7 +93,7 @@ func Open(path string, o Options) (*Writer, error) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", path)
 	}
 	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now, unended: map[Stream]bool{}}
-	w.limit = lograte.New(o.Rate, w.reportDropped)
+	w.limit = newLimiter(o.Rate, w.reportDropped)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// The first write reports the error in the log.

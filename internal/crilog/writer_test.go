@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/internal/crilog/lograte"
 )
 
 // chunks is a reader that returns a few bytes at a time, as a pipe does.
@@ -77,7 +75,7 @@ func TestWriterFormat(t *testing.T) {
 // TestOwnLineAfterUnendedLine checks that a line of podstead is not joined with what the container wrote last.
 func TestOwnLineAfterUnendedLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
-	w := open(t, path, Options{Rate: lograte.Rate{Lines: 1}})
+	w := open(t, path, Options{Rate: Rate{Lines: 1}})
 	copyAll(t, w, Stderr, "no end")
 	copyAll(t, w, Stdout, "dropped\n")
 	if err := w.Close(); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/bootid"
-	"github.com/podstead/podstead/supervisor/reboot"
 )
 
 const (
@@ -56,8 +55,8 @@ func readBoot(ctx context.Context, dir string, log *slog.Logger) (b *bootMark, u
 
 // rebooted reports whether a pod that stayed unready has rebooted the host in a boot, by a command that may not shut it down.
 func rebooted(dir, boot string) bool {
-	record, err := reboot.Load(filepath.Join(dir, RebootsFile))
-	return err == nil && slices.ContainsFunc(record.Reboots, func(r reboot.Reboot) bool { return r.Boot == boot })
+	record, err := LoadReboots(filepath.Join(dir, RebootsFile))
+	return err == nil && slices.ContainsFunc(record.Reboots, func(r Reboot) bool { return r.Boot == boot })
 }
 
 // set writes the file in the background: no pod waits for the disk. The returned function removes it.

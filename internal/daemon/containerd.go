@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/podstead/podstead/internal/config"
-	"github.com/podstead/podstead/internal/generator"
+	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/credentials"
@@ -86,8 +86,8 @@ func OtherProgram(ctx context.Context, args []string) (exitCode int, ran bool) {
 	switch {
 	case shim.Invoked(args):
 		return shim.Main(ctx), true
-	case generator.Invoked(args):
-		return generator.Main(args, os.Stderr), true
+	case units.InvokedAsGenerator(args):
+		return units.MainGenerator(args, os.Stderr), true
 	}
 	return 0, false
 }

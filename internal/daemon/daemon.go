@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
 	"github.com/podstead/podstead/internal/diskreserve"
@@ -26,14 +25,13 @@ import (
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
-	"github.com/podstead/podstead/supervisor/quarantine"
-	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -77,6 +75,8 @@ type Runtime interface {
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
+	// OCIRuntime returns the OCI runtime that was selected when the engine started.
+	OCIRuntime() ociruntime.Choice
 	// Close stops the engine. Containers keep running.
 	Close() error
 }
@@ -104,7 +104,7 @@ type Options struct {
 	// Ready is called when the daemon accepts requests; may be nil.
 	Ready func()
 
-	rebooter *reboot.Host
+	rebooter *rebootHost
 	prober   *probes.Prober
 	shutdown *atomic.Bool // a client has requested that all pods stop with the daemon
 }
@@ -290,17 +290,17 @@ func (o *Options) supervise(
 	if err != nil {
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "no disk space is reserved for the state of pods", slog.Any("error", err))
 	}
-	suspects, err := quarantine.New(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
+	suspects, err := state.NewQuarantine(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
 	if err != nil {
 		return nil, err
 	}
 	suspects.Version = o.Version.Version
-	o.rebooter = reboot.New(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
+	o.rebooter = newReboots(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
 	o.prober = probes.New(rt, clock, probes.Options{Observe: recorder.Probe})
 	policy := o.Config.Policy.Admission()
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
-		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
+		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(probes.NewHooks(rt, nil)), Conditions: hostcondition.New(),
 		Rebooter: o.rebooter, UncleanBoot: unclean,
 		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),

@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/stats"
 )
 
@@ -59,6 +60,9 @@ func (e *lockedEngine) RemoveNetwork(context.Context) error {
 func (*lockedEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
 	return make([]stats.Pod, len(targets))
 }
+
+// OCIRuntime returns nothing: there is no OCI runtime.
+func (*lockedEngine) OCIRuntime() ociruntime.Choice { return ociruntime.Choice{} }
 
 func newHost(t *testing.T) *host {
 	t.Helper()

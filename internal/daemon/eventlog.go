@@ -16,7 +16,6 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/event/eventjournal"
 )
 
 // eventLog returns where the supervisor logs events; nil: in the log of the daemon.
@@ -27,7 +26,7 @@ func (o *Options) eventLog() func(context.Context, *event.Ring, *slog.Logger) {
 	case o.Config.Events.Journald == config.JournaldNever, o.Config.Events.Journald == config.JournaldAuto && !service:
 		return nil
 	}
-	return eventjournal.Log(!service)
+	return journalLog(!service)
 }
 
 // unitLogDriver returns the log driver of pods that systemd units create: journald in place of the driver file, so that systemctl status

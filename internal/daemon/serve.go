@@ -17,8 +17,7 @@ import (
 	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/probes"
-	"github.com/podstead/podstead/runtime/ociruntime"
-	"github.com/podstead/podstead/runtime/podnet"
+	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -26,7 +25,7 @@ import (
 // hostIPs returns the addresses of the host for the status of pods.
 func hostIPs() []api.PodIP {
 	var all []api.PodIP
-	for _, ip := range podnet.HostIPs() {
+	for _, ip := range sandbox.HostIPs() {
 		all = append(all, api.PodIP{IP: ip})
 	}
 	return all
@@ -62,9 +61,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
-	if r, ok := rt.(interface{ OCIRuntime() ociruntime.Choice }); ok {
-		o.Version.Runtime, o.Version.RuntimeReason = r.OCIRuntime().Program, r.OCIRuntime().Reason
-	}
+	o.Version.Runtime, o.Version.RuntimeReason = rt.OCIRuntime().Program, rt.OCIRuntime().Reason
 	options := server.Options{
 		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},

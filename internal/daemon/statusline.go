@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/internal/throttle"
+	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -55,7 +55,7 @@ func statusLine(pods []supervisor.Snapshot) string {
 // [supervisor.Supervisor.Changed].
 func reportStatus(ctx context.Context, pods func() []supervisor.Snapshot, changed func() <-chan struct{}, send func(line string)) {
 	last := ""
-	throttle.Changes(ctx, statusInterval, changed, func() {
+	units.Changes(ctx, statusInterval, changed, func() {
 		if line := statusLine(pods()); line != last {
 			send(line)
 			last = line

@@ -9,7 +9,6 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/engine/damage"
 	"github.com/podstead/podstead/runtime/layout"
 )
 
@@ -31,7 +30,7 @@ func damagedFiles(c *config.Config) result {
 }
 
 // Describe returns a report as text.
-func Describe(r damage.Report) string {
+func Describe(r engine.DamageReport) string {
 	text := fmt.Sprintf("%s %s (%s)", r.Time.Format(time.RFC3339), r.File, r.Reason)
 	if r.Aside != "" {
 		text += ", now " + filepath.Base(r.Aside)
@@ -40,7 +39,7 @@ func Describe(r damage.Report) string {
 }
 
 // Repair checks all files of the container engine, and sets aside or deletes damaged ones. No daemon may be running.
-func Repair(ctx context.Context, c *config.Config) ([]damage.Report, error) {
+func Repair(ctx context.Context, c *config.Config) ([]engine.DamageReport, error) {
 	shim, err := daemon.ShimPath()
 	if err != nil {
 		return nil, fmt.Errorf("find shim: %w", err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
 // TestDamagedFiles: files of the container engine that were damaged are a warning.
@@ -18,7 +17,7 @@ func TestDamagedFiles(t *testing.T) {
 		t.Errorf("nothing was damaged: %+v", f)
 	}
 	journal := engine.DamageJournal(filepath.Join(dir, "lib", "engine"))
-	err := journal.Add([]damage.Report{{Time: time.Now(), File: "/lib/meta.db", Reason: "page 3 has a bad header", Aside: "/damaged/meta.db.bad-page"}})
+	err := journal.Add([]engine.DamageReport{{Time: time.Now(), File: "/lib/meta.db", Reason: "page 3 has a bad header", Aside: "/damaged/meta.db.bad-page"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/reboot"
 )
 
 // reboots reports whether the host may be rebooted for pods that stay unready.
@@ -22,7 +21,7 @@ func reboots(ctx context.Context, c *config.Config, client *api.Client) result {
 		return result{Warn, err.Error(), "mount /proc"}
 	}
 	file := filepath.Join(c.StateDir, daemon.RebootsFile)
-	record, err := reboot.Load(file)
+	record, err := daemon.LoadReboots(file)
 	if err != nil {
 		return result{Warn, err.Error() + "; the host is not rebooted", "move " + file + " away after you have checked why the host was rebooted"}
 	}
@@ -40,7 +39,7 @@ func reboots(ctx context.Context, c *config.Config, client *api.Client) result {
 }
 
 // rebootsLeft reports how many reboots are left, for the pods that may request one.
-func rebootsLeft(r reboot.Record, limit int, pods []string) result {
+func rebootsLeft(r daemon.RebootRecord, limit int, pods []string) result {
 	switch n := len(r.Reboots); {
 	case limit == 0 && len(pods) > 0:
 		return result{

@@ -18,13 +18,10 @@ import (
 	"github.com/podstead/podstead/internal/daemon/notify"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/engine/damage"
 	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/quarantine"
-	"github.com/podstead/podstead/supervisor/reboot"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -61,11 +58,14 @@ func persistentFiles() []stateFile {
 		{"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes", &generation.Format, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file"},
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
-		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &quarantine.Format, "the pod is supervised again"},
-		{"STATE/reboots.json", "reboots for pods that stayed unready", &reboot.Format, "the reboots do not count for `reboot.maxPerDay`"},
+		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &state.QuarantineFormat, "the pod is supervised again"},
+		{
+			"STATE/reboots.json", "reboots for pods that stayed unready", &daemon.RebootFormat,
+			"the reboots do not count for `reboot.maxPerDay`",
+		},
 		{"STATE/booted", "boot ID of the host, while a daemon runs", nil, "a power loss is not reported"},
 		{"STATE/notify/*.json", "notifier: events to be sent, and the results", &notify.Format, "the events are not sent"},
-		{"STATE/network.json", "subnets, and the last addresses of pods", &lease.StateFormat, "pods may get other addresses"},
+		{"STATE/network.json", "subnets, and the last addresses of pods", &network.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},
 		{"STATE/image-use.json", "when images were used", &imagegc.Format, "all images count as new"},
 		{"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets", &bundleundo.Format, "a bundle that was interrupted is not undone"},
@@ -78,7 +78,7 @@ func persistentFiles() []stateFile {
 		{"STATE/daemon.old.log", "earlier log", nil, "the log"},
 		{"STATE/engine/images.json", "copy of the list of images", &engine.ImageListFormat, "written again when the daemon starts"},
 		{"STATE/engine/images-lost.json", "images to be restored", &engine.ImageListFormat, "the images are pulled or imported again"},
-		{"STATE/engine/damaged/reports.json", "reports of damaged files", &damage.ReportFormat, "the reports"},
+		{"STATE/engine/damaged/reports.json", "reports of damaged files", &engine.DamageFormat, "the reports"},
 		{"STATE/engine/damaged/*", "damaged files", nil, "nothing"},
 		{"STATE/engine/lock", "lock of the running daemon, empty", nil, "nothing"},
 		{"STATE/images/...", "image archives that the administrator puts there, see `images.dir`", nil, "the images of the archives are not kept any more"},
@@ -91,7 +91,7 @@ func persistentFiles() []stateFile {
 func volatileFiles() []stateFile {
 	return []stateFile{
 		{"RUN/pods/*.json", "checkpoint: starts, probe results, sent stop signals", &state.CheckpointFormat, "probes start again, and a process may get a second stop signal"},
-		{"RUN/network.json", "addresses and host ports in use", &lease.Format, "read from the kernel"},
+		{"RUN/network.json", "addresses and host ports in use", &network.LeaseFormat, "read from the kernel"},
 		{"RUN/daemon.json", "process of the daemon", &daemon.LifeFormat, "an OOM kill of the daemon is not noticed"},
 		{"RUN/crash", "output of a crash of the daemon", nil, "the crash accuses no pod"},
 		{"RUN/handling/*", "pods that are being handled", nil, "a crash of the daemon accuses no pod"},

@@ -116,7 +116,7 @@ func TestWireTypes(t *testing.T) {
 			return
 		}
 		seen[typ] = true
-		for _, internal := range []string{"/supervisor", "/runtime", "/internal", "/probes", "/hooks"} {
+		for _, internal := range []string{"/supervisor", "/runtime", "/internal", "/probes"} {
 			if strings.HasPrefix(typ.PkgPath(), "github.com/podstead/podstead"+internal) {
 				t.Errorf("%s is a %v of package %s: declare a type of package api, and convert it", path, typ, typ.PkgPath())
 			}

@@ -2,6 +2,8 @@
 //
 // A container is named after its pod, its round and its attempt, so that a repeated start finds the container of the first one. Calls for
 // one container of a pod are serialised.
+//
+// It keeps the values of secrets out of what the container engine stores and out of errors, and provides the AppArmor and seccomp profiles.
 package container
 
 import (
@@ -17,19 +19,14 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/etcfiles"
 	"github.com/podstead/podstead/runtime/exit"
-	"github.com/podstead/podstead/runtime/gc"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/imagevolume"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/podnet"
-	"github.com/podstead/podstead/runtime/podvolume"
-	"github.com/podstead/podstead/runtime/profile"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/secrets"
-	"github.com/podstead/podstead/runtime/shim/output"
+	"github.com/podstead/podstead/runtime/sandbox"
+	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -49,26 +46,26 @@ type Config struct {
 	ConfigDir    string     // contains seccomp profiles
 	Values       oci.Values // config maps and secrets
 	Exits        *exit.Recorder
-	Etc          *etcfiles.Files
-	Volumes      *podvolume.Volumes
+	Etc          *sandbox.EtcFiles
+	Volumes      *sandbox.Volumes
 	ImageVolumes *imagevolume.Mounter
 	Users        *userns.Users
-	Network      *podnet.Network
-	AppArmor     profile.AppArmor
-	Garbage      *gc.Collector
+	Network      *sandbox.Network
+	AppArmor     AppArmor
+	Garbage      *LayerCollector
 	Logs         Logs
 }
 
 // Service manages the containers of all pods. It is safe for concurrent use.
 type Service struct {
 	config    Config
-	processes secrets.ProcessFiles
+	processes ProcessFiles
 	locks     keyedmutex.Mutex // by UID and name of the container
 }
 
 // New returns the service.
 func New(c Config) *Service {
-	return &Service{config: c, processes: secrets.NewProcessFiles(c.Dirs)}
+	return &Service{config: c, processes: NewProcessFiles(c.Dirs)}
 }
 
 // Find returns the container of a pod with this name, which may be an init container or an ephemeral container.
@@ -146,7 +143,7 @@ func (s *Service) redact(pod *spec.Pod, name string, err error) error {
 	if findErr != nil {
 		return err
 	}
-	return secrets.Redact(s.config.Values, pod, c, err)
+	return redactError(s.config.Values, pod, c, err)
 }
 
 // adopt returns the container of a run if it exists and has, or had, a task: created, running or exited. A container without a task was not
@@ -223,14 +220,14 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 }
 
 // stdinOf returns what the shim does with the standard input of a container.
-func stdinOf(c *spec.Container) output.Stdin {
+func stdinOf(c *spec.Container) shim.Stdin {
 	switch {
 	case c.Stdin && c.StdinOnce:
-		return output.OnceStdin
+		return shim.OnceStdin
 	case c.Stdin:
-		return output.OpenStdin
+		return shim.OpenStdin
 	}
-	return output.NoStdin
+	return shim.NoStdin
 }
 
 // undo removes a container whose process could not be started. It returns cause, with the errors of the removal.

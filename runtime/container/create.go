@@ -19,7 +19,6 @@ import (
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -42,7 +41,7 @@ type creation struct {
 	volumes      volume.Pod
 	request      volume.Request // of the volumes that the container mounts
 	imageDefined []string       // the paths of volumes that its image defines
-	values       *secrets.Snapshot
+	values       *secretSnapshot
 	spec         *specs.Spec
 }
 

@@ -9,11 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
-	"github.com/podstead/podstead/internal/crilog/lograte"
 	"github.com/podstead/podstead/internal/journald"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim/output"
+	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -79,11 +77,11 @@ func checkMemory(dir string) error {
 }
 
 // output returns the output of a new process.
-func (s *Service) output(pod *spec.Pod, id string, labels map[string]string) output.Output {
-	o := output.Output{Log: labels[record.LabelLog], Options: s.logOptions(pod, labels), Stdin: output.Stdin(labels[record.LabelStdin])}
+func (s *Service) output(pod *spec.Pod, id string, labels map[string]string) shim.Output {
+	o := shim.Output{Log: labels[record.LabelLog], Options: s.logOptions(pod, labels), Stdin: shim.Stdin(labels[record.LabelStdin])}
 	if s.logDriver(pod) == spec.LogJournald && s.inMemory(labels) {
 		name := labels[record.LabelContainer]
-		o.Journal = &logjournal.Container{
+		o.Journal = &crilog.JournalFields{
 			ID: id, Pod: pod.Name, UID: labels[record.LabelUID], Container: name, Restarts: labels[record.LabelRestarts],
 		}
 		if c := pod.Container(name); c != nil {
@@ -108,6 +106,6 @@ func (s *Service) logOptions(pod *spec.Pod, labels map[string]string) crilog.Opt
 	if !own {
 		rate = s.config.Logs.Rate
 	}
-	o.Rate = lograte.Rate(rate)
+	o.Rate = crilog.Rate(rate)
 	return o
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim/output"
+	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -22,16 +21,16 @@ func TestOutput(t *testing.T) {
 	s := &Service{config: Config{Dirs: dirs, Logs: Logs{Driver: spec.LogFile, File: crilog.Options{Keep: 5}, Memory: crilog.Options{Keep: 4}}}}
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Image: "example.com/app:1"}}}
 	labels := map[string]string{record.LabelLog: "/log/x/0.log", record.LabelUID: "u", record.LabelContainer: "app", record.LabelRestarts: "2"}
-	want := output.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
+	want := shim.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("driver file (-want +got)\n%s", diff)
 	}
 
 	pod.Annotations = map[string]string{spec.LogDriverAnnotation: string(spec.LogJournald)}
 	labels[record.LabelLog] = dirs.MemoryLogs() + "/x/0.log"
-	want = output.Output{
+	want = shim.Output{
 		Log: dirs.MemoryLogs() + "/x/0.log", Options: crilog.Options{Keep: 4},
-		Journal: &logjournal.Container{ID: "id", Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"},
+		Journal: &crilog.JournalFields{ID: "id", Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"},
 	}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("annotation journald (-want +got)\n%s", diff)
@@ -44,7 +43,7 @@ func TestOutput(t *testing.T) {
 	}
 
 	labels[record.LabelLog] = "/log/x/0.log"
-	want = output.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
+	want = shim.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("driver journald, the log is in files (-want +got)\n%s", diff)
 	}

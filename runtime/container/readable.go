@@ -5,21 +5,19 @@ import (
 	"fmt"
 
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/profile"
-	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/spec"
 )
 
 // Readable returns why the variables or the seccomp profile of a container of the pod cannot be read at present. It changes nothing.
 func (s *Service) Readable(d *oci.Downward) error {
-	values := secrets.NewSnapshot(s.config.Values)
+	values := newSecretSnapshot(s.config.Values)
 	var failed []error
 	for _, list := range [...][]spec.Container{d.Pod.InitContainers, d.Pod.Containers} {
 		for i := range list {
 			c := &list[i]
 			_, err := oci.Resolve(c, d, values)
 			if name := oci.LocalhostSeccomp(d.Pod, c); err == nil && name != "" {
-				_, err = profile.Seccomp(s.config.ConfigDir, name)
+				_, err = seccompProfile(s.config.ConfigDir, name)
 			}
 			if err != nil {
 				failed = append(failed, fmt.Errorf("container %q: %w", c.Name, values.Redact(err)))

@@ -10,15 +10,11 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/etcfiles"
+	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/podvolume"
-	"github.com/podstead/podstead/runtime/profile"
 	"github.com/podstead/podstead/runtime/sandbox"
-	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -51,7 +47,7 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 	if err := s.config.Etc.WriteHosts(ctx, n.uid, n.pod, n.action.Sandbox); err != nil {
 		return oci.Input{}, err
 	}
-	hostname, err := etcfiles.Hostname(n.pod)
+	hostname, err := sandbox.Hostname(n.pod)
 	if err != nil {
 		return oci.Input{}, err
 	}
@@ -78,7 +74,7 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 	}
 	if n.container.TerminationMessagePath != "" {
 		message := s.config.Dirs.Message(n.uid, n.container.Name, n.id)
-		if err := errors.Join(termination.Create(message), userns.Chown(n.ids, message)); err != nil {
+		if err := errors.Join(exit.CreateMessage(message), userns.Chown(n.ids, message)); err != nil {
 			return oci.Input{}, err
 		}
 		in.Files = append(in.Files, oci.File{Path: path.Join("/", n.container.TerminationMessagePath), Source: message})
@@ -98,7 +94,7 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err != nil {
 		return nil, err
 	}
-	n.values = secrets.NewSnapshot(s.config.Values)
+	n.values = newSecretSnapshot(s.config.Values)
 	values := n.values
 	variables, err := oci.Resolve(in.Container, d, values)
 	if err != nil {
@@ -119,7 +115,7 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err != nil {
 		return nil, err
 	}
-	n.volumes = podvolume.Pod(d)
+	n.volumes = sandbox.VolumePod(d)
 	n.volumes.Spec = pod
 	n.request = volume.Request{
 		Container: mounting, Run: in.ID, Variables: variables.Map(), Images: images,
@@ -159,7 +155,7 @@ func (s *Service) withImageDefined(ctx context.Context, n *creation, in *oci.Inp
 // maskSecrets returns a specification without the values of secrets, for the engine's database, and writes the real arguments and variables
 // to a file for the shim.
 func (s *Service) maskSecrets(
-	ctx context.Context, uid string, in oci.Input, d *oci.Downward, values *secrets.Snapshot,
+	ctx context.Context, uid string, in oci.Input, d *oci.Downward, values *secretSnapshot,
 ) (*specs.Spec, error) {
 	var p shim.Process
 	p.Args, p.Env = oci.Process(&in)
@@ -179,7 +175,7 @@ func (s *Service) maskSecrets(
 func (s *Service) completeSecurity(in *oci.Input) error {
 	var err error
 	if name := oci.LocalhostSeccomp(in.Pod, in.Container); name != "" {
-		if in.Seccomp, err = profile.Seccomp(s.config.ConfigDir, name); err != nil {
+		if in.Seccomp, err = seccompProfile(s.config.ConfigDir, name); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/podvolume"
-	"github.com/podstead/podstead/runtime/secrets"
+	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -41,7 +40,7 @@ func (s *Service) Volumes(
 		return nil, nil, nil, err
 	}
 	request := volume.Request{Images: images, UserNamespace: users, Existing: true}
-	variables, variablesErr := oci.Resolve(c, d, secrets.NewSnapshot(s.config.Values))
+	variables, variablesErr := oci.Resolve(c, d, newSecretSnapshot(s.config.Values))
 	if variablesErr == nil {
 		request.Variables = variables.Map()
 	}
@@ -61,7 +60,7 @@ func (s *Service) Volumes(
 		single := *c
 		single.VolumeMounts = []spec.VolumeMount{m}
 		request.Container, request.Run = &single, fmt.Sprintf("%s.%d", copy, i)
-		list, err := s.config.Volumes.Mounts(ctx, podvolume.Pod(d), request)
+		list, err := s.config.Volumes.Mounts(ctx, sandbox.VolumePod(d), request)
 		if err != nil {
 			missing[path.Join("/", m.MountPath)] = err // a copy of its files is refused
 			continue

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/containerd/containerd/v2/pkg/namespaces"
-
-	"github.com/podstead/podstead/runtime/engine/adopt"
 )
 
 // recordsCopy is the copy of the records of containers and sandboxes. It is in State: a boot ends the containers that it is for.
@@ -32,7 +30,7 @@ func (e *Engine) rebuildMetadata(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return path, adopt.Rebuild(namespaces.WithNamespace(ctx, Namespace), adopt.Sources{
+	return path, rebuildMetadata(namespaces.WithNamespace(ctx, Namespace), rebuildSources{
 		Copy: e.recordsCopy(), Snapshotters: snapshotters, Needed: e.bundles(),
 	}, path)
 }

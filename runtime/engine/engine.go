@@ -4,6 +4,10 @@
 // The package owns containerd's directories, the lock on them and, through package shim, the shim processes. It manages
 // containers and sandboxes and has no notion of pods. Shims and containers outlive the engine. An engine that starts on the same
 // directories reconnects to them.
+//
+// Files named adopt make it possible to adopt running containers although the engine's metadata is damaged: they keep a copy of the
+// records of containers and sandboxes in the directory for runtime state, and rebuild the metadata from it and from the records of the
+// snapshotters. They end no process: the caller ends the containers if that fails.
 package engine
 
 import (
@@ -26,10 +30,7 @@ import (
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/version"
 
-	"github.com/podstead/podstead/runtime/engine/adopt"
-	"github.com/podstead/podstead/runtime/engine/collector"
-	"github.com/podstead/podstead/runtime/engine/damage"
-	"github.com/podstead/podstead/runtime/shim/execcommand"
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 // Namespace is the containerd namespace of all objects that Podstead creates.
@@ -76,14 +77,14 @@ type Engine struct {
 	client     *client.Client
 	controller sandbox.Controller
 	shims      *shimmanager.ShimManager
-	records    *adopt.Copy
-	collector  *collector.Collector
+	records    *recordCopy
+	collector  *garbageCollector
 	aside      aside
 	reported   reported
 	lock       *lock
 	cancel     context.CancelFunc
 	missed     map[string]Exit
-	damaged    []damage.Report
+	damaged    []DamageReport
 	saver      chan struct{} // closed when the list of images is no longer written
 }
 
@@ -242,7 +243,7 @@ func (e *Engine) WithUserNamespace() client.NewContainerOpts {
 
 // ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
 func (e *Engine) ExecSession(id, execID string) int {
-	text, err := os.ReadFile(execcommand.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
+	text, err := os.ReadFile(shim.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
 	if err != nil {
 		return 0 // runc
 	}

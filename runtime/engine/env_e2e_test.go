@@ -21,7 +21,6 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/runtime/shim/output"
 	"github.com/podstead/podstead/test/suite"
 )
 
@@ -181,7 +180,7 @@ func (w *env) runContainer(ctx context.Context, s *Sandbox, id, script string, o
 		return nil, err
 	}
 	c := &container{record: record}
-	if c.Task, err = record.NewTask(ctx, Streams{Output: output.Output{Log: w.logOf(id)}}.Creator()); err != nil {
+	if c.Task, err = record.NewTask(ctx, Streams{Output: shim.Output{Log: w.logOf(id)}}.Creator()); err != nil {
 		return nil, errors.Join(err, record.Delete(ctx))
 	}
 	if c.exit, err = c.Wait(ctx); err != nil {

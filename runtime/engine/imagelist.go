@@ -21,7 +21,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podstead/podstead/internal/statefile"
-	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
 // restoreTimeout bounds the time in which images are restored. Their content is read completely.
@@ -183,7 +182,7 @@ func (e *Engine) adoptContent(ctx context.Context, d ocispec.Descriptor) error {
 	return errors.Join(err, w.Close())
 }
 
-// verifyFile deletes a file that does not match its digest. The error is a [damage.Error] then.
+// verifyFile deletes a file that does not match its digest. The error is a [damageError] then.
 func verifyFile(path string, want digest.Digest) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -195,7 +194,7 @@ func verifyFile(path string, want digest.Digest) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if !v.Verified() {
-		return errors.Join(&damage.Error{File: path, Reason: damage.ReasonContent, Detail: "content does not match its digest"}, os.Remove(path))
+		return errors.Join(&damageError{File: path, Reason: reasonContent, Detail: "content does not match its digest"}, os.Remove(path))
 	}
 	return nil
 }

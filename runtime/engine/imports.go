@@ -1,6 +1,6 @@
 package engine
 
-// These imports register the containerd plug-ins that pods need. There is no CRI, gRPC server or metrics plug-in. Package collector and
+// These imports register the containerd plug-ins that pods need. There is no CRI, gRPC server or metrics plug-in. The collector and
 // registerMounts replace two others.
 import (
 	_ "github.com/containerd/containerd/v2/core/runtime/v2"

@@ -11,9 +11,6 @@ import (
 	"github.com/containerd/containerd/v2/plugins"
 	"github.com/containerd/plugin"
 	"github.com/containerd/plugin/registry"
-
-	"github.com/podstead/podstead/runtime/engine/adopt"
-	"github.com/podstead/podstead/runtime/engine/collector"
 )
 
 // accessType and accessID name the plug-in that gives the engine access to the others. It is loaded last.
@@ -25,10 +22,10 @@ const (
 // access is what the engine uses of containerd's plug-ins.
 type access struct {
 	client     *client.Client
-	records    *adopt.Copy
+	records    *recordCopy
 	controller sandbox.Controller
 	shims      *shimmanager.ShimManager
-	collector  *collector.Collector
+	collector  *garbageCollector
 	cleaners   []snapshots.Cleaner
 }
 
@@ -45,7 +42,7 @@ func load(start func() error) (access, error) {
 	loading.Lock()
 	defer loading.Unlock()
 	if !loading.registered {
-		collector.Register()
+		registerCollector()
 		registerMounts()
 		registry.Register(&plugin.Registration{
 			Type: accessType,
@@ -88,11 +85,11 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	if err != nil {
 		return access{}, err
 	}
-	garbage, err := typed[*collector.Collector](ic.GetSingle(plugins.GCPlugin))
+	garbage, err := typed[*garbageCollector](ic.GetSingle(plugins.GCPlugin))
 	if err != nil {
 		return access{}, err
 	}
-	records := adopt.NewCopy(adopt.Records{Containers: c.ContainerService(), Sandboxes: c.SandboxStore()})
+	records := newRecordCopy(recordStores{Containers: c.ContainerService(), Sandboxes: c.SandboxStore()})
 	if c, err = withRecords(c, records.Records(), snapshotters); err != nil {
 		return access{}, err
 	}
@@ -115,7 +112,7 @@ func typed[T any](p any, err error) (T, error) {
 }
 
 // withRecords returns a client with other stores of containers and sandboxes. containerd has no option to replace one service.
-func withRecords(c *client.Client, r adopt.Records, snapshotters map[string]any) (*client.Client, error) {
+func withRecords(c *client.Client, r recordStores, snapshotters map[string]any) (*client.Client, error) {
 	services := map[string]snapshots.Snapshotter{}
 	for name := range snapshotters {
 		services[name] = c.SnapshotService(name)

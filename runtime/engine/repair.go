@@ -14,8 +14,6 @@ import (
 	"github.com/containerd/containerd/v2/core/mount"
 	digest "github.com/opencontainers/go-digest"
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
 // contentDir contains the content of images.
@@ -29,12 +27,12 @@ const (
 )
 
 // DamageJournal is the journal of damaged files of the engine with this root directory.
-func DamageJournal(root string) damage.Journal {
-	return damage.Journal{Dir: filepath.Join(root, "damaged")}
+func DamageJournal(root string) Journal {
+	return Journal{Dir: filepath.Join(root, "damaged")}
 }
 
 // Damaged returns what was damaged when the engine started. The files were set aside.
-func (e *Engine) Damaged() []damage.Report { return e.damaged }
+func (e *Engine) Damaged() []DamageReport { return e.damaged }
 
 // repairer checks the files of an engine that does not run, and sets damaged ones aside.
 //
@@ -46,12 +44,12 @@ type repairer struct {
 	e       *Engine
 	unclean bool
 	ended   bool // all containers were ended
-	reports []damage.Report
+	reports []DamageReport
 }
 
 // Repair checks all files of an engine completely, including the content of images, while no engine runs. Damaged content is deleted, so
 // that it is pulled or imported again. If another process uses the root, the error is an [ErrInUse].
-func Repair(ctx context.Context, o Options) (reports []damage.Report, err error) {
+func Repair(ctx context.Context, o Options) (reports []DamageReport, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -91,9 +89,9 @@ func (e *Engine) repair(ctx context.Context) error {
 }
 
 // verifyContent reads the content of all images and deletes what does not match its digest.
-func (e *Engine) verifyContent(ctx context.Context) ([]damage.Report, error) {
+func (e *Engine) verifyContent(ctx context.Context) ([]DamageReport, error) {
 	files, err := filepath.Glob(filepath.Join(e.opt.Root, contentDir, "blobs", "*", "*"))
-	var reports []damage.Report
+	var reports []DamageReport
 	for _, file := range files {
 		if err := ctx.Err(); err != nil {
 			return reports, err
@@ -104,7 +102,7 @@ func (e *Engine) verifyContent(ctx context.Context) ([]damage.Report, error) {
 		}
 		e := verifyFile(file, want)
 		if isDamage(e) {
-			reports = append(reports, damage.Report{Time: time.Now().UTC(), File: file, Reason: "content does not match its digest"})
+			reports = append(reports, DamageReport{Time: time.Now().UTC(), File: file, Reason: "content does not match its digest"})
 			e = nil
 		}
 		err = errors.Join(err, e)
@@ -134,24 +132,24 @@ func (e *Engine) metadataFile() string {
 }
 
 // database checks a database.
-func (r *repairer) database(path string, visit damage.Visit) error {
+func (r *repairer) database(path string, visit visitRecord) error {
 	st, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if r.unclean || st.Size() <= maxAlwaysChecked {
-		return damage.CheckDatabase(path, visit)
+		return checkDatabase(path, visit)
 	}
-	return damage.CheckHeader(path)
+	return checkHeader(path)
 }
 
 // metadata checks the records of containers, images and content.
 func (r *repairer) metadata(ctx context.Context) error {
 	path := r.e.metadataFile()
-	err := r.database(path, damage.CheckRecord)
+	err := r.database(path, checkRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = nil; r.used() {
-			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
+			err = &damageError{File: path, Reason: reasonMissing, Detail: "file is missing"}
 		}
 	}
 	if err == nil || !isDamage(err) {
@@ -208,7 +206,7 @@ func (r *repairer) snapshotter(ctx context.Context, dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		layers, _ := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
 		if err = nil; len(layers) > 0 {
-			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
+			err = &damageError{File: path, Reason: reasonMissing, Detail: "file is missing"}
 		}
 	}
 	if err == nil || !isDamage(err) {
@@ -273,10 +271,10 @@ func (r *repairer) state(ctx context.Context, dir string) error {
 	if status := filepath.Join(dir, "status"); exists(status) { // of crun
 		path = status
 	}
-	err := damage.CheckState(path)
+	err := checkState(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = nil; r.e.hasInit(id) {
-			err = &damage.Error{File: path, Reason: damage.ReasonMissing, Detail: "file is missing"}
+			err = &damageError{File: path, Reason: reasonMissing, Detail: "file is missing"}
 		}
 	}
 	if err == nil || !isDamage(err) {
@@ -299,7 +297,7 @@ func (r *repairer) state(ctx context.Context, dir string) error {
 
 // setAside sets a file aside, after killing all containers if that is necessary.
 func (r *repairer) setAside(ctx context.Context, found error, endAll bool) error {
-	bad, _ := errors.AsType[*damage.Error](found)
+	bad, _ := errors.AsType[*damageError](found)
 	r.e.opt.Log.ErrorContext(ctx, "file of the container engine is damaged, setting it aside",
 		slog.String("file", bad.File), slog.String("reason", bad.Detail), slog.Bool("ends_containers", endAll))
 	if endAll && !r.ended {
@@ -318,7 +316,7 @@ func (r *repairer) setAside(ctx context.Context, found error, endAll bool) error
 }
 
 func isDamage(err error) bool {
-	_, is := errors.AsType[*damage.Error](err)
+	_, is := errors.AsType[*damageError](err)
 	return is
 }
 

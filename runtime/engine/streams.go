@@ -7,12 +7,12 @@ import (
 	"github.com/containerd/containerd/v2/pkg/cio"
 
 	"github.com/podstead/podstead/internal/attach"
-	"github.com/podstead/podstead/runtime/shim/output"
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 // Streams are the standard streams of a new task.
 type Streams struct {
-	output.Output
+	shim.Output
 	Terminal bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/runtime/shim/rootmount"
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 // sweepTimeout is the time for the OCI runtime to delete a container that was left.
@@ -57,7 +57,7 @@ func (e *Engine) sweepRoots() error {
 	if e.opt.Roots == "" {
 		return nil
 	}
-	return rootmount.Sweep(e.opt.Roots, func(id string) bool { return hasBundle(e.opt.State, id) })
+	return shim.SweepRoots(e.opt.Roots, func(id string) bool { return hasBundle(e.opt.State, id) })
 }
 
 func hasBundle(state, id string) bool {

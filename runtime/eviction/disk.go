@@ -29,7 +29,7 @@ type Disk struct {
 	// At is when it was measured; zero: it was not.
 	At         time.Time
 	Containers map[string]ContainerDisk // by name
-	counted    map[string]int64         // what counts for the limits of each container, see [tree.Usage]
+	counted    map[string]int64         // what counts for the limits of each container, see [volume.TreeUsage]
 	took       time.Duration
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/volume"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -31,7 +30,7 @@ func (*sized) Usage(context.Context, volume.Pod) ([]volume.Usage, error)    { re
 func (*sized) ImageDefinedDirs(_, _ string) ([]string, error)               { return nil, nil }
 func (*sized) Failed(context.Context, volume.Pod) (message string, _ error) { return "", nil }
 
-func (s *sized) DiskUsage(_ context.Context, _ string, dirs ...string) (total tree.Usage, err error) {
+func (s *sized) DiskUsage(_ context.Context, _ string, dirs ...string) (total volume.TreeUsage, err error) {
 	s.mu.Lock()
 	s.calls++
 	takes := s.takes

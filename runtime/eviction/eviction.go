@@ -15,7 +15,6 @@ import (
 
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/volume"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -28,7 +27,7 @@ const measureTimeout = 2 * time.Minute
 // Volumes measures volumes and directories.
 type Volumes interface {
 	Usage(ctx context.Context, p volume.Pod) ([]volume.Usage, error)
-	DiskUsage(ctx context.Context, uid string, dirs ...string) (tree.Usage, error)
+	DiskUsage(ctx context.Context, uid string, dirs ...string) (volume.TreeUsage, error)
 	Failed(ctx context.Context, p volume.Pod) (message string, err error)
 	ImageDefinedDirs(uid, run string) ([]string, error)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -98,7 +97,7 @@ type Recorder struct {
 	dirs       layout.Dirs
 	bootID     string
 	log        *slog.Logger
-	messages   termination.Reader
+	messages   messageReader
 	recordings recordings
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -54,7 +53,7 @@ func (r *Recorder) withMessage(ctx context.Context, m message, e lifecycle.Exit)
 	}
 	text, err := r.messages.Read(ctx, m.file)
 	if err == nil && text == "" && m.log != "" && e.Code != 0 {
-		text, err = termination.FromLog(ctx, m.log)
+		text, err = messageFromLog(ctx, m.log)
 	}
 	if err != nil {
 		text = err.Error()

@@ -22,7 +22,7 @@ import (
 	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -52,7 +52,7 @@ func (s *Service) openStopped(ctx context.Context, o stopped, c *container) (err
 	}
 	defer unix.Close(layer)
 	if c.spec.Root != nil && c.spec.Root.Readonly {
-		if err := mountpoint.MakeReadOnly(layer); err != nil {
+		if err := volume.MakeMountReadOnly(layer); err != nil {
 			return fmt.Errorf("make writable layer read-only: %w", err)
 		}
 	}
@@ -258,7 +258,7 @@ func mountAll(dir, top string, points []point) error {
 func attach(m *specs.Mount, at *inroot.File) error {
 	defer at.Close()
 	options := slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool { return o == "rslave" || o == "rshared" })
-	fd, err := mountpoint.Attach(m.Source, int(at.Fd()), options)
+	fd, err := volume.AttachMount(m.Source, int(at.Fd()), options)
 	if err != nil {
 		return err
 	}

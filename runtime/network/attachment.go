@@ -1,19 +1,14 @@
 package network
 
-import (
-	"github.com/podstead/podstead/runtime/network/lease"
-	"github.com/podstead/podstead/runtime/network/ruleset"
-)
-
 // attachment is a pod's lease with the state that is not saved.
 type attachment struct {
-	lease.Lease
+	Lease
 
 	hidden  bool          // the first Setup has not completed, so the pod is not a peer yet
 	removal chan struct{} // closed after the attempt to remove the link; nil if none was started
 }
 
-func attachments(leases map[string]*lease.Lease) map[string]*attachment {
+func attachments(leases map[string]*Lease) map[string]*attachment {
 	all := make(map[string]*attachment, len(leases))
 	for uid, l := range leases {
 		all[uid] = &attachment{Lease: *l}
@@ -22,13 +17,13 @@ func attachments(leases map[string]*lease.Lease) map[string]*attachment {
 }
 
 // endpoint returns what the rules need of the pod.
-func (a *attachment) endpoint() ruleset.Endpoint {
-	return ruleset.Endpoint{Link: a.Link, IPs: a.IPs, Ports: a.Ports}
+func (a *attachment) endpoint() endpoint {
+	return endpoint{Link: a.Link, IPs: a.IPs, Ports: a.Ports}
 }
 
 // endpoints returns the pods that are not being torn down.
-func (n *Network) endpoints() []ruleset.Endpoint {
-	var all []ruleset.Endpoint
+func (n *Network) endpoints() []endpoint {
+	var all []endpoint
 	for _, l := range n.leases {
 		if !l.Leaving {
 			all = append(all, l.endpoint())

@@ -12,9 +12,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // base is what all pods share, as this process has created or verified it.
@@ -96,21 +93,21 @@ func (n *Network) chooseSubnets(ctx context.Context) error {
 }
 
 func (n *Network) automaticSubnets(ctx context.Context) ([]netip.Prefix, error) {
-	used, err := kernel.UsedPrefixes(n.links, n.opts.Bridge)
+	used, err := usedPrefixes(n.links, n.opts.Bridge)
 	if err != nil {
 		return nil, err
 	}
 	ipv6 := false
-	if err := n.namespace.Do(func() error { ipv6 = kernel.HasIPv6(); return nil }); err != nil {
+	if err := n.namespace.Do(func() error { ipv6 = hasIPv6(); return nil }); err != nil {
 		return nil, err
 	}
 	subnets := n.state.Subnets // written only with lock held
-	if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return subnet.OverlapsAny(s, used) }) {
+	if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return overlapsAny(s, used) }) {
 		n.log.WarnContext(ctx, "subnets of the pod network overlap with those of the host, choosing others", slog.Any("old", subnets))
 		subnets = nil
 	}
 	if len(subnets) == 0 || ipv6 && len(subnets) == 1 {
-		chosen, err := subnet.Choose(used, ipv6)
+		chosen, err := chooseSubnets(used, ipv6)
 		if err != nil {
 			return nil, err
 		}
@@ -131,20 +128,20 @@ func (n *Network) automaticSubnets(ctx context.Context) ([]netip.Prefix, error) 
 
 // setHostSysctls enables forwarding, in the network namespace of the calling thread.
 func (n *Network) setHostSysctls() error {
-	if err := kernel.SetSysctl("ipv4/ip_forward", "1"); err != nil {
+	if err := setSysctl("ipv4/ip_forward", "1"); err != nil {
 		return err
 	}
 	if len(n.subnets) == 1 {
 		return nil
 	}
-	if on, err := kernel.Sysctl("ipv6/conf/all/forwarding"); err != nil {
+	if on, err := readSysctl("ipv6/conf/all/forwarding"); err != nil {
 		return fmt.Errorf("read sysctl net.ipv6.conf.all.forwarding: %w", err)
 	} else if on != "0" {
 		return nil
 	}
 	// With forwarding enabled, accept_ra = 1 has no effect: links configured by router advertisements would lose their
 	// addresses and routes when those expire. 2 accepts advertisements in any case.
-	links, err := os.ReadDir(kernel.SysctlPath("ipv6/conf"))
+	links, err := os.ReadDir(sysctlPath("ipv6/conf"))
 	if err != nil {
 		return fmt.Errorf("list links with IPv6: %w", err)
 	}
@@ -153,25 +150,25 @@ func (n *Network) setHostSysctls() error {
 			continue
 		}
 		name := "ipv6/conf/" + link.Name() + "/accept_ra"
-		value, err := kernel.Sysctl(name)
+		value, err := readSysctl(name)
 		if err == nil && value == "1" {
-			err = kernel.SetSysctl(name, "2")
+			err = setSysctl(name, "2")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else the link was deleted
 			return err
 		}
 	}
-	return kernel.SetSysctl("ipv6/conf/all/forwarding", "1")
+	return setSysctl("ipv6/conf/all/forwarding", "1")
 }
 
 // ensureBridge creates the bridge or corrects its settings.
 func (n *Network) ensureBridge(b *base) error {
 	link, err := n.links.LinkByName(n.opts.Bridge)
-	if kernel.IsLinkNotFound(err) {
+	if isLinkNotFound(err) {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = n.opts.Bridge
 		// Without a fixed address it changes with the links of pods, and ARP caches become stale.
-		attrs.HardwareAddr = subnet.HardwareAddr(subnet.At(n.subnets[0], subnet.GatewayNumber))
+		attrs.HardwareAddr = hardwareAddrOf(addressAt(n.subnets[0], gatewayNumber))
 		if err := n.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 			return fmt.Errorf("add link %s: %w", n.opts.Bridge, err)
 		}
@@ -207,7 +204,7 @@ func (n *Network) ensureBridge(b *base) error {
 // setBridgeSysctls runs in the network namespace of the calling thread.
 func (n *Network) setBridgeSysctls() error {
 	// Allows packets from 127.0.0.1 to pods. The rules drop packets from other links to 127.0.0.0/8.
-	if err := kernel.SetSysctl("ipv4/conf/"+n.opts.Bridge+"/route_localnet", "1"); err != nil {
+	if err := setSysctl("ipv4/conf/"+n.opts.Bridge+"/route_localnet", "1"); err != nil {
 		return err
 	}
 	if len(n.subnets) == 1 {
@@ -215,7 +212,7 @@ func (n *Network) setBridgeSysctls() error {
 	}
 	// Pods must not act as routers (CVE-2020-13401). Duplicate address detection is not needed on the bridge.
 	for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
-		if err := kernel.SetSysctl("ipv6/conf/"+n.opts.Bridge+"/"+s[0], s[1]); err != nil {
+		if err := setSysctl("ipv6/conf/"+n.opts.Bridge+"/"+s[0], s[1]); err != nil {
 			return err
 		}
 	}
@@ -224,13 +221,13 @@ func (n *Network) setBridgeSysctls() error {
 
 // setBridgeAddresses gives the bridge the host's addresses in the subnets and removes all others except link-local ones.
 func (n *Network) setBridgeAddresses(link netlink.Link) error {
-	have, err := kernel.Dump(func() ([]netlink.Addr, error) { return n.links.AddrList(link, netlink.FAMILY_ALL) })
+	have, err := DumpLinks(func() ([]netlink.Addr, error) { return n.links.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list addresses of %s: %w", n.opts.Bridge, err)
 	}
 	missing := map[string]netlink.Addr{}
 	for _, s := range n.subnets {
-		net := subnet.IPNet(subnet.At(s, subnet.GatewayNumber), s.Bits())
+		net := ipNet(addressAt(s, gatewayNumber), s.Bits())
 		missing[net.String()] = netlink.Addr{IPNet: net, Flags: flagsFor(s.Addr())}
 	}
 	for _, a := range have {
@@ -262,7 +259,7 @@ func flagsFor(a netip.Addr) int {
 func (n *Network) uplinkMTU() (int, error) {
 	const ethernet = 1500
 	const least = 1280 // IPv6
-	routes, err := kernel.Dump(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
+	routes, err := DumpLinks(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return 0, fmt.Errorf("list routes: %w", err)
 	}
@@ -276,7 +273,7 @@ func (n *Network) uplinkMTU() (int, error) {
 		link, err := n.links.LinkByIndex(r.LinkIndex)
 		if err == nil {
 			mtu = min(mtu, max(link.Attrs().MTU, least))
-		} else if !kernel.IsLinkNotFound(err) {
+		} else if !isLinkNotFound(err) {
 			return 0, fmt.Errorf("get link %d: %w", r.LinkIndex, err)
 		}
 	}

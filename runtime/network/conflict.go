@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/podstead/podstead/runtime/network/hostport"
 )
 
 // Check reports whether the host ports of a pod are free. The error is a *ConflictError if a port is in use. It reserves
@@ -57,12 +55,12 @@ func (n *Network) listeners(ports []Port) error {
 	}
 	return n.namespace.Do(func() error {
 		for _, p := range ports {
-			taken, err := hostport.InUse(p)
+			taken, err := portInUse(p)
 			if err != nil {
 				return err
 			}
 			if taken {
-				pid, process := hostport.Listener(p)
+				pid, process := portListener(p)
 				return &ConflictError{Port: p, PID: pid, Process: process}
 			}
 		}

@@ -13,7 +13,9 @@
 // Connections to host ports on [::1] are rejected, since the kernel cannot translate them. "localhost" works through
 // 127.0.0.1.
 //
-// Packages below it: subnet (address arithmetic), hostport (host ports and their listeners), lease (address allocation
-// and the two files), kernel (netlink, nftables and sysctls of a network namespace), ruleset (nftables rules) and
-// diagnose (checks of the host). They do not refer to this package.
+// Its parts: subnets and the arithmetic of addresses in them, which do not access the host; host ports and the processes that listen
+// on them; leases, that is the allocation of addresses and the two files, which do not access the network; [Namespace], netlink,
+// nftables and sysctls of one network namespace, which keeps no state; the ruleset, which writes the nftables rules and keeps no state
+// either: callers pass the endpoints; and the diagnosis, which looks for missing kernel features, sysctls, firewalls and overlapping
+// subnets, and changes nothing.
 package network

@@ -12,8 +12,6 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
-
-	"github.com/podstead/podstead/runtime/network/kernel"
 )
 
 // With the policy drop in FORWARD, as set by Docker and ufw, pods are reachable, also after the chain was flushed. Remove
@@ -69,7 +67,7 @@ func TestForwardDrop(t *testing.T) {
 }
 
 // addDropChain adds a chain as iptables does, with a foreign rule and the policy drop.
-func addDropChain(c *kernel.Nftables, t *nftables.Table, name string) *nftables.Chain {
+func addDropChain(c *Nftables, t *nftables.Table, name string) *nftables.Chain {
 	policy := nftables.ChainPolicyDrop
 	c.AddTable(t)
 	ch := c.AddChain(&nftables.Chain{
@@ -80,7 +78,7 @@ func addDropChain(c *kernel.Nftables, t *nftables.Table, name string) *nftables.
 	return ch
 }
 
-func addForeignRule(c *kernel.Nftables, ch *nftables.Chain) {
+func addForeignRule(c *Nftables, ch *nftables.Chain) {
 	c.AddRule(&nftables.Rule{
 		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
 		UserData: userdata.AppendString(nil, userdata.TypeComment, "foreign"),
@@ -101,7 +99,7 @@ func TestDiagnose(t *testing.T) {
 	check(t, c.Flush())
 	inside := netip.PrefixFrom(w.subnets[0].Addr(), 25)
 	in(t, w.host, func() error {
-		return errors.Join(kernel.SetSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
+		return errors.Join(setSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
 	})
 	got, err := w.Diagnose(t.Context())
 	check(t, err)

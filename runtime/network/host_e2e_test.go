@@ -14,8 +14,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/subnet"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -23,7 +21,7 @@ import (
 func TestSubnetsAvoidHost(t *testing.T) {
 	w := newWorld(t)
 	in(t, w.host, func() error {
-		h, err := kernel.Namespace{}.Netlink()
+		h, err := Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -33,12 +31,12 @@ func TestSubnetsAvoidHost(t *testing.T) {
 		return errors.Join(
 			h.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}), address(h, "other0", "10.77.65.1/24"),
 			addRoute("10.78.0.0/16", outside4), addRoute("0.0.0.0/1", outside4),
-			h.RouteAdd(&netlink.Route{Dst: subnet.IPNet(netip.MustParseAddr("10.79.64.0"), 24), Gw: net.ParseIP(outside4), Table: 77}),
+			h.RouteAdd(&netlink.Route{Dst: ipNet(netip.MustParseAddr("10.79.64.0"), 24), Gw: net.ParseIP(outside4), Table: 77}),
 		)
 	})
 	w.pod("web")
 	first := w.subnets
-	if want := subnet.Candidates[3]; first[0] != want {
+	if want := candidateSubnets[3]; first[0] != want {
 		t.Errorf("chose %s, want %s", first[0], want)
 	}
 	in(t, w.host, func() error { return addRoute(netip.PrefixFrom(first[0].Addr(), 25).String(), outside4) })
@@ -49,8 +47,8 @@ func TestSubnetsAvoidHost(t *testing.T) {
 	check(t, w.Reconcile(t.Context(), nil))
 	eventually(t, w.leftovers)
 	w.restart()
-	if w.pod("third"); w.subnets[0] != subnet.Candidates[4] {
-		t.Errorf("chose %s after an overlap, want %s", w.subnets[0], subnet.Candidates[4])
+	if w.pod("third"); w.subnets[0] != candidateSubnets[4] {
+		t.Errorf("chose %s after an overlap, want %s", w.subnets[0], candidateSubnets[4])
 	}
 	before := w.subnets
 	check(t, w.Reconcile(t.Context(), nil))
@@ -70,7 +68,7 @@ func TestSysctls(t *testing.T) {
 			"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv6/conf/up0/accept_ra": "2",
 			"ipv6/conf/podstead0/accept_ra": "0", "ipv4/conf/podstead0/route_localnet": "1", "ipv4/conf/all/route_localnet": "0",
 		} {
-			if got, err := kernel.Sysctl(name); got != want || err != nil {
+			if got, err := readSysctl(name); got != want || err != nil {
 				t.Errorf("%s is %q, %v; want %q", name, got, err, want)
 			}
 		}
@@ -81,7 +79,7 @@ func TestSysctls(t *testing.T) {
 	}
 	check(t, w.Reconcile(t.Context(), nil))
 	eventually(t, w.leftovers)
-	in(t, w.host, func() error { return kernel.SetSysctl("ipv6/conf/default/disable_ipv6", "1") })
+	in(t, w.host, func() error { return setSysctl("ipv6/conf/default/disable_ipv6", "1") })
 	if p := w.pod("one"); len(p.IPs) != 1 || !p.IPs[0].Is4() {
 		t.Errorf("addresses without IPv6: %v", p.IPs)
 	}
@@ -112,7 +110,7 @@ func TestConflicts(t *testing.T) {
 			}
 		}
 	}
-	if _, err := w.links.LinkByName(DefaultBridge); !kernel.IsLinkNotFound(err) {
+	if _, err := w.links.LinkByName(DefaultBridge); !isLinkNotFound(err) {
 		t.Errorf("bridge exists before the first pod that needs it: %v", err)
 	}
 	for _, port := range []Port{

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/runtime/network/lease"
 )
 
 // TestHostNames: the host has its own name and those of its hosts file, also after the file has changed.
@@ -45,7 +43,7 @@ func TestHostNames(t *testing.T) {
 	if list, err := HostNames(); err != nil || !slices.Contains(list, own) {
 		t.Errorf("names of this host: %v, %v", list, err)
 	}
-	n := &Network{leases: map[string]*attachment{"1": {Lease: lease.Lease{Pod: own, Link: "ps1"}}}}
+	n := &Network{leases: map[string]*attachment{"1": {Lease: Lease{Pod: own, Link: "ps1"}}}}
 	if got := n.Peers(); len(got) != 1 || got[0].Names != nil {
 		t.Errorf("peers with the name of this host: %+v", got)
 	}

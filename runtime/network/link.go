@@ -11,11 +11,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/network/hostport"
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/ruleset"
-	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // podLink is the name of a pod's link in its own namespace.
@@ -26,7 +21,7 @@ const podLink = "eth0"
 func newLinkName(bridge string) string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return ruleset.LinkPrefix(bridge) + fmt.Sprintf("%x", random)
+	return linkPrefix(bridge) + fmt.Sprintf("%x", random)
 }
 
 // alias returns the alias of a link, from which a lost lease is recovered.
@@ -56,7 +51,7 @@ func parseAlias(text, bridge string) (uid string, ips []netip.Addr, ok bool) {
 
 // connect creates the link between a pod's namespace and the bridge, or verifies it.
 func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *attachment) error {
-	pod, err := kernel.Open(netnsPath)
+	pod, err := OpenNamespace(netnsPath)
 	if err != nil {
 		return err
 	}
@@ -87,10 +82,10 @@ func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *attachm
 
 // ensureLink finds the veth pair of a lease or creates it. One that leads to another namespace, such as that of the pod's
 // last sandbox, is replaced.
-func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link, error) {
+func (n *Network) ensureLink(pod Namespace, l *attachment) (netlink.Link, error) {
 	outer, err := n.links.LinkByName(l.Link)
 	switch {
-	case kernel.IsLinkNotFound(err):
+	case isLinkNotFound(err):
 	case err != nil:
 		return nil, fmt.Errorf("get link %s: %w", l.Link, err)
 	default:
@@ -98,14 +93,14 @@ func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link,
 		if leads || err != nil {
 			return outer, err
 		}
-		if err := n.links.LinkDel(outer); err != nil && !kernel.IsNotFound(err) {
+		if err := n.links.LinkDel(outer); err != nil && !isNotFound(err) {
 			return nil, fmt.Errorf("remove link %s: %w", l.Link, err)
 		}
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = l.Link, n.base.mtu
 	veth := netlink.NewVeth(attrs)
-	veth.PeerName, veth.PeerHardwareAddr, veth.PeerNamespace = podLink, subnet.HardwareAddr(l.IPs[0]), netlink.NsFd(int(pod.Fd()))
+	veth.PeerName, veth.PeerHardwareAddr, veth.PeerNamespace = podLink, hardwareAddrOf(l.IPs[0]), netlink.NsFd(int(pod.Fd()))
 	if err := n.links.LinkAdd(veth); err != nil {
 		return nil, fmt.Errorf("add link %s: %w", l.Link, err)
 	}
@@ -113,16 +108,16 @@ func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link,
 }
 
 // isPairedWith reports whether the other end of a link is the pod's.
-func isPairedWith(outer netlink.Link, pod kernel.Namespace) (bool, error) {
+func isPairedWith(outer netlink.Link, pod Namespace) (bool, error) {
 	leads := false
 	err := pod.Do(func() error {
-		h, err := kernel.Namespace{}.Netlink()
+		h, err := Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
 		defer h.Close()
 		inner, err := h.LinkByName(podLink)
-		if kernel.IsLinkNotFound(err) {
+		if isLinkNotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -136,7 +131,7 @@ func isPairedWith(outer netlink.Link, pod kernel.Namespace) (bool, error) {
 
 // configure sets the addresses and routes of the pod's link. The calling thread is in the pod's namespace.
 func (n *Network) configure(l *attachment) error {
-	h, err := kernel.Namespace{}.Netlink()
+	h, err := Namespace{}.Netlink()
 	if err != nil {
 		return err
 	}
@@ -145,7 +140,7 @@ func (n *Network) configure(l *attachment) error {
 		// Pods must not act as routers (CVE-2020-10749). With hairpin mode, a link receives its own duplicate address
 		// detection and would reject its address.
 		for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
-			if err := kernel.SetSysctl("ipv6/conf/"+podLink+"/"+s[0], s[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := setSysctl("ipv6/conf/"+podLink+"/"+s[0], s[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -155,7 +150,7 @@ func (n *Network) configure(l *attachment) error {
 		return fmt.Errorf("get link %s: %w", podLink, err)
 	}
 	for i, ip := range l.IPs {
-		a := &netlink.Addr{IPNet: subnet.IPNet(ip, n.subnets[i].Bits()), Flags: flagsFor(ip)}
+		a := &netlink.Addr{IPNet: ipNet(ip, n.subnets[i].Bits()), Flags: flagsFor(ip)}
 		if err := h.AddrAdd(inner, a); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add address %s: %w", ip, err)
 		}
@@ -164,7 +159,7 @@ func (n *Network) configure(l *attachment) error {
 		return fmt.Errorf("set link %s up: %w", podLink, err)
 	}
 	for i := range l.IPs {
-		gateway := subnet.At(n.subnets[i], subnet.GatewayNumber)
+		gateway := addressAt(n.subnets[i], gatewayNumber)
 		route := &netlink.Route{LinkIndex: inner.Attrs().Index, Gw: gateway.AsSlice()}
 		if err := h.RouteReplace(route); err != nil {
 			return fmt.Errorf("add route via %s: %w", gateway, err)
@@ -179,7 +174,7 @@ func (n *Network) deleteUDPFlows(ports []Port) error {
 	for _, kind := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		var filters []netlink.CustomConntrackFilter
 		for _, p := range ports {
-			if hostport.ProtocolNumber(p.Protocol) != unix.IPPROTO_UDP || !p.Serves(kind == unix.AF_INET) {
+			if protocolNumber(p.Protocol) != unix.IPPROTO_UDP || !p.Serves(kind == unix.AF_INET) {
 				continue
 			}
 			f := &netlink.ConntrackFilter{}

@@ -12,11 +12,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/podstead/podstead/internal/statefile"
-	"github.com/podstead/podstead/runtime/network/diagnose"
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/lease"
-	"github.com/podstead/podstead/runtime/network/ruleset"
-	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // DefaultBridge is the default name of the bridge.
@@ -46,7 +41,7 @@ type Options struct {
 type Network struct {
 	opts      Options
 	log       *slog.Logger
-	namespace kernel.Namespace
+	namespace Namespace
 	links     *netlink.Handle // used only with lock held
 
 	hostNames hostNames
@@ -61,14 +56,14 @@ type Network struct {
 	changed  chan struct{}
 	removals []linkRemoval // links to be removed
 	closed   bool
-	state    lease.State
+	state    State
 	unsaved  bool // state is newer than its file
 	workers  sync.WaitGroup
 	busy     map[work]bool
 
 	// base and rules are used only with lock held. base is nil until this process has verified what all pods share.
 	base  *base
-	rules *ruleset.Ruleset
+	rules *ruleset
 
 	fault func(step string) error // lets tests fail or crash a step; nil otherwise
 }
@@ -93,7 +88,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("set up network: %w", err)
 	}
-	if err := lease.PrepareDirs(o.StateFile, o.LeaseFile); err != nil {
+	if err := prepareDirs(o.StateFile, o.LeaseFile); err != nil {
 		return nil, err
 	}
 	n := &Network{
@@ -101,18 +96,18 @@ func New(ctx context.Context, o Options) (*Network, error) {
 		sem: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
 	}
 	var err error
-	if n.state, err = lease.LoadState(ctx, o.Log, o.StateFile); err != nil {
+	if n.state, err = LoadState(ctx, o.Log, o.StateFile); err != nil {
 		return nil, err
 	}
-	file, found, err := lease.Load(ctx, o.Log, o.LeaseFile, o.BootID)
+	file, found, err := LoadLeases(ctx, o.Log, o.LeaseFile, o.BootID)
 	if err != nil {
 		return nil, err
 	}
 	n.leases, n.subnets, n.unknown = attachments(file.Leases), file.Subnets, file.Unknown
-	if n.namespace, err = kernel.Open(o.NetnsPath); err != nil {
+	if n.namespace, err = OpenNamespace(o.NetnsPath); err != nil {
 		return nil, err
 	}
-	n.rules = ruleset.New(n.namespace, o.Bridge, o.Log)
+	n.rules = newRuleset(n.namespace, o.Bridge, o.Log)
 	if n.links, err = n.namespace.Netlink(); err != nil {
 		return nil, errors.Join(err, n.namespace.Close())
 	}
@@ -136,7 +131,7 @@ func (o *Options) check() error {
 			return fmt.Errorf("bridge %q: must consist of letters, digits, '-' and '_'", o.Bridge)
 		}
 	}
-	return subnet.Check(o.Subnets)
+	return checkSubnets(o.Subnets)
 }
 
 // Close waits for background work and closes the connections to the kernel. Pods keep their network. No other method may
@@ -197,8 +192,8 @@ func (n *Network) notify() {
 // saveLeases writes the leases. The caller holds lock. /run is in memory, so this is fast.
 func (n *Network) saveLeases() error {
 	n.mu.Lock()
-	file := lease.File{
-		BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases)), Unknown: n.unknown,
+	file := LeaseFile{
+		BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*Lease, len(n.leases)), Unknown: n.unknown,
 	}
 	for uid, l := range n.leases {
 		file.Leases[uid] = &l.Lease
@@ -237,9 +232,9 @@ func (n *Network) writeState() {
 // run are joined, and the findings of the other checks are returned beside them.
 func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
 	n.mu.Lock()
-	t := diagnose.Target{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}
+	t := diagnosis{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}
 	n.mu.Unlock()
-	findings, err := diagnose.Run(ctx, t)
+	findings, err := diagnose(ctx, t)
 	bound, failed := n.boundByOthers()
 	return append(findings, bound...), errors.Join(err, failed)
 }

@@ -13,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/lease"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -93,7 +91,7 @@ func TestLoopbackGuard(t *testing.T) {
 	}
 	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
 	in(t, w.host, func() error { // otherwise the kernel itself would drop packets with a local source
-		return kernel.SetSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
+		return setSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
 	})
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
@@ -247,7 +245,7 @@ func TestReboot(t *testing.T) {
 	check(t, w.Teardown(t.Context(), "web"))
 	eventually(t, w.leftovers)
 	check(t, w.Remove(t.Context()))
-	w.setLease("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as after a power failure
+	w.setLease("web", &attachment{Lease: Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as after a power failure
 	w.subnets = w.state.Subnets
 	check(t, w.saveLeases())
 	w.opts.BootID = "the next boot"

@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/runtime/network/lease"
 )
 
 var compareAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -153,7 +151,7 @@ func TestStateFile(t *testing.T) {
 			write(t, o.StateFile, c.content)
 			n, err := New(t.Context(), o)
 			if c.fails {
-				if !errors.Is(err, lease.ErrNewerVersion) {
+				if !errors.Is(err, errNewerVersion) {
 					t.Errorf("error %v, want ErrNewerVersion", err)
 				}
 				if kept, _ := os.ReadFile(o.StateFile); string(kept) != c.content {
@@ -237,13 +235,13 @@ func TestBoundByOthers(t *testing.T) {
 	port := Port{HostPort: uint16(l.Addr().(*net.TCPAddr).Port), ContainerPort: 80}
 	for _, test := range []struct {
 		name  string
-		lease lease.Lease
+		lease Lease
 		want  bool
 	}{
-		{"all addresses", lease.Lease{Pod: "web", Link: "ps1", Ports: []Port{port}}, true},
-		{"host network", lease.Lease{Pod: "web", Ports: []Port{port}}, false},
-		{"leaving", lease.Lease{Pod: "web", Link: "ps1", Leaving: true, Ports: []Port{port}}, false},
-		{"no port", lease.Lease{Pod: "web", Link: "ps1"}, false},
+		{"all addresses", Lease{Pod: "web", Link: "ps1", Ports: []Port{port}}, true},
+		{"host network", Lease{Pod: "web", Ports: []Port{port}}, false},
+		{"leaving", Lease{Pod: "web", Link: "ps1", Leaving: true, Ports: []Port{port}}, false},
+		{"no port", Lease{Pod: "web", Link: "ps1"}, false},
 	} {
 		n := &Network{leases: map[string]*attachment{"u": {Lease: test.lease}}}
 		findings, err := n.boundByOthers()
@@ -260,11 +258,11 @@ func TestBoundByOthers(t *testing.T) {
 func TestPeers(t *testing.T) {
 	one, two := netip.MustParseAddr("10.77.64.2"), netip.MustParseAddr("fd00::2")
 	n := &Network{subnets: prefixes("10.77.64.0/22"), leases: map[string]*attachment{
-		"1": {Lease: lease.Lease{Pod: "web", Names: []string{"web", "front", "db", "localhost", ""}, IPs: []netip.Addr{one, two}, Link: "ps1"}},
-		"2": {Lease: lease.Lease{Pod: "db", Names: []string{"data"}, IPs: []netip.Addr{netip.MustParseAddr("10.77.64.3")}, Link: "ps2"}},
-		"3": {Lease: lease.Lease{Pod: "host"}},
-		"4": {Lease: lease.Lease{Pod: "leaving", Link: "ps4", Leaving: true}},
-		"5": {Lease: lease.Lease{Pod: "hidden", Link: "ps5"}, hidden: true},
+		"1": {Lease: Lease{Pod: "web", Names: []string{"web", "front", "db", "localhost", ""}, IPs: []netip.Addr{one, two}, Link: "ps1"}},
+		"2": {Lease: Lease{Pod: "db", Names: []string{"data"}, IPs: []netip.Addr{netip.MustParseAddr("10.77.64.3")}, Link: "ps2"}},
+		"3": {Lease: Lease{Pod: "host"}},
+		"4": {Lease: Lease{Pod: "leaving", Link: "ps4", Leaving: true}},
+		"5": {Lease: Lease{Pod: "hidden", Link: "ps5"}, hidden: true},
 	}}
 	want := []Peer{
 		{"2", "db", []netip.Addr{netip.MustParseAddr("10.77.64.3")}, []string{"db", "data"}},
@@ -285,7 +283,7 @@ func TestUnpublishedPeers(t *testing.T) {
 	address := netip.MustParseAddr("10.77.64.2")
 	lone := func(pod string, names ...string) *Network {
 		return &Network{subnets: prefixes("10.77.64.0/22"), leases: map[string]*attachment{
-			"1": {Lease: lease.Lease{Pod: pod, Names: names, IPs: []netip.Addr{address}, Link: "ps1"}},
+			"1": {Lease: Lease{Pod: pod, Names: names, IPs: []netip.Addr{address}, Link: "ps1"}},
 		}}
 	}
 	for _, test := range []struct {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podstead/podstead/runtime/network/subnet"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -47,7 +46,7 @@ func (n *Network) peers(host []string) []Peer {
 			p.Names = append(p.Names, l.Pod)
 		}
 		if l.Link == "" {
-			p.IPs = subnet.Gateways(n.subnets)
+			p.IPs = gatewaysOf(n.subnets)
 		}
 		for _, name := range l.Names {
 			if name != "" && !owners[name] && isPublished(name, host) && !slices.Contains(p.Names, name) {
@@ -91,5 +90,5 @@ func Hosts(peers []Peer, uid string) string {
 func (n *Network) Gateways() []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return subnet.Gateways(n.subnets)
+	return gatewaysOf(n.subnets)
 }

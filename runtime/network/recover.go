@@ -7,10 +7,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/lease"
-	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // recoverLeases derives leases from the links of pods and the port maps, when the lease file is lost. The next Setup of
@@ -38,7 +34,7 @@ func (n *Network) recoverLeases(ctx context.Context) error {
 			valid = valid && n.subnets[i].Contains(ip) && !taken(ip)
 		}
 		if valid {
-			n.leases[uid] = &attachment{Lease: lease.Lease{Pod: uid, IPs: ips, Link: link.Attrs().Name, Ports: ports[ips[0]]}}
+			n.leases[uid] = &attachment{Lease: Lease{Pod: uid, IPs: ips, Link: link.Attrs().Name, Ports: ports[ips[0]]}}
 			taken = n.takenAddresses()
 		}
 	}
@@ -48,7 +44,7 @@ func (n *Network) recoverLeases(ctx context.Context) error {
 // bridgeSubnets returns the subnets of the bridge, or nil if they are not valid pod subnets.
 func (n *Network) bridgeSubnets() ([]netip.Prefix, error) {
 	bridge, err := n.links.LinkByName(n.opts.Bridge)
-	if kernel.IsLinkNotFound(err) {
+	if isLinkNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -60,12 +56,12 @@ func (n *Network) bridgeSubnets() ([]netip.Prefix, error) {
 	}
 	var subnets []netip.Prefix
 	for _, a := range addresses {
-		if p, ok := subnet.PrefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
+		if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
 			subnets = append(subnets, p)
 		}
 	}
 	slices.SortFunc(subnets, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) }) // IPv4 first
-	if subnet.Check(subnets) != nil {
+	if checkSubnets(subnets) != nil {
 		return nil, nil
 	}
 	return subnets, nil

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/runtime/network/kernel"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -128,7 +127,7 @@ func TestClientPortEqualsHostPort(t *testing.T) {
 func (w *world) setBridgeNetfilter(value string) {
 	w.t.Helper()
 	in(w.t, w.host, func() error {
-		return errors.Join(kernel.SetSysctl("bridge/bridge-nf-call-ip6tables", value), kernel.SetSysctl("bridge/bridge-nf-call-iptables", value))
+		return errors.Join(setSysctl("bridge/bridge-nf-call-ip6tables", value), setSysctl("bridge/bridge-nf-call-iptables", value))
 	})
 }
 

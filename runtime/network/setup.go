@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/podstead/podstead/runtime/network/lease"
-	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
 // removalTimeout bounds the wait for the removal of the link that has the pod's last address.
@@ -122,7 +119,7 @@ func (n *Network) findLeaving(r Request) (string, *attachment) {
 // planLease returns the new lease of a pod. It keeps the addresses and the link of the old one.
 func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
 	l := &attachment{
-		Lease:  lease.Lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports)},
+		Lease:  Lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports)},
 		hidden: true,
 	}
 	if old != nil {
@@ -142,7 +139,7 @@ func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
 	last := slices.Clone(n.state.Addresses)
 	n.mu.Unlock()
 	taken := n.takenAddresses()
-	ips, err := lease.Allocate(n.subnets, r.PodName, taken, last)
+	ips, err := allocateAddresses(n.subnets, r.PodName, taken, last)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +168,7 @@ func (n *Network) allowSender(ctx context.Context, l *attachment) error {
 		return nil
 	}
 	err := n.rules.AddSenders(ctx, l.endpoint())
-	if errors.Is(err, ruleset.ErrStale) {
+	if errors.Is(err, errStale) {
 		n.base.guarded, err = n.rules.WriteGuard(ctx, n.endpoints())
 	}
 	return err
@@ -183,7 +180,7 @@ func (n *Network) publish(ctx context.Context, l, old *attachment) error {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
 	err := n.rules.AddPod(ctx, l.endpoint())
-	if errors.Is(err, ruleset.ErrStale) {
+	if errors.Is(err, errStale) {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
 	return err

@@ -10,9 +10,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
 // linkRemoval is a link to be removed, and the UID of its pod, if any.
@@ -70,7 +67,7 @@ func (n *Network) tearDown(ctx context.Context, uid string) error {
 // again.
 func (n *Network) unpublish(ctx context.Context, l *attachment) error {
 	err := n.rules.DeletePod(ctx, l.endpoint())
-	if errors.Is(err, ruleset.ErrStale) {
+	if errors.Is(err, errStale) {
 		if exists, err := n.rules.Exists(ctx); !exists {
 			return err
 		}
@@ -82,7 +79,7 @@ func (n *Network) unpublish(ctx context.Context, l *attachment) error {
 // revokeSender reverts allowSender.
 func (n *Network) revokeSender(ctx context.Context, l *attachment) error {
 	err := n.rules.DeleteSenders(ctx, l.endpoint())
-	if errors.Is(err, ruleset.ErrStale) {
+	if errors.Is(err, errStale) {
 		if found, err := n.rules.GuardExists(ctx); !found {
 			return err
 		}
@@ -146,7 +143,7 @@ func (n *Network) deleteLink(name string) error {
 	if err == nil {
 		err = h.LinkDel(link)
 	}
-	if err != nil && !kernel.IsNotFound(err) {
+	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("remove link %s: %w", name, err)
 	}
 	return nil
@@ -228,12 +225,12 @@ func (n *Network) hasLink(name string) bool {
 
 // podLinks returns the host's ends of all veth pairs of this network.
 func (n *Network) podLinks() ([]netlink.Link, error) {
-	all, err := kernel.Dump(n.links.LinkList)
+	all, err := DumpLinks(n.links.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
 	return slices.DeleteFunc(all, func(l netlink.Link) bool {
-		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, ruleset.LinkPrefix(n.opts.Bridge))
+		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, linkPrefix(n.opts.Bridge))
 	}), nil
 }
 
@@ -291,7 +288,7 @@ func (n *Network) removeBase(ctx context.Context) error {
 	if err == nil {
 		err = n.links.LinkDel(bridge)
 	}
-	if err != nil && !kernel.IsNotFound(err) {
+	if err != nil && !isNotFound(err) {
 		errs = append(errs, fmt.Errorf("remove link %s: %w", n.opts.Bridge, err))
 	}
 	n.mu.Lock()

@@ -10,20 +10,17 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // addRoute adds a route in the namespace of the calling thread.
 func addRoute(dst, via string) error {
-	h, err := kernel.Namespace{}.Netlink()
+	h, err := Namespace{}.Netlink()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 	p := netip.MustParsePrefix(dst)
-	return h.RouteAdd(&netlink.Route{Dst: subnet.IPNet(p.Addr(), p.Bits()), Gw: net.ParseIP(via)})
+	return h.RouteAdd(&netlink.Route{Dst: ipNet(p.Addr(), p.Bits()), Gw: net.ParseIP(via)})
 }
 
 // freeBind allows a socket to bind to an address that is not local.
@@ -37,7 +34,7 @@ func freeBind(_, _ string, c syscall.RawConn) error {
 
 // routeLoopbackTo makes the namespace of the calling thread send packets for 127.0.0.1 to a neighbour.
 func routeLoopbackTo(via string) error {
-	h, err := kernel.Namespace{}.Netlink()
+	h, err := Namespace{}.Netlink()
 	if err != nil {
 		return err
 	}
@@ -48,7 +45,7 @@ func routeLoopbackTo(via string) error {
 	}
 	for _, l := range links {
 		if l.Attrs().Name != "lo" {
-			if err := kernel.SetSysctl("ipv4/conf/"+l.Attrs().Name+"/route_localnet", "1"); err != nil {
+			if err := setSysctl("ipv4/conf/"+l.Attrs().Name+"/route_localnet", "1"); err != nil {
 				return err
 			}
 		}
@@ -67,5 +64,5 @@ func routeLoopbackTo(via string) error {
 			return err
 		}
 	}
-	return h.RouteReplace(&netlink.Route{Dst: subnet.IPNet(netip.MustParseAddr("127.0.0.1"), 32), Gw: net.ParseIP(via)})
+	return h.RouteReplace(&netlink.Route{Dst: ipNet(netip.MustParseAddr("127.0.0.1"), 32), Gw: net.ParseIP(via)})
 }

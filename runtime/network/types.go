@@ -4,17 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-
-	"github.com/podstead/podstead/runtime/network/diagnose"
-	"github.com/podstead/podstead/runtime/network/hostport"
-	"github.com/podstead/podstead/runtime/network/subnet"
 )
-
-// Port is a port of the host that is forwarded to a pod.
-type Port = hostport.Port
-
-// Finding is a condition of the host that breaks the pod network.
-type Finding = diagnose.Finding
 
 // Request describes the network of a pod.
 type Request struct {
@@ -57,7 +47,3 @@ type Peer struct {
 	// Names are the published names of the pod, its pod name first. Pod names of others are never among them. They may be empty.
 	Names []string
 }
-
-// ParseSubnets parses the subnets of a network: "auto" for none, or one IPv4 subnet and optionally, after a comma, one IPv6
-// subnet.
-func ParseSubnets(text string) ([]netip.Prefix, error) { return subnet.Parse(text) }

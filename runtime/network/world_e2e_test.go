@@ -22,8 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/netns"
-	"github.com/podstead/podstead/runtime/network/kernel"
-	"github.com/podstead/podstead/runtime/network/subnet"
 	"github.com/podstead/podstead/test/suite"
 )
 
@@ -184,11 +182,11 @@ func (w *world) leftovers() error {
 // uplink links the host with the outside, which has no route to the pods.
 func (w *world) uplink() {
 	w.t.Helper()
-	out, err := kernel.Open(w.outside)
+	out, err := OpenNamespace(w.outside)
 	check(w.t, err)
 	defer out.Close()
 	in(w.t, w.host, func() error {
-		h, err := kernel.Namespace{}.Netlink()
+		h, err := Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -198,13 +196,13 @@ func (w *world) uplink() {
 		veth := netlink.NewVeth(attrs)
 		veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(out.Fd()))
 		return errors.Join(
-			h.LinkAdd(veth), kernel.SetSysctl("ipv4/ip_forward", "0"), kernel.SetSysctl("ipv6/conf/up0/accept_ra", "1"),
+			h.LinkAdd(veth), setSysctl("ipv4/ip_forward", "0"), setSysctl("ipv6/conf/up0/accept_ra", "1"),
 			address(h, "up0", host4+"/24", second4+"/24", host6+"/64"),
 			h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}), h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}),
 		)
 	})
 	in(w.t, w.outside, func() error {
-		h, err := kernel.Namespace{}.Netlink()
+		h, err := Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -220,7 +218,7 @@ func address(h *netlink.Handle, link string, addresses ...string) error {
 	}
 	for _, a := range addresses {
 		p := netip.MustParsePrefix(a)
-		if err := h.AddrAdd(l, &netlink.Addr{IPNet: subnet.IPNet(p.Addr(), p.Bits()), Flags: flagsFor(p.Addr())}); err != nil {
+		if err := h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(p.Addr(), p.Bits()), Flags: flagsFor(p.Addr())}); err != nil {
 			return err
 		}
 	}
@@ -251,7 +249,7 @@ func tcp(host, container uint16) Port { return Port{HostPort: host, ContainerPor
 // in runs f in a namespace.
 func in(t *testing.T, path string, f func() error) {
 	t.Helper()
-	n, err := kernel.Open(path)
+	n, err := OpenNamespace(path)
 	check(t, err)
 	defer n.Close()
 	check(t, n.Do(f))
@@ -306,7 +304,7 @@ func answer(name string, from net.Addr) string {
 // ask dials from a namespace once and returns the answer.
 func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, error) {
 	t.Helper()
-	n, err := kernel.Open(path)
+	n, err := OpenNamespace(path)
 	check(t, err)
 	defer n.Close()
 	var c net.Conn

@@ -1,4 +1,5 @@
-// Package sandbox starts, watches and removes pod sandboxes: the namespaces, the network, the cgroup and the shim of a pod.
+// Package sandbox starts, watches and removes pod sandboxes: the namespaces, the network, the cgroup and the shim of a pod. It also has
+// what all containers of a pod share: the files in /etc ([EtcFiles]), the network ([Network]) and the volumes ([Volumes]).
 package sandbox
 
 import (
@@ -20,15 +21,11 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/etcfiles"
 	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/podindex"
-	"github.com/podstead/podstead/runtime/podnet"
-	"github.com/podstead/podstead/runtime/podvolume"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
@@ -44,13 +41,13 @@ type Config struct {
 	Host      oci.Host
 	PidsLimit int64 // processes and threads of each pod; 0: no limit
 	Exits     *exit.Recorder
-	Etc       *etcfiles.Files
-	Volumes   *podvolume.Volumes
+	Etc       *EtcFiles
+	Volumes   *Volumes
 	Users     *userns.Users
-	Network   *podnet.Network
+	Network   *Network
 	Evictions *eviction.Monitor
 	// Index contains the pods with a sandbox.
-	Index *podindex.Index
+	Index *Index
 	// Cleared receives what was killed and removed in the cgroup of a pod.
 	Cleared func(uid string, cleared podcgroup.Cleared)
 	// Locks has a lock for each pod, by UID. It is held while a sandbox is started or removed.

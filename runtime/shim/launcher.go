@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 // launcher is containerd's handling of the start of a shim and of the cleanup after a dead one, with two differences; see Start
@@ -75,14 +74,14 @@ func (l launcher) Stop(ctx context.Context, id string) (containerdshim.StopStatu
 			if err != nil {
 				return status, err
 			}
-			return status, rootmount.Remove(bundle)
+			return status, removeRoot(bundle)
 		}
 	}
 	// Without options runc was never called. Without its state directory runc has nothing to clean up.
 	if err := mount.UnmountRecursive(filepath.Join(bundle, "rootfs"), 0); err != nil {
 		return none, err
 	}
-	if err := rootmount.Remove(bundle); err != nil {
+	if err := removeRoot(bundle); err != nil {
 		return none, err
 	}
 	if e, err := runc.ReadExitStatus(bundle); err == nil {

@@ -17,8 +17,6 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/crilog/logjournal"
-	"github.com/podstead/podstead/runtime/shim/output"
 )
 
 // logs copies the output of one container to its log file and to the clients that are attached to it. Nil is a container without a log
@@ -37,7 +35,7 @@ type logs struct {
 // openLogs opens the log file and the standard input of a container that is about to be created. It replaces the URI in the request by the
 // FIFOs that the OCI runtime's side copies the container's pipes to and from.
 func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs, err error) {
-	o, ours, err := output.Parse(r.Stdout)
+	o, ours, err := parseOutput(r.Stdout)
 	if !ours {
 		return nil, nil
 	}
@@ -61,11 +59,11 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs,
 		}
 	}()
 	if o.Journal != nil {
-		l.writer.CopyTo(logjournal.New(*o.Journal, ""))
+		l.writer.CopyTo(crilog.NewJournal(*o.Journal, ""))
 	}
-	if o.Stdin != output.NoStdin {
+	if o.Stdin != NoStdin {
 		// Closing the standard input of a terminal would close the terminal.
-		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), o.Stdin == output.OnceStdin && !r.Terminal, func() error { return t.closeIO(ctx, r.ID) })
+		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), o.Stdin == OnceStdin && !r.Terminal, func() error { return t.closeIO(ctx, r.ID) })
 		if err != nil {
 			return nil, err
 		}

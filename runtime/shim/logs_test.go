@@ -7,7 +7,6 @@ import (
 	api "github.com/containerd/containerd/api/runtime/task/v3"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim/output"
 )
 
 // TestWaitCompletesLog checks that a wait for a container that has exited ends when its output is in the log, and that its deletion closes
@@ -16,7 +15,7 @@ func TestWaitCompletesLog(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	runc.output = "some line\n"
 	path := filepath.Join(t.TempDir(), "app/0.log")
-	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir(), Stdout: output.Output{Log: path}.URI().String()})
+	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir(), Stdout: Output{Log: path}.URI().String()})
 	runc.exitAll(t)
 	if _, err := svc.Wait(t.Context(), &api.WaitRequest{ID: "a"}); err != nil {
 		t.Fatal(err)

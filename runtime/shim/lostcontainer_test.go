@@ -12,8 +12,6 @@ import (
 
 	runc "github.com/containerd/go-runc"
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
 // An OCI runtime is not asked to kill or delete a container of which it has no state, and containerd gets the error of runc. Other runs,
@@ -83,7 +81,7 @@ func TestSessionOfCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(execcommand.SessionFile(dir, "e1"))
+		got, err := os.ReadFile(SessionFile(dir, "e1"))
 		if err != nil || strings.TrimSpace(string(want)) != string(got) {
 			t.Errorf("%s: session %q, %v, want %q", name, got, err, want)
 		}

@@ -17,8 +17,6 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 // PIDAnnotation of a sandbox's specification is the path of the file to which the PID namespace of the sandbox's process is
@@ -135,7 +133,7 @@ func (t *tasks) stopPause(ctx context.Context) error {
 	if err = notFoundIsDone(err); err != nil {
 		return fmt.Errorf("stop process of sandbox: %w", err)
 	}
-	warnAboutRoot(ctx, id, rootmount.Remove(bundle))
+	warnAboutRoot(ctx, id, removeRoot(bundle))
 	return nil
 }
 

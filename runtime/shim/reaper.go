@@ -14,8 +14,6 @@ import (
 	runc "github.com/containerd/go-runc"
 	"github.com/containerd/log"
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/shim/execcommand"
 )
 
 // exitReaper reaps the children of the shim: the commands of the OCI runtime, the processes of containers, and what those orphan.
@@ -30,17 +28,17 @@ import (
 // process ID from being reused, and is looked at again at the end of each start.
 type exitReaper struct {
 	mu       sync.Mutex
-	commands map[int]chan runc.Exit             // commands of the OCI runtime that run, by process ID
-	starts   map[*exec.Cmd]int64                // starts in progress, by the time before which their process does not exist, see startTime
-	execs    map[*exec.Cmd]*execcommand.Command // runs of crun that start commands in containers
-	parked   bool                               // a child has exited that may belong to a start
+	commands map[int]chan runc.Exit     // commands of the OCI runtime that run, by process ID
+	starts   map[*exec.Cmd]int64        // starts in progress, by the time before which their process does not exist, see startTime
+	execs    map[*exec.Cmd]*crunCommand // runs of crun that start commands in containers
+	parked   bool                       // a child has exited that may belong to a start
 	queue    []runc.Exit
 	queued   chan struct{} // holds a token while the queue may have entries
 }
 
 func newExitReaper() *exitReaper {
 	return &exitReaper{
-		commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, execs: map[*exec.Cmd]*execcommand.Command{}, queued: make(chan struct{}, 1),
+		commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, execs: map[*exec.Cmd]*crunCommand{}, queued: make(chan struct{}, 1),
 	}
 }
 
@@ -160,7 +158,7 @@ func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
 	if err := checkLost(c); err != nil {
 		return nil, err
 	}
-	command, err := execcommand.Prepare(c)
+	command, err := prepareCommand(c)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +188,7 @@ func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
 }
 
 // begin records that a command is about to be started. inContainer is what it starts in a container, or nil.
-func (r *exitReaper) begin(c *exec.Cmd, inContainer *execcommand.Command) error {
+func (r *exitReaper) begin(c *exec.Cmd, inContainer *crunCommand) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, err := bootTime()

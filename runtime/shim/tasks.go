@@ -22,9 +22,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/podstead/podstead/internal/attach"
-	"github.com/podstead/podstead/runtime/shim/execcommand"
-	"github.com/podstead/podstead/runtime/shim/filter"
-	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 const (
@@ -122,13 +119,13 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 
 // create creates a container with its root file system.
 func (t *tasks) create(ctx context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
-	if err := rootmount.Place(r.Bundle); err != nil {
+	if err := placeRoot(r.Bundle); err != nil {
 		return nil, err
 	}
-	keepFilter := filter.Prepare(ctx, r)
+	keepFilter := prepareFilter(ctx, r)
 	resp, err := t.TTRPCTaskService.Create(ctx, r)
 	if err != nil {
-		warnAboutRoot(ctx, r.ID, rootmount.Remove(r.Bundle))
+		warnAboutRoot(ctx, r.ID, removeRoot(r.Bundle))
 		return nil, err
 	}
 	keepFilter()
@@ -298,12 +295,12 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
 	if r.ExecID != "" && c != nil {
-		_ = os.Remove(execcommand.SessionFile(c.bundle, r.ExecID)) // runc does not need one
+		_ = os.Remove(SessionFile(c.bundle, r.ExecID)) // runc does not need one
 	}
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err
 	}
-	warnAboutRoot(ctx, r.ID, rootmount.Remove(c.bundle))
+	warnAboutRoot(ctx, r.ID, removeRoot(c.bundle))
 	t.attached.Exited(r.ID, resp.ExitStatus) // the event may be late
 	c.logs.drain(drainTimeout)
 	t.forget(r.ID)

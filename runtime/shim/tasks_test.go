@@ -24,7 +24,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim/output"
 )
 
 // fakeRunc is a task service whose containers write a line at once and exit on request.
@@ -152,7 +151,7 @@ func TestDeleteCompletesLogAndClosesPipes(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	runc.output = "some line\n"
 	path := filepath.Join(t.TempDir(), "app/0.log")
-	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir(), Stdout: output.Output{Log: path}.URI().String()})
+	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir(), Stdout: Output{Log: path}.URI().String()})
 	runc.exitAll(t)
 	if _, err := svc.Delete(t.Context(), &api.DeleteRequest{ID: "a"}); err != nil {
 		t.Fatal(err)
@@ -176,7 +175,7 @@ func TestCreateFails(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	runc.createErr = errgrpc.ToGRPC(errdefs.ErrInvalidArgument)
 	for name, uri := range map[string]string{
-		"in runc":       output.Output{Log: filepath.Join(t.TempDir(), "0.log")}.URI().String(),
+		"in runc":       Output{Log: filepath.Join(t.TempDir(), "0.log")}.URI().String(),
 		"relative path": "podstead-log:0.log",
 		"bad option":    "podstead-log:///a?max=x",
 	} {

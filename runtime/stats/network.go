@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network"
 )
 
 // interfaces reads the counters of the interfaces that are up in a network namespace. A path that is not a network namespace is an error.
 func interfaces(path string) ([]Interface, error) {
-	namespace, err := kernel.Open(path)
+	namespace, err := network.OpenNamespace(path)
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +19,7 @@ func interfaces(path string) ([]Interface, error) {
 		return nil, err
 	}
 	defer links.Close()
-	all, err := kernel.Dump(links.LinkList)
+	all, err := network.DumpLinks(links.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list network interfaces: %w", err)
 	}

@@ -9,8 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/atomicwriter"
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -26,11 +24,11 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 	}
 	dir := s.path(p.UID, v)
 	content, err := collect(s.values, p, v)
-	if err != nil && atomicwriter.Written(dir) {
+	if err != nil && written(dir) {
 		return nil
 	}
 	if err == nil {
-		_, err = atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
+		_, err = Writer{GID: p.fsGroup()}.Write(dir, content)
 	}
 	return err
 }
@@ -39,7 +37,7 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 // the end of ctx is not written: the pod may have another definition by then.
 func (s *Set) updateContent(ctx context.Context, p Pod, v *spec.Volume) (changed bool, err error) {
 	dir := s.path(p.UID, v)
-	if !atomicwriter.Written(dir) {
+	if !written(dir) {
 		return false, nil
 	}
 	content, err := collect(s.values, p, v)
@@ -47,17 +45,17 @@ func (s *Set) updateContent(ctx context.Context, p Pod, v *spec.Volume) (changed
 		return false, err
 	}
 	return withPod(ctx, s, p.UID, func(ctx context.Context) (bool, error) {
-		if ctx.Err() != nil || !atomicwriter.Written(dir) {
+		if ctx.Err() != nil || !written(dir) {
 			return false, ctx.Err()
 		}
-		return atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
+		return Writer{GID: p.fsGroup()}.Write(dir, content)
 	})
 }
 
 // mountFiles mounts the pod's tmpfs for written volumes. Secrets never reach a disk, and files do not survive a reboot,
 // after which their sources may have changed.
 func (s *Set) mountFiles(uid string) error {
-	return mountpoint.EnsureTmpfs(s.filesDir(uid), unix.MS_NOSUID|unix.MS_NODEV, "mode=0700")
+	return ensureTmpfs(s.filesDir(uid), unix.MS_NOSUID|unix.MS_NODEV, "mode=0700")
 }
 
 // missingObject is the error of a missing config map or secret.
@@ -73,12 +71,12 @@ type collector struct {
 	values Values
 	pod    Pod
 	mode   fs.FileMode // the default mode of files
-	files  atomicwriter.Files
+	files  Files
 }
 
 // collect returns the files of a volume, or all errors of its sources.
-func collect(values Values, p Pod, v *spec.Volume) (atomicwriter.Files, error) {
-	c := collector{values: values, pod: p, files: atomicwriter.Files{}}
+func collect(values Values, p Pod, v *spec.Volume) (Files, error) {
+	c := collector{values: values, pod: p, files: Files{}}
 	var err error
 	switch {
 	case v.ConfigMap != nil:
@@ -157,7 +155,7 @@ func sourceError(kind, name string, optional bool, err error) error {
 func (c *collector) addKeys(missing string, values map[string][]byte, items []spec.KeyToPath, optional bool) error {
 	if len(items) == 0 {
 		for key, value := range values {
-			c.files[key] = atomicwriter.File{Content: value, Mode: c.mode}
+			c.files[key] = File{Content: value, Mode: c.mode}
 		}
 		return nil
 	}
@@ -165,7 +163,7 @@ func (c *collector) addKeys(missing string, values map[string][]byte, items []sp
 		value, ok := values[item.Key]
 		switch {
 		case ok:
-			c.files[path.Clean(item.Path)] = atomicwriter.File{Content: value, Mode: c.itemMode(item.Mode)}
+			c.files[path.Clean(item.Path)] = File{Content: value, Mode: c.itemMode(item.Mode)}
 		case !optional:
 			return fmt.Errorf(missing, item.Key)
 		}
@@ -197,7 +195,7 @@ func (c *collector) addFields(items []spec.DownwardFile) error {
 			failed = append(failed, fmt.Errorf("downward API file %q: %w", item.Path, err))
 			continue
 		}
-		c.files[path.Clean(item.Path)] = atomicwriter.File{Content: []byte(value), Mode: c.itemMode(item.Mode)}
+		c.files[path.Clean(item.Path)] = File{Content: []byte(value), Mode: c.itemMode(item.Mode)}
 	}
 	return failed.err()
 }

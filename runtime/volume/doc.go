@@ -19,6 +19,8 @@
 // must not pull images or read config maps. It mounts in the mount namespace of this process, which must be that of the
 // host.
 //
-// Packages below it: tree (operations on untrusted directory trees), mountpoint (mounting and unmounting) and atomicwriter
-// (atomic update of files). They do not refer to this package.
+// Files named tree operate on directory trees that containers can change concurrently: they never follow a symbolic link out of a tree
+// and never cross a mount. Files named mountpoint mount and unmount in the mount namespace of this process. atomicwriter.go writes
+// files atomically, with the layout of the kubelet's AtomicWriter, and does not collect their content. place.go finds out where the
+// OCI runtime mounts what a container has.
 package volume

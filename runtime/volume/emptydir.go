@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -35,17 +33,17 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return followGroup(ctx, dir, p)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
-	files := max(size/tree.FileBytes, minInodes)
+	files := max(size/fileBytes, minInodes)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	if gid := p.fsGroup(); gid == nil {
 		data += ",mode=0777"
 	} else {
 		data += fmt.Sprintf(",mode=2777,gid=%d", *gid)
 	}
-	if err := mountpoint.EnsureTmpfs(dir, 0, data); err != nil {
+	if err := ensureTmpfs(dir, 0, data); err != nil {
 		return err
 	}
-	if err := mountpoint.ResizeTmpfs(dir, size, files); err != nil {
+	if err := resizeTmpfs(dir, size, files); err != nil {
 		return err
 	}
 	return followGroup(ctx, dir, p)
@@ -75,7 +73,7 @@ func followGroup(ctx context.Context, dir string, p Pod) error {
 		return fmt.Errorf("stat %s: %w", dir, err)
 	}
 	if noted || int64(root.Gid) != *gid { // otherwise it is new
-		if err := tree.SetOwnership(context.WithoutCancel(ctx), dir, uint32(*gid), false); err != nil {
+		if err := setOwnership(context.WithoutCancel(ctx), dir, uint32(*gid), false); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -72,7 +71,7 @@ func flush(path string, own uint64) error {
 	if st.Dev == own || unix.Major(st.Dev) == 0 || kind != unix.S_IFDIR && kind != unix.S_IFREG {
 		return nil
 	}
-	fd, err := unix.Open(tree.FdPath(found), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(fdPath(found), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return failure(err)
 	}

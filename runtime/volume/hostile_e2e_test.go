@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/volume/filetest"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -208,7 +207,7 @@ func TestRemoveStopsAtMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
-	filetest.WantError(t, tree.Remove(t.Context(), dir), "a file system is mounted in it")
+	filetest.WantError(t, RemoveTree(t.Context(), dir), "a file system is mounted in it")
 	if filetest.Read(t, filepath.Join(other, "file")) != "kept" {
 		t.Error("a file of the mount was removed")
 	}

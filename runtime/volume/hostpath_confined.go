@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -48,7 +47,7 @@ func (s *Set) openAllowed(v *spec.HostPathVolume) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	info, err := os.Stat(tree.FdPath(fd))
+	info, err := os.Stat(fdPath(fd))
 	if err == nil {
 		err = checkType(v, info.Mode(), false)
 	}
@@ -66,7 +65,7 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("open hostPath %q: %w", path, err)
 	}
-	real, err := os.Readlink(tree.FdPath(fd))
+	real, err := os.Readlink(fdPath(fd))
 	if err == nil && !s.allowed(real) {
 		err = fmt.Errorf("hostPath %q leads to %q: must be below %s", path, real, strings.Join(s.opts.HostPaths, ", "))
 	}
@@ -82,7 +81,7 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 func (s *Set) allowed(real string) bool {
 	return slices.ContainsFunc(s.opts.HostPaths, func(dir string) bool {
 		root, err := filepath.EvalSymlinks(dir)
-		return err == nil && tree.IsBelow(real, root)
+		return err == nil && isBelow(real, root)
 	})
 }
 
@@ -105,7 +104,7 @@ func (s *Set) createAllowed(v *spec.HostPathVolume, path string) (int, error) {
 		return -1, fmt.Errorf("create hostPath: %w", err)
 	}
 	if createDirectory {
-		if fd, err = tree.CreateBelow(fd, names, 0o755); err != nil {
+		if fd, err = createBelow(fd, names, 0o755); err != nil {
 			return -1, fmt.Errorf("create hostPath: %w", err)
 		}
 		return fd, nil

@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -25,11 +23,11 @@ func (s *Set) checkProtected(fd int) error {
 	if len(s.opts.Protected) == 0 {
 		return nil
 	}
-	real, err := os.Readlink(tree.FdPath(fd))
+	real, err := os.Readlink(fdPath(fd))
 	if err != nil {
 		return err
 	}
-	mounts, err := mountpoint.List()
+	mounts, err := listMounts()
 	if err != nil {
 		return err
 	}
@@ -54,15 +52,15 @@ func (s *Set) checkProtected(fd int) error {
 }
 
 // regionOf returns the region of a path, and the path without links.
-func regionOf(mounts mountpoint.Mounts, path string) (string, mountpoint.Region, error) {
+func regionOf(mounts mountList, path string) (string, mountRegion, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return "", mountpoint.Region{}, fmt.Errorf("open %s: %w", path, err)
+		return "", mountRegion{}, fmt.Errorf("open %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	real, err := os.Readlink(tree.FdPath(fd))
+	real, err := os.Readlink(fdPath(fd))
 	if err != nil {
-		return "", mountpoint.Region{}, err
+		return "", mountRegion{}, err
 	}
 	region, err := mounts.Region(fd)
 	return real, region, err

@@ -17,7 +17,6 @@ import (
 
 	"github.com/podstead/podstead/internal/diskblocks"
 	"github.com/podstead/podstead/internal/inroot"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -34,9 +33,9 @@ func ImageDefined(volumes map[string]struct{}, c *spec.Container, files []string
 	var paths []string
 	for p := range volumes {
 		p = path.Join("/", p)
-		inKernel := slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return tree.IsBelow(p, dir) })
+		inKernel := slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return isBelow(p, dir) })
 		inVolume := slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool {
-			return tree.IsBelow(p, path.Join("/", m.MountPath))
+			return isBelow(p, path.Join("/", m.MountPath))
 		})
 		if p != "/" && !inKernel && !inVolume && !slices.Contains(files, p) {
 			paths = append(paths, p)
@@ -103,7 +102,7 @@ func (s *Set) fillImageDefined(ctx context.Context, image *inroot.Root, p, dir s
 	if !source.IsDir() {
 		return errors.New("is not a directory in the image")
 	}
-	used, err := tree.DiskUsage(ctx, tree.FdPath(int(source.Fd())))
+	used, err := DiskUsage(ctx, fdPath(int(source.Fd())))
 	if err != nil {
 		return err
 	}
@@ -114,7 +113,7 @@ func (s *Set) fillImageDefined(ctx context.Context, image *inroot.Root, p, dir s
 	if free := diskblocks.Bytes(&disk, disk.Bavail); used.Bytes > free {
 		return fmt.Errorf("copy %d bytes of the image: only %d bytes are free", used.Bytes, free)
 	}
-	return continuity.CopyDir(dir, tree.FdPath(int(source.Fd())), continuity.WithXAttrExclude("security.selinux"))
+	return continuity.CopyDir(dir, fdPath(int(source.Fd())), continuity.WithXAttrExclude("security.selinux"))
 }
 
 // ImageDefinedDirs returns the directories of the volumes that the image of a run defines.
@@ -126,7 +125,7 @@ func (s *Set) ImageDefinedDirs(uid, run string) ([]string, error) {
 			dirs = append(dirs, filepath.Join(s.diskDir(uid), e.Name()))
 		}
 	}
-	return dirs, tree.Ignore(err, fs.ErrNotExist)
+	return dirs, ignore(err, fs.ErrNotExist)
 }
 
 // RemoveImageDefined removes the volumes that the image of a run defines. It is no error if there are none.
@@ -137,7 +136,7 @@ func (s *Set) RemoveImageDefined(ctx context.Context, uid, run string) error {
 	_, err := withPod(ctx, s, uid, func(ctx context.Context) (struct{}, error) {
 		dirs, err := s.ImageDefinedDirs(uid, run)
 		for _, dir := range dirs {
-			err = errors.Join(err, tree.Ignore(os.Remove(groupNote(dir)), fs.ErrNotExist), tree.Remove(ctx, dir))
+			err = errors.Join(err, ignore(os.Remove(groupNote(dir)), fs.ErrNotExist), RemoveTree(ctx, dir))
 		}
 		return struct{}{}, err
 	})

@@ -14,8 +14,6 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -121,7 +119,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 		source = target
 	}
 	if r.UserNamespace != "" {
-		if options, err = mountpoint.KeepFlags(source, options); err != nil {
+		if options, err = keepFlags(source, options); err != nil {
 			return specs.Mount{}, err
 		}
 	}
@@ -132,15 +130,15 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 
 // overUnbindable reports whether mounts of pods are below a path.
 func (s *Set) overUnbindable(source string) bool {
-	return slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return tree.IsBelow(dir, source) })
+	return slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return isBelow(dir, source) })
 }
 
 // checkBindable returns an error if a path is in a directory that contains mounts of pods, and not itself in one of these mounts.
 func (s *Set) checkBindable(fd int, source string) error {
-	if !slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return tree.IsBelow(source, dir) }) {
+	if !slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return isBelow(source, dir) }) {
 		return nil
 	}
-	m, err := mountpoint.Of(fd)
+	m, err := mountOf(fd)
 	if err == nil && strings.Contains(m.Optional, "unbindable") {
 		err = fmt.Errorf("path %q is in %s, which contains mounts of pods and cannot be mounted", source, m.Mountpoint)
 	}
@@ -158,7 +156,7 @@ func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int
 		if err != nil {
 			return "", -1, err
 		}
-		if source, err = os.Readlink(tree.FdPath(fd)); err != nil {
+		if source, err = os.Readlink(fdPath(fd)); err != nil {
 			unix.Close(fd)
 			return "", -1, err
 		}
@@ -253,7 +251,7 @@ func checkPropagation(fd int, source, propagation string) error {
 	if propagation == "" || propagation == "None" {
 		return nil
 	}
-	m, err := mountpoint.Of(fd)
+	m, err := mountOf(fd)
 	if err != nil {
 		return err
 	}
@@ -269,9 +267,9 @@ func checkPropagation(fd int, source, propagation string) error {
 
 // pinBelow bind-mounts the subPath of a volume at target. Mounts below it are not included, as in the kubelet.
 func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
-	open := tree.OpenOrCreate
+	open := openOrCreate
 	if mustExist {
-		open = tree.OpenBelow
+		open = openBelow
 	}
 	fd, err := open(volume, sub)
 	if err != nil {
@@ -286,9 +284,9 @@ func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMoun
 func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users string) error {
 	var err error
 	if users != "" {
-		err = mountpoint.BindMapped(fd, target, recursive, users)
+		err = bindMountMapped(fd, target, recursive, users)
 	} else {
-		err = mountpoint.Bind(fd, target, recursive)
+		err = bindMount(fd, target, recursive)
 	}
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/volume/filetest"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -99,7 +98,7 @@ func TestMounts(t *testing.T) {
 	if err := s.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := tree.Remove(t.Context(), filepath.Join(host, "created")); err != nil { // it is created again for each container
+	if err := RemoveTree(t.Context(), filepath.Join(host, "created")); err != nil { // it is created again for each container
 		t.Fatal(err)
 	}
 	privileged := &spec.SecurityContext{Privileged: new(true)}
@@ -162,7 +161,7 @@ func TestMountsExisting(t *testing.T) {
 		if err := s.Prepare(t.Context(), pod); err != nil { // creates both
 			t.Fatal(err)
 		}
-		if err := tree.Remove(t.Context(), filepath.Join(host, "none")); err != nil {
+		if err := RemoveTree(t.Context(), filepath.Join(host, "none")); err != nil {
 			t.Fatal(err)
 		}
 		for _, mount := range []spec.VolumeMount{{Name: "host", MountPath: "/a"}, {Name: "disk", MountPath: "/a", SubPath: "none"}} {

@@ -15,9 +15,6 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
-	"github.com/podstead/podstead/runtime/volume/place"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -36,7 +33,7 @@ func (s *Set) Nest(ctx context.Context, p Pod, r Request, root string, mounts []
 		return mounts, nil
 	}
 	return withPod(ctx, s, p.UID, func(ctx context.Context) ([]specs.Mount, error) {
-		list, err := place.Of(root, mounts)
+		list, err := placesOf(root, mounts)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +76,7 @@ type nesting struct {
 	request Request
 	mounts  []specs.Mount
 	numbers []int // of the volume mounts, by the index of the mount; -1: none
-	places  []place.Place
+	places  []mountPlace
 	roots   map[int]int // descriptors of the mounts of this run, by index
 }
 
@@ -107,12 +104,12 @@ func (n *nesting) nest(i int) (bool, error) {
 	if err := n.ensure(outer, number, below, m.Source); err != nil {
 		return false, err
 	}
-	target, err := tree.OpenBelow(outer, below)
+	target, err := openBelow(outer, below)
 	if err != nil {
 		return false, err
 	}
 	defer unix.Close(target)
-	if n.roots[i], err = mountpoint.Attach(m.Source, target, m.Options); err != nil {
+	if n.roots[i], err = AttachMount(m.Source, target, m.Options); err != nil {
 		delete(n.roots, i)
 		return false, err
 	}
@@ -155,7 +152,7 @@ func (n *nesting) independent(i int) error {
 		case "rprivate": // they are private already
 			m.Options[k] = "private"
 		case "rro":
-			if err := mountpoint.MakeReadOnly(n.roots[i]); err != nil {
+			if err := MakeMountReadOnly(n.roots[i]); err != nil {
 				return fmt.Errorf("make %s read-only: %w", m.Source, err)
 			}
 			m.Options[k] = "ro"
@@ -182,7 +179,7 @@ func (n *nesting) ensure(outer, number int, below, source string) error {
 		return err
 	}
 	defer unix.Close(inner)
-	err = tree.EnsureBelow(inner, below, stat.Mode&unix.S_IFMT == unix.S_IFDIR)
+	err = ensureBelow(inner, below, stat.Mode&unix.S_IFMT == unix.S_IFDIR)
 	if err != nil && !errors.Is(err, unix.EROFS) { // then the mount point must exist
 		return fmt.Errorf("create mount point: %w", err)
 	}
@@ -201,7 +198,7 @@ func (n *nesting) reopen(mounted int, v *spec.Volume, m *spec.VolumeMount) (int,
 		return -1, err
 	}
 	defer unix.Close(volume)
-	fd, err := tree.OpenBelow(volume, path.Join(".", sub))
+	fd, err := openBelow(volume, path.Join(".", sub))
 	if err != nil {
 		return -1, err
 	}

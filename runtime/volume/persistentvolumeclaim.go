@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -66,7 +65,7 @@ func (s *Set) setClaimOwnership(ctx context.Context, p Pod, volume, dir string, 
 	if granted, err := os.ReadFile(done); err != nil && !errors.Is(err, fs.ErrNotExist) || string(granted) == grant {
 		return err
 	}
-	if err := tree.SetOwnership(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
+	if err := setOwnership(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
 		return err
 	}
 	return os.WriteFile(done, []byte(grant), 0o600)
@@ -83,7 +82,7 @@ func (s *Set) forgetGrants(claim string) error {
 		if readErr == nil && strings.HasPrefix(string(text), claim+" ") {
 			readErr = os.Remove(note)
 		}
-		err = errors.Join(err, tree.Ignore(readErr, fs.ErrNotExist)) // its pod is removed
+		err = errors.Join(err, ignore(readErr, fs.ErrNotExist)) // its pod is removed
 	}
 	return err
 }
@@ -140,7 +139,7 @@ func (s *Set) RemoveClaim(ctx context.Context, name string) error {
 func (s *Set) removeClaim(ctx context.Context, name string) error {
 	removed := filepath.Join(s.opts.ClaimsDir, removedPrefix+name)
 	for _, left := range []string{removed, filepath.Join(s.opts.ClaimsDir, importPrefix+name)} {
-		if err := tree.Remove(ctx, left); err != nil {
+		if err := RemoveTree(ctx, left); err != nil {
 			return err
 		}
 	}
@@ -157,7 +156,7 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 	if err := atomicfile.SyncDir(s.opts.ClaimsDir); err != nil {
 		return err
 	}
-	return tree.Remove(ctx, removed)
+	return RemoveTree(ctx, removed)
 }
 
 // setLeftAside renames what a killed daemon has left of imports and removals of claims, so that nothing else uses it. No other call may
@@ -183,7 +182,7 @@ func (s *Set) setLeftAside() error {
 func (s *Set) SweepClaims(ctx context.Context) error {
 	left, err := filepath.Glob(filepath.Join(s.opts.ClaimsDir, leftPrefix+"*"))
 	for _, dir := range left {
-		err = errors.Join(err, tree.Remove(ctx, dir))
+		err = errors.Join(err, RemoveTree(ctx, dir))
 	}
 	return err
 }

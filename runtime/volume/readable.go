@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -59,5 +58,5 @@ func (s *Set) statHostPath(v *spec.HostPathVolume) (fs.FileInfo, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	return os.Stat(tree.FdPath(fd))
+	return os.Stat(fdPath(fd))
 }

@@ -8,9 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
-	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
 // Release unmounts the mounts of a container run. A container that has been created keeps its copies of them. It is no error if
@@ -32,12 +29,12 @@ func (s *Set) release(ctx context.Context, uid, run string) error {
 // clearDir unmounts everything in a directory and removes it. It is not removed if a mount is left.
 func clearDir(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(dir); err != nil {
-		return tree.Ignore(err, fs.ErrNotExist)
+		return ignore(err, fs.ErrNotExist)
 	}
-	if err := mountpoint.Unmount(dir); err != nil {
+	if err := unmountTree(dir); err != nil {
 		return err
 	}
-	return tree.Remove(ctx, dir)
+	return RemoveTree(ctx, dir)
 }
 
 // Teardown removes the volumes of a pod. None of its containers may be running. Host paths, persistent volumes and
@@ -80,4 +77,4 @@ func (s *Set) UIDs(ctx context.Context) ([]string, error) {
 // Unmount unmounts a directory and everything below it, for volumes of other packages. Mounts are made private first, so
 // that no mount of the host is unmounted by propagation. The path must not contain symbolic links. It is no error if
 // nothing is mounted.
-func Unmount(dir string) error { return mountpoint.Unmount(dir) }
+func Unmount(dir string) error { return unmountTree(dir) }

@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/internal/tartree"
-	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
 // importPrefix is the prefix of the directory in which the files of a claim are created during an import. Names of claims cannot start
@@ -93,7 +92,7 @@ func (s *Set) importClaim(ctx context.Context, name string, r io.Reader, replace
 	if err != nil {
 		return result, err
 	}
-	if err := tree.Remove(ctx, staged); err != nil { // of a daemon that was killed
+	if err := RemoveTree(ctx, staged); err != nil { // of a daemon that was killed
 		return result, err
 	}
 	if err := os.Mkdir(staged, 0o700); err != nil {
@@ -101,7 +100,7 @@ func (s *Set) importClaim(ctx context.Context, name string, r io.Reader, replace
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, tree.Remove(context.WithoutCancel(ctx), staged))
+			err = errors.Join(err, RemoveTree(context.WithoutCancel(ctx), staged))
 		}
 	}()
 	if err := os.Chmod(staged, openMode); err != nil { // as a new volume, unless the stream has an entry for it
@@ -129,7 +128,7 @@ func (s *Set) importClaim(ctx context.Context, name string, r io.Reader, replace
 	if err := atomicfile.SyncDir(s.opts.ClaimsDir); err != nil {
 		return result, errors.Join(err, unix.Renameat2(unix.AT_FDCWD, target, unix.AT_FDCWD, staged, flags))
 	}
-	if err := tree.Remove(context.WithoutCancel(ctx), staged); err != nil { // what was there before; the volume is complete
+	if err := RemoveTree(context.WithoutCancel(ctx), staged); err != nil { // what was there before; the volume is complete
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the former files of the volume were not deleted: %v", err))
 	}
 	return result, nil

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/volume/filetest"
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -22,12 +21,12 @@ func TestUnbindable(t *testing.T) {
 	dir := filetest.Mkdir(t, filepath.Join(base, "run", "ns"))
 	tmpfsAt(t, filepath.Join(dir, "before"), unix.MS_PRIVATE)
 	for range 2 {
-		if err := mountpoint.EnsureUnbindable(dir); err != nil {
+		if err := EnsureUnbindable(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
-		if err := mountpoint.Unmount(dir); err != nil {
+		if err := unmountTree(dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -64,19 +63,19 @@ func TestUnbindable(t *testing.T) {
 	if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
 		t.Error(err)
 	}
-	if err := mountpoint.Unmount(filepath.Join(dir, "before")); err != nil {
+	if err := unmountTree(filepath.Join(dir, "before")); err != nil {
 		t.Error(err)
 	}
 	if err := unix.Rmdir(filepath.Join(dir, "before")); err != nil {
 		t.Errorf("remove the mount point of an earlier mount: %v", err)
 	}
-	if err := mountpoint.ReleaseUnbindable(dir); err != nil || !slices.Contains(mountsBelow(t, dir), dir) {
+	if err := ReleaseUnbindable(dir); err != nil || !slices.Contains(mountsBelow(t, dir), dir) {
 		t.Errorf("released with a mount in it, %v", err)
 	}
-	if err := mountpoint.Unmount(filepath.Join(dir, "after")); err != nil {
+	if err := unmountTree(filepath.Join(dir, "after")); err != nil {
 		t.Error(err)
 	}
-	if err := mountpoint.ReleaseUnbindable(dir); err != nil || len(mountsBelow(t, dir)) > 0 {
+	if err := ReleaseUnbindable(dir); err != nil || len(mountsBelow(t, dir)) > 0 {
 		t.Errorf("not released: %v, %v", mountsBelow(t, dir), err)
 	}
 }

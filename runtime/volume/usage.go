@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -18,7 +17,7 @@ const MaxUsage = math.MaxInt64 >> 10
 // Usage is the disk usage of an emptyDir.
 type Usage struct {
 	Volume string
-	Bytes  int64         // as a limit counts them, see [tree.Usage]; [MaxUsage] if Deep
+	Bytes  int64         // as a limit counts them, see [TreeUsage]; [MaxUsage] if Deep
 	Limit  spec.Quantity // zero for no limit
 	// Deep means that the directory tree is too deep to be measured.
 	Deep bool
@@ -33,12 +32,12 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 	case u.Limit.Sign() <= 0:
 		return "", false
 	case u.Deep:
-		return fmt.Sprintf("Usage of EmptyDir volume %q with the limit %q cannot be measured: %v. ", u.Volume, u.Limit.String(), tree.ErrTooDeep), true
+		return fmt.Sprintf("Usage of EmptyDir volume %q with the limit %q cannot be measured: %v. ", u.Volume, u.Limit.String(), ErrTooDeep), true
 	case u.Limit.CmpInt64(u.Bytes) >= 0:
 		return "", false
 	case u.files > 0 && u.Limit.CmpInt64(u.allocated) >= 0:
 		return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q: each of its %d files counts as at least %d bytes. ",
-			u.Volume, u.Limit.String(), u.files, tree.FileBytes), true
+			u.Volume, u.Limit.String(), u.files, fileBytes), true
 	}
 	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", u.Volume, u.Limit.String()), true
 }
@@ -56,11 +55,11 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil && podLimit.Sign() <= 0 {
 				continue
 			}
-			used, err := tree.DiskUsage(ctx, s.path(p.UID, v))
+			used, err := DiskUsage(ctx, s.path(p.UID, v))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // not created yet
 			}
-			deep := errors.Is(err, tree.ErrTooDeep)
+			deep := errors.Is(err, ErrTooDeep)
 			if err != nil && !deep {
 				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
 			}
@@ -88,16 +87,16 @@ func measure[T any](ctx context.Context, s *Set, uid string, f func(context.Cont
 }
 
 // DiskUsage returns the total disk usage of directories of a pod. It is [MaxUsage] if one is too deep. Missing directories are ignored.
-func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (tree.Usage, error) {
-	return measure(ctx, s, uid, func(ctx context.Context) (tree.Usage, error) {
-		var total tree.Usage
+func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (TreeUsage, error) {
+	return measure(ctx, s, uid, func(ctx context.Context) (TreeUsage, error) {
+		var total TreeUsage
 		for _, dir := range dirs {
-			used, err := tree.DiskUsage(ctx, dir)
+			used, err := DiskUsage(ctx, dir)
 			switch {
-			case errors.Is(err, tree.ErrTooDeep):
-				return tree.Usage{Bytes: MaxUsage, Counted: MaxUsage}, nil
+			case errors.Is(err, ErrTooDeep):
+				return TreeUsage{Bytes: MaxUsage, Counted: MaxUsage}, nil
 			case err != nil && !errors.Is(err, fs.ErrNotExist):
-				return tree.Usage{}, err
+				return TreeUsage{}, err
 			}
 			total.Bytes += used.Bytes
 			total.Counted += used.Counted

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/runtime/volume/filetest"
-	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -77,7 +76,7 @@ func TestUsage(t *testing.T) {
 	if err := os.RemoveAll(many); err != nil {
 		t.Fatal(err)
 	}
-	filetest.DeepTree(t, filepath.Join(dir, "abyss"), tree.MaxDepth+1) // too deep to be measured
+	filetest.DeepTree(t, filepath.Join(dir, "abyss"), maxDepth+1) // too deep to be measured
 	message, _ = exceeded()
 	if want := `Usage of EmptyDir volume "limited" with the limit "1Mi" cannot be measured: more than 512 directory levels. `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
@@ -117,7 +116,7 @@ func TestUsageWithPodLimit(t *testing.T) {
 	}
 	filetest.Symlink(t, "x", filepath.Join(dir, "link")) // it has no block
 	more, err := s.DiskUsage(t.Context(), pod.UID, dir, dir)
-	if err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*tree.FileBytes {
+	if err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*fileBytes {
 		t.Errorf("usage with a small file: %+v, %v, before %+v", more, err, used)
 	}
 	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {

@@ -14,9 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/volume/atomicwriter"
 	"github.com/podstead/podstead/runtime/volume/filetest"
-	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -121,15 +119,15 @@ func TestEmptyDirFollows(t *testing.T) {
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	if err := mountpoint.MountTmpfs(dir, unix.MS_NODEV, "size=64k,mode=0711", "no-such-option"); err != nil {
+	if err := mountTmpfs(dir, unix.MS_NODEV, "size=64k,mode=0711", "no-such-option"); err != nil {
 		t.Fatal(err)
 	}
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil || s.Blocks*uint64(s.Bsize) != 64<<10 || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o711 {
 		t.Errorf("%d blocks of %d, mode %o: %v", s.Blocks, s.Bsize, filetest.Stat(t, dir).Mode, err)
 	}
-	filetest.WantError(t, mountpoint.MountTmpfs(t.TempDir(), 0, "size=many", "noswap"), "invalid argument")
-	filetest.WantError(t, mountpoint.MountTmpfs(filepath.Join(dir, "none"), 0, "size=1m", "noswap"), "no such file")
+	filetest.WantError(t, mountTmpfs(t.TempDir(), 0, "size=many", "noswap"), "invalid argument")
+	filetest.WantError(t, mountTmpfs(filepath.Join(dir, "none"), 0, "size=1m", "noswap"), "no such file")
 }
 
 func contentPod() Pod {
@@ -385,7 +383,7 @@ func TestNoSpace(t *testing.T) {
 		filetest.Write(t, filepath.Join(volume, "..2026_01_01_00_00_00.crash", "a"), strings.Repeat("x", 40<<10))
 		before, _ := os.ReadFile(filepath.Join(volume, "a"))
 		text := strings.Repeat("x", step.bytes)
-		if _, err := (atomicwriter.Writer{}).Write(volume, atomicwriter.Files{"a": {Content: []byte(text), Mode: 0o644}}); !errors.Is(err, step.want) {
+		if _, err := (Writer{}).Write(volume, Files{"a": {Content: []byte(text), Mode: 0o644}}); !errors.Is(err, step.want) {
 			t.Errorf("%d bytes: %v", step.bytes, err)
 		}
 		if step.want != nil {
@@ -404,7 +402,7 @@ func TestNoSpace(t *testing.T) {
 func TestImageDefinedFull(t *testing.T) {
 	s := newSet(t, nil)
 	dir, root := filepath.Join(s.diskDir("u"), imageDefinedName("run", 0)), t.TempDir()
-	if err := mountpoint.EnsureTmpfs(dir, 0, "size=64k"); err != nil {
+	if err := ensureTmpfs(dir, 0, "size=64k"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })

@@ -102,7 +102,7 @@ func (w *writer) affected(c *api.Cause) string {
 	return ": " + subject(c) + " "
 }
 
-// container finds a container by its name; nil if there is none.
+// containerOf finds a container by its name; nil if there is none.
 func containerOf(e *api.Explanation, name string) *api.ExplainedContainer {
 	for i := range e.Containers {
 		if e.Containers[i].Name == name {

@@ -2,6 +2,8 @@
 //   - the state file ([Pod]) survives a reboot and a power failure. It holds the definition of the pod and the facts.
 //   - the checkpoint ([Checkpoint]) survives a restart of the daemon but not of the host. It holds what changes often.
 //
+// It also records which pods are quarantined, since their handling crashes the daemon ([Quarantine]).
+//
 // The package does not interpret the facts: the supervisor merges state file, checkpoint and the inventory of the container engine.
 package state
 

@@ -55,15 +55,15 @@ func heldDefences() []defence {
 	const heldfile, spec, special = "internal/heldfile", "spec", "./spec"
 	wait := without(heldfile, "Open", "unix.O_NONBLOCK")
 	patient := constant(heldfile, "timeout", "500 * time.Second")
-	one := replaced("runtime/etcfiles", "Files.withHosts", "f.pods.Lock(ctx, uid)", `f.pods.Lock(ctx, "")`)
+	one := replaced("runtime/sandbox", "EtcFiles.withHosts", "f.pods.Lock(ctx, uid)", `f.pods.Lock(ctx, "")`)
 	each := replaced("runtime/volume", "withPod", `exclusive(ctx, &s.locks, "pod/"+uid, f)`, `exclusive(ctx, &s.locks, "pod/", f)`)
 	return []defence{
 		{"open without waiting for a lease", []edit{wait}, "./internal/heldfile", "TestOpen", false, []attack{{"hold a write lease on a file that the daemon opens", "TestOpen/write_lease", "want the file is held"}}},
 		{"deadline for held files", []edit{patient}, "./internal/heldfile", "TestDo", false, []attack{{"hold a file that the daemon uses", "", "delayed by"}}},
-		{"both", []edit{wait, patient}, "./runtime/etcfiles", "TestHeldFiles", false, []attack{
+		{"both", []edit{wait, patient}, "./runtime/sandbox", "TestHeldFiles", false, []attack{
 			{"hold a write lease on its `/etc/hosts`", "", "hosts was not replaced"},
 		}},
-		{"both", []edit{wait, patient}, "./runtime/termination", "TestHeldFile", false, []attack{{"hold a lease on the termination message of another container", "", "held file: <nil>"}}},
+		{"both", []edit{wait, patient}, "./runtime/exit", "TestHeldFile", false, []attack{{"hold a lease on the termination message of another container", "", "held file: <nil>"}}},
 		{"both, and a lock for each pod, on real containers", []edit{wait, patient, one}, "./test/hostile", "TestLeasesOnPodFiles", true, []attack{
 			{"the same, while another container of the pod starts", "", "a lease delays it by"},
 		}},

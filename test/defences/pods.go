@@ -18,10 +18,10 @@ func podDefences() []defence {
 		{"the same, with values of files", []edit{constant(spec, "MaxProcessBytes", "1 << 27")}, "./runtime/oci", "TestResolveIsBounded", false, []attack{
 			{"expand values of a config map to gigabytes", "", `got <nil>, want an error of field "envFrom[1] (twice)"`},
 		}},
-		{"quarantine after two crashes", []edit{constant("supervisor/quarantine", "maxCrashes", "1000")}, "./supervisor/quarantine", "TestJudge", false, []attack{
+		{"quarantine after two crashes", []edit{constant("supervisor/state", "maxCrashes", "1000")}, "./supervisor/state", "TestJudge", false, []attack{
 			{"crash the daemon each time that it handles the pod", "TestJudge/a_pod_that_crashes_the_daemon_alone", `quarantined ""`},
 		}},
-		{"kills are not crashes", []edit{without("supervisor/quarantine", "Dir.Judge", `cause == ""`)}, "./supervisor/quarantine", "TestJudge", false, []attack{
+		{"kills are not crashes", []edit{without("supervisor/state", "Quarantine.Judge", `cause == ""`)}, "./supervisor/state", "TestJudge", false, []attack{
 			{"be taken for the cause of a crash, or of a kill", "TestJudge/a_kill_between_two_crashes", `quarantined "a"`},
 		}},
 		{"reserved names", []edit{replaced(spec, "isReserved", "slices.Contains(reservedNames, name)", "false && $")}, "./spec", "TestReservedNames", false, []attack{
@@ -48,15 +48,15 @@ func podDefences() []defence {
 
 // mountDefences are against what containers reach by mounts and by files that a pod file names.
 func mountDefences() []defence {
-	unbindable := replaced("runtime/volume/mountpoint", "EnsureUnbindable", "unix.MS_UNBINDABLE", "unix.MS_PRIVATE")
+	unbindable := replaced("runtime/volume", "EnsureUnbindable", "unix.MS_UNBINDABLE", "unix.MS_PRIVATE")
 	admitted := replaced("supervisor/admission", "review.protected", "below(v.HostPath.Path, path) || below(path, v.HostPath.Path)", "false && ($)")
 	mounted := never("runtime/volume", "Set.checkProtected", "slices.ContainsFunc(regions, protected.Overlaps)")
 	released := without("runtime/container", "Service.startProcess", "s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID())")
 	return []defence{
-		{"check of links to `/dev`, `/proc` and `/sys`", []edit{never("runtime/volume/place", "Of", "inKernelFileSystem(p)")}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
+		{"check of links to `/dev`, `/proc` and `/sys`", []edit{never("runtime/volume", "placesOf", "inKernelFileSystem(p)")}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
 			{"lead the mount point of a volume to `/dev` by a link", "", "pod led is not refused"},
 		}},
-		{"mount points inside of volumes are created below the volume", []edit{constant("runtime/volume/tree", "resolveBelow", "unix.RESOLVE_NO_MAGICLINKS")}, "./runtime/volume", "TestNestRace", true, []attack{
+		{"mount points inside of volumes are created below the volume", []edit{constant("runtime/volume", "resolveBelow", "unix.RESOLVE_NO_MAGICLINKS")}, "./runtime/volume", "TestNestRace", true, []attack{
 			{"swap directories of a shared volume", "", "created outside"},
 		}},
 		{"unbindable mounts", []edit{unbindable}, "./runtime/volume", "TestUnbindable", true, []attack{{"copy the mounts of other pods by a host path above them", "", "mounts at and below the host path"}}},

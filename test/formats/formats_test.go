@@ -19,12 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/internal/statefile"
-	"github.com/podstead/podstead/runtime/engine/damage"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
-	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -36,11 +35,11 @@ var readers = map[string]struct {
 	"pod":         {state.Format, copyPods},
 	"checkpoint":  {state.CheckpointFormat, copyCheckpoints},
 	"journal":     {event.Format, copyJournal},
-	"quarantine":  {quarantine.Format, copyQuarantine},
-	"network":     {lease.StateFormat, copyNetwork},
-	"leases":      {lease.Format, copyLeases},
+	"quarantine":  {state.QuarantineFormat, copyQuarantine},
+	"network":     {network.StateFormat, copyNetwork},
+	"leases":      {network.LeaseFormat, copyLeases},
 	"users":       {idmap.Format, copyUsers},
-	"damage":      {damage.ReportFormat, copyDamage},
+	"damage":      {engine.DamageFormat, copyDamage},
 	"generations": {generation.Format, copyGenerations},
 }
 
@@ -167,7 +166,7 @@ func copyJournal(t *testing.T, from, to string) {
 }
 
 func copyQuarantine(t *testing.T, from, to string) {
-	dir, err := quarantine.New(from, t.TempDir())
+	dir, err := state.NewQuarantine(from, t.TempDir())
 	check(t, err)
 	entries, err := dir.Judge("", time.Now())
 	check(t, err)
@@ -187,7 +186,7 @@ func copyGenerations(t *testing.T, from, to string) {
 }
 
 func copyNetwork(t *testing.T, from, to string) {
-	s, err := lease.LoadState(t.Context(), slog.New(slog.DiscardHandler), filepath.Join(from, "network.json"))
+	s, err := network.LoadState(t.Context(), slog.New(slog.DiscardHandler), filepath.Join(from, "network.json"))
 	check(t, err)
 	s.Unknown = statefile.Unknown{}
 	check(t, s.Write(filepath.Join(to, "network.json")))
@@ -198,7 +197,7 @@ func copyLeases(t *testing.T, from, to string) {
 	var head struct{ BootID string }
 	text, err := os.ReadFile(path)
 	check(t, err, json.Unmarshal(text, &head))
-	f, found, err := lease.Load(t.Context(), slog.New(slog.DiscardHandler), path, head.BootID)
+	f, found, err := network.LoadLeases(t.Context(), slog.New(slog.DiscardHandler), path, head.BootID)
 	check(t, err)
 	if !found {
 		t.Error("no leases")
@@ -224,9 +223,9 @@ func copyUsers(t *testing.T, from, to string) {
 }
 
 func copyDamage(t *testing.T, from, to string) {
-	reports, err := damage.Journal{Dir: from}.Reports()
+	reports, err := engine.Journal{Dir: from}.Reports()
 	check(t, err)
-	check(t, damage.Journal{Dir: to}.Add(reports))
+	check(t, engine.Journal{Dir: to}.Add(reports))
 }
 
 // TestFlippedBytes changes a bit of each byte of a file of each format, with content of the real program. It is damaged, or says the same.

@@ -51,7 +51,7 @@ var fuzzed = []string{
 	"./internal/inroot",
 	"./internal/plain",
 	"./internal/tartree",
-	"./runtime/engine/damage",
+	"./runtime/engine",
 	"./runtime/image",
 	"./runtime/image/signature",
 	"./spec",

@@ -21,7 +21,7 @@ var importRules = []struct {
 }{
 	{from: "spec", never: module, reason: "all other packages import spec"},
 	{
-		from: "supervisor", never: ours("runtime probes hooks"),
+		from: "supervisor", never: ours("runtime probes"),
 		reason: "supervisor declares the interfaces that it needs, the daemon connects them",
 	},
 	{
@@ -37,38 +37,37 @@ var importRules = []struct {
 		from: "supervisor/", never: ours("supervisor/explain"),
 		reason: "explain reads the events of supervisor; only the server and clients of the API import it",
 	},
-	{from: "api", never: ours("supervisor runtime probes hooks"), reason: "api has what clients and the daemon agree on, and the client"},
-	{from: "internal/server", never: ours("runtime probes hooks"), reason: "server declares the interfaces that it needs"},
+	{from: "api", never: ours("supervisor runtime probes"), reason: "api has what clients and the daemon agree on, and the client"},
+	{from: "internal/server", never: ours("runtime probes"), reason: "server declares the interfaces that it needs"},
 	{
-		from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"),
+		from: "runtime probes", never: ours("supervisor$ supervisor/admission supervisor/explain api"),
 		reason: "the edges depend on spec and lifecycle, not on their callers",
 	},
 	{
-		from: "runtime probes hooks", never: ours("runtime probes hooks"),
+		from: "runtime probes", never: ours("runtime probes"),
 		reason: "the edges do not depend on each other, the daemon connects them",
 	},
 	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
-	{from: "runtime/network/", never: ours("runtime/network$"), reason: "network composes the packages below it"},
 	{
-		from: "internal/", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon),
+		from: "internal/", except: daemon, never: ours("spec supervisor runtime probes api " + daemon),
 		reason: "internal packages do not depend on pods",
 	},
 	{from: "internal/daemon internal/server", never: ours(ofCommands), reason: "commands use the daemon, the daemon no commands"},
-	{from: "spec supervisor runtime probes hooks api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
-	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
+	{from: "spec supervisor runtime probes api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
+	{from: "spec supervisor runtime probes api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
 	{
-		from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes hooks"),
+		from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes"),
 		reason: "commands parse, call the client and print; internal does the work",
 	},
-	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
+	{from: "spec supervisor probes api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
 	{
-		from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/",
+		from: "supervisor runtime probes api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/",
 		reason: "only spec imports TOML parsers",
 	},
 }
 
 // daemon lists the packages that connect the others: the daemon, and what commands and the daemon share.
-const daemon = "internal/config internal/daemon internal/generator internal/server internal/view " + ofCommands
+const daemon = "internal/config internal/daemon internal/server internal/view " + ofCommands
 
 // ofCommands are those of them that run in commands only.
 const ofCommands = "internal/bundle internal/doctor internal/supportbundle"
@@ -152,12 +151,12 @@ func TestForbiddenImports(t *testing.T) {
 		{"runtime", module + "/runtime/volume", false},
 		{"runtime/volume", module + "/runtime/oci", false},
 		{"runtime/volume", module + "/runtime", true},
-		{"runtime/network/lease", module + "/runtime/network", true},
-		{"runtime/network/lease", module + "/runtime/network/subnet", false},
+		{"runtime/cgroup/podcgroup", module + "/runtime", true},
+		{"runtime/cgroup/podcgroup", module + "/runtime/cgroup", false},
 		{"runtime/new/part", module + "/api", true},
 		{"runtime", module + "/supervisor/lifecycle", false},
 		{"runtime", module + "/supervisor", true},
-		{"probes", module + "/hooks", true},
+		{"probes", module + "/runtime", true},
 		{"supervisor/state", module + "/supervisor", true},
 		{"supervisor/explain", module + "/supervisor", false},
 		{"supervisor/state", module + "/supervisor/lifecycle", false},

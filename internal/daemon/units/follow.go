@@ -12,7 +12,6 @@ import (
 
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/server"
-	"github.com/podstead/podstead/internal/throttle"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -40,7 +39,7 @@ type unit struct {
 // succeeded, or is deleted. Pods is [supervisor.Supervisor.Pods], and changed is [supervisor.Supervisor.Changed].
 func Follow(ctx context.Context, pods func() []supervisor.Snapshot, changed func() <-chan struct{}, log *slog.Logger) {
 	f := newFollower(log)
-	throttle.Changes(ctx, interval, changed, func() { f.turn(ctx, pods()) })
+	Changes(ctx, interval, changed, func() { f.turn(ctx, pods()) })
 }
 
 func newFollower(log *slog.Logger) *follower {

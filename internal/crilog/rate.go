@@ -1,0 +1,118 @@
+package crilog
+
+import (
+	"strconv"
+	"sync"
+	"time"
+)
+
+// This file limits the rate of a log, and counts the lines that are dropped. It does not write the log.
+
+// noticeInterval is the time after the first dropped line until a notice reports all lines that were dropped meanwhile.
+const noticeInterval = 10 * time.Second
+
+// Rate is the maximum rate of a log. One of the fields is set, the zero value is no limit.
+type Rate struct {
+	Lines, Bytes int64 // per second
+}
+
+// Units of the text of a [Rate].
+const (
+	linesPerSecond = " lines/s"
+	bytesPerSecond = " bytes/s"
+)
+
+// String returns the text of the rate, empty for no limit.
+func (r Rate) String() string {
+	switch {
+	case r.Lines > 0:
+		return strconv.FormatInt(r.Lines, 10) + linesPerSecond
+	case r.Bytes > 0:
+		return strconv.FormatInt(r.Bytes, 10) + bytesPerSecond
+	}
+	return ""
+}
+
+// newLimiter returns a limiter, nil for no limit. It calls report, on a goroutine of its own, 10 seconds after the first line was dropped.
+func newLimiter(r Rate, report func(lines int64, during time.Duration)) *rateLimiter {
+	if r == (Rate{}) {
+		return nil
+	}
+	return &rateLimiter{rate: r, report: report}
+}
+
+// rateLimiter is a token bucket for both streams of a container. It holds the tokens of one second. It is safe for concurrent use.
+type rateLimiter struct {
+	rate   Rate
+	report func(lines int64, during time.Duration)
+
+	mu      sync.Mutex
+	tokens  float64
+	at      time.Time // of tokens; zero: the bucket is full
+	dropped int64     // lines since begun
+	begun   time.Time
+	end     chan struct{} // nil: nothing is dropped; closed by Stop
+	notices sync.WaitGroup
+}
+
+// Allow reports whether an entry of this size may be written. Otherwise it counts the line, unless it has begun: then its end is dropped.
+func (l *rateLimiter) Allow(now time.Time, size int, begun bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fill, cost := float64(l.rate.Lines), 1.0
+	if l.rate.Bytes > 0 {
+		fill, cost = float64(l.rate.Bytes), float64(size)
+	}
+	if l.at.IsZero() {
+		l.tokens, l.at = fill, now
+	}
+	if d := now.Sub(l.at); d > 0 { // the clock may be set back
+		l.tokens = min(l.tokens+fill*d.Seconds(), fill)
+	}
+	l.at = now
+	// A full bucket allows any entry, also one that is larger than the bucket, which is in debt then.
+	if l.tokens >= min(cost, fill) {
+		l.tokens -= cost
+		return true
+	}
+	if l.end == nil {
+		l.begun, l.end = now, make(chan struct{})
+		end := l.end
+		l.notices.Go(func() {
+			t := time.NewTimer(noticeInterval)
+			defer t.Stop()
+			select {
+			case <-t.C:
+				l.notice(noticeInterval)
+			case <-end:
+			}
+		})
+	}
+	if !begun {
+		l.dropped++
+	}
+	return false
+}
+
+// notice reports the dropped lines.
+func (l *rateLimiter) notice(during time.Duration) {
+	l.mu.Lock()
+	lines := l.dropped
+	l.dropped, l.end = 0, nil
+	l.mu.Unlock()
+	if lines > 0 {
+		l.report(lines, during)
+	}
+}
+
+// Stop reports the dropped lines at the end of the log. When it returns, all of them are reported.
+func (l *rateLimiter) Stop(now time.Time) {
+	l.mu.Lock()
+	end, during := l.end, now.Sub(l.begun)
+	l.mu.Unlock()
+	if end != nil {
+		close(end)
+	}
+	l.notices.Wait()
+	l.notice(min(max(during, time.Second), noticeInterval))
+}

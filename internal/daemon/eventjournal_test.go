@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+const catalog = "../../packaging/podstead.catalog"
+
+// TestMessageIDs checks that each reason of the event table has an ID of its own, and a text in the catalog.
+func TestMessageIDs(t *testing.T) {
+	text, err := os.ReadFile(catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, e := range event.Entries() {
+		known[e.Reason] = true
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(messageIDs))); diff != "" {
+		t.Errorf("reasons of the table and with an ID (-table +ID)\n%s", diff)
+	}
+	inCatalog := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^# (\w+)\n-- ([0-9a-f]{32})\nSubject: .+\n`).FindAllSubmatch(text, -1) {
+		inCatalog[string(m[1])] = string(m[2])
+	}
+	if diff := cmp.Diff(messageIDs, inCatalog); diff != "" {
+		t.Errorf("IDs of the code and of the catalog (-code +catalog)\n%s", diff)
+	}
+	if n := bytes.Count(text, []byte("\n-- ")); n != len(messageIDs) {
+		t.Errorf("%d entries in the catalog for %d reasons", n, len(messageIDs))
+	}
+	used := map[string]string{}
+	for reason, id := range messageIDs {
+		if used[id] != "" {
+			t.Errorf("%s and %s have the same ID", reason, used[id])
+		}
+		used[id] = reason
+	}
+}
+
+// TestCatalog checks that journalctl accepts the catalog, and that the variables in it are fields of events.
+func TestCatalog(t *testing.T) {
+	text, err := os.ReadFile(catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`@(\w+)@`).FindAllSubmatch(text, -1) {
+		if !slices.Contains([]string{"POD", "CONTAINER", "REASON"}, string(m[1])) {
+			t.Errorf("the catalog has the variable %s", m[0])
+		}
+	}
+	if _, err := exec.LookPath("journalctl"); err != nil {
+		return // TestJournald of test/systemd runs it
+	}
+	root := t.TempDir()
+	for _, dir := range []string{"usr/lib/systemd/catalog", "var/lib/systemd/catalog"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "usr/lib/systemd/catalog/podstead.catalog"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--update-catalog"}, {"--list-catalog"}} {
+		out, err := exec.CommandContext(t.Context(), "journalctl", append(args, "--root="+root)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("journalctl %v: %v\n%s", args, err, out)
+		}
+		if args[0] == "--list-catalog" {
+			if n := bytes.Count(out, []byte("podstead: ")); n != len(messageIDs) {
+				t.Errorf("journalctl knows %d of %d entries\n%s", n, len(messageIDs), out)
+			}
+		}
+	}
+}
+
+// TestSend checks the fields of events, and that events of earlier runs are not sent again.
+func TestSend(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "socket")
+	server, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	r := event.NewRing(10)
+	r.Restore([]event.Event{{Seq: 5, Kind: event.PodAccepted, Pod: "earlier"}})
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	e := event.New(event.ContainerBackOff, at, "web", event.Fields{"container": "app", "pod": "web_default(u)", "delay": "40s"})
+	e.UID, e.Container, e.Attempt, e.Cause = "u", "app", 3, 7
+	r.Add(e)
+	r.Add(event.New(event.ConfigReloaded, at, "", event.Fields{"changes": "a\nb"}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what remains is sent
+	sendToJournal(ctx, r, socket)
+	for _, want := range []string{
+		"PRIORITY=4\nPOD=web\nOBJECT_SYSTEMD_UNIT=podstead@web.service\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + messageIDs["BackOff"] + "\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
+			"PODSTEAD_EVENT=ContainerBackOff\nPODSTEAD_TYPE=Warning\nPODSTEAD_SEQ=1000000001\nPODSTEAD_CAUSE=7\nPODSTEAD_ATTEMPT=3\n" +
+			"MESSAGE=web/app: Back-off restarting failed container app in pod web_default(u) for 40s\n",
+		"PRIORITY=6\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + messageIDs["ConfigReloaded"] + "\nREASON=ConfigReloaded\n" +
+			"PODSTEAD_EVENT=ConfigReloaded\nPODSTEAD_TYPE=Normal\nPODSTEAD_SEQ=1000000002\nMESSAGE\n" + "\x1b\x00\x00\x00\x00\x00\x00\x00Configuration reloaded, a\nb\n",
+	} {
+		var buf [4096]byte
+		if err := server.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := server.Read(buf[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(buf[:n]), "\n")); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+}
+
+// TestSubject checks the beginnings of messages.
+func TestSubject(t *testing.T) {
+	for want, e := range map[string]event.Event{"": {}, "web: ": {Pod: "web"}, "web/app: ": {Pod: "web", Container: "app"}} {
+		if got := subject(&e); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package container
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/spec"
+)
+
+// This file keeps the values of secrets out of what the container engine stores, and out of error messages.
+
+// redacted replaces the value of a secret.
+const redacted = "[hidden]"
+
+// secretSnapshot returns each config map and secret as it was when it was first read, so that the start of a container sees one state of
+// them. It remembers the values of the secrets. It is not safe for concurrent use.
+type secretSnapshot struct {
+	source  oci.Values
+	kept    map[string]map[string][]byte
+	secrets []string
+}
+
+// newSecretSnapshot returns a snapshot that reads from source.
+func newSecretSnapshot(source oci.Values) *secretSnapshot {
+	return &secretSnapshot{source: source, kept: map[string]map[string][]byte{}}
+}
+
+// ConfigMap implements [oci.Values].
+func (s *secretSnapshot) ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error) {
+	return s.get("c/"+name, func() (map[string][]byte, error) { return s.source.ConfigMap(pod, name) })
+}
+
+// Secret implements [oci.Values].
+func (s *secretSnapshot) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
+	return s.get("s/"+name, func() (map[string][]byte, error) {
+		values, err := s.source.Secret(pod, name)
+		for _, value := range values {
+			s.secrets = append(s.secrets, string(value))
+		}
+		return values, err
+	})
+}
+
+func (s *secretSnapshot) get(key string, read func() (map[string][]byte, error)) (map[string][]byte, error) {
+	if values, ok := s.kept[key]; ok {
+		return values, nil
+	}
+	values, err := read()
+	if err != nil {
+		return nil, err
+	}
+	s.kept[key] = values
+	return values, nil
+}
+
+// HasSecrets reports whether a secret with a value was read.
+func (s *secretSnapshot) HasSecrets() bool { return len(s.secrets) > 0 }
+
+// Masked returns the same values with those of secrets replaced by [redacted].
+func (s *secretSnapshot) Masked() oci.Values { return masked{s} }
+
+type masked struct{ *secretSnapshot }
+
+func (m masked) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
+	values, err := m.secretSnapshot.Secret(pod, name)
+	hidden := make(map[string][]byte, len(values))
+	for key := range values {
+		hidden[key] = []byte(redacted)
+	}
+	return hidden, err
+}
+
+// minSubstring is the length of the shortest value that is replaced anywhere in an error. A shorter value would match by chance. It is
+// replaced only in quotes, which is how the error for a missing program names it.
+const minSubstring = 4
+
+// Redact removes the values of the secrets from an error. The error for a missing program, for example, contains its name, which may be
+// the value of a secret. A nil error stays nil.
+func (s *secretSnapshot) Redact(err error) error {
+	if err == nil || len(s.secrets) == 0 {
+		return err
+	}
+	text := err.Error()
+	longest := slices.SortedFunc(slices.Values(s.secrets), func(a, b string) int { return len(b) - len(a) })
+	for _, secret := range longest {
+		if secret == "" {
+			continue
+		}
+		quoted := strconv.Quote(secret)
+		text = strings.ReplaceAll(text, quoted, strconv.Quote(redacted))
+		if len(secret) >= minSubstring {
+			text = strings.ReplaceAll(text, secret, redacted)
+			text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], redacted)
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return redactedError{text, err}
+}
+
+// redactError removes the values of the secrets in a container's variables from an error. If a secret cannot be read now, the text of the
+// error is replaced. A nil error stays nil.
+func redactError(source oci.Values, pod *spec.Pod, c *spec.Container, err error) error {
+	values := newSecretSnapshot(source)
+	unreadable := false
+	read := func(name string) {
+		_, err := values.Secret(pod, name)
+		unreadable = unreadable || err != nil && !errors.Is(err, fs.ErrNotExist) // a missing secret cannot be in the error
+	}
+	for i := range c.EnvFrom {
+		if ref := c.EnvFrom[i].SecretRef; ref != nil {
+			read(ref.Name)
+		}
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
+			read(from.SecretKeyRef.Name)
+		}
+	}
+	if unreadable && err != nil {
+		return redactedError{"the error is hidden: it may contain a secret that cannot be read now", err}
+	}
+	return values.Redact(err)
+}
+
+// redactedError is an error without the values of secrets. It matches the same targets as the original error.
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e redactedError) Error() string { return e.text }
+
+// Is compares the original error, without returning it.
+func (e redactedError) Is(target error) bool { return errors.Is(e.err, target) }

@@ -1,0 +1,69 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/spec"
+)
+
+// Host is where pods run.
+type Host struct {
+	StateDir string // on the file system of images, volumes and writable layers
+	Cgroup   string // the parent of the cgroups of all pods
+	// Reserved are the resources that pods cannot request.
+	Reserved spec.ResourceList
+}
+
+// Allocatable returns what pods can request together, at present: the capacity of the host or, if they are lower, the limits of the cgroup
+// that contains the pods and of its parents, without what is reserved. The limits of the daemon's cgroup do not matter, because pods are
+// not below it. A resource whose amount cannot be determined is absent.
+func (h Host) Allocatable() spec.ResourceList {
+	list := spec.ResourceList{}
+	bounds := cgroup.BoundsOf(h.Cgroup)
+	cpu := int64(runtime.NumCPU()) * 1000
+	if bounds.CPU > 0 {
+		cpu = min(cpu, bounds.CPU)
+	}
+	h.set(list, spec.ResourceCPU, resource.NewMilliQuantity(cpu, resource.DecimalSI))
+	var memory unix.Sysinfo_t
+	if unix.Sysinfo(&memory) == nil {
+		total := int64(memory.Totalram) * int64(memory.Unit) // no host has more
+		if bounds.Memory > 0 {
+			total = min(total, bounds.Memory)
+		}
+		h.set(list, spec.ResourceMemory, resource.NewQuantity(total, resource.BinarySI))
+	}
+	if disk, err := fileSystem(h.StateDir); err == nil {
+		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(diskblocks.Bytes(&disk, disk.Blocks), resource.BinarySI)) // no host has more
+	}
+	return list
+}
+
+// set adds a resource without what is reserved of it.
+func (h Host) set(list spec.ResourceList, name string, q *resource.Quantity) {
+	q.Sub(h.Reserved[name])
+	if q.Sign() < 0 {
+		q.Set(0)
+	}
+	list[name] = *q
+}
+
+// fileSystem returns the file system of a directory, which may not exist yet.
+func fileSystem(dir string) (st unix.Statfs_t, err error) {
+	for {
+		err = unix.Statfs(dir, &st)
+		parent := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
+			return st, err
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,311 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/heldfile"
+	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/spec"
+)
+
+// This file writes the files of a pod that its containers see at /etc/hosts, /etc/hostname and /etc/resolv.conf.
+//
+// Containers have these files mounted, and can hold them for any time. No file is opened in a way that waits, see package heldfile. A file
+// that is held is replaced by a new one for containers that start; running containers get its content when it is free.
+
+// peerLister returns what /etc/hosts contains about pods.
+type peerLister interface {
+	// PodPeers returns the addresses of a pod, and the lines for the other pods.
+	PodPeers(uid string) (ips []string, lines string)
+	// Changed returns a channel that is closed after a change of the pods in the network.
+	Changed() <-chan struct{}
+}
+
+// EtcFiles writes the files of pods. It is safe for concurrent use.
+type EtcFiles struct {
+	dirs    layout.Dirs
+	network peerLister
+	index   *Index
+	log     *slog.Logger
+	pods    keyedmutex.Mutex // by UID, held while the files of a pod are written
+	users   heldfile.Users
+
+	mu      sync.Mutex
+	written map[string]string // by UID, the last content of /etc/hosts; containers may have changed the file since
+}
+
+// NewEtcFiles returns the files of the pods in index.
+func NewEtcFiles(dirs layout.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
+	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, written: map[string]string{}}
+}
+
+// The files of the host, and the paths in containers.
+const (
+	hostsPath    = "/etc/hosts"
+	hostnamePath = "/etc/hostname"
+	resolvPath   = "/etc/resolv.conf"
+	// resolvedPath lists the upstream servers of systemd-resolved.
+	resolvedPath = "/run/systemd/resolve/resolv.conf"
+)
+
+// Write writes all files of a sandbox.
+func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox int, ids idmap.Range) error {
+	dir := f.dirs.Etc(uid, sandbox)
+	hostname, err := Hostname(pod)
+	if err != nil {
+		return err
+	}
+	resolv, err := hostDNS(pod)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(
+		f.WriteHosts(ctx, uid, pod, sandbox),
+		f.write(ctx, filepath.Join(dir, "hostname"), hostname+"\n"),
+		f.write(ctx, filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
+		userns.Chown(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
+	)
+}
+
+// Hostname returns the host name of a pod, which is that of the host for a pod with hostNetwork.
+func Hostname(pod *spec.Pod) (string, error) {
+	if pod.HostNetwork {
+		return os.Hostname()
+	}
+	return oci.Hostname(pod), nil
+}
+
+// WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file.
+func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
+	return f.withHosts(ctx, uid, pod, func(text string) error {
+		return f.write(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
+	})
+}
+
+// updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced, and without new content it keeps what
+// containers have changed in it. If the file does not exist, the sandbox is being removed, and the file must not be created again.
+func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
+	return f.withHosts(ctx, uid, pod, func(text string) error {
+		if last, known := f.lastHosts(uid); known && last == text {
+			return nil
+		}
+		err := f.overwrite(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// withHosts calls write with the content of /etc/hosts. A writer with an older list of pods does not overwrite a newer file of the pod.
+func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, write func(text string) error) error {
+	unlock, err := f.pods.Lock(ctx, uid)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	text, err := f.hostsText(uid, pod)
+	if err == nil {
+		err = write(text)
+	}
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.written[uid] = text
+	}
+	return err
+}
+
+func (f *EtcFiles) lastHosts(uid string) (text string, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, known = f.written[uid]
+	return text, known
+}
+
+// forgetHosts forgets the content for pods that are not in the index.
+func (f *EtcFiles) forgetHosts(pods map[string]IndexedPod) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.written, func(uid, _ string) bool {
+		_, exists := pods[uid]
+		return !exists
+	})
+}
+
+const (
+	// retryInterval is the interval of attempts to update files that containers hold.
+	retryInterval = 10 * time.Second
+	// updateInterval is the minimum interval of updates. When many pods start together, each of them changes the files of all others.
+	updateInterval = 250 * time.Millisecond
+)
+
+// Run updates /etc/hosts of all pods in the index when pods change, until ctx ends.
+func (f *EtcFiles) Run(ctx context.Context) {
+	logged := map[string]bool{}
+	for {
+		changed := f.network.Changed()
+		held := f.updateAll(ctx, logged)
+		pause := time.After(updateInterval)
+		var retry <-chan time.Time
+		if held {
+			retry = time.After(retryInterval)
+		}
+		select {
+		case <-changed:
+		case <-f.index.Changed():
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-pause:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// updateAll updates /etc/hosts of all pods, each independently of the others, and reports whether any is held. The pods whose error was
+// logged are in logged.
+func (f *EtcFiles) updateAll(ctx context.Context, logged map[string]bool) (held bool) {
+	pods := f.index.All()
+	f.forgetHosts(pods)
+	var mu sync.Mutex
+	failed := map[string]error{}
+	var group sync.WaitGroup
+	for uid, p := range pods {
+		group.Go(func() {
+			if err := f.updateHosts(ctx, uid, p.Pod, p.Sandbox); err != nil && ctx.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[uid] = err
+			}
+		})
+	}
+	group.Wait()
+	for uid, err := range failed {
+		held = held || errors.Is(err, heldfile.ErrHeld)
+		if !logged[uid] {
+			f.log.WarnContext(ctx, "cannot update /etc/hosts of a pod", slog.String("pod", pods[uid].Pod.Name), slog.Any("error", err))
+		}
+	}
+	clear(logged)
+	for uid := range failed {
+		logged[uid] = true
+	}
+	return held
+}
+
+// hostsText returns the content of /etc/hosts.
+func (f *EtcFiles) hostsText(uid string, pod *spec.Pod) (string, error) {
+	ips, peers := f.network.PodPeers(uid)
+	if !pod.HostNetwork {
+		return oci.Hosts(pod, ips, peers), nil
+	}
+	host, err := readOptional(hostsPath)
+	return oci.HostNetworkHosts(pod, host, peers), err
+}
+
+// hostDNS returns the resolv.conf of the host for a pod. If it contains only loopback servers, such as the stub of systemd-resolved, a pod
+// with a network namespace gets the upstream servers of systemd-resolved.
+func hostDNS(pod *spec.Pod) (string, error) {
+	text, err := readOptional(resolvPath)
+	if err != nil || pod.HostNetwork || !oci.OnlyLoopbackDNS(text) {
+		return text, err
+	}
+	if upstream, err := readOptional(resolvedPath); err != nil || upstream != "" {
+		return upstream, err
+	}
+	return text, nil
+}
+
+// readOptional reads a file. A file that does not exist is empty.
+func readOptional(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return string(text), nil
+}
+
+// write writes a file in place, because containers may have mounted it, and creates it if it does not exist. A file that a container holds
+// is replaced.
+func (f *EtcFiles) write(ctx context.Context, path, text string) error {
+	err := f.overwrite(ctx, path, text)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, heldfile.ErrHeld) {
+		return replace(path, text)
+	}
+	return err
+}
+
+// overwrite writes an existing file in place if its content differs.
+func (f *EtcFiles) overwrite(ctx context.Context, path, text string) error {
+	_, err := heldfile.Do(ctx, &f.users, path, func() (struct{}, error) { return struct{}{}, overwrite(path, text) })
+	return err
+}
+
+// overwrite reads no more of the file than needed, because containers may have written anything to it.
+func overwrite(path, text string) error {
+	f, err := heldfile.Open(path, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	have, err := io.ReadAll(io.LimitReader(f, int64(len(text))+1))
+	if err != nil || string(have) == text {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return f.Chmod(0o644) // regardless of the umask: every user of the container reads it
+}
+
+// replace creates a file, or replaces it by one with the same owner.
+func replace(path, text string) error {
+	owner := -1
+	if info, err := os.Lstat(path); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			owner = int(stat.Uid)
+		}
+	}
+	if err := atomicfile.WriteVolatile(path, []byte(text), 0o644); err != nil { // every user of the container reads it
+		return err
+	}
+	return os.Lchown(path, owner, owner)
+}
+
+// Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm. As in the kubelet and containerd's
+// CRI plug-in, a container with a read-only root file system can write to /etc/hosts and /dev/shm only.
+func (f *EtcFiles) Mounts(uid string, sandbox int, pins netns.Pins) []oci.File {
+	dir := f.dirs.Etc(uid, sandbox)
+	return []oci.File{
+		{Path: "/dev/shm", Source: pins.Shm},
+		{Path: hostsPath, Source: filepath.Join(dir, "hosts")},
+		{Path: hostnamePath, Source: filepath.Join(dir, "hostname"), WithRoot: true},
+		{Path: resolvPath, Source: filepath.Join(dir, "resolv.conf"), WithRoot: true},
+	}
+}
