@@ -146,7 +146,8 @@ func (r *tomlReader) valueError(err error) *syntaxError {
 		return &syntaxError{at: position{1, 1}, message: "invalid TOML: " + printable(err.Error())}
 	}
 	offset := min(max(parse.Position.Start, 0), len(r.data))
-	return &syntaxError{at: r.positionAt(offset), message: "invalid TOML: " + strings.TrimSuffix(printable(withoutNumber(parse.Message)), ".")}
+	message := strings.TrimSuffix(printable(withoutNumber(parse.Message)), ".")
+	return &syntaxError{at: r.positionAt(offset), message: "invalid TOML: " + message}
 }
 
 // header returns the table that a [header] or [[header]] opens, and creates it

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
 )
 
 // PullImage is an image whose files have checksums in its file /sums.
