@@ -1,74 +1,66 @@
 package supervisor
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-func newLoop(sh *shared, p state.Pod, changed func()) *loop {
-	l := &loop{
-		name: p.Pod.Name, pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
-		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
-		mailbox: make(mailbox, 16),
-		ended:   make(chan struct{}),
-		ready:   make(chan struct{}),
-		pulling: map[string]lifecycle.Progress{},
+// New returns a supervisor without pods. [Supervisor.Recover] restores those of an earlier supervisor. The caller must call
+// [Supervisor.Leave] in the end.
+func New(ctx context.Context, o Options) *Supervisor {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
-	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
-	l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // the engine counts as available until it does not answer
-	l.updateFullPod()
-	l.markReady = sync.OnceFunc(func() { close(l.ready) })
-	l.status.Conditions = p.Conditions
-	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
-	l.publish(sh.now()) // without a notification: the pod is not in the set yet
-	l.changed = changed
-	return l
-}
-
-// startLoop starts the loop of a pod, whose name must be free or reserved. It returns nil if the supervisor is shutting down.
-func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {
-	l := newLoop(s.shared, p, s.notify)
-	defer s.notify()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.adding, p.Pod.Name)
-	if s.leaving {
-		delete(s.pods, p.Pod.Name)
-		return nil
+	if o.Journal != nil {
+		o.Journal = reservedJournal{o.Journal, o.Space}
 	}
-	s.pods[p.Pod.Name] = l
-	delete(s.blocked, p.Pod.Name)
-	s.watchSession(p.Owner.Session)
-	ready, handled := l.markReady, s.shared.quarantine.Begin(l.uid, p.Pod.Name)
-	l.markReady = sync.OnceFunc(func() {
-		ready()
-		handled()
-	})
-	s.loops.Go(func() {
-		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
-		if !removed {
-			return
-		}
-		s.mu.Lock()
-		delete(s.pods, p.Pod.Name)
-		final := *l.snapshot.Load()
-		if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
-			watched.final[final.Facts.UID] = final
-		}
-		s.mu.Unlock()
-		s.notify()
-	})
-	return l
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(recording)
+	s := &Supervisor{
+		shared: &shared{
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks,
+			store: reservedStore{o.Store, o.Space}, space: o.Space, checkpoints: o.Checkpoints, journal: o.Journal,
+			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, uncleanBoot: o.UncleanBoot,
+			minReady: o.MinReady, decide: lifecycle.Decide, between: change.Between,
+			restored: map[string]emit.Causes{},
+			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
+			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
+		},
+		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{},
+		removing: map[string]int{}, blocked: map[string]*heldPod{},
+		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
+	}
+	s.shared.peers, s.shared.conditions, s.shared.rebooter = s, o.Conditions, o.Rebooter
+	s.shared.policy.Store(&o.Policy)
+	s.shared.ring.SetClock(eventClock(o.Clock))
+	if o.LogEvents == nil {
+		o.LogEvents = func(ctx context.Context, r *event.Ring, log *slog.Logger) { r.Log(ctx, log) }
+	}
+	s.recording.Go(func() { o.LogEvents(recording, s.shared.ring, log) })
+	if o.Journal != nil {
+		now := func() time.Time { return o.Clock().Wall }
+		r := event.NewRecorder(s.shared.ring, o.Journal, now, s.names)
+		s.recording.Go(func() { r.Run(recording) })
+	}
+	return s
 }
 
 // Add accepts a pod and starts it. When it returns, the pod is saved, unless writing failed or took longer than 3 s. The error
@@ -135,7 +127,96 @@ func (s *Supervisor) reserve(pod *spec.Pod, owner state.Owner, before []lifecycl
 	return nil
 }
 
-// conflicts returns why other pods prevent a pod from running. s.mu must be held.
-func (s *Supervisor) conflicts(pod *spec.Pod, allocatable spec.ResourceList) []lifecycle.Refusal {
-	return slices.Concat(s.requestConflicts(pod, allocatable), s.portConflicts(pod), s.volumeConflicts(pod), s.waitCycles(pod))
+// startLoop starts the loop of a pod, whose name must be free or reserved. It returns nil if the supervisor is shutting down.
+func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {
+	l := newLoop(s.shared, p, s.notify)
+	defer s.notify()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.adding, p.Pod.Name)
+	if s.leaving {
+		delete(s.pods, p.Pod.Name)
+		return nil
+	}
+	s.pods[p.Pod.Name] = l
+	delete(s.blocked, p.Pod.Name)
+	s.watchSession(p.Owner.Session)
+	ready, handled := l.markReady, s.shared.quarantine.Begin(l.uid, p.Pod.Name)
+	l.markReady = sync.OnceFunc(func() {
+		ready()
+		handled()
+	})
+	s.loops.Go(func() {
+		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
+		if !removed {
+			return
+		}
+		s.mu.Lock()
+		delete(s.pods, p.Pod.Name)
+		final := *l.snapshot.Load()
+		if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
+			watched.final[final.Facts.UID] = final
+		}
+		s.mu.Unlock()
+		s.notify()
+	})
+	return l
+}
+
+func newLoop(sh *shared, p state.Pod, changed func()) *loop {
+	l := &loop{
+		name: p.Pod.Name, pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
+		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
+		mailbox: make(mailbox, 16),
+		ended:   make(chan struct{}),
+		ready:   make(chan struct{}),
+		pulling: map[string]lifecycle.Progress{},
+	}
+	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
+	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
+	l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // the engine counts as available until it does not answer
+	l.updateFullPod()
+	l.markReady = sync.OnceFunc(func() { close(l.ready) })
+	l.status.Conditions = p.Conditions
+	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
+	l.publish(sh.now()) // without a notification: the pod is not in the set yet
+	l.changed = changed
+	return l
+}
+
+// Heartbeat returns nil when the loop of each pod has handled a message, or has exited. If ctx ends before that, the error names the pods
+// whose loops did not answer. A loop that waits for the disk, the container engine or a shim answers: such calls have goroutines of their
+// own.
+func (s *Supervisor) Heartbeat(ctx context.Context) error {
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var silent []string
+	for name, l := range s.running() {
+		wait.Go(func() {
+			if !l.answers(ctx) {
+				mu.Lock()
+				defer mu.Unlock()
+				silent = append(silent, name)
+			}
+		})
+	}
+	wait.Wait()
+	if len(silent) == 0 {
+		return nil
+	}
+	slices.Sort(silent)
+	return fmt.Errorf("no response from the supervisors of pods %s: %w", strings.Join(silent, ", "), context.Cause(ctx))
+}
+
+// running returns the loops by the name of their pod.
+func (s *Supervisor) running() map[string]*loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	loops := make(map[string]*loop, len(s.pods))
+	for name, l := range s.pods {
+		if l != nil {
+			loops[name] = l
+		}
+	}
+	return loops
 }

@@ -417,3 +417,50 @@ func (l *loop) deleteState() {
 
 // updateFullPod adds the ephemeral containers of the facts to the pod.
 func (l *loop) updateFullPod() { l.fullPod.Store(withEphemerals(l.pod, l.facts.Ephemeral)) }
+
+// escalationChanged schedules the checkpoint. A flapping probe must not write to the disk, so only the end of an escalation that has
+// taken a step is saved.
+func (l *loop) escalationChanged(before lifecycle.Step) {
+	l.checkpointDue = true
+	l.dirty = l.dirty || l.facts.Escalation.Step != before
+}
+
+// escalation returns the escalation for the checkpoint; nil if the pod does not use it.
+func (l *loop) escalation() *lifecycle.Escalation {
+	if lifecycle.LastStep(l.pod) == lifecycle.StepNone {
+		return nil
+	}
+	copied := l.facts.Escalation // written later
+	return &copied
+}
+
+// noticeGap folds that the pod was not supervised since the last turn: the host was suspended.
+func (l *loop) noticeGap(before, now lifecycle.Instant) {
+	if !before.IsZero() && now.Sub(before) > 2*maxSleep {
+		l.fold(lifecycle.SupervisionGap{At: now}, now)
+	}
+}
+
+// abandonReboot folds that a request to reboot the host failed if its result is not known. It is not repeated as other actions are: the
+// pod may be ready by now. Otherwise the next request follows after more unready time.
+func (l *loop) abandonReboot(now lifecycle.Instant) {
+	for _, a := range l.facts.Unresolved() {
+		if _, is := a.(lifecycle.RebootHost); is {
+			why := lifecycle.Failure{Reason: lifecycle.ReasonRebootFailed, Message: "the daemon was interrupted during the request"}
+			l.fold(lifecycle.ActionFailed{Action: a, Failure: why, At: now}, now)
+		}
+	}
+}
+
+// answers reports whether the loop handles a message, or ends, before ctx ends.
+func (l *loop) answers(ctx context.Context) bool {
+	handled := make(chan struct{})
+	l.mailbox.post(ctx, heartbeat(handled))
+	select {
+	case <-handled:
+	case <-l.ended:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}

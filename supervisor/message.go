@@ -48,18 +48,6 @@ type changeAnswer struct {
 // errPanicked answers a request whose change panicked. The event InternalError and the log have the panic.
 var errPanicked = errors.New("internal error in the pod's supervisor")
 
-// handle makes the requested change, saves it, and answers, also if the change panics.
-func (m changeRequest) handle(now lifecycle.Instant, save func() *state.Write) {
-	a := changeAnswer{err: errPanicked}
-	defer func() { m.answer <- a }()
-	if err := m.change(now); err != nil {
-		a.err = err
-		return
-	}
-	a.saved = save()
-	a.err = nil
-}
-
 // effectDone ends an action that was carried out.
 type effectDone struct {
 	action lifecycle.Action
@@ -124,21 +112,50 @@ type waitReport struct {
 // stateWritten reports the result of a write of the state file.
 type stateWritten struct{ err error }
 
-func (startup) isMessage()         {}
-func (heartbeat) isMessage()       {}
-func (changeRequest) isMessage()   {}
-func (effectDone) isMessage()      {}
-func (pullProgress) isMessage()    {}
-func (containerExited) isMessage() {}
-func (sandboxEnded) isMessage()    {}
-func (shimChanged) isMessage()     {}
-func (volumesChanged) isMessage()  {}
-func (probeEvents) isMessage()     {}
-func (waitReport) isMessage()      {}
-func (stateWritten) isMessage()    {}
-
 // watched is embedded in the messages of a watch or a probe. The loop drops them if the watch was stopped in the meantime.
 type watched struct{ stopped <-chan struct{} }
+
+// mailbox takes the messages for one loop.
+type mailbox chan message
+
+// heartbeat asks the loop of a pod to answer. The loop closes the channel.
+type heartbeat chan<- struct{}
+
+// handle makes the requested change, saves it, and answers, also if the change panics.
+func (m changeRequest) handle(now lifecycle.Instant, save func() *state.Write) {
+	a := changeAnswer{err: errPanicked}
+	defer func() { m.answer <- a }()
+	if err := m.change(now); err != nil {
+		a.err = err
+		return
+	}
+	a.saved = save()
+	a.err = nil
+}
+
+func (startup) isMessage() {}
+
+func (heartbeat) isMessage() {}
+
+func (changeRequest) isMessage() {}
+
+func (effectDone) isMessage() {}
+
+func (pullProgress) isMessage() {}
+
+func (containerExited) isMessage() {}
+
+func (sandboxEnded) isMessage() {}
+
+func (shimChanged) isMessage() {}
+
+func (volumesChanged) isMessage() {}
+
+func (probeEvents) isMessage() {}
+
+func (waitReport) isMessage() {}
+
+func (stateWritten) isMessage() {}
 
 func (w watched) stale() bool {
 	select {
@@ -148,9 +165,6 @@ func (w watched) stale() bool {
 		return false
 	}
 }
-
-// mailbox takes the messages for one loop.
-type mailbox chan message
 
 // post sends a message and blocks until there is room for it. After the end of ctx the message is dropped: what was cancelled with ctx has
 // not failed.

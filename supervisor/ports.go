@@ -2,9 +2,15 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -123,4 +129,80 @@ type Rebooter interface {
 	// Reboot requests a reboot for a pod and returns before the host goes down. The error has a [lifecycle.Failure] with
 	// [lifecycle.ReasonRebootHeldBack] if the host may not be rebooted now.
 	Reboot(ctx context.Context, pod string) error
+}
+
+// Clock reads the time. A loop calls it once per turn.
+type Clock func() lifecycle.Instant
+
+// SystemClock returns the clock of the current boot. Mono is CLOCK_BOOTTIME, which never leaps and also advances while the host is
+// suspended. Wall is the wall clock, without the monotonic reading of package time: times must follow a clock that is set.
+func SystemClock() (Clock, error) {
+	boot, err := bootid.Read()
+	if err != nil {
+		return nil, err
+	}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return nil, fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
+	}
+	return func() lifecycle.Instant {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+			panic(fmt.Sprintf("read CLOCK_BOOTTIME: %v", err)) // it was readable above
+		}
+		return lifecycle.Instant{Boot: boot, Mono: time.Duration(ts.Nano()), Wall: time.Now().Round(0)}
+	}, nil
+}
+
+// eventClock returns the clock of the event log.
+func eventClock(now Clock) event.Clock {
+	return func() (boot string, mono time.Duration, wall time.Time) {
+		t := now()
+		return t.Boot, t.Mono, t.Wall
+	}
+}
+
+// withEphemerals returns a copy of a pod with these ephemeral containers and no others.
+func withEphemerals(pod *spec.Pod, list []spec.Container) *spec.Pod {
+	copied := *pod
+	copied.EphemeralContainers = list
+	return &copied
+}
+
+// podOf returns the pod with the containers as an action needs them: a run of an earlier definition is stopped with the hooks and signals
+// of that.
+func podOf(pod *spec.Pod, f lifecycle.Facts, a lifecycle.Action) *spec.Pod {
+	ref := lifecycle.RefOf(a)
+	c := lifecycle.DefinitionOf(pod, f, ref.Container, ref.Attempt)
+	if ref == (lifecycle.Ref{}) || c == nil || c == pod.Container(ref.Container) {
+		return pod
+	}
+	return withContainer(pod, c)
+}
+
+// withContainer returns a copy of a pod with a container in place of the one with its name, or in addition.
+func withContainer(pod *spec.Pod, c *spec.Container) *spec.Pod {
+	copied := *pod
+	for _, list := range []*[]spec.Container{&copied.InitContainers, &copied.Containers} {
+		for i := range *list {
+			if (*list)[i].Name == c.Name {
+				*list = slices.Clone(*list)
+				(*list)[i] = *c
+				return &copied
+			}
+		}
+	}
+	copied.Containers = append(slices.Clip(copied.Containers), *c)
+	return &copied
+}
+
+// address returns the address of a pod for probes and hooks; "": it has none yet.
+func address(pod *spec.Pod, f lifecycle.Facts) string {
+	if pod.HostNetwork {
+		return "127.0.0.1"
+	}
+	for _, ip := range f.Sandbox.IPs {
+		return ip
+	}
+	return ""
 }

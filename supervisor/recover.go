@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -337,4 +338,86 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 		}
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now}, now)
 	})
+}
+
+// restoreEvents restores the events of earlier supervisors from the journal, and the causes that the next event of each pod follows from.
+func (s *Supervisor) restoreEvents(ctx context.Context) {
+	if s.shared.journal == nil {
+		return
+	}
+	events, err := s.shared.journal.Load()
+	if err != nil {
+		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not restore all events", slog.Any("error", err))
+	}
+	s.shared.ring.Restore(events)
+	for _, e := range events {
+		if e.UID == "" {
+			continue
+		}
+		if s.shared.restored[e.UID] == nil {
+			s.shared.restored[e.UID] = emit.Causes{}
+		}
+		s.shared.restored[e.UID].Record(e.Container, e.Seq, e.Kind)
+	}
+}
+
+// History returns the events of all pods that had a name, ordered by Seq: those in the journal and those in memory. It waits for the disk
+// until ctx ends. Beside an error it returns the events that could be read.
+func (s *Supervisor) History(ctx context.Context, pod string) ([]event.Event, error) {
+	recent, _ := s.shared.ring.Since(0)
+	recent = slices.DeleteFunc(recent, func(e event.Event) bool { return e.Pod != pod })
+	if s.shared.journal == nil {
+		return recent, nil
+	}
+	type stored struct {
+		events []event.Event
+		err    error
+	}
+	done := make(chan stored, 1)
+	go func() {
+		events, err := s.shared.journal.Read(pod)
+		done <- stored{s.shared.ring.Correct(events), err}
+	}()
+	select {
+	case r := <-done:
+		return event.Merge(r.events, recent), r.err
+	case <-ctx.Done():
+		return recent, ctx.Err()
+	}
+}
+
+// errNotTaken reports that a pod has changed since it was found suitable.
+var errNotTaken = errors.New("the pod cannot be taken over")
+
+// TakeOver gives a pod to another owner, whose session replaces the one that the pod has. It reports false if the existing pod of the name
+// differs, is being stopped, has no session, or if the client that owns it is running.
+func (s *Supervisor) TakeOver(ctx context.Context, pod *spec.Pod, owner state.Owner) (Snapshot, bool) {
+	s.mu.Lock()
+	l := s.pods[pod.Name]
+	s.mu.Unlock()
+	if owner.Session == "" || l == nil || !takeable(l.snapshot.Load(), pod) {
+		return Snapshot{}, false
+	}
+	err := s.change(ctx, "take over", pod.Name, l.uid, func(l *loop, _ lifecycle.Instant) error {
+		if !takeable(l.snapshot.Load(), pod) {
+			return errNotTaken
+		}
+		l.owner = owner
+		l.dirty = true
+		return nil
+	})
+	if err != nil {
+		return Snapshot{}, false
+	}
+	s.mu.Lock()
+	s.watchSession(owner.Session)
+	s.mu.Unlock()
+	return *l.snapshot.Load(), true
+}
+
+// takeable reports whether an existing pod is the one of the file, and has lost its client.
+func takeable(existing *Snapshot, pod *spec.Pod) bool {
+	o := existing.Owner
+	return o.Session != "" && !o.Process.Running() && (!o.Keep || !existing.AtRest) && existing.Facts.Stop.Requested.IsZero() &&
+		existing.Pod.Hash == pod.Hash && existing.Pod.Dir == pod.Dir
 }

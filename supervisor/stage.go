@@ -186,3 +186,57 @@ func (g *staging) pullOne(ctx context.Context, container string) error {
 	g.staged.Images[container], g.staged.Shadows[container] = pulled.Image, pulled.Shadows
 	return nil
 }
+
+// NewerImages returns the images that containers of a pod would use if the pod were created now with a definition, by container, as far as
+// they differ from those that the containers use: an image archive was replaced, or an image was imported. Images that are pulled are not
+// compared, and neither are those of containers that get another reference. It changes nothing.
+func (s *Supervisor) NewerImages(ctx context.Context, pod *spec.Pod) (map[string]lifecycle.Image, error) {
+	running, exists := s.Pod(pod.Name)
+	if !exists {
+		return map[string]lifecycle.Image{}, nil
+	}
+	return s.newerImages(ctx, &running, pod)
+}
+
+func (s *Supervisor) newerImages(ctx context.Context, running *Snapshot, to *spec.Pod) (map[string]lifecycle.Image, error) {
+	newer := map[string]lifecycle.Image{}
+	for _, c := range slices.Concat(to.InitContainers, to.Containers) {
+		now := running.Pod.Container(c.Name)
+		used := running.Facts.Containers[c.Name].Image
+		if now == nil || now.Image != c.Image || used.ID == "" {
+			continue
+		}
+		type found struct {
+			image lifecycle.Image
+			ok    bool
+		}
+		f, err := guard.Call(ctx, cleanupTimeout, s.shared.log, func(ctx context.Context) (f found, err error) {
+			f.image, f.ok, err = s.shared.runtime.NewestImage(ctx, to, c.Name)
+			return f, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if f.ok && f.image.ID != used.ID {
+			newer[c.Name] = f.image
+		}
+	}
+	return newer, nil
+}
+
+// Planned returns the definitions of the pods that are being added, changed or started. Call it before [Supervisor.Pods]: a pod is in at
+// least one of the two.
+func (s *Supervisor) Planned() []*spec.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*spec.Pod
+	for _, pod := range s.adding {
+		list = append(list, pod)
+	}
+	for _, r := range s.changing {
+		if r.needed != nil {
+			list = append(list, r.needed)
+		}
+	}
+	return list
+}

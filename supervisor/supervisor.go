@@ -7,16 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
-	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -114,46 +111,6 @@ type StopOptions struct {
 
 // forced reports whether a forced deletion was requested.
 func (o StopOptions) forced() bool { return o.Delete && o.Grace != nil && *o.Grace <= 0 }
-
-// New returns a supervisor without pods. [Supervisor.Recover] restores those of an earlier supervisor. The caller must call
-// [Supervisor.Leave] in the end.
-func New(ctx context.Context, o Options) *Supervisor {
-	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	if o.Journal != nil {
-		o.Journal = reservedJournal{o.Journal, o.Space}
-	}
-	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
-	ctx, cancel := context.WithCancel(recording)
-	s := &Supervisor{
-		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: reservedStore{o.Store, o.Space}, space: o.Space, checkpoints: o.Checkpoints, journal: o.Journal,
-			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, uncleanBoot: o.UncleanBoot,
-			minReady: o.MinReady, decide: lifecycle.Decide, between: change.Between,
-			restored: map[string]emit.Causes{},
-			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
-			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
-		},
-		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
-		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
-		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
-	}
-	s.shared.peers, s.shared.conditions, s.shared.rebooter = s, o.Conditions, o.Rebooter
-	s.shared.policy.Store(&o.Policy)
-	s.shared.ring.SetClock(eventClock(o.Clock))
-	if o.LogEvents == nil {
-		o.LogEvents = func(ctx context.Context, r *event.Ring, log *slog.Logger) { r.Log(ctx, log) }
-	}
-	s.recording.Go(func() { o.LogEvents(recording, s.shared.ring, log) })
-	if o.Journal != nil {
-		now := func() time.Time { return o.Clock().Wall }
-		r := event.NewRecorder(s.shared.ring, o.Journal, now, s.names)
-		s.recording.Go(func() { r.Run(recording) })
-	}
-	return s
-}
 
 // Errors of several methods.
 var (
@@ -281,4 +238,53 @@ func (s *Supervisor) Leave(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("shut down: %w", ctx.Err())
 	}
+}
+
+// maxCollected is of how many collected pods without a file the status is kept. The oldest are deleted. A pod with a file is never deleted:
+// its file would start it again.
+const maxCollected = 1000
+
+// FinishedPods limits what pods that have finished use. What a finished pod has left is removed when a limit is exceeded: sandbox,
+// containers, pod-local volumes, and logs except their end. Its status and its events are kept, and the pod is not started again.
+type FinishedPods struct {
+	// TTL is how long they are kept, not counting the time for which the host is off; 0: without limit. It does not follow the wall clock.
+	TTL time.Duration
+	// Max is how many are kept, the ones that finished last; 0: without limit.
+	Max int
+}
+
+// NotSupervisedError reports that a pod cannot be changed because it is not supervised.
+type NotSupervisedError struct {
+	Pod    string
+	Why    string
+	Reason lifecycle.Reason // of the pod's status
+}
+
+func (e *NotSupervisedError) Error() string {
+	return fmt.Sprintf("pod %q is not supervised: %s", e.Pod, e.Why)
+}
+
+// NotSupervised is the beginning of the status message of a pod that is not supervised.
+const NotSupervised = "Pod is not supervised: "
+
+// reservedStore saves states with the space of a reserve if the disk is full.
+type reservedStore struct {
+	state.Store
+	space *diskreserve.Reserve
+}
+
+// Save implements [state.Store].
+func (s reservedStore) Save(p state.Pod) error {
+	return s.space.Do(func() error { return s.Store.Save(p) })
+}
+
+// reservedJournal stores events with the space of a reserve if the disk is full.
+type reservedJournal struct {
+	event.Journal
+	space *diskreserve.Reserve
+}
+
+// Append implements [event.Journal].
+func (j reservedJournal) Append(events []event.Event) error {
+	return j.space.Do(func() error { return j.Journal.Append(events) })
 }
