@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ func (s *Store) DeleteLeases(ctx context.Context) error {
 	lm := s.client.LeasesService()
 	list, err := lm.List(ctx)
 	if err != nil {
-		return fmt.Errorf("list leases: %w", err)
+		return err
 	}
 	var errs []error
 	for _, l := range list {
@@ -39,7 +38,7 @@ func (s *Store) DeleteLeases(ctx context.Context) error {
 			err = lm.Delete(ctx, l)
 		}
 		if err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete lease %s: %w", l.ID, err))
+			errs = append(errs, err) // it names the lease
 		}
 	}
 	return errors.Join(errs...)

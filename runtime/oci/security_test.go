@@ -103,7 +103,8 @@ func TestReadOnlyRootFiles(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		in := secured(spec.SecurityContext{ReadOnlyRootFilesystem: &readOnly})
 		in.Files = []File{
-			{Path: "/etc/hosts", Source: "/ns/hosts"}, {Path: "/etc/resolv.conf", Source: "/ns/resolv.conf", WithRoot: true},
+			{Path: "/etc/hosts", Source: "/ns/hosts"},
+			{Path: "/etc/resolv.conf", Source: "/ns/resolv.conf", WithRoot: true},
 			{Path: "/etc/hostname", Source: "/ns/hostname", WithRoot: true},
 		}
 		for _, m := range build(t, in).Mounts {
