@@ -19,6 +19,9 @@ func TestCommandHints(t *testing.T) {
 				if _, exists := childOf(cmd, name); exists {
 					t.Errorf("%s %s is a command and has a hint", parent, name)
 				}
+				if found, _, err := cmd.Find([]string{name}); err != nil || found.Name() != h.names[0] && found.Name() != name {
+					t.Errorf("%s %s is %s, and has a hint", parent, name, found.CommandPath())
+				}
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func (a *app) daemonStopCommand() *cobra.Command {
 
 With --shutdown, all pods are first stopped in reverse order of their start, as at a shutdown of the host. Nothing of them is
 deleted: the next daemon starts them again with their volumes, UIDs and restart counts, except those that were stopped before.
-If the daemon was stopped and containers are running, a daemon is started that stops them.
+If the daemon was stopped and has left pods behind, a daemon is started that stops them.
 
 With --pods, all pods are first stopped within their grace period and deleted. The files of the pods directory are kept, so their
 pods start again with the next daemon.`,
@@ -199,6 +199,10 @@ func (a *app) daemonStop(cmd *cobra.Command, pods, shutdown bool) error {
 	s, err := a.connect(cmd)
 	if err != nil {
 		return err
+	}
+	if e, _ := errors.AsType[*api.StoppedError](s.Client.Stopped()); shutdown && e != nil && e.Pods == 0 {
+		a.note("the daemon was stopped, and no pods run")
+		return nil
 	}
 	if pods || shutdown { // starts a daemon if none is running: a daemon that was killed leaves its pods behind
 		if err := a.reach(cmd.Context(), s); err != nil {

@@ -47,7 +47,7 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 // anotherName makes a command one that the help does not list, as it does the same as another one: an earlier name, or a word of kubectl,
 // docker or podman. TestOtherNames runs all of them.
 func anotherName(use, same string, cmd *cobra.Command) *cobra.Command {
-	cmd.Use, cmd.Hidden, cmd.Short, cmd.Example = use, true, "As "+same, ""
+	cmd.Use, cmd.Aliases, cmd.Hidden, cmd.Short, cmd.Example = use, nil, true, "As "+same, ""
 	cmd.Long = cmd.Short + ".\n\n" + cmd.Long
 	return cmd
 }

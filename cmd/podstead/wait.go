@@ -132,13 +132,22 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	return waitError(condition, &outcome, "timed out waiting for the condition", "on")
 }
 
+// explainTimeout bounds how much longer than its timeout a wait takes.
+const explainTimeout = 5 * time.Second
+
 // explainUnmet prints the explanations of the pods that do not meet a condition and are not healthy.
 func (a *app) explainUnmet(cmd *cobra.Command, client *api.Client, c *wait.Condition, o *wait.Outcome) {
 	if c.Kind != wait.State {
 		return
 	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), explainTimeout)
+	defer cancel()
 	for _, name := range o.Unmet {
-		if e, err := client.Why(cmd.Context(), name, api.DefaultEvidenceLines); err == nil && !e.Healthy {
+		e, err := client.Why(ctx, name, api.DefaultEvidenceLines)
+		if errors.Is(err, api.ErrUnavailable) || ctx.Err() != nil {
+			return
+		}
+		if err == nil && !e.Healthy {
 			fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
 		}
 	}

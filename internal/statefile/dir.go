@@ -37,19 +37,20 @@ type File[T any] struct {
 }
 
 // Load reads all files, and removes what interrupted writes have left. The function says whether a content can be that of the name. Files
-// that cannot be used are set aside if the format says how. Beside an error it returns what could be read.
+// that cannot be used are set aside if the format has a name for that. Beside an error it returns what could be read, and sets nothing
+// aside: a caller that tries again finds the same files.
 func (d *Dir[T]) Load(check func(name string, v *T) error) (files []File[T], err error) {
 	err = atomicfile.Sweep(d.dir)
 	entries, listErr := os.ReadDir(d.dir)
 	for _, entry := range entries {
 		if name, is := strings.CutSuffix(entry.Name(), ".json"); is && entry.Type().IsRegular() {
-			files = append(files, d.read(name, check))
+			files = append(files, d.read(name, check, err == nil && listErr == nil))
 		}
 	}
 	return files, errors.Join(err, listErr)
 }
 
-func (d *Dir[T]) read(name string, check func(name string, v *T) error) File[T] {
+func (d *Dir[T]) read(name string, check func(name string, v *T) error, setAside bool) File[T] {
 	f := File[T]{Name: name, Path: d.Path(name)}
 	text, err := os.ReadFile(f.Path)
 	var v T
@@ -67,7 +68,7 @@ func (d *Dir[T]) read(name string, check func(name string, v *T) error) File[T] 
 		d.mu.Unlock()
 		return f
 	}
-	if d.format.Aside != "" && !errors.Is(err, ErrNewer) {
+	if setAside && d.format.Aside != "" && !errors.Is(err, ErrNewer) {
 		aside, renameErr := d.format.SetAside(f.Path)
 		f.Path, err = aside, errors.Join(err, renameErr)
 	}

@@ -19,6 +19,21 @@ func isNamed(name string, p *part) error {
 	return nil
 }
 
+// TestDirSetsNothingAside: files that a failed load has found are found again.
+func TestDirSetsNothingAside(t *testing.T) {
+	path := t.TempDir()
+	held := filepath.Join(path, ".podstead-tmp-a.json-1", "sub") // the left part of a write that cannot be removed
+	if err := errors.Join(os.MkdirAll(held, 0o700), os.WriteFile(filepath.Join(path, "damaged.json"), []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	dir := statefile.NewDir[part](statefile.Format{Version: 1, Aside: ".bad"}, path)
+	for range 2 {
+		if files, err := dir.Load(isNamed); err == nil || len(files) != 1 || files[0].Err == nil || filepath.Ext(files[0].Path) == ".bad" {
+			t.Errorf("files: %+v, %v", files, err)
+		}
+	}
+}
+
 func TestDir(t *testing.T) {
 	for _, loss := range []statefile.Loss{statefile.Durable, statefile.Ordered, statefile.Volatile} {
 		path := t.TempDir()

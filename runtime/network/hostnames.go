@@ -24,6 +24,19 @@ type hostNames struct {
 	modified time.Time
 	size     int64
 	names    []string
+	problem  string // the newest error that was reported
+}
+
+// isNew reports whether an error of read differs from that of the last call.
+func (h *hostNames) isNew(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := h.problem
+	h.problem = ""
+	if err != nil {
+		h.problem = err.Error()
+	}
+	return err != nil && h.problem != last
 }
 
 func (h *hostNames) read(path string) ([]string, error) {

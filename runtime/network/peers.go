@@ -22,7 +22,7 @@ func (n *Network) Changed() <-chan struct{} {
 // other pods. Names with a meaning elsewhere are left out, see [spec.Unpublished], also those in leases of earlier versions.
 func (n *Network) Peers() []Peer {
 	host, err := n.hostNames.read(hostsFile)
-	if err != nil {
+	if n.hostNames.isNew(err) {
 		n.log.Warn("cannot read all names of the host, a pod can have them too", slog.Any("error", err))
 	}
 	return n.peers(host)

@@ -47,12 +47,12 @@ type EtcFiles struct {
 	users   heldfile.Users
 
 	mu      sync.Mutex
-	written map[string]string // by UID, the last content of /etc/hosts; containers may have changed the file since
+	written map[string]writtenHosts // by UID, the newest content of /etc/hosts; containers may have changed the file since
 }
 
 // NewEtcFiles returns the files of the pods in index.
 func NewEtcFiles(dirs layout.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
-	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, written: map[string]string{}}
+	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, written: map[string]writtenHosts{}}
 }
 
 // The files of the host, and the paths in containers.
@@ -96,7 +96,7 @@ func Hostname(pod *spec.Pod) (string, error) {
 
 // WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file.
 func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
-	return f.withHosts(ctx, uid, pod, func(text string) error {
+	return f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
 		return f.write(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
 	})
 }
@@ -104,20 +104,20 @@ func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sa
 // updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced, and without new content it keeps what
 // containers have changed in it. If the file does not exist, the sandbox is being removed, and the file must not be created again.
 func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
-	return f.withHosts(ctx, uid, pod, func(text string) error {
-		if last, known := f.lastHosts(uid); known && last == text {
+	err := f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
+		if f.lastHosts(uid) == (writtenHosts{sandbox, text}) {
 			return nil
 		}
-		err := f.overwrite(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return f.overwrite(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // withHosts calls write with the content of /etc/hosts. A writer with an older list of pods does not overwrite a newer file of the pod.
-func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, write func(text string) error) error {
+func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int, write func(text string) error) error {
 	unlock, err := f.pods.Lock(ctx, uid)
 	if err != nil {
 		return err
@@ -127,26 +127,33 @@ func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, wri
 	if err == nil {
 		err = write(text)
 	}
-	if err == nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.written[uid] = text
-	}
-	return err
-}
-
-func (f *EtcFiles) lastHosts(uid string) (text string, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	text, known = f.written[uid]
-	return text, known
+	if err != nil { // a part may have been written
+		delete(f.written, uid)
+		return err
+	}
+	f.written[uid] = writtenHosts{sandbox, text}
+	return nil
+}
+
+// writtenHosts is the content of the /etc/hosts of a sandbox.
+type writtenHosts struct {
+	sandbox int
+	text    string
+}
+
+func (f *EtcFiles) lastHosts(uid string) writtenHosts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.written[uid]
 }
 
 // forgetHosts forgets the content for pods that are not in the index.
 func (f *EtcFiles) forgetHosts(pods map[string]IndexedPod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.written, func(uid, _ string) bool {
+	maps.DeleteFunc(f.written, func(uid string, _ writtenHosts) bool {
 		_, exists := pods[uid]
 		return !exists
 	})

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -87,6 +88,17 @@ func TestWriteHosts(t *testing.T) {
 	text, err := os.ReadFile(hosts)
 	if err != nil || !strings.Contains(string(text), "10.0.0.2\tweb") || !strings.Contains(string(text), "10.0.0.3\tother") {
 		t.Errorf("%q, %v; want the pod and the other pod", text, err)
+	}
+	network.peers = ""
+	if err := f.Write(t.Context(), "u", pod, 2, idmap.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	network.peers = otherPod
+	if err := errors.Join(f.updateHosts(t.Context(), "u", pod, 1), f.updateHosts(t.Context(), "u", pod, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dirs.Etc("u", 2), "hosts")); err != nil || !strings.Contains(string(text), otherPod) {
+		t.Errorf("after a late update of the earlier sandbox: %q, %v", text, err)
 	}
 	if name, err := os.ReadFile(filepath.Join(dirs.Etc("u", 1), "hostname")); string(name) != "web\n" || err != nil {
 		t.Errorf("hostname %q, %v; want web", name, err)

@@ -123,7 +123,7 @@ func (f *facts) apply(
 		change.Sort(plan.Changes)
 		if len(plan.Changes) > 0 {
 			plan.Outcome = Configured
-		} else {
+		} else if p.unit || p.file == next.path { // otherwise the pod gets the definition of the file that it follows then
 			plan.SpecHash = p.definition.Hash
 		}
 		if len(byImages) > 0 {

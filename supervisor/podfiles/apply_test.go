@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -175,6 +177,28 @@ func (b *bench) idle() bool {
 	defer b.set.turn.Unlock()
 	_ = b.set.look(b.Context(), true, nil)
 	return len(b.set.workers) == 0 && len(b.set.facts.plan().steps) == 0
+}
+
+// TestHashOfUnchangedPod: an unchanged pod keeps its definition, unless it follows another file from then on.
+func TestHashOfUnchangedPod(t *testing.T) {
+	const inYAML = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: a}]}\n"
+	for path, text := range map[string]string{"/home/web.toml": podText("a"), "/home/web.yaml": inYAML} {
+		f := factsOf(map[string]string{"web.toml": podText("a")}, watched("a", lifecycle.OutcomeComplete))
+		f.between = func(*pod, *content) []change.Change { return nil }
+		present := f.pods["web"].definition
+		present.Hash = "of the pod"
+		next, replaced, err := f.place(acceptedFile(t, path, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := next.pod.Hash
+		if len(replaced) == 0 {
+			want = present.Hash
+		}
+		if a, err := f.apply(next, replaced, nil, lifecycle.Instant{}, false); err != nil || a.plan.Outcome != Unchanged || a.plan.SpecHash != want {
+			t.Errorf("%s: %+v, %v; want unchanged with hash %s", path, a.plan, err, want)
+		}
+	}
 }
 
 // TestApplyReplacesFile: the file of the pod is replaced, whatever its name, if the text means the same in it.

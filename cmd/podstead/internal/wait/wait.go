@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
@@ -147,7 +148,9 @@ func (r *run) see(p *api.Pod) {
 	switch r.For.Kind {
 	case State:
 		if met, err = r.For.met(p); err == nil && r.For.ready {
-			err = settle.RolledBack(t.first, p)
+			if err = settle.RolledBack(t.first, p); err != nil && strings.Contains(err.Error(), ", requested by ") {
+				err = nil // a user has restored a generation, which will be ready
+			}
 		}
 	case Deleted:
 		if problem, ok := settle.Remains(p); ok {

@@ -55,6 +55,14 @@ func changes(text string) []api.PodChange {
 		switch status.Phase = api.PhaseRunning; state {
 		case "Refused":
 			status.Phase = api.PhaseFailed
+		case "Undone":
+			status.Conditions = []api.Condition{
+				{Type: api.PodReady, Status: "True"},
+				{
+					Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack,
+					Message: "generation 1 runs instead, requested by uid 0; the file still has generation 2",
+				},
+			}
 		case "RolledBack":
 			status.Conditions = []api.Condition{
 				{Type: api.PodReady, Status: "True"},
@@ -98,6 +106,7 @@ func TestUntil(t *testing.T) {
 
 		"rolled back":                      {"condition=Ready", "web", "+web.1 .. ~web.1:RolledBack", rolledBack},
 		"rolled back as another pod":       {"condition=ready=TRUE", "web", "+web.1 .. -web.1 +web.2:RolledBack", rolledBack},
+		"undone by a user":                 {"condition=Ready", "web", "+web.1 .. ~web.1:Undone", "met web;"},
 		"rolled back before":               {"condition=Ready", "web", "+web.1:RolledBack ..", "met web;"},
 		"rolled back, not to become ready": {"jsonpath={.metadata.uid}=2", "web", "+web.1 .. ~web.2:RolledBack", "met web;"},
 
