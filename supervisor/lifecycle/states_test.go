@@ -99,7 +99,8 @@ func TestStates(t *testing.T) {
 		t.Errorf("a way that is not drawn: %s", way)
 	}
 	page := "# States\n\nThe states of a pod, of a container and of an update, and what leads from one to another. They are " +
-		"computed from the facts, see\n[lifecycle](lifecycle.md). These are the ways that pods took in 4,000 random worlds; `TestStates` checks them\nin fewer worlds, without those that are rare.\n"
+		"computed from the facts, see\n[lifecycle](lifecycle.md). These are the ways that pods took in 4,000 random worlds; " +
+		"`TestStates` checks those that are not\nrare.\n"
 	for _, d := range []struct {
 		title  string
 		causes []cause

@@ -195,7 +195,8 @@ func TestHashOfUnchangedPod(t *testing.T) {
 		if len(replaced) == 0 {
 			want = present.Hash
 		}
-		if a, err := f.apply(next, replaced, nil, lifecycle.Instant{}, false); err != nil || a.plan.Outcome != Unchanged || a.plan.SpecHash != want {
+		a, err := f.apply(next, replaced, nil, lifecycle.Instant{}, false)
+		if err != nil || a.plan.Outcome != Unchanged || a.plan.SpecHash != want {
 			t.Errorf("%s: %+v, %v; want unchanged with hash %s", path, a.plan, err, want)
 		}
 	}

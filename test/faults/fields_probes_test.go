@@ -103,6 +103,11 @@ func (c *calls) healthServer(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
+// say is a script that writes a line to the log of its container. The OCI runtime does not let it in until it has started the program.
+func say(line string) string {
+	return "until echo " + line + " 2>/dev/null >/proc/1/fd/1; do sleep 0.1; done"
+}
+
 // TestFieldsProbeHandlers: what each probe requests, and where. The servers listen on the host, so probes set host: without it they
 // would connect to the pod.
 //
@@ -123,7 +128,7 @@ func TestFieldsProbeHandlers(t *testing.T) {
 		text += container("http-"+name, idle) + fmt.Sprintf("ports = [{ name = \"web\", containerPort = %d }]\n", web) +
 			fmt.Sprintf(`%s = { httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = "X-From", value = "%d" }] }%s }`, kind, kind, i, often)
 		text += container("tcp-"+name, idle) + fmt.Sprintf(`%s = { tcpSocket = { port = %d, host = "127.0.0.1" }%s }`, kind, c.acceptor(t, "tcp "+kind), often)
-		text += container("exec-"+name, idle) + fmt.Sprintf(`%s = { exec = { command = ["sh", "-c", "echo %s >/proc/1/fd/1"] }%s }`, kind, kind, often)
+		text += container("exec-"+name, idle) + fmt.Sprintf(`%s = { exec = { command = ["sh", "-c", "%s"] }%s }`, kind, say(kind), often)
 		hosted += container("grpc-"+name, idle) + fmt.Sprintf(`%s = { grpc = { port = %d, service = "%s" }%s }`, kind, rpc, kind, often)
 		want = append(want, fmt.Sprintf("http /%s %d", kind, i), "tcp "+kind, "grpc "+kind)
 	}
