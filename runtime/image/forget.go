@@ -39,10 +39,6 @@ func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() 
 	for _, rec := range gone {
 		if _, is := requested[rec.Name]; is {
 			err = errors.Join(err, s.release(ctx, byPerson, rec.Name))
-			if _, missing := s.client.ImageService().Get(ctx, rec.Name); missing == nil { // the person has pulled it again meanwhile
-				_, claimErr := s.claim(ctx, byPerson, rec.Name)
-				err = errors.Join(err, claimErr)
-			}
 		}
 		err = errors.Join(err, s.abandonPull(ctx, rec.Name))
 	}

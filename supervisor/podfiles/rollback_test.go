@@ -470,6 +470,12 @@ func TestApplyRolledBack(t *testing.T) {
 	}
 }
 
+// untilCarriedOut waits until the file is not shown as one that waits or is being prepared.
+func (b *bench) untilCarriedOut() {
+	b.Helper()
+	b.until("the update is not shown as waiting any more", func() bool { return b.file().Refused == nil && b.file().Reason == "" })
+}
+
 // TestHeldIsKept: a pod that is held because its update failed is restarted if no earlier definition replaces it, as when its file is
 // invalid, or defines something by then that waits.
 func TestHeldIsKept(t *testing.T) {
@@ -485,8 +491,9 @@ func TestHeldIsKept(t *testing.T) {
 			b.untilPods(map[string]string{"web": "b"})
 			b.untilOutcomes("1 Ready, 2 Progressing, runs 2")
 			b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("no such image") } })
+			b.untilCarriedOut()
 			b.write("web.toml", next)
-			b.until("the file is shown", func() bool { return b.file().Refused != nil || b.file().Reason != "" })
+			b.until("the next file is shown", func() bool { return b.file().Refused != nil || b.file().Reason != "" })
 			b.fakePods.set(func(f *fakePods) {
 				f.becomes["b"] = "crash"
 				held := *f.pods["web"]
@@ -565,6 +572,7 @@ func TestHeldIsReplaced(t *testing.T) {
 			b.write("web.toml", updating("b", withinHour))
 			b.untilOutcomes("1 Ready, 2 Progressing, runs 2")
 			b.untilPods(map[string]string{"web": "b"})
+			b.untilCarriedOut()
 			test(b)
 		})
 	}
