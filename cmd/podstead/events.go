@@ -132,7 +132,7 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 	if !first || q.Follow || cmd.Context().Err() != nil {
 		return nil
 	}
-	err = nobody(cmd.Context(), client, q)
+	err = missingPods(cmd.Context(), client, q)
 	if q.Labels != "" && errors.Is(err, errNoPods) {
 		a.note("%v", err)
 		return nil
@@ -142,7 +142,7 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 
 // noteAwaited prints that there is no pod yet whose events a command follows.
 func (a *app) noteAwaited(ctx context.Context, client *api.Client, q *api.EventQuery) {
-	err := nobody(ctx, client, q)
+	err := missingPods(ctx, client, q)
 	if errors.Is(err, errNoPods) {
 		a.note("%v, waiting for their events", err)
 	}
@@ -151,8 +151,8 @@ func (a *app) noteAwaited(ctx context.Context, client *api.Client, q *api.EventQ
 	}
 }
 
-// nobody returns an error if there never was a pod of a query, as far as events are stored, or if no pod has its labels.
-func nobody(ctx context.Context, client *api.Client, q *api.EventQuery) error {
+// missingPods returns an error if there never was a pod of a query, as far as events are stored, or if no pod has its labels.
+func missingPods(ctx context.Context, client *api.Client, q *api.EventQuery) error {
 	if q.Pod != "" {
 		_, err := client.Why(ctx, q.Pod, 0)
 		return err

@@ -139,7 +139,7 @@ func (d *podsDir) kill(part string) {
 	})
 }
 
-// ends waits until the process has ended.
+// ends waits until the process has exited.
 func (d *podsDir) ends(pid int) {
 	d.Helper()
 	d.Await(func() error {
