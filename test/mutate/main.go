@@ -16,7 +16,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -64,7 +67,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	flags.Float64Var(&o.minKill, "min-kill", 0, "minimum `percent` of killed mutants")
 	flags.StringVar(&o.explained, "explained", "", "`file` with explanations of survivors")
-	flags.IntVar(&o.sample, "sample", 0, "run only `n` random mutants, selected by -seed")
+	flags.IntVar(&o.sample, "sample", 0, "run only `n` mutants, selected by -seed")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of -sample (0: random)")
 	flags.IntVar(&o.parallel, "parallel", 2, "number of mutants to run in parallel")
 	flags.DurationVar(&o.timeout, "timeout", 0, "timeout of the tests of one mutant (0: 5 s plus ten times the duration for the unchanged package)")
@@ -120,7 +123,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return report(out, o, results, reasons)
 }
 
-// pick keeps the mutants selected by -func and -sample, in source order.
+// pick keeps the mutants selected by -func and -sample, in source order. A sample has the mutants with the smallest hashes: a change of the
+// package replaces only those of the functions that it changes.
 func pick(mutants []mutant, o options) []mutant {
 	if o.function != "" {
 		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return m.function != o.function })
@@ -128,13 +132,24 @@ func pick(mutants []mutant, o options) []mutant {
 	if o.sample <= 0 || o.sample >= len(mutants) {
 		return mutants
 	}
-	chosen := rand.New(rand.NewPCG(o.seed, 0)).Perm(len(mutants))[:o.sample]
+	order := make([]int, len(mutants))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(mutants[a].hash(o.seed), mutants[b].hash(o.seed)) })
+	chosen := order[:o.sample]
 	slices.Sort(chosen)
 	picked := make([]mutant, 0, o.sample)
 	for _, i := range chosen {
 		picked = append(picked, mutants[i])
 	}
 	return picked
+}
+
+// hash returns a number that depends on the seed and on what the mutant changes, and not on other functions.
+func (m mutant) hash(seed uint64) uint64 {
+	h := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", seed, m.function, m.key))
+	return binary.BigEndian.Uint64(h[:8])
 }
 
 // report prints the survivors and the counts, and fails if the conditions of the flags are not met.

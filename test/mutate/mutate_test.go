@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,6 +112,38 @@ func TestKeys(t *testing.T) {
 	for _, key := range []string{"g(a+1) <= 2*b → g(a+2) <= 2*b", "g(a+1) <= 2*b → g(a+1) <= 1*b", "a + 1 → a - 1"} {
 		if !slices.Contains(want, key) {
 			t.Errorf("no mutant %q in %q", key, want)
+		}
+	}
+}
+
+// TestSample checks that a sample keeps the mutants of functions that a change does not concern.
+func TestSample(t *testing.T) {
+	source := func(names string) string {
+		text := "package p\n"
+		for _, name := range names {
+			text += fmt.Sprintf("\nfunc %c(a, b int) bool { return a < b && b > 2 }\n", name)
+		}
+		return text
+	}
+	sample := func(names string) []string {
+		t.Helper()
+		mutants, err := fileMutants("p.go", []byte(source(names)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, m := range pick(mutants, options{sample: 20, seed: 1}) {
+			all = append(all, m.function+" "+m.key)
+		}
+		return all
+	}
+	before, after := sample("abcdefgh"), sample("xabcdefgh")
+	if len(before) != 20 || len(after) != 20 {
+		t.Fatalf("samples have %d and %d mutants, want 20", len(before), len(after))
+	}
+	for _, key := range after {
+		if !strings.HasPrefix(key, "x ") && !slices.Contains(before, key) {
+			t.Errorf("after a function was added, the sample has another mutant of the others: %s", key)
 		}
 	}
 }
