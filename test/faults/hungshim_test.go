@@ -100,12 +100,14 @@ func (f *fixture) restart(name string, restarts int) {
 	})
 }
 
-// signalContainer sends a signal to the shell in the container of a pod, which the PID file in its bundle names.
+// signalContainer sends a signal to the shell in the container of a pod.
 func (f *fixture) signalContainer(name string, sig unix.Signal) {
 	f.Helper()
 	f.signal(f.containerPID(name), sig)
 }
 
+// containerPID returns the process of the shell in the container of a pod. What the shell starts has the same command line at first, and gets
+// signals that are lost: it is not PID 1 of the container.
 func (f *fixture) containerPID(name string) (pid int) {
 	f.Helper()
 	uid := f.get(name).Metadata.UID
@@ -115,7 +117,8 @@ func (f *fixture) containerPID(name string) (pid int) {
 			return err
 		}
 		for _, p := range all {
-			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p)); err == nil && strings.Contains(string(text), uid) {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p))
+			if err == nil && strings.Contains(string(text), uid) && isInit(p) {
 				pid = p
 				return nil
 			}
@@ -123,6 +126,18 @@ func (f *fixture) containerPID(name string) (pid int) {
 		return errors.New("no process of pod " + name)
 	})
 	return pid
+}
+
+// isInit reports whether a process is PID 1 of its PID namespace.
+func isInit(pid int) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it may have exited
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "NSpid:") {
+			fields := strings.Fields(line)
+			return fields[len(fields)-1] == "1"
+		}
+	}
+	return false
 }
 
 // restartDaemon kills the daemon and starts the next one.
