@@ -48,6 +48,15 @@ func TestBooted(t *testing.T) {
 	}
 }
 
+// TestBootedUnclean: what ended with a boot that had no shutdown says so.
+func TestBootedUnclean(t *testing.T) {
+	const want = "the host stopped without a shutdown"
+	got := fold(history{up(), running("app", 1)}).Apply(lifecycle.Booted{Saved: at(10), At: lifecycle.Instant{Boot: "2"}, Unclean: true})
+	if run := got.Containers["app"].Newest.Exit.Message; run != want || got.Sandbox.Message != want {
+		t.Errorf("container %q, sandbox %q; want %q", run, got.Sandbox.Message, want)
+	}
+}
+
 // TestBootedPodAge checks that the age of a pod does not follow the wall clock, which may be wrong when the host boots.
 func TestBootedPodAge(t *testing.T) {
 	accepted := at(3)
@@ -177,7 +186,7 @@ func TestWallClockSet(t *testing.T) {
 
 func TestWallClockIsSet(t *testing.T) {
 	for step, want := range map[time.Duration]bool{
-		0: false, 100 * time.Millisecond: false, -999 * time.Millisecond: false, time.Second: true, -time.Hour: true,
+		0: false, 100 * time.Millisecond: false, -999 * time.Millisecond: false, time.Second: true, -time.Second: true, -time.Hour: true,
 	} {
 		now := at(10)
 		now.Wall = now.Wall.Add(step)

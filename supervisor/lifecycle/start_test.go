@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -243,6 +244,52 @@ func TestStatusEphemeral(t *testing.T) {
 	s := lifecycle.StatusOf(app, fold(history{live, running("d", 1)}), at(2)).EphemeralContainerStatuses[0]
 	if s.Started != nil || s.Ready {
 		t.Errorf("started or ready is set: %+v", s)
+	}
+}
+
+// TestEphemeralPullFails: an ephemeral container is removed when its image cannot be pulled for the third time. Its name can be used again.
+// App containers stay, and so does one that has run.
+func TestEphemeralPullFails(t *testing.T) {
+	live := history{up(), running("app", 1), addEphemeral("d"), addEphemeral("e")}
+	fails := func(name string, attempt, level int) history {
+		return history{tick(10 * level), pullFailed(name, attempt, level, lifecycle.ReasonErrImagePull)}
+	}
+	cancelled := history{
+		fails("d", 1, 1), fails("d", 1, 2), tick(30), lifecycle.PullImage{Container: "d", For: 1, Level: 3}, lifecycle.CancelPull{Container: "d", For: 1},
+		failed(lifecycle.PullImage{Container: "d", For: 1, Level: 3}, lifecycle.Failure{Message: "cancelled"}),
+	}
+	for name, test := range map[string]struct {
+		past history
+		want []string
+	}{
+		"twice":               {history{fails("d", 1, 1), fails("d", 1, 2)}, []string{"d", "e"}},
+		"three times":         {history{fails("d", 1, 1), fails("d", 1, 2), fails("d", 1, 3)}, []string{"e"}},
+		"of an app container": {history{fails("app", 2, 1), fails("app", 2, 2), fails("app", 2, 3)}, []string{"d", "e"}},
+		"after it has run":    {history{ran("d", 1, 0), fails("d", 2, 3)}, []string{"d", "e"}},
+		"cancelled":           {cancelled, []string{"d", "e"}},
+		"engine unavailable": {history{
+			fails("d", 1, 1), fails("d", 1, 2), tick(30), failing(lifecycle.PullImage{Container: "d", For: 1, Level: 3}, unavailable),
+		}, []string{"d", "e"}},
+		"added again": {history{fails("d", 1, 1), fails("d", 1, 2), fails("d", 1, 3), addEphemeral("d")}, []string{"e", "d"}},
+	} {
+		facts := fold(history{live, tick(5), test.past})
+		var got []string
+		for _, c := range facts.Ephemeral {
+			got = append(got, c.Name)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: ephemeral containers %v, want %v", name, got, test.want)
+		}
+		if _, known := facts.Containers["app"]; !known {
+			t.Errorf("%s: the app container is gone", name)
+		}
+		if pull := facts.Containers["d"].Pull; name == "added again" && pull != (lifecycle.Pull{}) {
+			t.Errorf("%s: its pull is %+v", name, pull)
+		}
+	}
+	changes := fold(live).Changes
+	if got := fold(history{live, fails("d", 1, 1), fails("d", 1, 2), fails("d", 1, 3)}).Changes; got != changes+1 {
+		t.Errorf("the removal counts as %d changes, want 1", got-changes)
 	}
 }
 

@@ -170,3 +170,48 @@ func TestSuperseded(t *testing.T) {
 		}
 	}
 }
+
+// TestStartAgain: a new round of the pod begins without the delays of what failed before.
+func TestStartAgain(t *testing.T) {
+	now := Instant{Boot: "b", Mono: 9}
+	f := Facts{
+		Round: 2, Restart: Restart{Requested: now, By: "a test"}, Sandbox: Sandbox{N: 1, Failures: 3}, Wait: Wait{N: 4, Since: now},
+		Containers: map[string]Container{"c": {Backoff: Backoff{Level: 2}}},
+	}
+	StartAgain{Round: 3}.issued(&f, now)
+	if f.Round != 3 || f.Again != 3 || f.AgainAt != now || f.Restart.pending() {
+		t.Errorf("round %d, again %d at %v, restart %+v", f.Round, f.Again, f.AgainAt, f.Restart)
+	}
+	if f.Sandbox.Failures != 0 || f.Wait.N != 4 || !f.Wait.Since.IsZero() || f.Containers["c"].Backoff != (Backoff{}) {
+		t.Errorf("delays are left: sandbox %+v, wait %+v, container %+v", f.Sandbox, f.Wait, f.Containers["c"].Backoff)
+	}
+}
+
+// TestRestartedIsNotRemoved: a container with a changed definition is stopped with its earlier definition, and starts again. One that the
+// pod does not have any more is removed.
+func TestRestartedIsNotRemoved(t *testing.T) {
+	running := func(name string) Container {
+		return Container{Newest: Attempt{Ref: Ref{Container: name, Round: 1, Attempt: 1}, Started: Instant{Boot: "b", Mono: 1}}}
+	}
+	f := Facts{Round: 1, Containers: map[string]Container{"changed": running("changed"), "gone": running("gone"), "same": running("same")}}
+	same := spec.Container{Name: "same", Image: "one"}
+	from := &spec.Pod{Containers: []spec.Container{{Name: "changed", Image: "one"}, {Name: "gone", Image: "one"}, same}}
+	to := &spec.Pod{Containers: []spec.Container{{Name: "changed", Image: "two"}, same}}
+	f = f.Apply(DefinitionChanged{From: from, To: to, Restarted: []string{"changed"}, At: Instant{Boot: "b", Mono: 2}})
+	removed := map[string]bool{}
+	for _, o := range f.Outgoing {
+		removed[o.Container.Name] = o.Removed
+		if o.Container.Image != "one" || o.Attempt != 1 {
+			t.Errorf("%+v, want the earlier definition of run 1", o)
+		}
+	}
+	if want := map[string]bool{"changed": false, "gone": true}; !reflect.DeepEqual(removed, want) {
+		t.Errorf("containers with an earlier definition, and whether they are removed: %v, want %v", removed, want)
+	}
+	for name, want := range map[string]Reason{"changed": ReasonDefinitionChanged, "same": "", "gone": ""} {
+		c := f.Containers[name]
+		if got := c.mustStop(); got != want {
+			t.Errorf("%s must stop because of %q, want %q", name, got, want)
+		}
+	}
+}
