@@ -24,7 +24,7 @@ func (p *Prober) command(ctx context.Context, t Target, e *spec.ExecAction, time
 			return errored(&spec.TooLargeError{Field: fmt.Sprintf("exec.command[%d]", i)})
 		}
 	}
-	code, output, err := p.exec.Exec(ctx, t.UID, t.Ref, argv, timeout, maxOutput)
+	code, output, err := p.exec.Exec(ctx, t.UID, t.Ref, argv, timeout, MaxOutput)
 	switch {
 	case ctx.Err() != nil:
 		return errored(ctx.Err())

@@ -36,7 +36,7 @@ func (p *Prober) grpc(ctx context.Context, t Target, g *spec.GRPCAction, timeout
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return p.dial(ctx, "tcp", address)
 		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxOutput)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxOutput)),
 	)
 	if err != nil {
 		return failed(fmt.Sprintf("error: failed to connect service at %q: %v", address, err))

@@ -17,13 +17,13 @@ func (p *Prober) httpGet(ctx context.Context, t Target, h *spec.HTTPGetAction, t
 	if err != nil {
 		return errored(err)
 	}
-	req, err := httpRequest{
+	req, err := Request{
 		Scheme: h.Scheme, Host: host, Port: port, Path: h.Path, Headers: h.HTTPHeaders, UserAgent: userAgent,
 	}.HTTP(ctx)
 	if err != nil {
 		return errored(err)
 	}
-	response, err := p.http.Do(req, timeout, maxOutput)
+	response, err := p.http.Do(req, timeout, MaxOutput)
 	if err != nil {
 		return failed(err.Error())
 	}

@@ -27,8 +27,8 @@ const (
 	maxHeader = 1 << 20
 )
 
-// httpRequest is a request as defined in a pod file.
-type httpRequest struct {
+// Request is a request as defined in a pod file.
+type Request struct {
 	Scheme  string // case-insensitive, http if empty
 	Host    string // a name or an address, IPv6 without brackets
 	Port    int
@@ -39,7 +39,7 @@ type httpRequest struct {
 }
 
 // HTTP returns the request for package net/http. An error means that the request is invalid.
-func (r httpRequest) HTTP(ctx context.Context) (*http.Request, error) {
+func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 	// A path that cannot be parsed is sent unchanged, as the kubelet does. The server decides about it.
 	u, err := url.Parse(r.Path)
 	if err != nil {
@@ -84,15 +84,15 @@ func netDialer() *net.Dialer {
 	}}
 }
 
-// httpClient sends requests. It keeps no state between requests and is safe for concurrent use.
-type httpClient struct{ transport schemes }
+// Client sends requests. It keeps no state between requests and is safe for concurrent use.
+type Client struct{ transport schemes }
 
-// newClient returns a client that connects with dial. The default is [netDialer].
-func newClient(dial Dial) *httpClient {
+// NewClient returns a client that connects with dial. The default is [netDialer].
+func NewClient(dial Dial) *Client {
 	if dial == nil {
 		dial = netDialer().DialContext
 	}
-	return &httpClient{schemes{plainTransport{dial}, transport{&http.Transport{
+	return &Client{schemes{plainTransport{dial}, transport{&http.Transport{
 		DialContext:            boundDial(dial),
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // the kubelet does not verify it either
 		ForceAttemptHTTP2:      true,
@@ -120,8 +120,8 @@ func isASCII(host string) bool {
 	return !strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// httpResponse is the final response to a request.
-type httpResponse struct {
+// Response is the final response to a request.
+type Response struct {
 	Status int
 	Body   []byte // at most the requested number of bytes
 	// BodyErr is why the rest of the body could not be read.
@@ -131,7 +131,7 @@ type httpResponse struct {
 // Do sends a request and reads the response, with at most max bytes of its body. The timeout, if not zero, and the request's
 // context bound the whole exchange. When Do returns, its goroutines and connections are gone. An expired timeout has the error of
 // [http.Client], as in events of the kubelet.
-func (c *httpClient) Do(req *http.Request, timeout time.Duration, max int64) (httpResponse, error) {
+func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Response, error) {
 	ctx := req.Context()
 	if timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, timeout)
@@ -145,14 +145,14 @@ func (c *httpClient) Do(req *http.Request, timeout time.Duration, max int64) (ht
 		if failed, ok := errors.AsType[*url.Error](err); ok && expired() {
 			failed.Err = fmt.Errorf("%w (Client.Timeout exceeded while awaiting headers)", failed.Err)
 		}
-		return httpResponse{}, err
+		return Response{}, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, max))
 	if err != nil && expired() {
 		err = fmt.Errorf("%w (Client.Timeout or context cancellation while reading body)", err)
 	}
-	return httpResponse{Status: res.StatusCode, Body: body, BodyErr: err}, nil
+	return Response{Status: res.StatusCode, Body: body, BodyErr: err}, nil
 }
 
 // transport exchanges requests with that of net/http. It connects and performs the TLS handshake in a goroutine of its own,

@@ -83,7 +83,7 @@ func TestLikeTransport(t *testing.T) {
 			t.Parallel()
 			address, received := server(t, test.answer, test.hold)
 			request := func() *http.Request {
-				r := httpRequest{Host: "127.0.0.1", Port: address.Port, Path: "/a?b=c", Headers: test.headers, UserAgent: "test"}
+				r := Request{Host: "127.0.0.1", Port: address.Port, Path: "/a?b=c", Headers: test.headers, UserAgent: "test"}
 				req, err := r.HTTP(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -98,7 +98,7 @@ func TestLikeTransport(t *testing.T) {
 			}
 			want := byTransport(request(), test.timeout)
 			wantSent := fmt.Sprintf("%q", count())
-			res, err := newClient(nil).Do(request(), test.timeout, 1<<10)
+			res, err := NewClient(nil).Do(request(), test.timeout, 1<<10)
 			got := httpgetDescribe(res.Status, res.Body, res.BodyErr, err)
 			if got != want {
 				t.Errorf("got  %s\nwant %s", got, want)

@@ -47,11 +47,11 @@ func TestCancelledRequestLeavesNoGoroutine(t *testing.T) {
 						timeout = 0
 					}
 					start := time.Now()
-					req, err := httpRequest{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
+					req, err := Request{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
 					if err != nil {
 						t.Fatal(err)
 					}
-					_, err = newClient(test.dial).Do(req, timeout, 1)
+					_, err = NewClient(test.dial).Do(req, timeout, 1)
 					if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
 						t.Errorf("returned %v after %v", err, time.Since(start))
 					}
@@ -76,11 +76,11 @@ func TestEndlessBody(t *testing.T) {
 			}()
 			return client, nil
 		}
-		req, err := httpRequest{Host: "192.0.2.1", Port: 80, Path: "/a?b"}.HTTP(t.Context())
+		req, err := Request{Host: "192.0.2.1", Port: 80, Path: "/a?b"}.HTTP(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := newClient(dial).Do(req, 0, 14)
+		got, err := NewClient(dial).Do(req, 0, 14)
 		if err != nil || got.Status != http.StatusOK || string(got.Body) != "again and agai" || got.BodyErr != nil {
 			t.Errorf("got %+v %q, %v", got, got.Body, err)
 		}
@@ -88,7 +88,7 @@ func TestEndlessBody(t *testing.T) {
 }
 
 func TestBadRequest(t *testing.T) {
-	if _, err := (httpRequest{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
+	if _, err := (Request{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
 		t.Error("a scheme with a space was accepted")
 	}
 }
@@ -109,12 +109,12 @@ func TestWire(t *testing.T) {
 	}))
 	defer server.Close()
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	get := func(path string, headers ...spec.HTTPHeader) (httpResponse, error) {
-		req, err := httpRequest{Host: "127.0.0.1", Port: port, Path: path, Headers: headers, UserAgent: "test"}.HTTP(t.Context())
+	get := func(path string, headers ...spec.HTTPHeader) (Response, error) {
+		req, err := Request{Host: "127.0.0.1", Port: port, Path: path, Headers: headers, UserAgent: "test"}.HTTP(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newClient(nil).Do(req, time.Minute, 10)
+		return NewClient(nil).Do(req, time.Minute, 10)
 	}
 	if got, err := get("/here", headers("Host", "me", "Accept", "")...); err != nil || got.Status != http.StatusFound {
 		t.Errorf("got %+v, %v", got, err)

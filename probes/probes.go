@@ -1,11 +1,9 @@
-// Package probes runs the probes of containers (command, HTTP request, TCP connection, gRPC health check), and their lifecycle hooks,
-// postStart and preStop (command, HTTP request, sleep), as the kubelet does. Both run commands by an [Execer], and send requests by the
-// same client: one connection per request, closed afterwards; no proxy, no compression, no certificate verification; redirects followed
-// only on the host of the first request.
+// Package probes runs the probes of containers as the kubelet does: command, HTTP request, TCP connection, gRPC health check. It runs
+// commands by an [Execer], and sends requests by a [Client]: one connection per request, closed afterwards; no proxy, no compression, no
+// certificate verification; redirects followed only on the host of the first request. Package hooks uses both.
 //
 // It owns the handlers and the workers that run probes periodically. Package lifecycle decides what the result of a probe means for the
-// container, and counts results. A probe takes at most its timeoutSeconds, a hook until its context is cancelled. Neither leaves a
-// connection, goroutine or process.
+// container, and counts results. A probe takes at most its timeoutSeconds. It leaves no connection, goroutine or process.
 package probes
 
 import (
@@ -22,8 +20,8 @@ import (
 const (
 	// userAgent is that of the supported kubelet release. Applications look for "kube-probe/".
 	userAgent = "kube-probe/" + spec.KubernetesVersion
-	// maxOutput is the maximum size of a response that is read or kept, in bytes.
-	maxOutput = 10 << 10
+	// MaxOutput is the maximum size of a response that is read or kept, in bytes.
+	MaxOutput = 10 << 10
 	// slotWait bounds how long a probe waits for a free slot. Slots smooth bursts of probes. Hanging probes must not block the
 	// others.
 	slotWait = time.Second
@@ -59,7 +57,7 @@ type Prober struct {
 	random   func() float64
 	observe  func(uid, container string, kind lifecycle.ProbeKind, outcome lifecycle.ProbeOutcome, took time.Duration)
 	dial     Dial
-	http     *httpClient
+	http     *Client
 	commands slots
 	network  slots
 	answers  answers
@@ -77,7 +75,7 @@ func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 		o.Observe = func(string, string, lifecycle.ProbeKind, lifecycle.ProbeOutcome, time.Duration) {}
 	}
 	return &Prober{
-		exec: exec, now: now, born: now(), random: o.Random, observe: o.Observe, dial: o.Dial, http: newClient(o.Dial),
+		exec: exec, now: now, born: now(), random: o.Random, observe: o.Observe, dial: o.Dial, http: NewClient(o.Dial),
 		commands: make(slots, cmp.Or(o.Parallel, 8)),
 		network:  make(slots, cmp.Or(o.Parallel, 64)),
 		answers:  answers{byPod: map[string]map[*worker]Answer{}},

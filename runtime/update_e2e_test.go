@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/probes"
+	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -38,7 +38,7 @@ func (s *supervised) supervise() {
 		s.Fatal(err)
 	}
 	s.Supervisor = supervisor.New(context.Background(), supervisor.Options{
-		Runtime: s.Runtime, Hooks: probes.NewHooks(s.Runtime, nil), Store: store, Clock: s.clock,
+		Runtime: s.Runtime, Hooks: hooks.New(s.Runtime, nil), Store: store, Clock: s.clock,
 	})
 	if err := s.Recover(s.ctx()); err != nil {
 		s.Fatal(err)

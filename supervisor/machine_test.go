@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -79,7 +80,7 @@ func (m *machine) start() {
 	}
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Quarantine: q, Crash: m.cause, UncleanBoot: m.unclean,
-		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: probes.NewHooks(m.engine, m.dial),
+		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
 		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
 		Damaged: m.damaged, Conditions: m.host, Finished: m.finished, Rebooter: m.rebooter,
 	})

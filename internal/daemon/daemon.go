@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
 	"github.com/podstead/podstead/internal/diskreserve"
@@ -300,7 +301,7 @@ func (o *Options) supervise(
 	policy := o.Config.Policy.Admission()
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
-		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(probes.NewHooks(rt, nil)), Conditions: hostcondition.New(),
+		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
 		Rebooter: o.rebooter, UncleanBoot: unclean,
 		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -101,7 +102,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.Supervisor = supervisor.New(context.WithoutCancel(w.t.Context()), supervisor.Options{
-		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: probes.NewHooks(w.engine, nil),
+		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: hooks.New(w.engine, nil),
 		UncleanBoot: w.unclean, Store: store, Journal: journal, Clock: w.now, Events: 24, // so few that the journal is needed
 	})
 	if err := w.Recover(w.t.Context()); err != nil {

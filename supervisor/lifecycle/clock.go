@@ -134,8 +134,11 @@ func (e WallClockSet) apply(f *Facts) {
 
 // Step returns by how much the wall clock was set between two readings of one boot.
 func (t Instant) Step(u Instant) time.Duration {
-	return t.Wall.Round(0).Sub(u.Wall.Round(0)) - t.Sub(u) // without the monotonic readings of package time
+	return t.wall().Sub(u.wall()) - t.Sub(u)
 }
+
+// wall returns the reading of the wall clock without the monotonic reading of package time.
+func (t Instant) wall() time.Time { return t.Wall.Round(0) }
 
 // Set reports whether the wall clock was set between two readings.
 func (t Instant) Set(u Instant) bool { return t.Boot == u.Boot && !within(t.Step(u), clockTolerance) }

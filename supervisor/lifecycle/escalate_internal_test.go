@@ -83,7 +83,9 @@ func TestEscalate(t *testing.T) {
 func TestUnreadyCounts(t *testing.T) {
 	now := Instant{Boot: "b", Mono: 9}
 	failed := func(r Reason) Container {
-		return Container{Newest: Attempt{Ref: Ref{Container: "app", Round: 1, Attempt: 1}, CreateFailed: now, Exited: now, Exit: Exit{Reason: r}}}
+		return Container{
+			Newest: Attempt{Ref: Ref{Container: "app", Round: 1, Attempt: 1}, CreateFailed: now, Exited: now, Exit: Exit{Reason: r}},
+		}
 	}
 	running := func(p Probes) Container {
 		return Container{Newest: Attempt{Ref: Ref{Container: "app", Round: 1, Attempt: 1}, Started: now, Probes: p}}
@@ -103,10 +105,12 @@ func TestUnreadyCounts(t *testing.T) {
 		"sandbox fails for another reason": {Facts{Sandbox: Sandbox{Failures: 1, Reason: ReasonStartError}}, false, true},
 		"configuration is missing":         {with(failed(ReasonCreateConfigError)), false, false},
 		"creation fails":                   {with(failed(ReasonStartError)), false, true},
-		"has run with this reason":         {with(Container{Newest: Attempt{Exited: now, Exit: Exit{Reason: ReasonCreateConfigError}}}), false, true},
-		"runs":                             {with(running(Probes{})), false, true},
-		"is starting up":                   {with(running(Probes{})), true, false},
-		"has started up":                   {with(running(Probes{Startup: ProbeStatus{Verdict: VerdictSuccess}})), true, true},
+		"has run with this reason": {
+			with(Container{Newest: Attempt{Exited: now, Exit: Exit{Reason: ReasonCreateConfigError}}}), false, true,
+		},
+		"runs":           {with(running(Probes{})), false, true},
+		"is starting up": {with(running(Probes{})), true, false},
+		"has started up": {with(running(Probes{Startup: ProbeStatus{Verdict: VerdictSuccess}})), true, true},
 	} {
 		c := spec.Container{Name: "app"}
 		if test.startup {

@@ -87,15 +87,33 @@ func TestDecideFindImage(t *testing.T) {
 		{name: "4.4 image is not checked before 10 s", pod: pod, past: late, now: 19.999, wake: 20},
 		{name: "4.4 image is checked after 10 s", pod: pod, past: late, now: 20, want: do{find("app", 1)}, wake: 50},
 		{name: "4.4 check is not repeated before 10 s", pod: pod, past: looked, now: 29.999, wake: 30},
-		{name: "4.4 check is repeated after 10 s", pod: pod, past: history{looked, failed(find("app", 1), oops)}, now: 30, want: do{find("app", 1)}, wake: 50},
+		{
+			name: "4.4 check is repeated after 10 s", pod: pod, past: history{looked, failed(find("app", 1), oops)}, now: 30,
+			want: do{find("app", 1)}, wake: 50,
+		},
 		{name: "4.4 pull is retried when its back-off has passed", pod: pod, past: looked, now: 50, want: do{pull("app", 1, 4)}},
-		{name: "4.4 failed pull resets the time of the last check", pod: pod, past: history{looked, tick(50), pullFailed("app", 1, 4, lifecycle.ReasonErrImagePull)}, now: 59.999, wake: 60},
+		{
+			name: "4.4 failed pull resets the time of the last check", pod: pod,
+			past: history{looked, tick(50), pullFailed("app", 1, 4, lifecycle.ReasonErrImagePull)}, now: 59.999, wake: 60,
+		},
 		{name: "4.4 image that was found is used", pod: pod, past: found, now: 20, want: do{start("app", 1, 0, 0)}},
 		{name: "4.4 next run checks its image at once", pod: pod, past: crashed, now: 25, want: do{find("app", 2)}, wake: 50},
-		{name: "4.4 next run does not use the result of an earlier check", pod: pod, past: history{crashed, find("app", 2)}, now: 25, wake: 35},
-		{name: "4.4 next run keeps the back-off of the failed pull", pod: pod, past: history{crashed, find("app", 2)}, now: 50, want: do{pull("app", 2, 4)}},
-		{name: "4.4 next run uses the image that it found", pod: pod, past: history{crashed, find("app", 2), imageFound("app", 2)}, now: 25, want: do{start("app", 2, 1, 1)}},
-		{name: "4.4 result of a check for an older run is ignored", pod: pod, past: history{crashed, find("app", 2), imageFound("app", 1)}, now: 25, wake: 35},
+		{
+			name: "4.4 next run does not use the result of an earlier check", pod: pod, past: history{crashed, find("app", 2)}, now: 25,
+			wake: 35,
+		},
+		{
+			name: "4.4 next run keeps the back-off of the failed pull", pod: pod, past: history{crashed, find("app", 2)}, now: 50,
+			want: do{pull("app", 2, 4)},
+		},
+		{
+			name: "4.4 next run uses the image that it found", pod: pod, past: history{crashed, find("app", 2), imageFound("app", 2)},
+			now: 25, want: do{start("app", 2, 1, 1)},
+		},
+		{
+			name: "4.4 result of a check for an older run is ignored", pod: pod,
+			past: history{crashed, find("app", 2), imageFound("app", 1)}, now: 25, wake: 35,
+		},
 		{name: "stopping pod checks no image", pod: pod, past: history{late, stopped(time.Second)}, now: 20, want: do{removeSandbox(1)}},
 	}.check(t)
 	statuses{
@@ -138,15 +156,23 @@ func TestDecideImage(t *testing.T) {
 		{name: "first pull of a pod imports its archives", pod: single, past: history{up()}, want: do{first}},
 		{name: "start has the image that was pulled", pod: single, past: got, want: do{startImage(1, 0, 0, firstImage)}},
 		{
-			name: "retried start has the same image", pod: single, past: history{starting, failed(startImage(1, 0, 0, firstImage), unavailable)},
-			now: 2, want: do{startImage(1, 0, 0, firstImage)},
+			name: "retried start has the same image", pod: single,
+			past: history{starting, failed(startImage(1, 0, 0, firstImage), unavailable)},
+			now:  2, want: do{startImage(1, 0, 0, firstImage)},
 		},
-		{name: "restart pulls with the image of the previous run", pod: single, past: crashed, now: 5, want: do{pullAgain("app", 2, 1, firstImage)}},
 		{
-			name: "restart runs the image that its pull returned", pod: single, past: history{crashed, pulledImage(pullAgain("app", 2, 1, firstImage), secondImage)},
-			now: 5, want: do{startImage(2, 1, 1, secondImage)},
+			name: "restart pulls with the image of the previous run", pod: single, past: crashed, now: 5,
+			want: do{pullAgain("app", 2, 1, firstImage)},
 		},
-		{name: "other containers do not import the archives again", pod: pod, past: history{starting, started("app", 1)}, now: 5, want: do{other}},
+		{
+			name: "restart runs the image that its pull returned", pod: single,
+			past: history{crashed, pulledImage(pullAgain("app", 2, 1, firstImage), secondImage)},
+			now:  5, want: do{startImage(2, 1, 1, secondImage)},
+		},
+		{
+			name: "other containers do not import the archives again", pod: pod, past: history{starting, started("app", 1)}, now: 5,
+			want: do{other},
+		},
 	}.check(t)
 
 	want := []lifecycle.Action{pullAgain("app", 2, 1, firstImage), other}
@@ -164,7 +190,8 @@ func TestDecideFindImageAgain(t *testing.T) {
 	pod := podOf(spec.RestartAlways, "app")
 	decisions{{
 		name: "check for the image of the previous run", pod: pod, past: history{
-			up(), pulledImage(lifecycle.PullImage{Container: "app", For: 1, Level: 1}, firstImage), startImage(1, 0, 0, firstImage), started("app", 1),
+			up(), pulledImage(lifecycle.PullImage{Container: "app", For: 1, Level: 1}, firstImage), startImage(1, 0, 0, firstImage),
+			started("app", 1),
 			tick(5), exited("app", 1, 1), tick(10), failing(pullAgain("app", 2, 3, firstImage), oops),
 		}, now: 20, want: do{lifecycle.FindImage{Container: "app", For: 2, Image: firstImage}}, wake: 50,
 	}}.check(t)
@@ -197,8 +224,14 @@ func TestDecideEphemeral(t *testing.T) {
 	decisions{
 		{name: "image is pulled", pod: pod, past: live, now: 1, want: do{pull("d", 1, 1)}},
 		{name: "starts when its image is present", pod: pod, past: history{live, pulled("d", 1)}, now: 1, want: do{start("d", 1, 0, 0)}},
-		{name: "starts while an init container runs", pod: pod, past: history{up(), running("init", 1), addEphemeral("d")}, now: 1, want: do{pull("d", 1, 1)}},
-		{name: "starts before the init container is pulled", pod: pod, past: history{up(), addEphemeral("d")}, now: 1, want: do{pull("d", 1, 1), pull("init", 1, 1)}},
+		{
+			name: "starts while an init container runs", pod: pod, past: history{up(), running("init", 1), addEphemeral("d")}, now: 1,
+			want: do{pull("d", 1, 1)},
+		},
+		{
+			name: "starts before the init container is pulled", pod: pod, past: history{up(), addEphemeral("d")}, now: 1,
+			want: do{pull("d", 1, 1), pull("init", 1, 1)},
+		},
 		{name: "does not start without a sandbox", pod: pod, past: history{startSandbox(1), addEphemeral("d")}, now: 1},
 		{name: "nothing to do while it runs", pod: pod, past: history{live, running("d", 1)}, now: 1},
 		{name: "is not restarted, whatever the restart policy", pod: pod, past: history{live, ran("d", 1, 1)}, now: 1},
@@ -206,18 +239,40 @@ func TestDecideEphemeral(t *testing.T) {
 			up(), addEphemeral("d"), ran("d", 1, 1), tick(5), sandboxLost(1), sandboxRemoved(1), startSandbox(2),
 			happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SandboxStarted{Sandbox: 2, At: t} }),
 		}, now: 6, want: do{pull("app", 1, 1)}},
-		{name: "failed creation is retried", pod: pod, past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), refused)}, now: 10, wake: 20},
-		{name: "start is retried if the engine was unavailable", pod: pod, past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), unavailable)}, now: 11, want: do{start("d", 1, 0, 0)}},
-		{name: "is stopped with the pod", pod: pod, past: history{live, running("d", 1), tick(10), stopped(9 * time.Second)}, now: 10, want: do{stop("app", 1, 9*time.Second), stop("d", 1, 9*time.Second)}},
-		{name: "its pull is cancelled when the pod stops", pod: pod, past: history{up(), pull("d", 1, 1), addEphemeral("e"), pull("e", 1, 1), tick(10), stopped(9 * time.Second)}, now: 10, want: do{lifecycle.CancelPull{Container: "e", For: 1}}},
-		{name: "is stopped when the pod has finished", pod: podOf(never, "app"), past: history{up(), addEphemeral("d"), running("d", 1), tick(10), ran("app", 1, 0)}, now: 10, want: do{finish("d")}},
-		{name: "pod waits for its exit", pod: podOf(never, "app"), past: history{up(), addEphemeral("d"), running("d", 1), tick(10), ran("app", 1, 0), finish("d")}, now: 10, wake: 40},
 		{
-			name: "sidecars do not wait for it", pod: rules, past: history{up(), addEphemeral("d"), running("d", 1), running("side", 1), tick(10), ran("app", 1, 0)}, now: 10,
+			name: "failed creation is retried", pod: pod,
+			past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), refused)}, now: 10, wake: 20,
+		},
+		{
+			name: "start is retried if the engine was unavailable", pod: pod,
+			past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), unavailable)}, now: 11,
+			want: do{start("d", 1, 0, 0)},
+		},
+		{
+			name: "is stopped with the pod", pod: pod, past: history{live, running("d", 1), tick(10), stopped(9 * time.Second)}, now: 10,
+			want: do{stop("app", 1, 9*time.Second), stop("d", 1, 9*time.Second)},
+		},
+		{
+			name: "its pull is cancelled when the pod stops", pod: pod,
+			past: history{up(), pull("d", 1, 1), addEphemeral("e"), pull("e", 1, 1), tick(10), stopped(9 * time.Second)}, now: 10,
+			want: do{lifecycle.CancelPull{Container: "e", For: 1}},
+		},
+		{
+			name: "is stopped when the pod has finished", pod: podOf(never, "app"),
+			past: history{up(), addEphemeral("d"), running("d", 1), tick(10), ran("app", 1, 0)}, now: 10, want: do{finish("d")},
+		},
+		{
+			name: "pod waits for its exit", pod: podOf(never, "app"),
+			past: history{up(), addEphemeral("d"), running("d", 1), tick(10), ran("app", 1, 0), finish("d")}, now: 10, wake: 40,
+		},
+		{
+			name: "sidecars do not wait for it", pod: rules,
+			past: history{up(), addEphemeral("d"), running("d", 1), running("side", 1), tick(10), ran("app", 1, 0)}, now: 10,
 			want: do{finish("d"), finish("side")},
 		},
 		{
-			name: "4.2 is not stopped by a restart of all containers", pod: rules, past: history{up(), addEphemeral("d"), running("d", 1), ran("side", 1, 0), ran("app", 1, 42)}, now: 1,
+			name: "4.2 is not stopped by a restart of all containers", pod: rules,
+			past: history{up(), addEphemeral("d"), running("d", 1), ran("side", 1, 0), ran("app", 1, 42)}, now: 1,
 			want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 	}.check(t)
@@ -231,9 +286,18 @@ func TestStatusEphemeral(t *testing.T) {
 		{"sorted by name, not counted as unready", app, live, 1, "Running; app Running ready; d ContainerCreating; e ContainerCreating"},
 		{"running", app, history{live, running("d", 1)}, 1, "Running; app Running ready; d Running; e ContainerCreating"},
 		{"terminated, not restarted", app, history{live, ran("d", 1, 1)}, 1, "Running; app Running ready; d Error(1); e ContainerCreating"},
-		{"pod is Running while one runs", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d"), running("d", 1)}, 1, "Running; app Completed(0); d Running"},
-		{"exit code does not affect the phase", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d"), ran("d", 1, 1)}, 1, "Succeeded; app Completed(0); d Error(1)"},
-		{"one that never ran stays Waiting", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d")}, 1, "Succeeded; app Completed(0); d ContainerCreating"},
+		{
+			"pod is Running while one runs", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d"), running("d", 1)}, 1,
+			"Running; app Completed(0); d Running",
+		},
+		{
+			"exit code does not affect the phase", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d"), ran("d", 1, 1)},
+			1, "Succeeded; app Completed(0); d Error(1)",
+		},
+		{
+			"one that never ran stays Waiting", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d")}, 1,
+			"Succeeded; app Completed(0); d ContainerCreating",
+		},
 		{
 			"4.2 a restart of all containers leaves its end as it was", rules,
 			history{up(), addEphemeral("d"), ran("d", 1, 3), ran("app", 1, 42), lifecycle.StartRound{Round: 2, By: run("app", 1)}},
@@ -255,7 +319,8 @@ func TestEphemeralPullFails(t *testing.T) {
 		return history{tick(10 * level), pullFailed(name, attempt, level, lifecycle.ReasonErrImagePull)}
 	}
 	cancelled := history{
-		fails("d", 1, 1), fails("d", 1, 2), tick(30), lifecycle.PullImage{Container: "d", For: 1, Level: 3}, lifecycle.CancelPull{Container: "d", For: 1},
+		fails("d", 1, 1), fails("d", 1, 2), tick(30), lifecycle.PullImage{Container: "d", For: 1, Level: 3},
+		lifecycle.CancelPull{Container: "d", For: 1},
 		failed(lifecycle.PullImage{Container: "d", For: 1, Level: 3}, lifecycle.Failure{Message: "cancelled"}),
 	}
 	for name, test := range map[string]struct {
@@ -304,7 +369,8 @@ func TestEphemeralAdded(t *testing.T) {
 	}
 	pod := podOf(always, "app")
 	pod.EphemeralContainers = []spec.Container{{Name: "d"}, {Name: "z"}}
-	if found := facts.CatchUp(lifecycle.Found{Pod: pod}, at(2)).Ephemeral; len(found) != 2 || found[0].Image != "localhost/d" || found[1].Name != "z" {
+	if found := facts.CatchUp(lifecycle.Found{Pod: pod}, at(2)).Ephemeral; len(found) != 2 || found[0].Image != "localhost/d" ||
+		found[1].Name != "z" {
 		t.Errorf("containers found in the engine: %+v", found)
 	}
 	for i := range 100 {

@@ -21,7 +21,7 @@ var importRules = []struct {
 }{
 	{from: "spec", never: module, reason: "all other packages import spec"},
 	{
-		from: "supervisor", never: ours("runtime probes"),
+		from: "supervisor", never: ours("runtime probes hooks"),
 		reason: "supervisor declares the interfaces that it needs, the daemon connects them",
 	},
 	{
@@ -38,30 +38,31 @@ var importRules = []struct {
 		reason: "explain reads the events of supervisor; only the server and clients of the API import it",
 	},
 	{from: "api", never: ours("supervisor runtime probes"), reason: "api has what clients and the daemon agree on, and the client"},
-	{from: "internal/server", never: ours("runtime probes"), reason: "server declares the interfaces that it needs"},
+	{from: "internal/server", never: ours("runtime probes hooks"), reason: "server declares the interfaces that it needs"},
 	{
-		from: "runtime probes", never: ours("supervisor$ supervisor/admission supervisor/explain api"),
+		from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"),
 		reason: "the edges depend on spec and lifecycle, not on their callers",
 	},
 	{
-		from: "runtime probes", never: ours("runtime probes"),
+		from: "runtime probes", never: ours("runtime probes hooks"),
 		reason: "the edges do not depend on each other, the daemon connects them",
 	},
+	{from: "hooks", never: ours("runtime"), reason: "hooks run commands and send requests as probes do, and need nothing else"},
 	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
 	{
-		from: "internal/", except: daemon, never: ours("spec supervisor runtime probes api " + daemon),
+		from: "internal/", except: daemon, never: ours("spec supervisor runtime probes hooks api " + daemon),
 		reason: "internal packages do not depend on pods",
 	},
 	{from: "internal/daemon internal/server", never: ours(ofCommands), reason: "commands use the daemon, the daemon no commands"},
-	{from: "spec supervisor runtime probes api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
-	{from: "spec supervisor runtime probes api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
+	{from: "spec supervisor runtime probes hooks api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
+	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
 	{
-		from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes"),
+		from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes hooks"),
 		reason: "commands parse, call the client and print; internal does the work",
 	},
-	{from: "spec supervisor probes api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
+	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
 	{
-		from: "supervisor runtime probes api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/",
+		from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/",
 		reason: "only spec imports TOML parsers",
 	},
 }
@@ -156,7 +157,9 @@ func TestForbiddenImports(t *testing.T) {
 		{"runtime/new/part", module + "/api", true},
 		{"runtime", module + "/supervisor/lifecycle", false},
 		{"runtime", module + "/supervisor", true},
-		{"probes", module + "/runtime", true},
+		{"probes", module + "/hooks", true},
+		{"hooks", module + "/probes", false},
+		{"hooks", module + "/runtime", true},
 		{"supervisor/state", module + "/supervisor", true},
 		{"supervisor/explain", module + "/supervisor", false},
 		{"supervisor/state", module + "/supervisor/lifecycle", false},

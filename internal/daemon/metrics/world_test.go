@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/eviction"
@@ -49,7 +50,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	fake, recorder := fakeruntime.New(fakeruntime.Options{}), NewRecorder()
 	s := supervisor.New(t.Context(), supervisor.Options{
 		Runtime: recorder.Runtime(fake), Store: store, Clock: clock, Prober: probes.New(fake, clock, probes.Options{Observe: recorder.Probe}),
-		Hooks: recorder.Hooks(probes.NewHooks(fake, nil)),
+		Hooks: recorder.Hooks(hooks.New(fake, nil)),
 	})
 	if err := s.Recover(t.Context()); err != nil {
 		t.Fatal(err)

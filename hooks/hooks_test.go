@@ -1,4 +1,4 @@
-package probes
+package hooks
 
 import (
 	"context"
@@ -13,13 +13,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// hookExecer returns a fixed result for every command and records the last one.
-type hookExecer struct {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ref = lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}
+
+// execer returns a fixed result for every command and records the last one.
+type execer struct {
 	code    int
 	output  string
 	err     error
@@ -29,7 +34,7 @@ type hookExecer struct {
 	timeout time.Duration
 }
 
-func (e *hookExecer) Exec(
+func (e *execer) Exec(
 	_ context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, _ int,
 ) (int, []byte, error) {
 	e.uid, e.ref, e.command, e.timeout = uid, ref, command, timeout
@@ -39,22 +44,22 @@ func (e *hookExecer) Exec(
 func TestHooksExec(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		execer hookExecer
+		execer execer
 		err    string
 	}{
-		{"status 0", hookExecer{output: "hello"}, ""},
-		{"exit code 3", hookExecer{code: 3, output: "injected output"}, `run hook command: exit code 3: "injected output"`},
-		{"exit code 3 without output", hookExecer{code: 3, output: "\n"}, "run hook command: exit code 3"},
-		{"not run", hookExecer{err: errors.New("no such program")}, "run hook command: no such program"},
+		{"status 0", execer{output: "hello"}, ""},
+		{"exit code 3", execer{code: 3, output: "injected output"}, `run hook command: exit code 3: "injected output"`},
+		{"exit code 3 without output", execer{code: 3, output: "\n"}, "run hook command: exit code 3"},
+		{"not run", execer{err: errors.New("no such program")}, "run hook command: no such program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := NewHooks(&test.execer, nil)
+			r := New(&test.execer, nil)
 			h := &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"echo", "$(NAME)"}}}
 			c := &spec.Container{Name: "c", Env: []spec.EnvVar{{Name: "NAME", Value: "x"}}}
 			_, err := r.Run(t.Context(), "u", "", c, ref, h)
 			check(t, err, test.err)
 			// Variables in a hook's command are not expanded, and there is no timeout.
-			want := hookExecer{uid: "u", ref: ref, command: []string{"echo", "$(NAME)"}}
+			want := execer{uid: "u", ref: ref, command: []string{"echo", "$(NAME)"}}
 			got := test.execer
 			if got.uid != want.uid || got.ref != want.ref || got.timeout != 0 || !cmp.Equal(got.command, want.command) {
 				t.Errorf("ran %+v, want %+v", got, want)
@@ -130,7 +135,7 @@ func TestHooksHTTPGet(t *testing.T) {
 			if !special {
 				host = test.address
 			}
-			warning, err := NewHooks(&hookExecer{}, nil).Run(t.Context(), "u", host, &spec.Container{Name: "c"}, ref,
+			warning, err := New(&execer{}, nil).Run(t.Context(), "u", host, &spec.Container{Name: "c"}, ref,
 				&spec.LifecycleHandler{HTTPGet: &test.action})
 			check(t, err, test.err)
 			if warning != test.warning {
@@ -160,7 +165,7 @@ func TestCancelledHookReturns(t *testing.T) {
 			go func() { _, _ = server.Read(make([]byte, 1<<20)) }()
 			return client, nil
 		}
-		r := NewHooks(&hookExecer{}, silent)
+		r := New(&execer{}, silent)
 		for _, h := range []*spec.LifecycleHandler{
 			{HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Number: 80}}},
 			{Sleep: &spec.SleepAction{Seconds: 1e9}},
@@ -181,7 +186,7 @@ func TestSleep(t *testing.T) {
 		for _, seconds := range []spec.Seconds{0, 0.5, 20} {
 			start := time.Now()
 			h := &spec.LifecycleHandler{Sleep: &spec.SleepAction{Seconds: seconds}}
-			_, err := NewHooks(&hookExecer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
+			_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
 			if err != nil || time.Since(start) != seconds.Duration() {
 				t.Errorf("a sleep of %v s took %v and returned %v", seconds, time.Since(start), err)
 			}
@@ -190,6 +195,6 @@ func TestSleep(t *testing.T) {
 }
 
 func TestHooksNoHandler(t *testing.T) {
-	_, err := NewHooks(&hookExecer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, &spec.LifecycleHandler{})
+	_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, &spec.LifecycleHandler{})
 	check(t, err, "no handler specified")
 }

@@ -1,4 +1,7 @@
-package probes
+// Package hooks runs the lifecycle hooks of containers, postStart and preStop, as the kubelet does: command, HTTP request, sleep. It runs
+// commands and sends requests in the way of package probes. A hook takes at most until its context is cancelled. It leaves no connection,
+// goroutine or process.
+package hooks
 
 import (
 	"cmp"
@@ -9,26 +12,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// hookUserAgent is that of the supported kubelet release.
-const hookUserAgent = "kube-lifecycle/" + spec.KubernetesVersion
+// userAgent is that of the supported kubelet release.
+const userAgent = "kube-lifecycle/" + spec.KubernetesVersion
 
-// Hooks runs hooks. The caller decides when a hook runs, how long it may take, and what a failure means. It is safe for concurrent use.
-type Hooks struct {
-	exec Execer
-	http *httpClient
+// Runner runs hooks. The caller decides when a hook runs, how long it may take, and what a failure means. It is safe for concurrent use.
+type Runner struct {
+	exec probes.Execer
+	http *probes.Client
 }
 
-// NewHooks returns a runner that runs commands with exec and connects with dial. If dial is nil, it uses the host network.
-func NewHooks(exec Execer, dial Dial) *Hooks { return &Hooks{exec: exec, http: newClient(dial)} }
+// New returns a runner that runs commands with exec and connects with dial. If dial is nil, it uses the host network.
+func New(exec probes.Execer, dial probes.Dial) *Runner {
+	return &Runner{exec: exec, http: probes.NewClient(dial)}
+}
 
 // Run runs a hook of a container to completion. The address is that of the pod, empty if it has none. Only ctx limits the time. A
 // command fails if its exit code is not zero. A request fails only without a response: the status is ignored. The warning, if not
 // empty, is for people, as an error is.
-func (r *Hooks) Run(
+func (r *Runner) Run(
 	ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler,
 ) (warning string, err error) {
 	switch {
@@ -42,8 +48,8 @@ func (r *Hooks) Run(
 	return "", errors.New("run hook: no handler specified")
 }
 
-func (r *Hooks) command(ctx context.Context, uid string, ref lifecycle.Ref, e *spec.ExecAction) error {
-	code, output, err := r.exec.Exec(ctx, uid, ref, e.Command, 0, maxOutput)
+func (r *Runner) command(ctx context.Context, uid string, ref lifecycle.Ref, e *spec.ExecAction) error {
+	code, output, err := r.exec.Exec(ctx, uid, ref, e.Command, 0, probes.MaxOutput)
 	if err != nil {
 		return fmt.Errorf("run hook command: %w", err)
 	}
@@ -59,7 +65,7 @@ func (r *Hooks) command(ctx context.Context, uid string, ref lifecycle.Ref, e *s
 
 // httpGet sends a request. If the response to an HTTPS request is plain HTTP, the request is repeated by HTTP without its
 // credentials.
-func (r *Hooks) httpGet(ctx context.Context, address string, c *spec.Container, h *spec.HTTPGetAction) (warning string, err error) {
+func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container, h *spec.HTTPGetAction) (warning string, err error) {
 	host := cmp.Or(h.Host, address)
 	if host == "" {
 		return "", errors.New("send hook request: pod has no IP address")
@@ -68,9 +74,9 @@ func (r *Hooks) httpGet(ctx context.Context, address string, c *spec.Container, 
 	if err != nil {
 		return "", fmt.Errorf("send hook request: %w", err)
 	}
-	req, err := httpRequest{
+	req, err := probes.Request{
 		Scheme: h.Scheme, Host: host, Port: port, Path: "/" + strings.TrimPrefix(h.Path, "/"), Headers: h.HTTPHeaders,
-		UserAgent: hookUserAgent,
+		UserAgent: userAgent,
 	}.HTTP(ctx)
 	if err != nil {
 		return "", fmt.Errorf("send hook request: %w", err)
@@ -91,8 +97,8 @@ func (r *Hooks) httpGet(ctx context.Context, address string, c *spec.Container, 
 }
 
 // send sends a request and reads part of the response, so that servers which log broken connections have none to log.
-func (r *Hooks) send(req *http.Request) error {
-	_, err := r.http.Do(req, 0, maxOutput)
+func (r *Runner) send(req *http.Request) error {
+	_, err := r.http.Do(req, 0, probes.MaxOutput)
 	return err // any response is a success
 }
 
