@@ -109,6 +109,9 @@ func TestSetBackMovesEveryInstant(t *testing.T) {
 			t.Errorf("%s of the earlier facts is %v", path, i)
 		}
 	})
+	if got, want := facts.Escalation.SetBack(at(50), at(10)), facts.SetBack(at(50), at(10)).Escalation; got != want {
+		t.Errorf("the escalation alone is moved to %+v, want %+v", got, want)
+	}
 	if got := (lifecycle.Facts{}).SetBack(at(50), at(10)); !got.Accepted.IsZero() || got.Accepted.Mono != 0 {
 		t.Errorf("the instant never is %v", got.Accepted)
 	}

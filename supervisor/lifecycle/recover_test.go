@@ -56,6 +56,8 @@ func TestUnresolved(t *testing.T) {
 		{"RemoveContainer succeeded", history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)}, nil},
 		{"RemoveContainer failed", history{ran("app", 1, 1), failing(removeContainer("app", 1), oops)}, nil},
 		{"RemovePod in progress", history{lifecycle.RemovePod{}}, do{lifecycle.RemovePod{}}},
+		{"RebootHost in progress", history{lifecycle.RebootHost{}}, do{lifecycle.RebootHost{}}},
+		{"RebootHost failed", failing(lifecycle.RebootHost{}, oops), nil},
 		{"CollectPod in progress", history{lifecycle.CollectPod{}}, do{lifecycle.CollectPod{}}},
 		{"sorted by container", history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)}, do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)}},
 	} {
@@ -102,6 +104,22 @@ func TestAbandonStarts(t *testing.T) {
 		}
 		if diff := cmp.Diff(row.next, lifecycle.Decide(pod, facts, now).Actions); diff != "" {
 			t.Errorf("%s: decision (-want +got):\n%s", row.name, diff)
+		}
+	}
+}
+
+// TestAbandonedStartSaysWhy: a start that is not repeated says whether the pod stops or only the container is replaced.
+func TestAbandonedStartSaysWhy(t *testing.T) {
+	replace := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerRestartRequested{Container: "app", At: t}
+	})
+	for want, last := range map[string]any{
+		"not started again after a restart of the daemon: the pod is being stopped":        stopped(time.Minute),
+		"not started again after a restart of the daemon: the container is being replaced": replace,
+	} {
+		facts := fold(history{up(), issued("app", 1), last}).AbandonStarts(podOf(always, "app"), lifecycle.Found{}, at(50))
+		if got := facts.Containers["app"].Newest.Exit.Message; got != want {
+			t.Errorf("message %q, want %q", got, want)
 		}
 	}
 }

@@ -56,7 +56,9 @@ func TestPodFailedText(t *testing.T) {
 // TestTimeOfPendingTrial: a start of the pod, and a time without supervision, change when a trial is due, if its time counts and it has not
 // ended.
 func TestTimeOfPendingTrial(t *testing.T) {
-	at := func(seconds int) Instant { return Instant{Boot: "b", Mono: 1}.Add(time.Duration(seconds) * time.Second) }
+	at := func(seconds int) Instant {
+		return Instant{Boot: "b", Mono: 1}.Add(time.Duration(seconds) * time.Second)
+	}
 	pending := Trial{Since: at(1), Within: 10 * time.Second, Due: at(11)}
 	waits, passed, failed := pending, pending, pending
 	waits.Due, passed.Passed, failed.Failed = Instant{}, at(5), at(5)
