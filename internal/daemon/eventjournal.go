@@ -22,18 +22,6 @@ const (
 	closeTimeout = time.Second
 )
 
-// reasons has the reason of each kind in the event table. An event may have another one, without a message ID.
-var reasons = func() map[event.Kind]string {
-	byKind := map[event.Kind]string{}
-	for _, e := range event.Entries() {
-		byKind[e.Kind] = e.Reason
-	}
-	return byKind
-}()
-
-// messageID returns the MESSAGE_ID of a kind.
-func messageID(kind event.Kind) string { return messageIDs[reasons[kind]] }
-
 // entry returns the entry of an event.
 func entry(e *event.Event) []byte {
 	p := journal.PriInfo
@@ -44,7 +32,7 @@ func entry(e *event.Event) []byte {
 	for _, f := range [][2]string{
 		{"SYSLOG_IDENTIFIER", identifier},
 		{"SYSLOG_TIMESTAMP", e.Time.UTC().Format(time.RFC3339Nano)},
-		{"MESSAGE_ID", messageID(e.Kind)},
+		{"MESSAGE_ID", e.Kind.MessageID()},
 		{"POD_UID", e.UID},
 		{"CONTAINER", e.Container},
 		{"REASON", e.Reason},

@@ -1,16 +1,21 @@
 package event
 
 import (
+	"bytes"
 	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestTable expects a row for every kind, and the fields of its sentence in every row.
@@ -106,4 +111,36 @@ func TestRingFollow(t *testing.T) {
 			t.Errorf("Follow returned %v though nothing happened", events)
 		}
 	})
+}
+
+// TestMessageIDs checks that each reason of the event table has an ID of its own, and a text in the catalog.
+func TestMessageIDs(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/podstead.catalog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, e := range Entries() {
+		known[e.Reason] = true
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(messageIDs))); diff != "" {
+		t.Errorf("reasons of the table and with an ID (-table +ID)\n%s", diff)
+	}
+	inCatalog := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^# (\w+)\n-- ([0-9a-f]{32})\nSubject: .+\n`).FindAllSubmatch(text, -1) {
+		inCatalog[string(m[1])] = string(m[2])
+	}
+	if diff := cmp.Diff(messageIDs, inCatalog); diff != "" {
+		t.Errorf("IDs of the code and of the catalog (-code +catalog)\n%s", diff)
+	}
+	if n := bytes.Count(text, []byte("\n-- ")); n != len(messageIDs) {
+		t.Errorf("%d entries in the catalog for %d reasons", n, len(messageIDs))
+	}
+	used := map[string]string{}
+	for reason, id := range messageIDs {
+		if used[id] != "" {
+			t.Errorf("%s and %s have the same ID", reason, used[id])
+		}
+		used[id] = reason
+	}
 }
