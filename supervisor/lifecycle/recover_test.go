@@ -108,6 +108,15 @@ func TestAbandonStarts(t *testing.T) {
 	}
 }
 
+// TestAbandonStartsKeepsImages: a pull that has succeeded is not forgotten when the pod stops.
+func TestAbandonStartsKeepsImages(t *testing.T) {
+	before := fold(history{up(), pulled("app", 1), stopped(time.Minute)})
+	after := before.AbandonStarts(podOf(always, "app"), lifecycle.Found{}, at(50))
+	if diff := cmp.Diff(before.Containers["app"].Pull, after.Containers["app"].Pull); diff != "" {
+		t.Errorf("the pull changed (-before +after):\n%s", diff)
+	}
+}
+
 // TestAbandonedStartSaysWhy: a start that is not repeated says whether the pod stops or only the container is replaced.
 func TestAbandonedStartSaysWhy(t *testing.T) {
 	replace := happened(func(t lifecycle.Instant) lifecycle.Event {
