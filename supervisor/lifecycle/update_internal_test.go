@@ -215,3 +215,24 @@ func TestRestartedIsNotRemoved(t *testing.T) {
 		}
 	}
 }
+
+// TestStopReplacesRestart: a pod that is evicted or stopped by a shutdown is not started again by an earlier request, and an eviction ends
+// its escalation. The first reason and the earliest deadline hold.
+func TestStopReplacesRestart(t *testing.T) {
+	now := Instant{Boot: "b", Mono: time.Hour}
+	for name, event := range map[string]Event{
+		"evicted": PodEvicted{Message: "full", At: now}, "shut down": HostShutdown{Grace: time.Hour, At: now},
+	} {
+		f := Facts{Restart: Restart{Requested: now}, Escalation: Escalation{Step: StepRestart}}.Apply(event)
+		if f.Restart.pending() || f.Stop.Requested != now || f.Stop.Reason == "" {
+			t.Errorf("%s: restart %+v, stop %+v", name, f.Restart, f.Stop)
+		}
+		if name == "evicted" && f.Escalation != (Escalation{}) {
+			t.Errorf("%s: escalation %+v", name, f.Escalation)
+		}
+		first := Facts{Stop: Stop{Requested: Instant{Boot: "b", Mono: 1}, Deadline: Instant{Boot: "b", Mono: 2}}}
+		if f := first.Apply(event); f.Stop != first.Stop {
+			t.Errorf("%s while the pod stops: %+v, want %+v", name, f.Stop, first.Stop)
+		}
+	}
+}
