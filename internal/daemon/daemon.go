@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
 	"github.com/podstead/podstead/internal/diskreserve"
@@ -257,7 +258,7 @@ func (o *Options) stopOther(ctx context.Context, err error) (stopping, service b
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	other := api.NewClient(o.Config.Socket, "podstead daemon")
+	other := client.New(o.Config.Socket, "podstead daemon")
 	defer other.Close()
 	v, err := other.Version(ctx)
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 func TestPodsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pods.d")
-	client := api.NewClient(filepath.Join(t.TempDir(), "none.sock"), "podstead doctor")
-	defer client.Close()
+	c := client.New(filepath.Join(t.TempDir(), "none.sock"), "podstead doctor")
+	defer c.Close()
 	check := func(want Grade, parts ...string) {
 		t.Helper()
-		r := podsDirectory(t.Context(), dir, client)
+		r := podsDirectory(t.Context(), dir, c)
 		if r.grade != want {
 			t.Errorf("grade %s, want %s: %s", r.grade, want, r.detail)
 		}
@@ -61,7 +62,7 @@ func TestPodsDirectory(t *testing.T) {
 }
 
 // daemonWith returns a client of a daemon that has these pods.
-func daemonWith(t *testing.T, pods ...api.Pod) *api.Client {
+func daemonWith(t *testing.T, pods ...api.Pod) *client.Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
@@ -77,9 +78,9 @@ func daemonWith(t *testing.T, pods ...api.Pod) *api.Client {
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
 	t.Cleanup(server.Close)
-	client := api.NewClient(socket, "podstead doctor")
-	t.Cleanup(client.Close)
-	return client
+	c := client.New(socket, "podstead doctor")
+	t.Cleanup(c.Close)
+	return c
 }
 
 // podOf returns a pod that follows a file; "": none.

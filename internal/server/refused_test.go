@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -52,7 +53,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("get: %+v, %v", pod.Status, err)
 	}
 	for name, call := range map[string]func() error{
-		"stop":  func() error { return d.client.Stop(t.Context(), "bad", api.StopOptions{}) },
+		"stop":  func() error { return d.client.Stop(t.Context(), "bad", client.StopOptions{}) },
 		"start": func() error { _, err := d.client.Start(t.Context(), "bad", ""); return err },
 	} {
 		if err := call(); !isStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), message) {
@@ -70,7 +71,7 @@ func TestRefusedFiles(t *testing.T) {
 	if err != nil || len(all.Items) != 2 || all.Items[0].Text != e.Text {
 		t.Errorf("why for all pods: %+v, %v", all, err)
 	}
-	if got, err := d.client.Delete(t.Context(), "bad", api.StopOptions{}); err != nil || got.File != "/pods.d/bad.toml" {
+	if got, err := d.client.Delete(t.Context(), "bad", client.StopOptions{}); err != nil || got.File != "/pods.d/bad.toml" {
 		t.Errorf("delete: %+v, %v", got, err)
 	}
 	if _, err := d.client.Pod(t.Context(), "bad"); !isStatus(err, http.StatusNotFound) {
@@ -116,7 +117,7 @@ func TestRejectedPod(t *testing.T) {
 	if len(got.Spec.Containers) != 2 || got.Spec.Containers[0].Env[0].Value != password {
 		t.Errorf("spec %+v", got.Spec)
 	}
-	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	reader := client.New(d.socket+"-ro", "podstead get")
 	read, err := reader.Pod(t.Context(), "web")
 	list, listErr := reader.Pods(t.Context())
 	if err != nil || listErr != nil || len(list.Items) != 1 {
@@ -166,7 +167,7 @@ func TestWatchRefusedFiles(t *testing.T) {
 			d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile})
 			continue
 		case 2:
-			if _, err := d.client.Delete(ctx, "bad", api.StopOptions{}); err != nil {
+			if _, err := d.client.Delete(ctx, "bad", client.StopOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			continue

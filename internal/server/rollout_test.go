@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -176,7 +177,7 @@ func TestRolloutErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: new(time.Duration)}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{Grace: new(time.Duration)}); err != nil {
 		t.Fatal(err)
 	}
 	d.await(t, p.Metadata.UID, "pod at rest", atRest)

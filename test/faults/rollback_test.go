@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -92,7 +93,7 @@ func (d *podsDir) releaseReady(name string, number int, refused string) api.Pod 
 
 // happened returns the events of a pod of a kind.
 func (d *podsDir) happened(name string, kind api.EventKind) (found []api.Event, err error) {
-	for e, err := range d.Client().Events(d.Ctx(), &api.EventQuery{Pod: name}) {
+	for e, err := range d.Client().Events(d.Ctx(), &client.EventQuery{Pod: name}) {
 		if err != nil {
 			return nil, err
 		}
