@@ -157,7 +157,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
 	if crash != "" {
-		s.Events().Add(event.New(event.DaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
+		s.Events().Add(event.New(api.EventDaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
 	}
 	reportLosses(rt, s)
 	reportCleared(rt, s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/journal"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/journald"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -23,21 +24,21 @@ const (
 )
 
 // reasons has the reason of each kind in the event table. An event may have another one, without a message ID.
-var reasons = func() map[event.Kind]string {
-	byKind := map[event.Kind]string{}
-	for _, e := range event.Entries() {
+var reasons = func() map[api.EventKind]string {
+	byKind := map[api.EventKind]string{}
+	for _, e := range api.EventEntries() {
 		byKind[e.Kind] = e.Reason
 	}
 	return byKind
 }()
 
 // messageID returns the MESSAGE_ID of a kind.
-func messageID(kind event.Kind) string { return messageIDs[reasons[kind]] }
+func messageID(kind api.EventKind) string { return messageIDs[reasons[kind]] }
 
 // entry returns the entry of an event.
 func entry(e *event.Event) []byte {
 	p := journal.PriInfo
-	if e.Level == event.Warning {
+	if e.Level == api.EventWarning {
 		p = journal.PriWarning
 	}
 	b := journald.AppendPod(journald.AppendPriority(nil, p), e.Pod)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -28,7 +29,7 @@ func TestMessageIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, e := range event.Entries() {
+	for _, e := range api.EventEntries() {
 		known[e.Reason] = true
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(messageIDs))); diff != "" {
@@ -98,12 +99,12 @@ func TestSend(t *testing.T) {
 	}
 	defer server.Close()
 	r := event.NewRing(10)
-	r.Restore([]event.Event{{Seq: 5, Kind: event.PodAccepted, Pod: "earlier"}})
+	r.Restore([]event.Event{{Seq: 5, Kind: api.EventPodAccepted, Pod: "earlier"}})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	e := event.New(event.ContainerBackOff, at, "web", event.Fields{"container": "app", "pod": "web_default(u)", "delay": "40s"})
+	e := event.New(api.EventContainerBackOff, at, "web", event.Fields{"container": "app", "pod": "web_default(u)", "delay": "40s"})
 	e.UID, e.Container, e.Attempt, e.Cause = "u", "app", 3, 7
 	r.Add(e)
-	r.Add(event.New(event.ConfigReloaded, at, "", event.Fields{"changes": "a\nb"}))
+	r.Add(event.New(api.EventConfigReloaded, at, "", event.Fields{"changes": "a\nb"}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // what remains is sent
 	sendToJournal(ctx, r, socket)

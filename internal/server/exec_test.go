@@ -143,11 +143,13 @@ func TestExecErrors(t *testing.T) {
 		want      any
 	}{
 		{
-			"unknown pod", "none", client.ExecOptions{Command: []string{"echo"}},
+			"unknown pod", "none",
+			client.ExecOptions{Command: []string{"echo"}},
 			&api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `no such pod "none"`},
 		},
 		{
-			"other UID", "web", client.ExecOptions{Command: []string{"echo"}, UID: "x"},
+			"other UID", "web",
+			client.ExecOptions{Command: []string{"echo"}, UID: "x"},
 			&api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `no such pod "web"`},
 		},
 		{
@@ -172,12 +174,14 @@ func TestExecErrors(t *testing.T) {
 			},
 		},
 		{
-			"no command", "web", client.ExecOptions{},
+			"no command", "web",
+			client.ExecOptions{},
 			&api.Error{Status: 400, Reason: api.ReasonBadRequest, Field: "command", Message: "command: required value"},
 		},
 		{"command not found", "web", client.ExecOptions{Command: []string{"x"}}, &api.CommandError{Code: 127, Message: "exec: x: not found"}},
 		{
-			"failure of the engine", "web", client.ExecOptions{Command: []string{"broken"}},
+			"failure of the engine", "web",
+			client.ExecOptions{Command: []string{"broken"}},
 			&api.Error{Status: 500, Reason: api.ReasonInternalError, Message: "the engine is broken"},
 		},
 	} {

@@ -258,7 +258,7 @@ func TestFollowers(t *testing.T) {
 	}
 	const marked = 48 // fewer than the daemon keeps: none of them may be missed
 	for range marked {
-		d.supervisor.Events().Add(event.Event{Level: event.Normal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
+		d.supervisor.Events().Add(event.Event{Level: api.EventNormal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
 	}
 	for i := range 3 { // also beside clients that do not read
 		name := fmt.Sprintf("beside-%d", i)

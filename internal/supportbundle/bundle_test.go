@@ -143,7 +143,7 @@ func TestSavedEventsAndLogs(t *testing.T) {
 	}
 	ring := event.NewRing(10)
 	for _, pod := range []string{"web", "cred", "gone"} {
-		e := event.New(event.FileInvalid, o.Now, pod, event.Fields{"then": "x", "error": "planted-value", "file": "f"})
+		e := event.New(api.EventFileInvalid, o.Now, pod, event.Fields{"then": "x", "error": "planted-value", "file": "f"})
 		e.UID = "uid-" + pod
 		ring.Add(e)
 	}

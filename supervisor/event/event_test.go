@@ -2,62 +2,11 @@ package event
 
 import (
 	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// TestTable expects a row for every kind, and the fields of its sentence in every row.
-func TestTable(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, is := n.(*ast.ValueSpec)
-		if !is {
-			return true
-		}
-		if kind, is := spec.Type.(*ast.Ident); is && kind.Name == "Kind" {
-			kinds++
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if _, known := table[Kind(value)]; err != nil || !known {
-				t.Errorf("kind %s has no row", value)
-			}
-		}
-		return true
-	})
-	if kinds == 0 || kinds != len(Entries()) || len(table) != kinds {
-		t.Errorf("%d kinds, %d rows, %d of them different", kinds, len(Entries()), len(table))
-	}
-	for _, e := range Entries() {
-		var named []string
-		for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(e.Sentence, -1) {
-			named = append(named, m[1])
-		}
-		fields := slices.Clone(e.Fields)
-		slices.Sort(fields)
-		slices.Sort(named)
-		if !slices.Equal(fields, named) {
-			t.Errorf("%s: the sentence names %v, the fields are %v", e.Kind, named, fields)
-		}
-		for _, more := range e.More {
-			if slices.Contains(fields, more) {
-				t.Errorf("%s: the field %s is also in the sentence", e.Kind, more)
-			}
-		}
-		if e.Reason == "" || (e.Level != Normal && e.Level != Warning) {
-			t.Errorf("%s has the reason %q and the level %q", e.Kind, e.Reason, e.Level)
-		}
-	}
-}
 
 func TestRing(t *testing.T) {
 	r := NewRing(4)

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
@@ -309,7 +309,7 @@ func TestInvalidFileOfOtherPod(t *testing.T) {
 	b.run()
 	b.untilPods(map[string]string{"api": "a"})
 	b.write("web.yaml", "kind: [")
-	b.untilEvent(event.FileInvalid, "the pod keeps running")
+	b.untilEvent(api.EventFileInvalid, "the pod keeps running")
 	if files := b.set.Files(); len(files) != 1 || files[0].Pod != "api" {
 		t.Errorf("files %+v, want one of pod api", files)
 	}
@@ -344,7 +344,7 @@ func TestRemoveKeepsFileOfOtherPod(t *testing.T) {
 	want := map[string]string{"api": "a", "web": "x"}
 	b.untilPods(want)
 	b.write("api.toml", named("web", "y"))
-	b.untilEvent(event.FileRejected, "is defined by")
+	b.untilEvent(api.EventFileRejected, "is defined by")
 	if path, err := b.set.Remove(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), `api.toml is the file of pod "api"`) {
 		t.Errorf("remove web: %q, %v; want an error that names the pod api", path, err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
@@ -337,16 +337,16 @@ func TestPlanOfReports(t *testing.T) {
 		name   string
 		files  map[string]string
 		change func(*facts)
-		want   []event.Kind
+		want   []api.EventKind
 	}{
 		{name: "valid file", files: map[string]string{"web.toml": podText("a")}},
-		{name: "invalid file", files: invalid, want: []event.Kind{event.FileInvalid}},
+		{name: "invalid file", files: invalid, want: []api.EventKind{api.EventFileInvalid}},
 		{
 			name: "invalid file, reported", files: invalid,
 			change: func(f *facts) { f.reported[path] = f.plan().reports[0].state },
 		},
 		{
-			name: "corrected file", files: map[string]string{"web.toml": podText("a")}, want: []event.Kind{event.FileAccepted},
+			name: "corrected file", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventFileAccepted},
 			change: func(f *facts) { f.reported[path] = "FileInvalid" },
 		},
 		{name: "invalid file, shown", files: invalid, change: func(f *facts) { f.shown = f.plan().files }},
@@ -355,7 +355,7 @@ func TestPlanOfReports(t *testing.T) {
 			change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now },
 		},
 		{
-			name: "directory lost", files: map[string]string{"web.toml": podText("a")}, want: []event.Kind{event.PodsDirLost},
+			name: "directory lost", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventPodsDirLost},
 			change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now.Add(-time.Minute) },
 		},
 		{
@@ -365,7 +365,7 @@ func TestPlanOfReports(t *testing.T) {
 			},
 		},
 		{
-			name: "directory found", files: map[string]string{"web.toml": podText("a")}, want: []event.Kind{event.PodsDirFound},
+			name: "directory found", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventPodsDirFound},
 			change: func(f *facts) { f.lost = true },
 		},
 	} {
@@ -373,7 +373,7 @@ func TestPlanOfReports(t *testing.T) {
 		if test.change != nil {
 			test.change(f)
 		}
-		var got []event.Kind
+		var got []api.EventKind
 		for _, r := range f.plan().reports {
 			got = append(got, r.kind)
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec/change"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestNewerImages: a file that has not changed is applied again if an image archive was replaced. The images are those of a generation,
@@ -56,7 +56,7 @@ func TestNewerImages(t *testing.T) {
 	apply("bad", false)
 	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, runs 2")
 	used("sha256:0123456789abcdef")
-	b.untilEvent(event.RollbackCompleted, "generation 2 is ready")
+	b.untilEvent(api.EventRollbackCompleted, "generation 2 is ready")
 	tried := len(b.history())
 	if plan := apply("", false); plan.Outcome != Unchanged || plan.Instead == "" {
 		t.Errorf("the images that were rolled back: %+v", plan)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
@@ -664,7 +665,7 @@ func (f *facts) undo(pod string, to int) (*generation.Generation, error) {
 
 // report is an event about a file or about the directory.
 type report struct {
-	kind     event.Kind
+	kind     api.EventKind
 	pod, uid string
 	fields   event.Fields
 	file     string // its path; empty: about the directory
@@ -676,13 +677,13 @@ type report struct {
 func (f *facts) report(d *decision) {
 	switch lost := f.directory.lost != nil; {
 	case !lost && f.lost:
-		d.reports = append(d.reports, report{kind: event.PodsDirFound, fields: event.Fields{"dir": f.path}})
+		d.reports = append(d.reports, report{kind: api.EventPodsDirFound, fields: event.Fields{"dir": f.path}})
 	case !lost || f.lost:
 	case f.now.Before(f.directory.since.Add(f.times.removal)):
 		d.lookAgain(f.directory.since.Add(f.times.removal))
 	default:
 		fields := event.Fields{"error": capital(f.directory.message(f.path)), "dir": f.path, "pods": f.ownedNames()}
-		d.reports = append(d.reports, report{kind: event.PodsDirLost, fields: fields})
+		d.reports = append(d.reports, report{kind: api.EventPodsDirLost, fields: fields})
 	}
 	if slices.EqualFunc(f.shown, d.files, same) {
 		return
@@ -705,13 +706,13 @@ func (f *facts) reportFile(shown *File, d *decision) {
 	case r.kind != "" && r.state != last:
 		d.reports = append(d.reports, r)
 	case r.kind == "" && last != "" && (!waiting || waits.err != nil):
-		r.kind, r.fields = event.FileAccepted, event.Fields{"file": shown.Path}
+		r.kind, r.fields = api.EventFileAccepted, event.Fields{"file": shown.Path}
 		d.reports = append(d.reports, r)
 	}
 }
 
 // eventOf returns the event for the state of a file; "": there is none.
-func eventOf(shown *File, podExists bool) (event.Kind, event.Fields) {
+func eventOf(shown *File, podExists bool) (api.EventKind, event.Fields) {
 	waits, waiting := errors.AsType[*pending](shown.Refused)
 	_, byAdmission := errors.AsType[*supervisor.RefusedError](shown.Refused)
 	switch {
@@ -720,11 +721,11 @@ func eventOf(shown *File, podExists bool) (event.Kind, event.Fields) {
 		if podExists {
 			then = "the pod keeps running"
 		}
-		return event.FileInvalid, event.Fields{"then": then, "error": firstError(shown), "file": shown.Path}
+		return api.EventFileInvalid, event.Fields{"then": then, "error": firstError(shown), "file": shown.Path}
 	case waiting && waits.err != nil:
-		return event.UpdateWaiting, event.Fields{"error": waits.err.Error(), "file": shown.Path}
+		return api.EventUpdateWaiting, event.Fields{"error": waits.err.Error(), "file": shown.Path}
 	case shown.Reason == ReasonRejected && (podExists || !byAdmission): // a new pod that is not admitted has an event of its own
-		return event.FileRejected, event.Fields{"file": shown.Path, "error": shown.Refused.Error()}
+		return api.EventFileRejected, event.Fields{"file": shown.Path, "error": shown.Refused.Error()}
 	}
 	return "", nil
 }

@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -90,8 +90,8 @@ func TestRollback(t *testing.T) {
 				b.write("web.toml", updating("b", test.rule))
 				b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
 				b.untilPods(map[string]string{"web": "a"})
-				b.untilEvent(event.RollbackStarted, "Rolling back from generation 2 to 1: "+test.why)
-				b.untilEvent(event.RollbackCompleted, "generation 1 is ready")
+				b.untilEvent(api.EventRollbackStarted, "Rolling back from generation 2 to 1: "+test.why)
+				b.untilEvent(api.EventRollbackCompleted, "generation 1 is ready")
 				b.fakePods.set(func(f *fakePods) {
 					if got := f.staged[len(f.staged)-1].Images["app"].ID; got != "id-a" {
 						t.Errorf("image of the rollback: got %q, want the one of generation 1", got)
@@ -157,13 +157,13 @@ func TestNoRollback(t *testing.T) {
 			})
 			b.write("web.toml", test.second)
 			b.untilOutcomes(test.want)
-			b.untilEvent(event.UpdateFailed, "Generation 2 failed and is kept")
+			b.untilEvent(api.EventUpdateFailed, "Generation 2 failed and is kept")
 			b.fakePods.set(func(f *fakePods) {
 				next := *f.pods["web"]
 				next.Outcome = lifecycle.Outcome{State: lifecycle.OutcomeComplete}
 				f.pods["web"] = &next
 			})
-			b.untilEvent(event.UpdateCompleted, "generation 2 is ready")
+			b.untilEvent(api.EventUpdateCompleted, "generation 2 is ready")
 		})
 	}
 }
@@ -268,7 +268,7 @@ func TestUndo(t *testing.T) {
 		return text(b.file().Refused) == "generation 1 runs instead, requested by uid 0; the file still has generation 3"
 	})
 	b.must(undo(3)) // the generation of the file
-	b.untilEvent(event.RolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
+	b.untilEvent(api.EventRolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
 	b.untilPods(map[string]string{"web": "c"})
 	b.untilOutcomes("1 Ready, 2 Ready, 3 Ready, runs 3")
 	if _, err := b.set.Undo(t.Context(), "db", 0, "uid 0"); err == nil {
@@ -302,7 +302,7 @@ func TestChangeAfterUndo(t *testing.T) {
 			} else {
 				b.write("web.toml", changed)
 			}
-			b.untilEvent(event.RolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
+			b.untilEvent(api.EventRolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
 			b.until("carried out", func() bool { return b.images()["web"] != "a" })
 			if plan, err := b.apply("web", ".toml", changed, true); err != nil || plan.Undone != "" {
 				t.Errorf("plan afterwards %+v, %v", plan, err)
@@ -321,7 +321,7 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 	b.fakePods.set(func(f *fakePods) { f.becomes["b"] = "ready" })
 	b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("no such image") } })
 	b.write("web.toml", podText("b"))
-	b.untilEvent(event.UpdateWaiting, "no such image")
+	b.untilEvent(api.EventUpdateWaiting, "no such image")
 	_, err := b.set.Undo(t.Context(), "web", 0, "uid 0")
 	b.must(err)
 	b.fakePods.set(func(f *fakePods) { f.stage = nil })
