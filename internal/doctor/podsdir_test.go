@@ -15,7 +15,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/network"
-	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 func TestPodsDirectory(t *testing.T) {
@@ -102,7 +101,7 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		return api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: message}
 	}
 	without := podOf("new", "", "")
-	without.Status.Phase, without.Status.Reason, without.Status.Message = api.PhaseFailed, podfiles.ReasonRejected, "runs as root"
+	without.Status.Phase, without.Status.Reason, without.Status.Message = api.PhaseFailed, api.ReasonRejected, "runs as root"
 	deleted := podOf("web", "u", filepath.Join(gone, "web.toml"))
 	deleted.Metadata.DeletionTimestamp = &time.Time{}
 	running := podOf("web", "u", path)
@@ -113,7 +112,7 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		detail    string
 	}{
 		{"file runs", full, []api.Pod{running}, OK, full + ", pod files: 1"},
-		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
+		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
 		{"update waits", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))}, Warn, "web: waits for image"},
 		{"rolled back", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRolledBack, "generation 2 was rolled back"))}, Warn, "web: generation 2 was rolled back"},
 		{"new pod rejected", full, []api.Pod{running, without}, Warn, "new: runs as root"},
@@ -203,7 +202,7 @@ func TestRejectedOnce(t *testing.T) {
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()
-	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), api.Condition{Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack})
+	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack})
 	if err := os.WriteFile(pod.Status.File, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func TestDeleteKeepsOtherFile(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
-	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("taken")})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("taken")})
 	got, err := d.client.Delete(t.Context(), "web", client.StopOptions{UID: uid, Grace: new(time.Duration)})
 	if err != nil || got.File != "" || len(d.files.Files()) != 1 {
 		t.Errorf("delete: %+v, %v; files %v, want the file", got, err, d.files.Files())
@@ -281,7 +281,7 @@ func TestDeleteAfterFileWasRemoved(t *testing.T) {
 	if _, err := d.supervisor.Add(pod, state.Owner{By: "pods directory", File: "/pods.d/web.toml"}); err != nil {
 		t.Fatal(err)
 	}
-	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonInvalidFile})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonInvalidFile})
 	d.files.OnRemove = func(string) error { return d.supervisor.Leave(t.Context()) }
 	_, err := d.client.Delete(t.Context(), "web", client.StopOptions{})
 	if err == nil || !strings.HasPrefix(err.Error(), "file /pods.d/web.toml was removed, but the pod was not deleted: ") {

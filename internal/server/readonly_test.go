@@ -119,7 +119,7 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 		if len(found.Errors()) != 1 {
 			t.Fatalf("problems: %v", found)
 		}
-		d.files.Refuse(podfiles.File{Path: path, Pod: name, Reason: podfiles.ReasonInvalidFile, Problems: found})
+		d.files.Refuse(podfiles.File{Path: path, Pod: name, Reason: api.ReasonInvalidFile, Problems: found})
 	}
 	return d
 }

@@ -25,10 +25,10 @@ func TestRefusedFiles(t *testing.T) {
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
 	d.files.Refuse(podfiles.File{
-		Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile,
+		Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile,
 		Problems: spec.Problems{{File: "/pods.d/bad.toml", Line: 3, Column: 5, Message: "unknown field"}, {File: "f", Message: "a warning", Warning: true}},
 	})
-	d.files.Refuse(podfiles.File{Path: "/pods.d/w.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("pod web already exists")})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/w.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("pod web already exists")})
 	d.files.Refuse(podfiles.File{Path: "/pods.d/late.toml", Pod: "late", Refused: errors.New("the image is being pulled")})
 
 	const message = "/pods.d/bad.toml:3:5: unknown field"
@@ -90,7 +90,7 @@ func TestRejectedPod(t *testing.T) {
 		t.Fatal(found)
 	}
 	d.files.Refuse(podfiles.File{
-		Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
+		Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonRejected, Definition: pod,
 		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
 			{
 				Reason: lifecycle.ReasonSysctlForbidden, Field: "securityContext.sysctls[0].name", Message: "forbidden sysctl",
@@ -138,7 +138,7 @@ func TestRejectedPod(t *testing.T) {
 func TestSeveralRefusedFiles(t *testing.T) {
 	t.Parallel()
 	waits := podfiles.File{Path: "/pods.d/a.toml", Pod: "web", Refused: errors.New("the image is being pulled")}
-	invalid := podfiles.File{Path: "/pods.d/b.toml", Pod: "web", Reason: podfiles.ReasonInvalidFile}
+	invalid := podfiles.File{Path: "/pods.d/b.toml", Pod: "web", Reason: api.ReasonInvalidFile}
 	for _, files := range [][]podfiles.File{{waits, invalid}, {invalid, waits}} {
 		d := newTestDaemon(t, fakeruntime.Options{})
 		for _, f := range files {
@@ -164,7 +164,7 @@ func TestWatchRefusedFiles(t *testing.T) {
 		}
 		switch got = append(got, c.Type+" "+c.Object.Metadata.Name); len(got) {
 		case 1:
-			d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile})
+			d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile})
 			continue
 		case 2:
 			if _, err := d.client.Delete(ctx, "bad", client.StopOptions{}); err != nil {

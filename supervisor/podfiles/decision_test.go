@@ -507,31 +507,31 @@ func TestPlanOfApply(t *testing.T) {
 		history *generation.History
 		text    string // the image that is applied
 		create  bool
-		want    Outcome
+		want    api.Outcome
 		instead string
 		undone  string
 		retry   bool
 		err     string
 	}{
-		{name: "new pod", text: "a", want: Created},
-		{name: "new pod, created", text: "a", create: true, want: Created},
-		{name: "the same file", file: "a", pods: []pod{web}, text: "a", want: Unchanged},
-		{name: "another file", file: "a", pods: []pod{web}, text: "b", want: Configured},
+		{name: "new pod", text: "a", want: api.PodCreated},
+		{name: "new pod, created", text: "a", create: true, want: api.PodCreated},
+		{name: "the same file", file: "a", pods: []pod{web}, text: "a", want: api.PodUnchanged},
+		{name: "another file", file: "a", pods: []pod{web}, text: "b", want: api.PodConfigured},
 		{name: "pod that exists, created", file: "a", pods: []pod{web}, text: "b", create: true, err: `pod "web" already exists`},
 		{name: "file without a pod, created", file: "a", text: "b", create: true, err: `pod "web" already exists`},
-		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: Created},
+		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: api.PodCreated},
 		{name: "pod of a client", pods: []pod{web.with(func(p *pod) { p.file = "" })}, text: "a", err: `pod "web" already exists`},
 		{
 			name: "a file that was rolled back", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "b",
-			want: Unchanged, instead: "generation 2 was rolled back: why; generation 1 runs",
+			want: api.PodUnchanged, instead: "generation 2 was rolled back: why; generation 1 runs",
 		},
 		{
 			name: "another file after a rollback", file: "b", pods: []pod{web},
-			history: rolledBackTo(1, "", list...), text: "c", want: Configured,
+			history: rolledBackTo(1, "", list...), text: "c", want: api.PodConfigured,
 		},
 		{
 			name: "a file that a person had undone", file: "b", pods: []pod{web}, history: rolledBackTo(1, "uid 7", list...), text: "b",
-			want: Configured, undone: "generation 1, requested by uid 7", retry: true,
+			want: api.PodConfigured, undone: "generation 1, requested by uid 7", retry: true,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -560,7 +560,7 @@ func TestPlanOfApply(t *testing.T) {
 			if want := []any{test.want, test.instead, test.undone, test.retry}; err != nil || !slices.Equal(got, want) {
 				t.Errorf("%v, %v; want %v", got, err, want)
 			}
-			if (len(plan.Changes) > 0) != (test.want == Configured) {
+			if (len(plan.Changes) > 0) != (test.want == api.PodConfigured) {
 				t.Errorf("changes %v", plan.Changes)
 			}
 		})

@@ -140,13 +140,13 @@ func (f *facts) planFiles() decision {
 		}
 		switch same := defined[shown.Pod]; {
 		case c.err != nil:
-			shown.Reason, shown.Refused = ReasonInvalidFile, c.err
+			shown.Reason, shown.Refused = api.ReasonInvalidFile, c.err
 		case c.pod == nil:
-			shown.Reason = ReasonInvalidFile
+			shown.Reason = api.ReasonInvalidFile
 		case c.pod.Systemd != nil:
 			shown.Refused = &pending{text: "started by podstead@" + c.pod.Name + ".service"}
 		case len(same) > 1:
-			shown.Reason, shown.Refused = ReasonRejected, fmt.Errorf("pod %q is defined by %s", shown.Pod, strings.Join(same, " and "))
+			shown.Reason, shown.Refused = api.ReasonRejected, fmt.Errorf("pod %q is defined by %s", shown.Pod, strings.Join(same, " and "))
 		default:
 			f.converge(c, &shown, &d)
 		}
@@ -160,13 +160,13 @@ func (f *facts) converge(c *content, shown *File, d *decision) {
 	p, exists := f.pods[c.pod.Name]
 	if exists && p.file == "" && !p.deleting && (!p.unowned || p.held != "") {
 		holder := cmp.Or(p.by, "created earlier") + ", so " + c.path + " is not used"
-		shown.Reason, shown.Refused = ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: holder}
+		shown.Reason, shown.Refused = api.ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: holder}
 		return
 	}
 	t := f.target(c)
 	d.targets[c.pod.Name] = t
 	if t.instead != nil {
-		shown.Reason, shown.Refused, shown.Undone = ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
+		shown.Reason, shown.Refused, shown.Undone = api.ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
 	}
 	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {
@@ -202,9 +202,9 @@ func (f *facts) attempt(s step, shown *File, d *decision) {
 	refused, isRefused := errors.AsType[*supervisor.RefusedError](before.err)
 	switch doing, working := f.working[s.pod]; {
 	case repeated && isRefused:
-		shown.Reason, shown.Refused = ReasonRejected, refused
+		shown.Reason, shown.Refused = api.ReasonRejected, refused
 	case repeated && before.err != nil && s.kind == add:
-		shown.Reason, shown.Refused = ReasonRejected, before.err
+		shown.Reason, shown.Refused = api.ReasonRejected, before.err
 	case repeated && before.err != nil:
 		shown.Refused = &pending{"update waits", before.err}
 	case working && s.kind != add && shown.Reason == "": // why a file was rolled back stays visible
@@ -716,7 +716,7 @@ func eventOf(shown *File, podExists bool) (api.EventKind, event.Fields) {
 	waits, waiting := errors.AsType[*pending](shown.Refused)
 	_, byAdmission := errors.AsType[*supervisor.RefusedError](shown.Refused)
 	switch {
-	case shown.Reason == ReasonInvalidFile:
+	case shown.Reason == api.ReasonInvalidFile:
 		then := "no pod is started"
 		if podExists {
 			then = "the pod keeps running"
@@ -724,7 +724,7 @@ func eventOf(shown *File, podExists bool) (api.EventKind, event.Fields) {
 		return api.EventFileInvalid, event.Fields{"then": then, "error": firstError(shown), "file": shown.Path}
 	case waiting && waits.err != nil:
 		return api.EventUpdateWaiting, event.Fields{"error": waits.err.Error(), "file": shown.Path}
-	case shown.Reason == ReasonRejected && (podExists || !byAdmission): // a new pod that is not admitted has an event of its own
+	case shown.Reason == api.ReasonRejected && (podExists || !byAdmission): // a new pod that is not admitted has an event of its own
 		return api.EventFileRejected, event.Fields{"file": shown.Path, "error": shown.Refused.Error()}
 	}
 	return "", nil

@@ -98,7 +98,7 @@ func TestRollback(t *testing.T) {
 					}
 				})
 				b.until("the file is shown", func() bool {
-					return b.file().Reason == ReasonRolledBack && text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
+					return b.file().Reason == api.ReasonRolledBack && text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
 				})
 				b.fakePods.set(func(f *fakePods) {
 					var rollsBack []bool
@@ -210,7 +210,7 @@ func TestRollbackCutOff(t *testing.T) {
 			b.run()
 			b.untilPods(map[string]string{"web": "a"})
 			b.until("rolled back", func() bool {
-				return b.file().Reason == ReasonRolledBack && strings.HasSuffix(b.outcomes(), "RolledBack, runs 1")
+				return b.file().Reason == api.ReasonRolledBack && strings.HasSuffix(b.outcomes(), "RolledBack, runs 1")
 			})
 			if tries := count(b.history(), "b"); tries > 2 {
 				t.Errorf("%s, cut %d: the failed definition was tried %d times: %v", kind, at, tries, b.history())
@@ -325,7 +325,7 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 	_, err := b.set.Undo(t.Context(), "web", 0, "uid 0")
 	b.must(err)
 	b.fakePods.set(func(f *fakePods) { f.stage = nil })
-	b.until("given up", func() bool { return b.file().Reason == ReasonRolledBack })
+	b.until("given up", func() bool { return b.file().Reason == api.ReasonRolledBack })
 	b.passes(200 * time.Millisecond)
 	b.untilPods(map[string]string{"web": "a"})
 	if slices.Contains(b.history(), "add web b") {
@@ -455,12 +455,12 @@ func TestApplyRolledBack(t *testing.T) {
 		b.must(err)
 		return plan
 	}
-	if plan := apply(); plan.Outcome != Configured || plan.Instead != "" {
+	if plan := apply(); plan.Outcome != api.PodConfigured || plan.Instead != "" {
 		t.Errorf("first: %+v", plan)
 	}
 	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
 	b.untilPods(map[string]string{"web": "a"})
-	if plan := apply(); plan.Outcome != Unchanged || !strings.HasPrefix(plan.Instead, "generation 2 was rolled back") {
+	if plan := apply(); plan.Outcome != api.PodUnchanged || !strings.HasPrefix(plan.Instead, "generation 2 was rolled back") {
 		t.Errorf("again: %+v", plan)
 	}
 	r, err := b.set.Rollout(t.Context(), "web")

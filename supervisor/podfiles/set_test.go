@@ -295,7 +295,7 @@ func TestInvalidFileChangesNothing(t *testing.T) {
 		t.Errorf("event of pod %q with UID %q, want those of the pod", e.Pod, e.UID)
 	}
 	b.untilEvent(api.EventFileInvalid, "no pod is started")
-	if files := b.set.Files(); len(files) != 2 || files[0].Pod != "new" || files[0].Reason != ReasonInvalidFile || len(files[1].Problems.Errors()) == 0 {
+	if files := b.set.Files(); len(files) != 2 || files[0].Pod != "new" || files[0].Reason != api.ReasonInvalidFile || len(files[1].Problems.Errors()) == 0 {
 		t.Errorf("files %+v", files)
 	}
 	b.write("web.toml", podText("a"))
@@ -463,7 +463,7 @@ func TestAdmissionRefusal(t *testing.T) {
 	b.write("web.toml", podText("a"))
 	b.until("rejected", func() bool {
 		files := b.set.Files()
-		return len(files) == 2 && files[1].Reason == ReasonRejected && strings.Contains(text(files[1].Refused), "host port 80") &&
+		return len(files) == 2 && files[1].Reason == api.ReasonRejected && strings.Contains(text(files[1].Refused), "host port 80") &&
 			files[1].Definition != nil && files[1].Definition.Name == "web"
 	})
 	b.remove("db.toml")
