@@ -61,7 +61,7 @@ func TestApplyReturnsRefusal(t *testing.T) {
 	if d.apply(t, q); !refused.Load() {
 		t.Error("Apply returned before the definition was refused")
 	}
-	if p, err := d.client.Pod(t.Context(), "bad"); err != nil || p.Status.Reason != api.Reason(api.ReasonRejected) {
+	if p, err := d.client.Pod(t.Context(), "bad"); err != nil || p.Status.Reason != api.ReasonRejected {
 		t.Errorf("refused pod after Apply: %+v, %v", p, err)
 	}
 }
