@@ -1,11 +1,5 @@
 package api
 
-import (
-	"context"
-	"errors"
-	"net/http"
-)
-
 // Outcome is what applying a pod file does, in the words of kubectl.
 type Outcome string
 
@@ -39,7 +33,7 @@ type Applied struct {
 	Replaced []string `json:"replaced,omitempty"`
 	// Instead is why the pod does not run this definition, although the file has it: it was rolled back, and has not changed since.
 	Instead string `json:"instead,omitempty"`
-	// Undone is the generation, and the person who requested it with [Client.UndoRollout], that runs until this definition is carried out.
+	// Undone is the generation, and the person who requested it by an [UndoRequest], that runs until this definition is carried out.
 	Undone string `json:"undone,omitempty"`
 	// Unit is the systemd unit that starts the pod; empty: the daemon starts it.
 	Unit string `json:"unit,omitempty"`
@@ -63,27 +57,4 @@ type PruneRequest struct {
 	Lost bool `json:"lost,omitempty"`
 	// DryRun requests the list only. Nothing is deleted.
 	DryRun bool `json:"dryRun,omitempty"`
-}
-
-// Apply writes a pod file to the pods directory, in place of the file that defines the pod. It returns when the file is saved and the pod
-// has the definition, is refused or waits for its update, before the pod is ready. It can be repeated. The error of an invalid file is an
-// [*Error] with its problems.
-func (c *Client) Apply(ctx context.Context, q ApplyRequest) (a Applied, err error) {
-	return a, c.call(ctx, http.MethodPost, "/v1/files", nil, q, &a)
-}
-
-// Prune deletes pods of the pods directory, and their files. It returns the deleted ones, sorted by name, as [PodPruned]. With an error it
-// returns those that were deleted nevertheless.
-func (c *Client) Prune(ctx context.Context, q PruneRequest) (list AppliedList, err error) {
-	err = c.call(ctx, http.MethodPost, "/v1/files/prune", nil, q, &list)
-	if e, ok := errors.AsType[*Error](err); ok {
-		list.Items = e.Pruned
-	}
-	return list, err
-}
-
-// SuspendFiles makes the daemon ignore the pods directory, so that pods can be deleted whose files are kept. It is for the end of the
-// daemon, and holds for 15 minutes at most.
-func (c *Client) SuspendFiles(ctx context.Context) error {
-	return c.call(ctx, http.MethodPost, "/v1/files/suspend", nil, nil, nil)
 }

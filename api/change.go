@@ -1,46 +1,51 @@
 package api
 
-import (
-	"context"
-	"net/http"
-	"net/url"
+import "github.com/podstead/podstead/spec/change"
+
+// Effect is what a change of a field does to a running pod.
+type Effect string
+
+// The effects. A larger one includes the smaller ones before it.
+const (
+	EffectInPlace          Effect = "InPlace"          // nothing stops
+	EffectNextRound        Effect = "NextRound"        // the change has an effect when the pod starts again
+	EffectRestartContainer Effect = "RestartContainer" // one container is stopped and started, or only one of both
+	EffectRestartPod       Effect = "RestartPod"       // all containers are stopped, and the pod starts again with its UID and volumes
+	EffectReplacePod       Effect = "ReplacePod"       // the pod is stopped, and a pod with another UID takes its place
 )
 
-// EphemeralRequest requests an ephemeral container in a running pod.
-type EphemeralRequest struct {
-	// File is the name of the file in problems. Text is TOML, with the keys of a container at the top level.
-	File string `json:"file"`
-	Text string `json:"text"`
-	// ImageArchives are image archives for the container, beside those of the pod. The paths are absolute. Only root can name files.
-	ImageArchives []string `json:"imageArchives,omitempty"`
-	// UID, if set, restricts the request to the pod with this UID.
-	UID string `json:"-"`
+// Change is a difference between two definitions of a pod.
+type Change struct {
+	// Path is the field, such as "containers[0].image". Indexes are those of the new definition; those of what was removed are those of the
+	// old one. Containers and volumes that only one definition has are one change.
+	Path string `json:"path"`
+	// Container is the container that the effect is on; empty: the pod. A field of the pod that several containers depend on has a change
+	// for each of them.
+	Container string `json:"container,omitempty"`
+	// Old and New are the values as in a pod file, shortened; empty: the field is not set. Values of secrets are not shown.
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+	// Diff are the lines in which the old and the new value differ, as `diff -u`, if both are lists of strings or texts of several lines.
+	Diff   string `json:"diff,omitempty"`
+	Effect Effect `json:"effect"`
 }
 
-// AddEphemeral adds an ephemeral container to a running pod, and returns the pod. The container is never restarted, and remains until the
-// pod is deleted. If the name is taken or the pod has terminated, it returns an [*Error] with status 409.
-func (c *Client) AddEphemeral(ctx context.Context, pod string, q EphemeralRequest) (created Created, err error) {
-	return created, c.call(ctx, http.MethodPost, podPath(pod)+"/ephemeral", uidQuery(q.UID), q, &created)
+// String returns the change and its effect for people, such as
+//
+//	containers[0].image: "nginx:1.27" -> "nginx:1.28" (restarts container app)
+func (c Change) String() string {
+	return c.Path + ": " + c.converted().Values() + " (" + c.Consequence() + ")"
 }
 
-// ConditionRequest sets a condition of a pod.
-type ConditionRequest struct {
-	Status  string `json:"status"` // "True", "False" or "Unknown"
-	Reason  Reason `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-	// UID, if set, restricts the request to the pod with this UID.
-	UID string `json:"-"`
-}
-
-// SetCondition sets the condition of a readiness gate of the pod, and returns the pod. If the pod has no readiness gate with the
-// condition type, it returns an [*Error] with status 404.
-func (c *Client) SetCondition(ctx context.Context, pod, conditionType string, q ConditionRequest) (p Pod, err error) {
-	return p, c.call(ctx, http.MethodPut, podPath(pod)+"/conditions/"+conditionType, uidQuery(q.UID), q, &p)
-}
-
-func uidQuery(uid string) url.Values {
-	if uid == "" {
-		return nil
+// Consequence returns what the change does, such as "restarts container app".
+func (c Change) Consequence() string {
+	converted := c.converted()
+	if err := converted.Effect.UnmarshalText([]byte(c.Effect)); err != nil { // of a later version
+		return string(c.Effect)
 	}
-	return url.Values{"uid": {uid}}
+	return converted.Consequence()
+}
+
+func (c Change) converted() change.Change {
+	return change.Change{Path: c.Path, Container: c.Container, Old: c.Old, New: c.New}
 }

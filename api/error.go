@@ -1,14 +1,11 @@
 package api
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 )
 
-// ErrUnavailable is wrapped by the errors of a [Client] if the daemon is not running or the connection was lost. A call whose connection
+// ErrUnavailable is wrapped by the errors of a client if the daemon is not running or the connection was lost. A call whose connection
 // was lost may have succeeded.
 var ErrUnavailable = errors.New("daemon unavailable")
 
@@ -68,6 +65,19 @@ const (
 	ReasonBadGateway ErrorReason = "BadGateway"
 )
 
+// Reasons of an [Error] of a session.
+const (
+	// ReasonTooManySessions is the reason for [MaxSessions] sessions. The request can be repeated when one is closed.
+	ReasonTooManySessions ErrorReason = "TooManySessions"
+	// ReasonNotRunning is the reason for a container that is not running.
+	ReasonNotRunning ErrorReason = "ContainerNotRunning"
+	// ReasonDisconnected is the reason of a session that ended because the client did not read the output of a container in time, or the
+	// container was deleted before it started.
+	ReasonDisconnected ErrorReason = "Disconnected"
+	// ReasonDaemonStopped is the reason of a session that ended because the daemon stopped.
+	ReasonDaemonStopped ErrorReason = "DaemonStopped"
+)
+
 // reasonsByStatus are the reasons of errors that have no other one. That of a stopping daemon is empty: earlier clients depend on it.
 var reasonsByStatus = map[int]ErrorReason{
 	http.StatusBadRequest: ReasonBadRequest, http.StatusForbidden: ReasonForbidden, http.StatusNotFound: ReasonNotFound,
@@ -100,32 +110,4 @@ func (e *Error) Error() string { return e.Message }
 // Is reports whether the target is [ErrUnavailable] and the daemon is stopping.
 func (e *Error) Is(target error) bool {
 	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && (e.Reason == "" || e.Reason == ReasonDaemonStopped)
-}
-
-// readError returns the error of a response that is not a success.
-func (c *Client) readError(ctx context.Context, r *http.Response) error {
-	e := &Error{}
-	if err := json.NewDecoder(r.Body).Decode(e); err != nil || e.Message == "" {
-		e.Message = "unexpected response from the daemon: " + r.Status
-	}
-	e.Status = r.StatusCode
-	for _, unknown := range []string{UnknownEndpoint, UnknownParameter} {
-		if request, found := strings.CutPrefix(e.Message, unknown); found {
-			return c.otherVersion(ctx, strings.TrimPrefix(unknown, "unknown ")+request)
-		}
-	}
-	return e
-}
-
-// otherVersion explains that the daemon does not know a request of this client: it is older, and runs on after an upgrade.
-func (c *Client) otherVersion(ctx context.Context, unknown string) *Error {
-	daemon := "the daemon"
-	if v, err := c.Version(ctx); err == nil {
-		daemon += ", version " + v.Version + ","
-	}
-	return &Error{
-		Status: http.StatusNotImplemented, Reason: ReasonNotImplemented,
-		Message: daemon + " is older than this command: it does not know the " + unknown,
-		Hint:    "run systemctl restart podstead, or podstead daemon stop and the command again: pods keep running",
-	}
 }

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,4 +37,44 @@ type CopyResult struct {
 	Bytes int64 `json:"bytes"`
 	// Warnings are about files that were left out or that changed during the copy.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// CopyEnd is the end of a response with files.
+type CopyEnd struct {
+	Error    *Error   `json:"error,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// MaxTrailer is the maximum size of the trailer. The client of net/http accepts 4 KiB for all trailers.
+const MaxTrailer = 3 << 10
+
+// Trailer returns the trailer. Warnings that have no room are counted, and a long message is cut.
+func (e CopyEnd) Trailer() ([]byte, error) {
+	for dropped := 0; ; dropped++ {
+		shown := e
+		if dropped > 0 && len(e.Warnings) > 0 {
+			more := fmt.Sprintf("%d more warnings", min(dropped, len(e.Warnings)))
+			shown.Warnings = append(slices.Clone(e.Warnings[:max(0, len(e.Warnings)-dropped)]), more)
+		}
+		if shown.Error != nil && dropped > len(e.Warnings) {
+			cut := *shown.Error
+			size := min(len(cut.Message), MaxTrailer/(dropped-len(e.Warnings)+6))
+			cut.Message, cut.Hint = strings.ToValidUTF8(cut.Message[:size], "")+"…", ""
+			shown.Error = &cut
+		}
+		if text, err := json.Marshal(shown); err != nil || len(text) <= MaxTrailer {
+			return text, err
+		}
+	}
+}
+
+// Volume is a persistent volume of this host, with the pods that use it.
+type Volume struct {
+	Name string   `json:"name"`
+	Pods []string `json:"pods,omitempty"` // that use it, sorted
+}
+
+// VolumeList is the list of persistent volumes.
+type VolumeList struct {
+	Items []Volume `json:"items"`
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"net/http"
 	"time"
 )
 
@@ -86,15 +84,4 @@ type UndoRequest struct {
 	// Generation is the generation to return to; 0: the last one before the running one that was ready. That of a file that was rolled back
 	// is tried again.
 	Generation int `json:"generation,omitempty"`
-}
-
-// Rollout returns the generations of a pod. If the pod has no file in the pods directory, it returns an [*Error] with status 404.
-func (c *Client) Rollout(ctx context.Context, pod string) (r Rollout, err error) {
-	return r, c.call(ctx, http.MethodGet, podPath(pod)+"/rollout", nil, nil, &r)
-}
-
-// UndoRollout makes a pod return to an earlier generation, and returns before the pod has changed. The file is kept: the pod follows it
-// again when it is changed or applied. If the generation cannot run, the error is an [*Error] with status 409.
-func (c *Client) UndoRollout(ctx context.Context, pod string, q UndoRequest) (r Rollout, err error) {
-	return r, c.call(ctx, http.MethodPost, podPath(pod)+"/rollout/undo", nil, q, &r)
 }

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"context"
-	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -104,14 +101,4 @@ type InterfaceStats struct {
 // ProcessStats is the number of processes and threads.
 type ProcessStats struct {
 	ProcessCount uint64 `json:"process_count"`
-}
-
-// Stats measures pods with these names, or all pods. The result is sorted by name. If a pod does not exist, the error is an [*Error] with
-// status 404.
-func (c *Client) Stats(ctx context.Context, pods ...string) (s StatsSummary, err error) {
-	q := url.Values{}
-	if len(pods) > 0 {
-		q["pod"] = pods
-	}
-	return s, c.call(ctx, http.MethodGet, "/v1/stats", q, nil, &s)
 }

@@ -50,10 +50,11 @@ func RemoveStopRecord(socket string) error {
 	return nil
 }
 
-// Stopped returns a [*StoppedError] if the daemon that ran last was stopped on request and no other one has started, and nil otherwise.
-func (c *Client) Stopped() error {
+// ReadStopRecord returns a [*StoppedError] if the daemon that ran last was stopped on request and no other one has started, and nil
+// otherwise.
+func ReadStopRecord(socket string) error {
 	var r stopRecord
-	text, err := os.ReadFile(stopRecordPath(c.socket))
+	text, err := os.ReadFile(stopRecordPath(socket))
 	if err != nil || json.Unmarshal(text, &r) != nil {
 		return nil
 	}

@@ -1,12 +1,23 @@
 package api
 
 import (
-	"context"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
+
+// Version is the version of the daemon.
+type Version struct {
+	Version    string `json:"version"`
+	Containerd string `json:"containerd"`
+	Runtime    string `json:"runtime"` // OCI runtime of new containers: a name or an absolute path
+	// RuntimeReason is why the OCI runtime was selected, if engine.runtime is auto.
+	RuntimeReason string `json:"runtimeReason,omitempty"`
+	PID           int    `json:"pid"`
+	OnDemand      bool   `json:"onDemand"` // started by a command, exits when it is idle
+	// Policy is the configuration of admission.
+	Policy *Policy `json:"policy,omitempty"`
+	// Instance is unique for each start of the daemon. Sequence numbers of events continue after a restart, unless the journal is lost.
+	Instance string `json:"instance"`
+}
 
 // DiskUsage is what Podstead has on the disk. All sizes are in bytes.
 type DiskUsage struct {
@@ -99,20 +110,17 @@ type PrunedItem struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// DiskUsage measures what Podstead has on the disk. That takes a while if there are many files.
-func (c *Client) DiskUsage(ctx context.Context) (u DiskUsage, err error) {
-	return u, c.callWithin(ctx, clientRemovalTimeout, http.MethodGet, "/v1/system/df", nil, nil, &u)
+// RedactRequest has texts that may contain values of secrets.
+type RedactRequest struct {
+	Texts []string `json:"texts"`
 }
 
-// PruneSystem removes what nothing uses. With an error it returns what was removed nevertheless.
-func (c *Client) PruneSystem(ctx context.Context, q SystemPrune) (pruned SystemPruned, err error) {
-	v := url.Values{
-		"all": {strconv.FormatBool(q.All)}, "volumes": {strconv.FormatBool(q.Volumes)}, "dryRun": {strconv.FormatBool(q.DryRun)},
-		"olderThan": {q.OlderThan.String()},
-	}
-	err = c.callWithin(ctx, clientRemovalTimeout, http.MethodPost, "/v1/system/prune", v, nil, &pruned)
-	if err == nil && pruned.Error != nil {
-		err = pruned.Error
-	}
-	return pruned, err
+// Redacted is the response to a [RedactRequest].
+type Redacted struct {
+	Texts []string `json:"texts"` // in the same order
+	// Unreadable are the names of pods whose secrets cannot be read now. Their values are not replaced.
+	Unreadable []string `json:"unreadable,omitempty"`
 }
+
+// Hidden replaces the values of environment variables in responses of the read-only socket.
+const Hidden = "(hidden)"

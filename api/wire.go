@@ -1,11 +1,8 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,7 +30,8 @@ const IncompleteHeader = "Podstead-Incomplete"
 // InstanceHeader is the header with the instance that the sequence numbers of events belong to.
 const InstanceHeader = "Podstead-Instance"
 
-// These begin the messages about what the daemon does not have. Clients read them, see [Client.otherVersion].
+// These begin the messages about what the daemon does not have. Clients read them, to explain that the
+// daemon is older than they are.
 const (
 	UnknownEndpoint  = "unknown endpoint "
 	UnknownParameter = "unknown parameter "
@@ -52,33 +50,4 @@ func CheckSocket(path string) error {
 		return fmt.Errorf("socket %s: path too long: must be at most %d bytes, has %d", path, maxSocketPath, len(path))
 	}
 	return nil
-}
-
-// CopyEnd is the end of a response with files.
-type CopyEnd struct {
-	Error    *Error   `json:"error,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-// MaxTrailer is the maximum size of the trailer. The client of net/http accepts 4 KiB for all trailers.
-const MaxTrailer = 3 << 10
-
-// Trailer returns the trailer. Warnings that have no room are counted, and a long message is cut.
-func (e CopyEnd) Trailer() ([]byte, error) {
-	for dropped := 0; ; dropped++ {
-		shown := e
-		if dropped > 0 && len(e.Warnings) > 0 {
-			more := fmt.Sprintf("%d more warnings", min(dropped, len(e.Warnings)))
-			shown.Warnings = append(slices.Clone(e.Warnings[:max(0, len(e.Warnings)-dropped)]), more)
-		}
-		if shown.Error != nil && dropped > len(e.Warnings) {
-			cut := *shown.Error
-			size := min(len(cut.Message), MaxTrailer/(dropped-len(e.Warnings)+6))
-			cut.Message, cut.Hint = strings.ToValidUTF8(cut.Message[:size], "")+"…", ""
-			shown.Error = &cut
-		}
-		if text, err := json.Marshal(shown); err != nil || len(text) <= MaxTrailer {
-			return text, err
-		}
-	}
 }

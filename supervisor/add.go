@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/emit"
@@ -82,7 +83,7 @@ func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) 
 	}
 	accepted := make(chan *state.Write, 1)
 	l := s.startLoop(p, func(l *loop, now lifecycle.Instant) {
-		l.emit(now, event.PodAccepted, "", event.Fields{"by": owner.By})
+		l.emit(now, api.EventPodAccepted, "", event.Fields{"by": owner.By})
 		l.shadowed(staged, staged.Images, now)
 		accepted <- l.writer.Put(l.state(now))
 	})

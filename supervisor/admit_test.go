@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -182,7 +182,7 @@ func TestEviction(t *testing.T) {
 		emitted := 0
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == event.PodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
+			if e.Kind == api.EventPodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
 				emitted++
 			}
 		}
@@ -216,7 +216,7 @@ func TestMissingVolumeIsEmittedOnce(t *testing.T) {
 		emitted := 0
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == event.VolumeFailed {
+			if e.Kind == api.EventVolumeFailed {
 				emitted++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/event"
@@ -95,7 +96,7 @@ func (l *loop) addEphemeral(c *spec.Container, by string, now lifecycle.Instant)
 		return refused(l.pod.Name, errTooMany)
 	}
 	l.updateFullPod()
-	l.emit(now, event.ContainerAdded, c.Name, event.Fields{"container": c.Name, "by": by})
+	l.emit(now, api.EventContainerAdded, c.Name, event.Fields{"container": c.Name, "by": by})
 	return nil
 }
 
@@ -106,7 +107,7 @@ func (l *loop) setCondition(t lifecycle.ConditionType, c lifecycle.SetCondition,
 	before := l.facts.Conditions[t]
 	l.fold(lifecycle.ConditionSet{Type: t, Status: c.Status, Reason: c.Reason, Message: c.Message, At: now}, now)
 	if before.Status != c.Status {
-		l.emit(now, event.ConditionChanged, "", event.Fields{
+		l.emit(now, api.EventConditionChanged, "", event.Fields{
 			"condition": string(t), "status": c.Status, "by": by, "reason": string(c.Reason), "message": c.Message,
 		})
 	}
@@ -316,7 +317,7 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 	l.fold(e, now)
 	l.setDefinition(to, owner, changes)
 	l.effects.cancelRemovedHooks(to)
-	l.emit(now, event.DefinitionChanged, "", event.Fields{"changes": describe(changes), "by": owner.By})
+	l.emit(now, api.EventDefinitionChanged, "", event.Fields{"changes": describe(changes), "by": owner.By})
 	switch {
 	case again:
 		l.fold(lifecycle.RestartRequested{By: owner.By, At: now}, now)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -83,7 +84,7 @@ func TestFinishedPodTTL(t *testing.T) {
 			t.Errorf("status was %+v, now it is %+v", b, a)
 		}
 		emitted, _ := m.Events().Since(0)
-		if n := len(slices.DeleteFunc(emitted, func(e event.Event) bool { return e.Kind != event.PodCollected })); n != 1 {
+		if n := len(slices.DeleteFunc(emitted, func(e event.Event) bool { return e.Kind != api.EventPodCollected })); n != 1 {
 			t.Errorf("PodCollected was emitted %d times", n)
 		}
 		m.leave()
@@ -95,7 +96,9 @@ func TestFinishedPodTTL(t *testing.T) {
 			t.Errorf("after a reboot: phase %s, collected %q", p.Status.Phase, m.collected())
 		}
 		events, _ := m.Events().Since(0)
-		if slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.ContainerStarted || e.Kind == event.PodCollected }) {
+		if slices.ContainsFunc(events, func(e event.Event) bool {
+			return e.Kind == api.EventContainerStarted || e.Kind == api.EventPodCollected
+		}) {
 			t.Errorf("a collected pod was started or collected again: %v", events)
 		}
 		m.startAgain("p")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -25,7 +26,7 @@ import (
 )
 
 // emitted has the kinds that a scenario must emit.
-type emitted []event.Kind
+type emitted []api.EventKind
 
 // troubled is a host on which one method of the engine can fail.
 type troubled struct {
@@ -82,14 +83,16 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 func nothing(*spec.Pod, *spec.Container) {}
 
 // elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagedirs and imagegc emit.
-var elsewhere = []event.Kind{
-	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
-	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone, event.RolloutResumed,
-	event.DaemonCrashed,
-	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid, event.ImageArchiveImported, event.ImageArchiveFailed,
-	event.PodEscalated, event.RebootRequested, event.RebootHeldBack, event.RebootFailed,
-	event.ImageRemoved, event.ImageGCFailed, event.FreeDiskSpaceFailed, event.DiskSpaceAvailable, event.LogsRemoved,
-	event.CgroupCleared,
+var elsewhere = []api.EventKind{
+	api.EventFileInvalid, api.EventFileRejected, api.EventFileAccepted, api.EventUpdateWaiting, api.EventPodsDirLost, api.EventPodsDirFound,
+	api.EventUpdateCompleted, api.EventUpdateFailed, api.EventRollbackStarted, api.EventRollbackCompleted, api.EventRolloutUndone,
+	api.EventRolloutResumed,
+	api.EventDaemonCrashed,
+	api.EventConfigReloaded, api.EventConfigRestartRequired, api.EventConfigInvalid, api.EventImageArchiveImported,
+	api.EventImageArchiveFailed,
+	api.EventPodEscalated, api.EventRebootRequested, api.EventRebootHeldBack, api.EventRebootFailed,
+	api.EventImageRemoved, api.EventImageGCFailed, api.EventFreeDiskSpaceFailed, api.EventDiskSpaceAvailable, api.EventLogsRemoved,
+	api.EventCgroupCleared,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.
@@ -98,151 +101,154 @@ func TestEveryKindIsEmitted(t *testing.T) {
 	get := func(scheme string) *spec.HTTPGetAction {
 		return &spec.HTTPGetAction{Port: spec.Port{Number: 80}, Path: "/", Scheme: scheme}
 	}
-	failing := func(method string, why lifecycle.Failure, want ...event.Kind) scenario {
+	failing := func(method string, why lifecycle.Failure, want ...api.EventKind) scenario {
 		return scenario{method + " " + string(why.Reason) + string(why.Kind), with(nothing), func(w *troubled) { w.fail(method, why) }, nil, want}
 	}
 	ending := func(w *troubled) { w.delete("p") }
 	scenarios := []scenario{
 		{"pod succeeds", pod("p", spec.RestartNever, "sleep 1"), nil, ending, emitted{
-			event.PodAccepted, event.SandboxReady, event.ImagePulling, event.ImagePulled, event.ContainerStarted,
-			event.ContainerSucceeded, event.PodSucceeded, event.PodRemoved,
+			api.EventPodAccepted, api.EventSandboxReady, api.EventImagePulling, api.EventImagePulled, api.EventContainerStarted,
+			api.EventContainerSucceeded, api.EventPodSucceeded, api.EventPodRemoved,
 		}},
-		{"pull secret missing", with(func(p *spec.Pod, _ *spec.Container) { p.ImagePullSecrets = []spec.ObjectReference{{Name: "none"}} }), nil, nil, emitted{event.PullSecretsMissing}},
-		{"archive imported, with another image of a name", with(func(p *spec.Pod, c *spec.Container) { p.ImageArchives, c.Image = []string{"a.tar"}, "shadowed" }), nil, nil, emitted{event.ImageImporting, event.ImageShadowed}},
-		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{event.ContainerFailed, event.ContainerBackOff, event.ImagePresent}},
-		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{event.PodFailed}},
-		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{event.PodStopping, event.ContainerStopping, event.ContainerKilled}},
-		{"daemon restarts", with(nothing), nil, func(w *troubled) { w.leave(); w.start() }, emitted{event.PodRecovered}},
+		{"pull secret missing", with(func(p *spec.Pod, _ *spec.Container) { p.ImagePullSecrets = []spec.ObjectReference{{Name: "none"}} }), nil, nil, emitted{api.EventPullSecretsMissing}},
+		{"archive imported, with another image of a name", with(func(p *spec.Pod, c *spec.Container) { p.ImageArchives, c.Image = []string{"a.tar"}, "shadowed" }), nil, nil, emitted{api.EventImageImporting, api.EventImageShadowed}},
+		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{api.EventContainerFailed, api.EventContainerBackOff, api.EventImagePresent}},
+		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{api.EventPodFailed}},
+		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{api.EventPodStopping, api.EventContainerStopping, api.EventContainerKilled}},
+		{"daemon restarts", with(nothing), nil, func(w *troubled) { w.leave(); w.start() }, emitted{api.EventPodRecovered}},
 		{"host reboots", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.engine.Reboot()
 			w.boot = "boot-2"
 			w.start()
-		}, emitted{event.HostRebooted}},
+		}, emitted{api.EventHostRebooted}},
 		{"host loses power", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.engine.Reboot()
 			w.boot, w.unclean = "boot-2", "boot-1"
 			w.start()
-		}, emitted{event.UncleanShutdown, event.HostRebooted}},
+		}, emitted{api.EventUncleanShutdown, api.EventHostRebooted}},
 		{"file of the engine damaged", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.damaged = []lifecycle.Damage{{File: "meta.db", Error: "bad page"}, {UID: "another pod", File: "state.json"}}
 			w.start()
-		}, emitted{event.EngineDamaged}},
+		}, emitted{api.EventEngineDamaged}},
 		{"state files unreadable or of a later version", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.disk.bad = []state.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
 			w.start()
-		}, emitted{event.StateLost, event.StateUnsupported}},
+		}, emitted{api.EventStateLost, api.EventStateUnsupported}},
 		{"orphaned containers", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.start()
-		}, emitted{event.OrphanFound}},
+		}, emitted{api.EventOrphanFound}},
 		{"sandbox lost, exit of the container not seen", with(nothing), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.LoseSandbox(s.Facts.UID)
-		}, emitted{event.SandboxChanged, event.ContainerSandboxChanged}},
-		{"condition met", with(func(p *spec.Pod, _ *spec.Container) { p.WaitFor = []string{"path:/a"} }), nil, func(w *troubled) { w.host.set("path", true) }, emitted{event.PodWaiting, event.ConditionMet}},
+		}, emitted{api.EventSandboxChanged, api.EventContainerSandboxChanged}},
+		{"condition met", with(func(p *spec.Pod, _ *spec.Container) { p.WaitFor = []string{"path:/a"} }), nil, func(w *troubled) { w.host.set("path", true) }, emitted{api.EventPodWaiting, api.EventConditionMet}},
 		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Evict(s.Facts.UID, "too much")
-		}, emitted{event.PodEvicted}},
-		{"host shuts down", with(nothing), nil, func(w *troubled) { w.ShutDown(context.Background(), time.Minute, lifecycle.ByShutdown) }, emitted{event.NodeShutdown}},
-		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{event.PodDeadlineExceeded}},
+		}, emitted{api.EventPodEvicted}},
+		{"host shuts down", with(nothing), nil, func(w *troubled) { w.ShutDown(context.Background(), time.Minute, lifecycle.ByShutdown) }, emitted{api.EventNodeShutdown}},
+		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{api.EventPodDeadlineExceeded}},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever
 			c.RestartPolicyRules = []spec.RestartRule{{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}}}}
-		}), nil, nil, emitted{event.PodRestarting}},
-		{"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, emitted{event.ProbeFailed, event.ContainerLivenessFailed}},
-		{"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, emitted{event.ContainerStartupFailed}},
+		}), nil, nil, emitted{api.EventPodRestarting}},
+		{"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, emitted{api.EventProbeFailed, api.EventContainerLivenessFailed}},
+		{"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, emitted{api.EventContainerStartupFailed}},
 		{"probe cannot run", with(func(_ *spec.Pod, c *spec.Container) { c.ReadinessProbe = execProbe("good") }), func(w *troubled) {
 			w.fails.Store(&trouble{"Exec", errors.New("no such container")})
-		}, nil, emitted{event.ProbeErrored}},
-		{"postStart hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, emitted{event.PostStartFailed, event.ContainerPostStartFailed}},
-		{"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, emitted{event.PreStopFailed}},
+		}, nil, emitted{api.EventProbeErrored}},
+		{"postStart hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, emitted{api.EventPostStartFailed, api.EventContainerPostStartFailed}},
+		{"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, emitted{api.EventPreStopFailed}},
 		{"probe redirected, HTTPS hook falls back to HTTP", with(func(p *spec.Pod, c *spec.Container) {
 			p.HostNetwork = true
 			c.ReadinessProbe = execProbe("")
 			c.ReadinessProbe.Exec, c.ReadinessProbe.HTTPGet = nil, get("")
 			c.Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{HTTPGet: get("HTTPS")}}
-		}), nil, nil, emitted{event.HookWarned, event.ProbeWarned}},
+		}), nil, nil, emitted{api.EventHookWarned, api.EventProbeWarned}},
 		{"ephemeral container added", with(nothing), nil, func(w *troubled) {
 			if err := w.AddEphemeral(w.t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}}, "test"); err != nil {
 				t.Error(err)
 			}
-		}, emitted{event.ContainerAdded}},
+		}, emitted{api.EventContainerAdded}},
 		{"image of an ephemeral container cannot be pulled", with(nothing), nil, func(w *troubled) {
 			w.fail("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"})
 			c := &spec.Container{Name: "d", Image: "none", ImagePullPolicy: spec.PullAlways, Command: []string{"true"}}
 			if err := w.AddEphemeral(w.t.Context(), "p", "", c, "test"); err != nil {
 				t.Error(err)
 			}
-		}, emitted{event.ImagePullFailed, event.ContainerGivenUp}},
+		}, emitted{api.EventImagePullFailed, api.EventContainerGivenUp}},
 		{"pod stopped and started", with(nothing), nil, func(w *troubled) {
 			w.stop("p")
 			w.startAgain("p")
-		}, emitted{event.PodStartRequested}},
+		}, emitted{api.EventPodStartRequested}},
 		{"pod and container restarted", with(nothing), nil, func(w *troubled) {
 			w.restart("p", "")
 			time.Sleep(time.Minute)
 			w.restart("p", "c0")
-		}, emitted{event.PodRestartRequested, event.RestartRequested}},
+		}, emitted{api.EventPodRestartRequested, api.EventRestartRequested}},
 		{"definition changed", pod("p", spec.RestartAlways, "sleep 100000", "sleep 100000", "sleep 100000"), nil, func(w *troubled) {
 			to := pod("p", spec.RestartAlways, "sleep 100000", "sleep 200000")
 			w.redefine(to)
-		}, emitted{event.DefinitionChanged, event.ContainerChanged, event.ContainerDropped}},
+		}, emitted{api.EventDefinitionChanged, api.EventContainerChanged, api.EventContainerDropped}},
 		{"pod rejected", with(nothing), nil, func(w *troubled) {
 			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
 			}
-		}, emitted{event.PodRejected}},
+		}, emitted{api.EventPodRejected}},
 		{"condition set", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
 			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
 				t.Error(err)
 			}
-		}, emitted{event.ConditionChanged}},
-		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{event.StateNotDurable, event.StateDurable}},
+		}, emitted{api.EventConditionChanged}},
+		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{api.EventStateNotDurable, api.EventStateDurable}},
 		{"shim does not respond, then does", with(nothing), nil, func(w *troubled) {
 			for _, hung := range []bool{true, false} {
 				p, _ := w.Pod("p")
 				w.engine.HangShim(p.Facts.UID, hung)
 				synctest.Wait()
 			}
-		}, emitted{event.ShimUnresponsive, event.ShimResponding}},
+		}, emitted{api.EventShimUnresponsive, api.EventShimResponding}},
 		{"volumes are not updated, then are", podWithSecret(), nil, func(w *troubled) {
 			for _, why := range []string{"tls.key is missing", ""} {
 				p, _ := w.Pod("p")
 				w.engine.HoldVolumes(p.Facts.UID, why)
 				synctest.Wait()
 			}
-		}, emitted{event.VolumesNotUpdated, event.VolumesUpdated}},
-		{"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, emitted{event.JournalNotDurable}},
-		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{event.InternalError}},
-		failing("StartSandbox", lifecycle.Failure{Message: "no"}, event.SandboxFailed),
-		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, event.VolumeFailed),
-		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, event.EngineUnavailable),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, event.ImagePullFailed, event.ImageBackOff, event.ImageError),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, event.ImageNeverPull),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, event.ImageInspectFailed),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, event.ImageInspectFailed),
-		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureNotCreated}, event.ContainerCreateFailed),
-		failing("StartContainer", lifecycle.Failure{Message: "no"}, event.ContainerStartFailed),
+		}, emitted{api.EventVolumesNotUpdated, api.EventVolumesUpdated}},
+		{
+			"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil,
+			emitted{api.EventJournalNotDurable},
+		},
+		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{api.EventInternalError}},
+		failing("StartSandbox", lifecycle.Failure{Message: "no"}, api.EventSandboxFailed),
+		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, api.EventVolumeFailed),
+		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, api.EventEngineUnavailable),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, api.EventImagePullFailed, api.EventImageBackOff, api.EventImageError),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, api.EventImageNeverPull),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, api.EventImageInspectFailed),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, api.EventImageInspectFailed),
+		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureNotCreated}, api.EventContainerCreateFailed),
+		failing("StartContainer", lifecycle.Failure{Message: "no"}, api.EventContainerStartFailed),
 		{"signal cannot be sent", with(nothing), nil, func(w *troubled) {
 			w.fail("StopContainer", lifecycle.Failure{Message: "no"})
 			w.delete("p")
-		}, emitted{event.SignalFailed}},
+		}, emitted{api.EventSignalFailed}},
 		{"pod cannot be removed", pod("p", spec.RestartNever, "true"), nil, func(w *troubled) {
 			w.fail("RemovePod", lifecycle.Failure{Message: "no"})
 			if err := w.Stop(w.t.Context(), "p", supervisor.StopOptions{Delete: true}); err != nil {
 				t.Error(err)
 			}
-		}, emitted{event.RemovalFailed}},
+		}, emitted{api.EventRemovalFailed}},
 	}
-	seen := map[event.Kind]bool{}
+	seen := map[api.EventKind]bool{}
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -252,12 +258,12 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			})
 		})
 	}
-	seen[event.PodQuarantined] = true // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
-	seen[event.PodCollected] = true   // needs limits: TestFinishedPodTTL
+	seen[api.EventPodQuarantined] = true // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
+	seen[api.EventPodCollected] = true   // needs limits: TestFinishedPodTTL
 	for _, kind := range elsewhere {
 		seen[kind] = true
 	}
-	for _, e := range event.Entries() {
+	for _, e := range api.EventEntries() {
 		if !seen[e.Kind] {
 			t.Errorf("no scenario emits %s", e.Kind)
 		}
@@ -274,7 +280,7 @@ type scenario struct {
 }
 
 // run runs the scenario and returns the kinds that it emitted. It checks that every cause is an earlier event or, for some kinds, missing.
-func (c *scenario) run(t *testing.T) map[event.Kind]bool {
+func (c *scenario) run(t *testing.T) map[api.EventKind]bool {
 	w := newTroubled(t)
 	if c.first != nil {
 		c.first(w)
@@ -287,11 +293,13 @@ func (c *scenario) run(t *testing.T) map[event.Kind]bool {
 	time.Sleep(3 * time.Minute)
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
-	seen, earlier := map[event.Kind]bool{}, map[uint64]bool{0: true}
-	first := []event.Kind{
-		event.PodAccepted, event.StateLost, event.StateUnsupported, event.JournalNotDurable, event.PodRejected, event.UncleanShutdown,
+	seen, earlier := map[api.EventKind]bool{}, map[uint64]bool{0: true}
+	first := []api.EventKind{
+		api.EventPodAccepted, api.EventStateLost, api.EventStateUnsupported, api.EventJournalNotDurable, api.EventPodRejected,
+		api.EventUncleanShutdown,
 	}
-	later := map[event.Kind]bool{event.PodRecovered: true, event.OrphanFound: true} // also the first event of a pod whose state was lost
+	// also the first event of a pod whose state was lost
+	later := map[api.EventKind]bool{api.EventPodRecovered: true, api.EventOrphanFound: true}
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {
 			t.Errorf("the cause of %+v is %d", e, e.Cause)
@@ -325,7 +333,7 @@ func TestKubeletReasons(t *testing.T) {
 		"ResizeError": noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
 	}
 	have := map[string]bool{}
-	for _, e := range event.Entries() {
+	for _, e := range api.EventEntries() {
 		have[e.Reason] = true
 	}
 	for _, reason := range []string{
@@ -391,7 +399,7 @@ func TestEventsOfPullFailures(t *testing.T) {
 					if e.Container != "" {
 						got = append(got, string(e.Level)+" "+e.Reason+": "+e.Message)
 					}
-					if e.Kind == event.ImageBackOff && events[slices.IndexFunc(events, func(o event.Event) bool { return o.Seq == e.Cause })].Kind != event.ImagePullFailed {
+					if e.Kind == api.EventImageBackOff && events[slices.IndexFunc(events, func(o event.Event) bool { return o.Seq == e.Cause })].Kind != api.EventImagePullFailed {
 						t.Errorf("the cause of the back-off is %d", e.Cause)
 					}
 				}
@@ -441,7 +449,7 @@ func TestSandboxLost(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			events, _ := m.Events().Since(0)
-			i := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.SandboxChanged })
+			i := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == api.EventSandboxChanged })
 			if i < 0 && policy == spec.RestartNever {
 				return // the exit of the container was reported first, and completed the pod
 			}

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -47,7 +47,7 @@ func unhealthyMachine(t *testing.T, r supervisor.Rebooter) *machine {
 }
 
 // kinds returns the messages of the events of a kind that were emitted.
-func (m *machine) kinds(kind event.Kind) (messages []string) {
+func (m *machine) kinds(kind api.EventKind) (messages []string) {
 	events, _ := m.Events().Since(0)
 	for i := range events {
 		if events[i].Kind == kind {
@@ -65,16 +65,16 @@ func TestEscalationOfPod(t *testing.T) {
 		m := unhealthyMachine(t, r)
 		m.add(unhealthyPod(spec.UnhealthyReboot))
 		time.Sleep(430 * time.Second)
-		if got := m.kinds(event.PodEscalated); len(got) != 2 || !strings.Contains(got[0], "next step: restart all containers") || !strings.Contains(got[1], "next step: replace the pod sandbox") {
+		if got := m.kinds(api.EventPodEscalated); len(got) != 2 || !strings.Contains(got[0], "next step: restart all containers") || !strings.Contains(got[1], "next step: replace the pod sandbox") {
 			t.Errorf("steps: %q", got)
 		}
 		if len(r.pods) != 2 || r.pods[0] != "p" {
 			t.Errorf("reboots were requested for %v", r.pods)
 		}
-		if got := m.kinds(event.RebootRequested); len(got) != 1 {
+		if got := m.kinds(api.EventRebootRequested); len(got) != 1 {
 			t.Errorf("requests: %q", got)
 		}
-		if got := m.kinds(event.RebootHeldBack); !slices.Equal(got, []string{"The host is not rebooted: " + held.Message}) {
+		if got := m.kinds(api.EventRebootHeldBack); !slices.Equal(got, []string{"The host is not rebooted: " + held.Message}) {
 			t.Errorf("held back: %q", got)
 		}
 		s, _ := m.Pod("p")
@@ -84,7 +84,8 @@ func TestEscalationOfPod(t *testing.T) {
 			t.Errorf("why: %q", e.Escalation)
 		}
 		time.Sleep(200 * time.Second)
-		if got := m.kinds(event.RebootFailed); !slices.Equal(got, []string{"Failed to reboot the host: no systemctl"}) || len(r.pods) != 4 {
+		want := []string{"Failed to reboot the host: no systemctl"}
+		if got := m.kinds(api.EventRebootFailed); !slices.Equal(got, want) || len(r.pods) != 4 {
 			t.Errorf("failed: %q, requests %v", got, r.pods)
 		}
 	})
@@ -102,16 +103,16 @@ func TestEscalationSurvivesTheDaemon(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		m.restartKilled()
 		time.Sleep(30 * time.Second) // 100s, but a minute after the restart
-		if got := m.kinds(event.PodEscalated); len(got) != 0 {
+		if got := m.kinds(api.EventPodEscalated); len(got) != 0 {
 			t.Errorf("steps directly after a restart: %q", got)
 		}
 		time.Sleep(31 * time.Second)
-		if got := m.kinds(event.PodEscalated); len(got) != 1 {
+		if got := m.kinds(api.EventPodEscalated); len(got) != 1 {
 			t.Errorf("steps a minute after a restart: %q", got)
 		}
 		m.restartKilled()
 		time.Sleep(105 * time.Second)
-		if got := m.kinds(event.PodEscalated); len(got) != 1 || !strings.Contains(got[0], "replace") {
+		if got := m.kinds(api.EventPodEscalated); len(got) != 1 || !strings.Contains(got[0], "replace") {
 			t.Errorf("steps after a further restart: %q", got)
 		}
 	})
@@ -157,7 +158,7 @@ func TestInterruptedReboot(t *testing.T) {
 			if len(r.pods) != 1 {
 				t.Errorf("recovers %t: the request was repeated at once", test.recovers)
 			}
-			if got := m.kinds(event.RebootFailed); len(got) != 1 || !strings.Contains(got[0], "interrupted") {
+			if got := m.kinds(api.EventRebootFailed); len(got) != 1 || !strings.Contains(got[0], "interrupted") {
 				t.Errorf("recovers %t: events %q", test.recovers, got)
 			}
 			time.Sleep(time.Minute)

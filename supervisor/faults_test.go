@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -178,10 +179,10 @@ func TestCauseOfPodFailure(t *testing.T) {
 		synctest.Wait()
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind != event.PodFailed {
+			if e.Kind != api.EventPodFailed {
 				continue
 			}
-			if cause := events[e.Cause-1]; cause.Kind != event.ContainerFailed || cause.Container != "c0" {
+			if cause := events[e.Cause-1]; cause.Kind != api.EventContainerFailed || cause.Container != "c0" {
 				t.Errorf("the cause of the failure of the pod is %s %s", cause.Kind, cause.Container)
 			}
 			return
@@ -199,11 +200,11 @@ func TestFullDiskIsNoCause(t *testing.T) {
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Cause > 0 && events[e.Cause-1].Kind == event.StateNotDurable {
+			if e.Cause > 0 && events[e.Cause-1].Kind == api.EventStateNotDurable {
 				t.Errorf("the cause of %s is the full disk", e.Kind)
 			}
 		}
-		if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.StateNotDurable }) {
+		if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == api.EventStateNotDurable }) {
 			t.Error("no event for the full disk")
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -112,10 +113,10 @@ func TestJournalKeepsCauses(t *testing.T) {
 		var notAlive event.Event
 		last := 0
 		for _, e := range since {
-			if e.Kind == event.ContainerLivenessFailed {
+			if e.Kind == api.EventContainerLivenessFailed {
 				notAlive = e
 			}
-			if e.Kind == event.ProbeFailed {
+			if e.Kind == api.EventProbeFailed {
 				last++
 			}
 		}
@@ -166,10 +167,10 @@ func TestSeqAcrossRestarts(t *testing.T) {
 			if cause, found := earlier[e.Cause]; e.Cause > 0 && (!found || cause.Seq >= e.Seq) {
 				t.Errorf("the cause of %+v is not in the ring", e)
 			}
-			if e.Kind != event.PodAccepted && e.Cause == 0 {
+			if e.Kind != api.EventPodAccepted && e.Cause == 0 {
 				t.Errorf("%+v has no cause", e)
 			}
-			if e.Kind == event.PodRecovered {
+			if e.Kind == api.EventPodRecovered {
 				recovered++
 			}
 			earlier[e.Seq] = e
@@ -178,10 +179,10 @@ func TestSeqAcrossRestarts(t *testing.T) {
 			t.Errorf("%d recoveries, want 4: %v", recovered, kinds(events))
 		}
 		running := events[len(events)-1]
-		for running.Kind != event.HostRebooted && running.Cause > 0 {
+		for running.Kind != api.EventHostRebooted && running.Cause > 0 {
 			running = earlier[running.Cause]
 		}
-		if running.Kind != event.HostRebooted {
+		if running.Kind != api.EventHostRebooted {
 			t.Errorf("the newest start is not caused by the reboot: %v", kinds(events))
 		}
 		if ring, missed := m.Events().Since(0); len(ring) != len(events) || missed != 0 {
@@ -218,7 +219,7 @@ func TestJournalHangsAndFails(t *testing.T) {
 		m.untilPhase("q", lifecycle.PhaseSucceeded)
 		time.Sleep(10 * time.Minute)
 		events, _ := m.Events().Since(0)
-		emitted := slices.DeleteFunc(events, func(e event.Event) bool { return e.Kind != event.JournalNotDurable })
+		emitted := slices.DeleteFunc(events, func(e event.Event) bool { return e.Kind != api.EventJournalNotDurable })
 		if len(emitted) != 1 || emitted[0].Fields["error"] != "no space left on device" {
 			t.Errorf("events of the failure: %+v", emitted)
 		}
@@ -286,7 +287,8 @@ func TestRestoredRingSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		for i := range 5000 {
-			kept.events = append(kept.events, event.Event{Seq: uint64(2*i + 1), Kind: event.ContainerStarted, Pod: "p", UID: fmt.Sprint(i)})
+			e := event.Event{Seq: uint64(2*i + 1), Kind: api.EventContainerStarted, Pod: "p", UID: fmt.Sprint(i)}
+			kept.events = append(kept.events, e)
 		}
 		m := newMachine(t, fakeruntime.Options{})
 		m.journal = kept

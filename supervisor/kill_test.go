@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -65,7 +66,7 @@ func TestKillEvent(t *testing.T) {
 				events, _ := m.Events().Since(0)
 				var kills []event.Event
 				for _, e := range events {
-					if e.Kind == event.ContainerKilled {
+					if e.Kind == api.EventContainerKilled {
 						kills = append(kills, e)
 					}
 				}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
@@ -118,7 +119,7 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-			l.emit(l.shared.now(), event.InternalError, "", event.Fields{"error": fmt.Sprint(r)})
+			l.emit(l.shared.now(), api.EventInternalError, "", event.Fields{"error": fmt.Sprint(r)})
 			panicked = true
 		}
 	}()
@@ -231,7 +232,7 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	l.engineAnswered(now)
 	e := completed(m.action, m.result, now)
 	if hook, ok := e.(lifecycle.HookFinished); ok && m.result.warning != "" {
-		l.emit(now, event.HookWarned, hook.Container, event.Fields{"warning": m.result.warning})
+		l.emit(now, api.EventHookWarned, hook.Container, event.Fields{"warning": m.result.warning})
 	}
 	watched := l.facts.Live()
 	l.fold(e, now)
@@ -337,7 +338,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 }
 
 // emit emits an event that neither an action nor a lifecycle event leads to.
-func (l *loop) emit(now lifecycle.Instant, kind event.Kind, container string, f event.Fields) {
+func (l *loop) emit(now lifecycle.Instant, kind api.EventKind, container string, f event.Fields) {
 	l.events.At(l.facts, now).Emit(kind, container, f)
 }
 
@@ -411,7 +412,7 @@ func (l *loop) deleteState() {
 	}
 	err = errors.Join(err, l.shared.quarantine.Forget(l.uid))
 	if err != nil {
-		l.emit(l.shared.now(), event.RemovalFailed, "", event.Fields{"what": "state file", "error": err.Error()})
+		l.emit(l.shared.now(), api.EventRemovalFailed, "", event.Fields{"what": "state file", "error": err.Error()})
 	}
 }
 

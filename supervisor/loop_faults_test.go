@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
@@ -180,11 +181,11 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		events, _ := s.Events().Since(0)
-		kinds := map[event.Kind]int{}
+		kinds := map[api.EventKind]int{}
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		if kinds[event.InternalError] != 1 || kinds[event.ContainerStarted] != 1 || kinds[event.ContainerSucceeded] != 1 || kinds[event.PodSucceeded] != 1 {
+		if kinds[api.EventInternalError] != 1 || kinds[api.EventContainerStarted] != 1 || kinds[api.EventContainerSucceeded] != 1 || kinds[api.EventPodSucceeded] != 1 {
 			t.Errorf("the events are %v", kinds)
 		}
 	})
@@ -317,7 +318,7 @@ func TestCompletionIsEmittedBeforeSnapshot(t *testing.T) {
 			}
 			ended = true
 			events, _ := sh.ring.Since(0)
-			if n := len(events); n == 0 || events[n-1].Kind != event.PodStopped {
+			if n := len(events); n == 0 || events[n-1].Kind != api.EventPodStopped {
 				t.Errorf("the phase is visible, the events are %+v", events)
 			}
 		})

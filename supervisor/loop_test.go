@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -61,7 +61,7 @@ func TestPanicInTurn(t *testing.T) {
 				events, _ := s.Events().Since(0)
 				panics := 0
 				for _, e := range events {
-					if e.Kind == event.InternalError {
+					if e.Kind == api.EventInternalError {
 						panics++
 					}
 				}

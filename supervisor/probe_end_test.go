@@ -5,10 +5,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -103,7 +103,7 @@ func TestProbeIsTheCauseOfItsStop(t *testing.T) {
 		events, _ := m.Events().Since(0)
 		ends := 0
 		for _, e := range events {
-			if e.Kind != event.ContainerLivenessFailed {
+			if e.Kind != api.EventContainerLivenessFailed {
 				continue
 			}
 			ends++

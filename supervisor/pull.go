@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -90,7 +91,7 @@ func (r *pullReports) send(p lifecycle.Progress) {
 // event of its own.
 func recordPull(pulling map[string]lifecycle.Progress, m pullProgress, at emit.Emission) {
 	if m.progress.MissingSecrets != "" {
-		at.Emit(event.PullSecretsMissing, m.container, event.Fields{"secrets": m.progress.MissingSecrets})
+		at.Emit(api.EventPullSecretsMissing, m.container, event.Fields{"secrets": m.progress.MissingSecrets})
 		m.progress.MissingSecrets = ""
 	}
 	before, known := pulling[m.container]
@@ -99,8 +100,8 @@ func recordPull(pulling map[string]lifecycle.Progress, m pullProgress, at emit.E
 		return
 	}
 	if m.progress.Archive != "" {
-		at.Emit(event.ImageImporting, m.container, event.Fields{"archive": m.progress.Archive})
+		at.Emit(api.EventImageImporting, m.container, event.Fields{"archive": m.progress.Archive})
 		return
 	}
-	at.Emit(event.ImagePulling, m.container, event.Fields{"image": at.Image(m.container)})
+	at.Emit(api.EventImagePulling, m.container, event.Fields{"image": at.Image(m.container)})
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -106,9 +106,9 @@ func TestReportsOfImports(t *testing.T) {
 				var got []string
 				for _, e := range events {
 					switch e.Kind { //nolint:exhaustive // other events are not reports
-					case event.ImageImporting:
+					case api.EventImageImporting:
 						got = append(got, e.Fields["archive"])
-					case event.ImagePulling:
+					case api.EventImagePulling:
 						got = append(got, e.Fields["image"])
 					}
 				}

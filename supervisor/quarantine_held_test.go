@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -110,7 +110,7 @@ func TestCausesOfSuspect(t *testing.T) {
 		for _, e := range events {
 			switch {
 			case e.UID != p.Facts.UID:
-			case e.Kind == event.PodRecovered:
+			case e.Kind == api.EventPodRecovered:
 				if before == 0 || e.Cause != before {
 					t.Errorf("the recovery follows from %d, want %d", e.Cause, before)
 				}

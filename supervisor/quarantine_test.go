@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -124,7 +124,7 @@ func TestPodThatCrashesTheDaemonIsQuarantined(t *testing.T) {
 			if _, err := w.Add(pod("bad", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) || !strings.Contains(err.Error(), "not supervised") {
 				t.Errorf("add a pod of the name: %v", err)
 			}
-			if events := w.emitted(); slices.Contains(events, string(event.PodQuarantined)) != (life == 0) {
+			if events := w.emitted(); slices.Contains(events, string(api.EventPodQuarantined)) != (life == 0) {
 				t.Errorf("the events are %v", events)
 			}
 			w.crash() // and it stays there

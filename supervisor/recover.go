@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
@@ -32,7 +33,7 @@ import (
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
 	if s.shared.uncleanBoot != "" && !s.reportedPowerLoss() {
-		s.shared.ring.Add(event.New(event.UncleanShutdown, s.shared.now().Wall, "", nil))
+		s.shared.ring.Add(event.New(api.EventUncleanShutdown, s.shared.now().Wall, "", nil))
 	}
 	accused := s.judge() // first: what the crash has left must be saved even if the recovery fails
 	pods, unusable, err := s.shared.store.Load()
@@ -49,9 +50,9 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 	}
 	lost := map[string]bool{}
 	for _, u := range unusable {
-		kind := event.StateLost
+		kind := api.EventStateLost
 		if u.Kept {
-			kind = event.StateUnsupported
+			kind = api.EventStateUnsupported
 			f := foundFor(&u, list)
 			s.holdNewer(&u, f)
 			delete(found, f.UID)
@@ -92,7 +93,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 func (s *Supervisor) reportedPowerLoss() bool {
 	events, _ := s.shared.ring.Since(0)
 	boot := s.shared.now().Boot
-	return slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.UncleanShutdown && e.Boot == boot })
+	return slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == api.EventUncleanShutdown && e.Boot == boot })
 }
 
 // judge returns the suspects and the pods in quarantine by UID. Errors are only logged: the pods are recovered.
@@ -119,7 +120,7 @@ func (s *Supervisor) holdSuspect(e *state.QuarantineEntry, p state.Pod, found li
 	h.completed = lifecycle.Completed(p.Conditions)
 	s.hold(h)
 	if e.New {
-		quarantined := event.New(event.PodQuarantined, s.shared.now().Wall, p.Pod.Name, event.Fields{"count": fmt.Sprint(e.Crashes), "error": e.Cause})
+		quarantined := event.New(api.EventPodQuarantined, s.shared.now().Wall, p.Pod.Name, event.Fields{"count": fmt.Sprint(e.Crashes), "error": e.Cause})
 		quarantined.UID = p.Facts.UID
 		s.shared.ring.Add(quarantined)
 	}
@@ -277,7 +278,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 func (l *loop) reportDamage(files []lifecycle.Damage, now lifecycle.Instant) {
 	for _, d := range files {
 		if d.UID == "" || d.UID == l.facts.UID {
-			l.emit(now, event.EngineDamaged, "", event.Fields{"file": d.File, "error": d.Error, "aside": d.Aside})
+			l.emit(now, api.EventEngineDamaged, "", event.Fields{"file": d.File, "error": d.Error, "aside": d.Aside})
 		}
 	}
 }
@@ -330,7 +331,7 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.dirty = true
 		if !stateLost {
-			l.emit(now, event.OrphanFound, "", nil)
+			l.emit(now, api.EventOrphanFound, "", nil)
 		}
 		if f.Pod != nil && !taken {
 			l.events.At(l.facts, now).Recovered()

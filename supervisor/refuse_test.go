@@ -7,11 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -68,7 +68,8 @@ func TestRejectedForAllReasons(t *testing.T) {
 			t.Fatalf("events %v, %v", events, err)
 		}
 		e := events[0]
-		if e.Kind != event.PodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["hint"] == "" {
+		if e.Kind != api.EventPodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" ||
+			e.Fields["hint"] == "" {
 			t.Errorf("event %+v", e)
 		}
 	})

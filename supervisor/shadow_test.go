@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -61,7 +61,7 @@ func (m *machine) expectShadowed(want ...string) {
 	events, _ := m.Events().Since(0)
 	var got []string
 	for _, e := range events {
-		if e.Kind == event.ImageShadowed {
+		if e.Kind == api.EventImageShadowed {
 			got = append(got, e.Container+": "+e.Message)
 		}
 	}

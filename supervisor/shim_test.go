@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -24,11 +24,11 @@ func hasCondition(s supervisor.Snapshot, t lifecycle.ConditionType) bool {
 
 func unresponsive(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.ShimUnresponsive) }
 
-func shimEvents(m *machine) []event.Kind {
-	var kinds []event.Kind
+func shimEvents(m *machine) []api.EventKind {
+	var kinds []api.EventKind
 	events, _ := m.Events().Since(0)
 	for _, e := range events {
-		if e.Kind == event.ShimUnresponsive || e.Kind == event.ShimResponding {
+		if e.Kind == api.EventShimUnresponsive || e.Kind == api.EventShimResponding {
 			kinds = append(kinds, e.Kind)
 		}
 	}
@@ -45,12 +45,12 @@ func TestShimUnresponsive(t *testing.T) {
 		m.engine.HangShim(uid, true)
 		m.until("p", "unresponsive", unresponsive)
 		time.Sleep(time.Hour)
-		if got := shimEvents(m); !slices.Equal(got, []event.Kind{event.ShimUnresponsive}) {
+		if got := shimEvents(m); !slices.Equal(got, []api.EventKind{api.EventShimUnresponsive}) {
 			t.Errorf("events while the shim does not respond: %v", got)
 		}
 		m.engine.HangShim(uid, false)
 		m.until("p", "responding", func(s supervisor.Snapshot) bool { return !unresponsive(s) })
-		if got := shimEvents(m); !slices.Equal(got, []event.Kind{event.ShimUnresponsive, event.ShimResponding}) {
+		if got := shimEvents(m); !slices.Equal(got, []api.EventKind{api.EventShimUnresponsive, api.EventShimResponding}) {
 			t.Errorf("events when the shim responds again: %v", got)
 		}
 	})

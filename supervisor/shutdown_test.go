@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -18,7 +18,7 @@ import (
 const polite = "trap 'exit 0' TERM; sleep 100000 & wait"
 
 // podsOf returns the pods of the events of a kind, in order.
-func podsOf(m *machine, kind event.Kind) []string {
+func podsOf(m *machine, kind api.EventKind) []string {
 	events, _ := m.Events().Since(0)
 	var pods []string
 	for _, e := range events {
@@ -34,7 +34,7 @@ func expectNoWarnings(m *machine) {
 	m.t.Helper()
 	events, _ := m.Events().Since(0)
 	for _, e := range events {
-		if e.Level == event.Warning {
+		if e.Level == api.EventWarning {
 			m.t.Errorf("warning of pod %s: %s", e.Pod, e.Message)
 		}
 	}
@@ -63,7 +63,7 @@ func TestPowerLoss(t *testing.T) {
 		var got []string
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == event.UncleanShutdown || e.Kind == event.HostRebooted {
+			if e.Kind == api.EventUncleanShutdown || e.Kind == api.EventHostRebooted {
 				got = append(got, fmt.Sprintf("%s %q %s", e.Level, e.Pod, e.Message))
 			}
 		}
@@ -105,10 +105,10 @@ func TestShutDown(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("the shutdown took %v", took)
 		}
-		if got, want := podsOf(m, event.NodeShutdown), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
+		if got, want := podsOf(m, api.EventNodeShutdown), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
 			t.Errorf("pods stopped in the order %v, want %v", got, want)
 		}
-		if got, want := podsOf(m, event.PodStopped), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
+		if got, want := podsOf(m, api.EventPodStopped), []string{"waiting", "a", "c", "b"}; !slices.Equal(got, want) {
 			t.Errorf("pods ended in the order %v, want %v", got, want)
 		}
 		for _, name := range []string{"a", "b", "c"} {
@@ -160,7 +160,7 @@ func TestShutDownIsBounded(t *testing.T) {
 		took := time.Since(start)
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == event.PodStopped && e.Pod == "good" {
+			if e.Kind == api.EventPodStopped && e.Pod == "good" {
 				stopped = e.Time.Sub(start)
 			}
 		}
@@ -200,14 +200,14 @@ func TestShutDownWithoutDisk(t *testing.T) {
 		var first, last time.Duration
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == event.NodeShutdown {
+			if e.Kind == api.EventNodeShutdown {
 				if first == 0 {
 					first = e.Time.Sub(start)
 				}
 				last = e.Time.Sub(start)
 			}
 		}
-		if n := len(podsOf(m, event.PodStopped)); n != 9 {
+		if n := len(podsOf(m, api.EventPodStopped)); n != 9 {
 			t.Errorf("%d pods stopped, want all except for the one whose loop is blocked", n)
 		}
 		if first != 3*time.Second || last > 4*time.Second {

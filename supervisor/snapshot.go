@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -102,12 +103,12 @@ type health struct {
 }
 
 // written remembers the result of the newest write. It reports a change between success and failure.
-func (h *health) written(err error) (kind event.Kind, f event.Fields, changed bool) {
+func (h *health) written(err error) (kind api.EventKind, f event.Fields, changed bool) {
 	switch {
 	case err != nil && h.writeErr == nil:
-		kind, f, changed = event.StateNotDurable, event.Fields{"error": err.Error()}, true
+		kind, f, changed = api.EventStateNotDurable, event.Fields{"error": err.Error()}, true
 	case err == nil && h.writeErr != nil:
-		kind, changed = event.StateDurable, true
+		kind, changed = api.EventStateDurable, true
 	}
 	h.writeErr = err
 	return kind, f, changed
@@ -125,14 +126,14 @@ func (h *health) removed(a lifecycle.Action, err error) {
 
 // shim remembers whether the shim responds. It reports a change. A shim that has exited is neither. It is not saved: the next
 // supervisor finds out.
-func (h *health) shim(m shimChanged) (kind event.Kind, changed bool) {
+func (h *health) shim(m shimChanged) (kind api.EventKind, changed bool) {
 	was := h.unresponsive
 	h.unresponsive = !m.responds && !m.exited
 	switch {
 	case h.unresponsive && !was:
-		return event.ShimUnresponsive, true
+		return api.EventShimUnresponsive, true
 	case m.responds && was:
-		return event.ShimResponding, true
+		return api.EventShimResponding, true
 	}
 	return "", false
 }
@@ -148,14 +149,14 @@ func (h *health) restore(list []lifecycle.Condition) {
 
 // volumes remembers why the volumes are not updated. It reports a change between that and up to date, not one of the reason: one cause may
 // have several messages in turn.
-func (h *health) volumes(stale string) (kind event.Kind, f event.Fields, changed bool) {
+func (h *health) volumes(stale string) (kind api.EventKind, f event.Fields, changed bool) {
 	was := h.stale
 	h.stale = stale
 	switch {
 	case stale != "" && was == "":
-		return event.VolumesNotUpdated, event.Fields{"error": stale}, true
+		return api.EventVolumesNotUpdated, event.Fields{"error": stale}, true
 	case stale == "" && was != "":
-		return event.VolumesUpdated, nil, true
+		return api.EventVolumesUpdated, nil, true
 	}
 	return "", nil, false
 }

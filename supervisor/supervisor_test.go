@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -52,10 +52,10 @@ func TestCausesOfEvents(t *testing.T) {
 			}
 			chain = append(chain, string(events[seq-1].Kind))
 		}
-		if got, want := chain[len(chain)-1], string(event.PodAccepted); got != want {
+		if got, want := chain[len(chain)-1], string(api.EventPodAccepted); got != want {
 			t.Errorf("the first cause is %s, want %s", got, want)
 		}
-		if !slices.Contains(chain, string(event.ContainerBackOff)) || !slices.Contains(chain, string(event.ContainerFailed)) {
+		if !slices.Contains(chain, string(api.EventContainerBackOff)) || !slices.Contains(chain, string(api.EventContainerFailed)) {
 			t.Errorf("the causes of a restart are %v, want an exit and a back-off", chain)
 		}
 	})

@@ -6,20 +6,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 func notUpdated(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.VolumesNotUpdated) }
 
-func volumeEvents(m *machine) []event.Kind {
-	var kinds []event.Kind
+func volumeEvents(m *machine) []api.EventKind {
+	var kinds []api.EventKind
 	events, _ := m.Events().Since(0)
 	for _, e := range events {
-		if e.Kind == event.VolumesNotUpdated || e.Kind == event.VolumesUpdated {
+		if e.Kind == api.EventVolumesNotUpdated || e.Kind == api.EventVolumesUpdated {
 			kinds = append(kinds, e.Kind)
 		}
 	}
@@ -51,7 +51,7 @@ func TestVolumesNotUpdated(t *testing.T) {
 				})
 			}
 		}
-		if got := volumeEvents(m); !slices.Equal(got, []event.Kind{event.VolumesNotUpdated}) {
+		if got := volumeEvents(m); !slices.Equal(got, []api.EventKind{api.EventVolumesNotUpdated}) {
 			t.Errorf("events while the volumes are not updated: %v", got)
 		}
 		time.Sleep(time.Minute) // it is saved
@@ -59,7 +59,7 @@ func TestVolumesNotUpdated(t *testing.T) {
 		m.until("p", "not updated under the next supervisor", notUpdated)
 		m.engine.HoldVolumes(uid, "")
 		m.until("p", "updated", func(s supervisor.Snapshot) bool { return !notUpdated(s) })
-		if got := volumeEvents(m); !slices.Equal(got, []event.Kind{event.VolumesUpdated}) { // of the next supervisor
+		if got := volumeEvents(m); !slices.Equal(got, []api.EventKind{api.EventVolumesUpdated}) { // of the next supervisor
 			t.Errorf("events when the volumes are updated again: %v", got)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -112,13 +113,13 @@ func (p *peerEvents) read() {
 			continue
 		}
 		switch e.Kind { //nolint:exhaustive // the others do not matter
-		case event.PodSucceeded:
+		case api.EventPodSucceeded:
 			p.succeeded = p.succeeded || isAfter(e, p.since)
-		case event.PodRejected, event.FileRejected:
+		case api.EventPodRejected, api.EventFileRejected:
 			p.refused = "rejected: " + e.Fields["error"]
-		case event.FileInvalid:
+		case api.EventFileInvalid:
 			p.refused = "its file is invalid"
-		case event.PodAccepted, event.FileAccepted, event.PodRemoved:
+		case api.EventPodAccepted, api.EventFileAccepted, api.EventPodRemoved:
 			p.refused = ""
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -139,7 +139,7 @@ func TestPodWaitsForHost(t *testing.T) {
 		events, _ := m.Events().Since(0)
 		var got []string
 		for _, e := range events {
-			if e.Kind == event.PodWaiting || e.Kind == event.ConditionMet {
+			if e.Kind == api.EventPodWaiting || e.Kind == api.EventConditionMet {
 				got = append(got, e.Message)
 			}
 		}
@@ -194,7 +194,7 @@ func TestStopOfWaitingPod(t *testing.T) {
 		}
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Level == event.Warning {
+			if e.Level == api.EventWarning {
 				t.Errorf("event %s", e.Message)
 			}
 		}

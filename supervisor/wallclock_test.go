@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -79,7 +80,7 @@ func (m *machine) leapWith(leaps []time.Duration, down bool) {
 			m.t.Fatalf("events of %s: %v, %v", name, history, err)
 		}
 		for _, e := range history {
-			if e.Kind != event.PodRecovered && off(e.Time, at) {
+			if e.Kind != api.EventPodRecovered && off(e.Time, at) {
 				m.t.Errorf("event %s at %v, want %v", e.Kind, e.Time, at.Add(shift))
 			}
 		}

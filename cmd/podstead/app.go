@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
@@ -208,25 +209,25 @@ func checkSockets(c *config.Config) error {
 
 // newClient returns a client of the daemon. A user who has no access to its socket, but to the read-only one, gets a client of that: the
 // daemon rejects requests to change something.
-func newClient(cmd *cobra.Command, c *config.Config) (client *api.Client, readOnly bool) {
+func newClient(cmd *cobra.Command, c *config.Config) (daemon *client.Client, readOnly bool) {
 	const writable = unix.W_OK // what connect(2) requires
 	socket := c.Socket
 	if errors.Is(unix.Faccessat(unix.AT_FDCWD, socket, writable, unix.AT_EACCESS), unix.EACCES) && c.HasReadOnlySocket() &&
 		unix.Faccessat(unix.AT_FDCWD, c.ReadOnlySocket, writable, unix.AT_EACCESS) == nil {
 		socket, readOnly = c.ReadOnlySocket, true
 	}
-	return api.NewClient(socket, cmd.CommandPath()), readOnly
+	return client.New(socket, cmd.CommandPath()), readOnly
 }
 
 // running makes a client one for the daemon that runs. It starts none: not through a socket of systemd either, as a connection would.
-func (a *app) running(client *api.Client) *api.Client {
-	client.BeforeConnect(func(ctx context.Context) error {
-		if a.idle != nil && a.idle(ctx, client.Socket()) {
+func (a *app) running(c *client.Client) *client.Client {
+	c.BeforeConnect(func(ctx context.Context) error {
+		if a.idle != nil && a.idle(ctx, c.Socket()) {
 			return errors.New("systemd has not started it")
 		}
 		return nil
 	})
-	return client
+	return c
 }
 
 // connect returns a starter for the daemon. It does not connect yet.
@@ -248,9 +249,9 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	} else if path := c.File(); path != "" && filepath.Dir(path) != c.ConfigDir && os.Getenv("PODSTEAD_CONFIG") == "" {
 		args = append(args, "--config", path) // it sets the configuration directory, which would be searched for it
 	}
-	client, readOnly := newClient(cmd, c)
+	daemon, readOnly := newClient(cmd, c)
 	return &ondemand.Starter{
-		Client:   client,
+		Client:   daemon,
 		ReadOnly: readOnly,
 		Args:     args,
 		Log:      daemonLog(c),
@@ -259,7 +260,7 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 }
 
 // client returns a client of the daemon, and starts the daemon if it is not running.
-func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
+func (a *app) client(cmd *cobra.Command) (*client.Client, error) {
 	s, err := a.connect(cmd)
 	if err != nil {
 		return nil, err
@@ -268,13 +269,13 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 }
 
 // withClient makes a function with a client of the daemon one that a command runs.
-func (a *app) withClient(run func(*cobra.Command, *api.Client, []string) error) func(*cobra.Command, []string) error {
+func (a *app) withClient(run func(*cobra.Command, *client.Client, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		client, err := a.client(cmd)
+		c, err := a.client(cmd)
 		if err != nil {
 			return err
 		}
-		return run(cmd, client, args)
+		return run(cmd, c, args)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
@@ -92,8 +93,8 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err != nil {
 		return err
 	}
-	client := w.Client
-	before, err := client.Pods(cmd.Context())
+	c := w.Client
+	before, err := c.Pods(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	var errs []error
 	for _, file := range files {
 		file.request.Create = f.create
-		result, err := client.Apply(cmd.Context(), file.request)
+		result, err := c.Apply(cmd.Context(), file.request)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s pod %q: %w", f.verb(), file.pod, err))
 			continue
@@ -110,22 +111,22 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		results = append(results, result)
 		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
 		if !f.wait {
-			a.noteRolledBack(cmd.Context(), client, &result)
+			a.noteRolledBack(cmd.Context(), c, &result)
 			a.noteUnit(&result, hintUnit(&result, before.Items))
 		}
 	}
 	if f.prune && len(errs) == 0 {
-		pruned, err := client.Prune(cmd.Context(), pruneRequest(files))
+		pruned, err := c.Prune(cmd.Context(), pruneRequest(files))
 		errs = append(errs, err)
 		for i := range pruned.Items {
 			fmt.Fprintln(a.out, plain.Text(view.Applied(&pruned.Items[i])))
 		}
 	}
 	done()
-	a.noteBoot(cmd.Context(), client, before.Items, results)
+	a.noteBoot(cmd.Context(), c, before.Items, results)
 	if f.wait {
 		for i := range results {
-			errs = append(errs, a.rolledBack(cmd, client, &results[i]), startedByUnit(&results[i], hintUnit(&results[i], before.Items)))
+			errs = append(errs, a.rolledBack(cmd, c, &results[i]), startedByUnit(&results[i], hintUnit(&results[i], before.Items)))
 		}
 		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
 	}
@@ -133,11 +134,11 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 }
 
 // noteRolledBack prints why a pod does not run the file that was applied, and how to try it again.
-func (a *app) noteRolledBack(ctx context.Context, client *api.Client, r *api.Applied) {
+func (a *app) noteRolledBack(ctx context.Context, c *client.Client, r *api.Applied) {
 	a.noteUndone(r)
 	if r.Instead != "" {
 		a.note("pod/%s does not run this file: %s", r.Pod, r.Instead)
-		a.hint(hintAgain(ctx, client, r.Pod))
+		a.hint(hintAgain(ctx, c, r.Pod))
 	}
 }
 
@@ -179,21 +180,21 @@ func hintUnit(r *api.Applied, before []api.Pod) string {
 
 // rolledBack returns an error if a pod does not become ready with the file that was applied, since that was rolled back before. It explains
 // the pod.
-func (a *app) rolledBack(cmd *cobra.Command, client *api.Client, r *api.Applied) error {
+func (a *app) rolledBack(cmd *cobra.Command, c *client.Client, r *api.Applied) error {
 	a.noteUndone(r)
 	if r.Instead == "" {
 		return nil
 	}
-	a.printWhy(cmd, client, r.Pod)
+	a.printWhy(cmd, c, r.Pod)
 	return &failure{
-		status: statusFailed, err: fmt.Errorf("wait for pod %q: %s", r.Pod, r.Instead), hints: []string{hintAgain(cmd.Context(), client, r.Pod)},
+		status: statusFailed, err: fmt.Errorf("wait for pod %q: %s", r.Pod, r.Instead), hints: []string{hintAgain(cmd.Context(), c, r.Pod)},
 	}
 }
 
 // hintAgain is how to run a file that was rolled back.
-func hintAgain(ctx context.Context, client *api.Client, pod string) string {
+func hintAgain(ctx context.Context, c *client.Client, pod string) string {
 	change := "change the file"
-	r, err := client.Rollout(ctx, pod)
+	r, err := c.Rollout(ctx, pod)
 	if err != nil {
 		return change
 	}
@@ -225,12 +226,12 @@ func pruneRequest(files []applied) api.PruneRequest {
 }
 
 // noteBoot prints for the first pods of a host that they do not start at boot, if no service runs the daemon.
-func (a *app) noteBoot(ctx context.Context, client *api.Client, before []api.Pod, results []api.Applied) {
+func (a *app) noteBoot(ctx context.Context, c *client.Client, before []api.Pod, results []api.Applied) {
 	if slices.ContainsFunc(before, func(p api.Pod) bool { return p.Status.File != "" }) {
 		return
 	}
 	changed := slices.ContainsFunc(results, func(r api.Applied) bool { return r.Outcome != api.PodUnchanged })
-	v, err := client.Version(ctx)
+	v, err := c.Version(ctx)
 	if !changed || err != nil || !v.OnDemand {
 		return
 	}

@@ -320,10 +320,10 @@ func TestRefusedFiles(t *testing.T) {
 	h.write(t, "web.toml", script("", runs))
 	h.want(t, "apply $DIR/web.toml --wait", "pod/web created\n")
 	h.files.Refuse(podfiles.File{
-		Path: "/etc/podstead/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile,
+		Path: "/etc/podstead/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile,
 		Problems: spec.Problems{{File: "/etc/podstead/pods.d/bad.toml", Line: 3, Column: 5, Message: "unknown field"}},
 	})
-	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("two files define it")})
+	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("two files define it")})
 	table := h.run(t, "get -o wide").stdout
 	for _, row := range []string{`bad +0/0 +InvalidFile +0 +<unknown> +<none> +<none>\s*$`, `web +1/1 +Running \(Rejected\) +0 +\S+ `} {
 		if !regexp.MustCompile(`(?m)^` + row).MatchString(table) {
@@ -336,7 +336,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("why: %s%s", why.stdout, why.stderr)
 	}
 	h.want(t, "stop --all", "pod/web stopped\n")
-	h.files.Refuse(podfiles.File{Path: "/etc/podstead/pods.d/other.toml", Pod: "other", Reason: podfiles.ReasonInvalidFile})
+	h.files.Refuse(podfiles.File{Path: "/etc/podstead/pods.d/other.toml", Pod: "other", Reason: api.ReasonInvalidFile})
 	h.want(t, "delete -l env!=prod", "pod/web deleted (file /w.toml removed)\n")
 	h.want(t, "delete --all", "")
 	h.want(t, "get -o name", "pod/bad\npod/other\n")
@@ -353,7 +353,7 @@ func TestRejectedRow(t *testing.T) {
 		t.Fatal(problems)
 	}
 	h.files.Refuse(podfiles.File{
-		Path: file, Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
+		Path: file, Pod: "web", Reason: api.ReasonRejected, Definition: pod,
 		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
 			{Reason: lifecycle.ReasonSysctlForbidden, Message: "forbidden sysctl"},
 		}},

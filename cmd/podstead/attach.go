@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/interactive"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 	"github.com/podstead/podstead/spec"
@@ -59,21 +60,21 @@ command returns 128 plus the number of the signal, such as 130 for Ctrl-C.`,
 }
 
 func (a *app) attach(cmd *cobra.Command, args []string, f *attachFlags) error {
-	client, err := a.client(cmd)
+	daemon, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	pod, err := client.Pod(cmd.Context(), podName(cmd, args))
+	pod, err := daemon.Pod(cmd.Context(), podName(cmd, args))
 	if err != nil {
 		return err
 	}
 	c := attachable(&pod, f.container)
-	o := api.AttachOptions{UID: pod.Metadata.UID, Container: f.container}
+	o := client.AttachOptions{UID: pod.Metadata.UID, Container: f.container}
 	if c != nil { // otherwise the daemon returns an error
 		o.Container = c.Name
 		a.checkStreams(c, &f.streams)
 	}
-	return a.attachSession(cmd, client, &f.streams, pod.Metadata.Name, o)
+	return a.attachSession(cmd, daemon, &f.streams, pod.Metadata.Name, o)
 }
 
 // attachable returns the container of a pod to attach to, nil if there is none of this name.
@@ -113,7 +114,7 @@ func (a *app) checkStreams(c *spec.Container, f *streamFlags) {
 }
 
 // attachSession attaches the streams of this command to a container. An exit code other than 0 is an error with this code.
-func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFlags, pod string, o api.AttachOptions) error {
+func (a *app) attachSession(cmd *cobra.Command, c *client.Client, f *streamFlags, pod string, o client.AttachOptions) error {
 	keys, err := terminal.ParseKeys(f.detachKeys)
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
@@ -135,8 +136,8 @@ func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFla
 	o.Incomplete = func() { a.noteIncomplete(f, raw, pod, o.Container) }
 	var code int
 	err = terminal.Run(cmd.Context(), t, func(ctx context.Context, s terminal.Session) (err error) {
-		o.Streams = api.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: f.tty, Size: s.Size, Resize: s.Resize}
-		code, err = client.Attach(ctx, pod, o)
+		o.Streams = client.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: f.tty, Size: s.Size, Resize: s.Resize}
+		code, err = c.Attach(ctx, pod, o)
 		return err
 	})
 	return a.attachEnd(f, pod, o.Container, code, err)

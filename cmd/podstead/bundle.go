@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/plain"
@@ -181,7 +182,7 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 	m, size, err := bundle.Create(ctx, pods, bundle.CreateOptions{
 		Output: f.output, Version: version, Platform: f.platform, NeverPull: f.pull == string(spec.PullNever),
 		WithConfig: f.withConfig, WithSecrets: f.withSecrets, Config: c,
-		Client: func() (*api.Client, error) { return a.client(cmd) },
+		Client: func() (*client.Client, error) { return a.client(cmd) },
 		Pull:   func(q api.PullRequest) error { return a.pullImage(cmd, q) },
 		Note:   a.note, Transfer: &view.Transfer{W: a.err, Width: a.width()},
 	})

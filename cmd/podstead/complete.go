@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // startingWith completes values of a flag. After a value that ends with = the user continues.
@@ -40,7 +41,7 @@ func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 
 // completeNames completes names that the daemon knows, without those in the arguments. It completes none if the daemon is not running.
 func (a *app) completeNames(
-	cmd *cobra.Command, args []string, prefix string, list func(context.Context, *api.Client) ([]string, error),
+	cmd *cobra.Command, args []string, prefix string, list func(context.Context, *client.Client) ([]string, error),
 ) ([]string, cobra.ShellCompDirective) {
 	s, err := a.connect(cmd)
 	if err != nil {
@@ -56,8 +57,8 @@ func (a *app) completeNames(
 
 // completePods completes names of pods.
 func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return a.completeNames(cmd, args, prefix, func(ctx context.Context, client *api.Client) (names []string, err error) {
-		pods, err := client.Pods(ctx)
+	return a.completeNames(cmd, args, prefix, func(ctx context.Context, c *client.Client) (names []string, err error) {
+		pods, err := c.Pods(ctx)
 		for i := range pods.Items {
 			names = append(names, resourcePrefix(prefix)+pods.Items[i].Metadata.Name)
 		}
@@ -91,16 +92,16 @@ func (a *app) completeContainers(cmd *cobra.Command, args []string, prefix strin
 }
 
 func (a *app) completeContainersOf(cmd *cobra.Command, name, prefix string) ([]string, cobra.ShellCompDirective) {
-	return a.completeNames(cmd, nil, prefix, func(ctx context.Context, client *api.Client) ([]string, error) {
-		pod, err := client.Pod(ctx, name)
+	return a.completeNames(cmd, nil, prefix, func(ctx context.Context, c *client.Client) ([]string, error) {
+		pod, err := c.Pod(ctx, name)
 		return containersOf(&pod), err
 	})
 }
 
 // completeVolumes completes names of persistent volumes.
 func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return a.completeNames(cmd, args, prefix, func(ctx context.Context, client *api.Client) (names []string, err error) {
-		volumes, err := client.Volumes(ctx)
+	return a.completeNames(cmd, args, prefix, func(ctx context.Context, c *client.Client) (names []string, err error) {
+		volumes, err := c.Volumes(ctx)
 		for _, v := range volumes.Items {
 			names = append(names, v.Name)
 		}
@@ -110,8 +111,8 @@ func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) 
 
 // completeImages completes names of images.
 func (a *app) completeImages(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return a.completeNames(cmd, args, prefix, func(ctx context.Context, client *api.Client) ([]string, error) {
-		images, err := client.Images(ctx)
+	return a.completeNames(cmd, args, prefix, func(ctx context.Context, c *client.Client) ([]string, error) {
+		images, err := c.Images(ctx)
 		return imageNames(images.Items), err
 	})
 }
@@ -124,8 +125,8 @@ func (a *app) completeGenerations(
 	if pod == "" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.completeNames(cmd, nil, prefix, func(ctx context.Context, client *api.Client) (numbers []string, err error) {
-		r, err := client.Rollout(ctx, pod)
+	return a.completeNames(cmd, nil, prefix, func(ctx context.Context, c *client.Client) (numbers []string, err error) {
+		r, err := c.Rollout(ctx, pod)
 		for i := range r.Generations {
 			if offer(&r.Generations[i]) {
 				numbers = append(numbers, strconv.Itoa(r.Generations[i].Generation))

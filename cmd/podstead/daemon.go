@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
@@ -293,5 +294,5 @@ func (a *app) deleteAll(ctx context.Context, w *watcher) error {
 		return err
 	}
 	pods := slices.DeleteFunc(list.Items, func(p api.Pod) bool { return p.Metadata.UID == "" }) // a file that is refused
-	return a.remove(ctx, w, pods, api.StopOptions{KeepFile: true}, true)
+	return a.remove(ctx, w, pods, client.StopOptions{KeepFile: true}, true)
 }

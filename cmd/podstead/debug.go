@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/debug"
 )
 
@@ -89,20 +90,20 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 	if err != nil {
 		return usage(cmd, "%w", err)
 	}
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
 	if f.container.Image == "" {
 		f.container.Name = name
-		if f.container.Image, err = a.debugImage(cmd, client); err != nil {
+		if f.container.Image, err = a.debugImage(cmd, c); err != nil {
 			return err
 		}
 		if q, name, err = f.container.Request(); err != nil {
 			return usage(cmd, "%w", err)
 		}
 	}
-	created, err := client.AddEphemeral(cmd.Context(), podName(cmd, pods), q)
+	created, err := c.AddEphemeral(cmd.Context(), podName(cmd, pods), q)
 	if err != nil {
 		return err
 	}
@@ -113,14 +114,14 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 	if !f.streams.quiet {
 		a.note("added container %q to pod %q", name, pod.Name)
 	}
-	return a.attachDebugger(cmd, client, f, pod, name)
+	return a.attachDebugger(cmd, c, f, pod, name)
 }
 
 // attachDebugger attaches to an ephemeral container when it has started. Of one without input, and of one that has exited by then, it
 // prints the log, which has all output: the shim keeps none for clients that attach later.
-func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
+func (a *app) attachDebugger(cmd *cobra.Command, daemon *client.Client, f *debugFlags, pod api.Metadata, name string) error {
 	done := a.waiting("Waiting until container %q runs", name)
-	state, err := debug.Await(cmd.Context(), client, pod.UID, name)
+	state, err := debug.Await(cmd.Context(), daemon, pod.UID, name)
 	done()
 	if e, ok := errors.AsType[*debug.StartError](err); ok {
 		c, problem := a.config(cmd)
@@ -137,18 +138,19 @@ func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFla
 		return err
 	}
 	if state.Running != nil && f.streams.stdin {
-		o := api.AttachOptions{UID: pod.UID, Container: name, FromStart: true}
-		err := a.attachSession(cmd, client, &f.streams, pod.Name, o)
+		o := client.AttachOptions{UID: pod.UID, Container: name, FromStart: true}
+		err := a.attachSession(cmd, daemon, &f.streams, pod.Name, o)
 		if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonNotRunning {
 			return err
 		}
 	}
-	return a.followDebugger(cmd.Context(), client, f, pod, name)
+	return a.followDebugger(cmd.Context(), daemon, f, pod, name)
 }
 
 // followDebugger prints the log of an ephemeral container until it has exited, and returns its exit code.
-func (a *app) followDebugger(ctx context.Context, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
-	for l, err := range client.Output(ctx, pod.Name, api.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}) {
+func (a *app) followDebugger(ctx context.Context, c *client.Client, f *debugFlags, pod api.Metadata, name string) error {
+	q := client.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}
+	for l, err := range c.Output(ctx, pod.Name, q) {
 		if err != nil {
 			return err
 		}
@@ -164,7 +166,7 @@ func (a *app) followDebugger(ctx context.Context, client *api.Client, f *debugFl
 			return err
 		}
 	}
-	p, err := client.PodWithUID(ctx, pod.Name, pod.UID)
+	p, err := c.PodWithUID(ctx, pod.Name, pod.UID)
 	if err != nil {
 		return err
 	}
@@ -177,10 +179,10 @@ func (a *app) followDebugger(ctx context.Context, client *api.Client, f *debugFl
 }
 
 // debugImage returns the image of a debug container that names none.
-func (a *app) debugImage(cmd *cobra.Command, client *api.Client) (string, error) {
+func (a *app) debugImage(cmd *cobra.Command, daemon *client.Client) (string, error) {
 	c, err := a.config(cmd)
 	if err != nil {
 		return "", err
 	}
-	return debug.FindImage(cmd.Context(), client, c.Images.Dir, c.Images.SystemDir)
+	return debug.FindImage(cmd.Context(), daemon, c.Images.Dir, c.Images.SystemDir)
 }

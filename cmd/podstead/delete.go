@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 )
@@ -76,12 +77,12 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 		pods, running = notRunning(pods)
 		missing = errors.Join(running, missing)
 	}
-	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)
+	return errors.Join(a.remove(cmd.Context(), w, pods, client.StopOptions{Grace: grace}, f.wait), missing)
 }
 
 // remove deletes pods and their files and, if wait is set, waits until they are deleted. It prints each. A pod that cannot be
 // deleted does not keep the others.
-func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.StopOptions, wait bool) error {
+func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o client.StopOptions, wait bool) error {
 	files := make([]string, len(pods))
 	errs := inParallel(pods, func(i int, p *api.Pod) error {
 		o := o

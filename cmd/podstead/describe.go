@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/describe"
 )
 
@@ -49,11 +50,11 @@ The page is for people. Scripts use podstead get -o json, why -o json, events -o
 }
 
 func (a *app) describe(cmd *cobra.Command, s *selection) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	list, err := client.RedactedPods(cmd.Context())
+	list, err := c.RedactedPods(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,9 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 	if len(pods) == 0 && missing == nil {
 		a.note("%v", errNoPods)
 	}
-	used := a.statsOf(cmd, client, pods)
+	used := a.statsOf(cmd, c, pods)
 	for i := range pods {
-		in, err := describeInput(cmd.Context(), client, &pods[i])
+		in, err := describeInput(cmd.Context(), c, &pods[i])
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 }
 
 // statsOf returns what pods use, by UID. An error is only printed: the pages show the rest.
-func (a *app) statsOf(cmd *cobra.Command, client *api.Client, pods []api.Pod) map[string]api.PodStats {
+func (a *app) statsOf(cmd *cobra.Command, c *client.Client, pods []api.Pod) map[string]api.PodStats {
 	var names []string
 	for i := range pods {
 		if pods[i].Metadata.UID != "" { // not a file that is refused
@@ -91,7 +92,7 @@ func (a *app) statsOf(cmd *cobra.Command, client *api.Client, pods []api.Pod) ma
 	if len(names) == 0 {
 		return nil
 	}
-	s, err := client.Stats(cmd.Context(), names...)
+	s, err := c.Stats(cmd.Context(), names...)
 	if err != nil {
 		a.note("cannot show what pods use: %v", err)
 	}
@@ -103,16 +104,16 @@ func (a *app) statsOf(cmd *cobra.Command, client *api.Client, pods []api.Pod) ma
 }
 
 // describeInput fetches the explanation and the events of a pod.
-func describeInput(ctx context.Context, client *api.Client, p *api.Pod) (*describe.Input, error) {
+func describeInput(ctx context.Context, c *client.Client, p *api.Pod) (*describe.Input, error) {
 	in := &describe.Input{Pod: *p}
-	why, err := client.Why(ctx, p.Metadata.Name, 0)
+	why, err := c.Why(ctx, p.Metadata.Name, 0)
 	switch {
 	case err == nil && why.UID == p.Metadata.UID:
 		in.Why = &why
 	case err != nil && !isNotFound(err):
 		return nil, err
 	}
-	for e, err := range client.Events(ctx, &api.EventQuery{Pod: p.Metadata.Name, Redact: true}) {
+	for e, err := range c.Events(ctx, &client.EventQuery{Pod: p.Metadata.Name, Redact: true}) {
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/doctor"
@@ -58,8 +58,8 @@ func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 		}
 	}
 	done := a.waiting("Checking this host")
-	client := a.running(api.NewClient(c.Socket, cmd.CommandPath()))
-	findings := doctor.Run(cmd.Context(), c, invalid, client, version, socketUnits(cmd.Context()))
+	daemon := a.running(client.New(c.Socket, cmd.CommandPath()))
+	findings := doctor.Run(cmd.Context(), c, invalid, daemon, version, socketUnits(cmd.Context()))
 	done()
 	if format != "" {
 		if err := a.encode(format, findings); err != nil {

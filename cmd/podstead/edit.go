@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
@@ -96,9 +97,9 @@ func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
 }
 
 // applyEdited applies an edited pod file. The error is *invalidEdit if the file is to be corrected.
-func applyEdited(ctx context.Context, client *api.Client, name string, q api.ApplyRequest) (api.Applied, error) {
+func applyEdited(ctx context.Context, c *client.Client, name string, q api.ApplyRequest) (api.Applied, error) {
 	q.DryRun = true
-	planned, err := client.Apply(ctx, q)
+	planned, err := c.Apply(ctx, q)
 	if problems := problemsOf(err); len(problems) > 0 {
 		invalid := &invalidEdit{}
 		for _, p := range problems {
@@ -113,7 +114,7 @@ func applyEdited(ctx context.Context, client *api.Client, name string, q api.App
 		return planned, &invalidEdit{problems: []string{fmt.Sprintf("name: must remain %q: a pod cannot be renamed, apply a new file instead", name)}}
 	}
 	q.DryRun = false
-	return client.Apply(ctx, q)
+	return c.Apply(ctx, q)
 }
 
 // errUnchanged is returned if the text was not changed.

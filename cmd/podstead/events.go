@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -88,11 +89,11 @@ func (a *app) queryEvents(cmd *cobra.Command, args []string, f *eventsFlags) err
 }
 
 // query returns the query of the flags.
-func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*api.EventQuery, error) {
+func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*client.EventQuery, error) {
 	if err := f.read(cmd, args); err != nil {
 		return nil, err
 	}
-	q := &api.EventQuery{Follow: f.follow, Labels: f.labels}
+	q := &client.EventQuery{Follow: f.follow, Labels: f.labels}
 	if len(f.names) > 0 {
 		q.Pod = f.names[0]
 	}
@@ -104,16 +105,16 @@ func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*
 	return q, err
 }
 
-func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) error {
-	client, err := a.client(cmd)
+func (a *app) events(cmd *cobra.Command, q *client.EventQuery, f *eventsFlags) error {
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
 	if q.Follow {
-		a.noteAwaited(cmd.Context(), client, q)
+		a.noteAwaited(cmd.Context(), c, q)
 	}
 	first := true
-	for e, err := range client.Events(cmd.Context(), q) {
+	for e, err := range c.Events(cmd.Context(), q) {
 		if err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 	if !first || q.Follow || cmd.Context().Err() != nil {
 		return nil
 	}
-	err = missingPods(cmd.Context(), client, q)
+	err = missingPods(cmd.Context(), c, q)
 	if q.Labels != "" && errors.Is(err, errNoPods) {
 		a.note("%v", err)
 		return nil
@@ -141,8 +142,8 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, f *eventsFlags) erro
 }
 
 // noteAwaited prints that there is no pod yet whose events a command follows.
-func (a *app) noteAwaited(ctx context.Context, client *api.Client, q *api.EventQuery) {
-	err := missingPods(ctx, client, q)
+func (a *app) noteAwaited(ctx context.Context, c *client.Client, q *client.EventQuery) {
+	err := missingPods(ctx, c, q)
 	if errors.Is(err, errNoPods) {
 		a.note("%v, waiting for their events", err)
 	}
@@ -152,9 +153,9 @@ func (a *app) noteAwaited(ctx context.Context, client *api.Client, q *api.EventQ
 }
 
 // missingPods returns an error if there never was a pod of a query, as far as events are stored, or if no pod has its labels.
-func missingPods(ctx context.Context, client *api.Client, q *api.EventQuery) error {
+func missingPods(ctx context.Context, c *client.Client, q *client.EventQuery) error {
 	if q.Pod != "" {
-		_, err := client.Why(ctx, q.Pod, 0)
+		_, err := c.Why(ctx, q.Pod, 0)
 		return err
 	}
 	if q.Labels == "" {
@@ -164,7 +165,7 @@ func missingPods(ctx context.Context, client *api.Client, q *api.EventQuery) err
 	if err != nil {
 		return err
 	}
-	list, err := client.Pods(ctx)
+	list, err := c.Pods(ctx)
 	if err != nil || slices.ContainsFunc(list.Items, func(p api.Pod) bool { return selector.Matches(labels.Set(p.Metadata.Labels)) }) {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 )
 
@@ -113,19 +114,19 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	if len(command) == 0 {
 		return usage(cmd, "exec requires a command")
 	}
-	o := api.ExecOptions{Container: f.container, Command: command}
-	client, err := a.client(cmd)
+	o := client.ExecOptions{Container: f.container, Command: command}
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	return a.inSession(cmd, &f.streams, func(ctx context.Context, s api.Streams) (int, error) {
+	return a.inSession(cmd, &f.streams, func(ctx context.Context, s client.Streams) (int, error) {
 		o.Streams = s
-		return client.Exec(ctx, pods.names[0], o)
+		return c.Exec(ctx, pods.names[0], o)
 	})
 }
 
 // inSession calls run with the streams of this command, and returns an error with the exit code that run returns.
-func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Context, api.Streams) (int, error)) error {
+func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Context, client.Streams) (int, error)) error {
 	keys, err := terminal.ParseKeys(f.detachKeys)
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
@@ -146,7 +147,7 @@ func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Con
 	}
 	var code int
 	err = terminal.Run(cmd.Context(), o, func(ctx context.Context, s terminal.Session) (err error) {
-		code, err = run(ctx, api.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: tty, Size: s.Size, Resize: s.Resize})
+		code, err = run(ctx, client.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: tty, Size: s.Size, Resize: s.Resize})
 		return err
 	})
 	return a.sessionEnd(f, code, err)

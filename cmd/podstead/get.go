@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/query"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
@@ -123,11 +124,11 @@ func (a *app) parseGet(cmd *cobra.Command, f *getFlags) (err error) {
 }
 
 func (a *app) get(cmd *cobra.Command, f *getFlags) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	list, err := client.Pods(cmd.Context())
+	list, err := c.Pods(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (a *app) printTable(f *getFlags, pods []api.Pod, missing error) error {
 
 // watch lists the pods and then prints every change, until the context ends.
 func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
 	if f.output.columns != nil && !f.table.NoHeader {
 		rows.Header = f.output.columns.Header
 	}
-	for change, err := range client.Watch(cmd.Context()) {
+	for change, err := range c.Watch(cmd.Context()) {
 		if err != nil {
 			return err
 		}
@@ -252,8 +253,8 @@ lists pods.`,
   podstead ps -a`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
-			list, err := client.Pods(cmd.Context())
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			list, err := c.Pods(cmd.Context())
 			if err != nil {
 				return err
 			}

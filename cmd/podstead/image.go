@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
@@ -77,11 +78,11 @@ an archive of an image directory, or it was pulled or imported by hand.`,
 }
 
 func (a *app) listImages(cmd *cobra.Command, f *imageListFlags) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	list, err := client.Images(cmd.Context())
+	list, err := c.Images(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -127,12 +128,12 @@ rollback needs remains on the disk without a name. A pod that starts later pulls
   podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64`,
 		Args:              minOneArgument("an image"),
 		ValidArgsFunction: a.completeImages,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			defer a.waiting("Removing images")()
 			var freed int64
 			var errs []error
 			for _, name := range args {
-				removed, err := client.RemoveImage(cmd.Context(), name, platform, force)
+				removed, err := c.RemoveImage(cmd.Context(), name, platform, force)
 				if err != nil {
 					errs = append(errs, err)
 					continue
@@ -182,9 +183,9 @@ disk space that has freed. Images that were pulled or imported by hand are kept,
   podstead image prune --all`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			defer a.waiting("Removing images that nothing uses")()
-			removed, err := client.PruneImages(cmd.Context(), all, dryRun)
+			removed, err := c.PruneImages(cmd.Context(), all, dryRun)
 			if err != nil && len(removed.Items) == 0 {
 				return err
 			}
@@ -222,11 +223,11 @@ pods that use them.`,
   podstead image inspect docker.io/library/nginx:1.27 | jq '.[0].config.cmd'`,
 		Args:              minOneArgument("an image"),
 		ValidArgsFunction: a.completeImages,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			list := []api.ImageDetail{}
 			var errs []error
 			for _, name := range args {
-				d, err := client.InspectImage(cmd.Context(), name, platform)
+				d, err := c.InspectImage(cmd.Context(), name, platform)
 				if err != nil {
 					errs = append(errs, err)
 					continue
@@ -256,8 +257,8 @@ func (a *app) imageHistoryCommand() *cobra.Command {
   podstead image history docker.io/library/nginx:1.27 --platform linux/arm64`,
 		Args:              oneArgument("image"),
 		ValidArgsFunction: a.completeImages,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
-			d, err := client.InspectImage(cmd.Context(), args[0], platform)
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			d, err := c.InspectImage(cmd.Context(), args[0], platform)
 			if err != nil {
 				return err
 			}
@@ -303,7 +304,7 @@ An image for another platform is kept for podstead image export. Pods do not see
 }
 
 func (a *app) pullImage(cmd *cobra.Command, q api.PullRequest) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func (a *app) pullImage(cmd *cobra.Command, q api.PullRequest) error {
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
 	layers := -1
-	for u, err := range client.PullImage(cmd.Context(), q) {
+	for u, err := range c.PullImage(cmd.Context(), q) {
 		if err != nil {
 			return err
 		}
@@ -403,13 +404,13 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 		}
 	}
 	defer archive.Close()
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
-	list, err := client.ImportImages(ctx, io.TeeReader(archive, t.Counter("Importing images from "+what, archive.Size)), signatures...)
+	list, err := c.ImportImages(ctx, io.TeeReader(archive, t.Counter("Importing images from "+what, archive.Size)), signatures...)
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		e.Message = "import images from " + what + ": " + strings.TrimPrefix(e.Message, "import images: ")
 	}
@@ -454,7 +455,7 @@ appears, or is replaced, when it is complete.`,
 }
 
 func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []string) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
@@ -467,7 +468,7 @@ func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
 	write := func(w io.Writer) error {
-		return client.ExportImages(ctx, io.MultiWriter(w, t.Counter("Exporting images to "+strconv.Quote(output), 0)), platform, names...)
+		return c.ExportImages(ctx, io.MultiWriter(w, t.Counter("Exporting images to "+strconv.Quote(output), 0)), platform, names...)
 	}
 	if output == spec.Stdin {
 		return write(a.out)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // maxPassword is the maximum size of a password on standard input. Some registries use keys of several KiB.
@@ -62,8 +63,8 @@ the registry. Images that are present stay.`,
   podstead logout docker.io`,
 		Args:              oneArgument("registry"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
-			r, err := client.Logout(cmd.Context(), args[0])
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			r, err := c.Logout(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -89,12 +90,12 @@ func (a *app) login(cmd *cobra.Command, q api.LoginRequest, fromStdin bool) erro
 	if q.Username == "" || q.Password == "" {
 		return usage(cmd, "log in to %q: the user name and the password must not be empty", q.Registry)
 	}
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
 	defer a.waiting("Logging in to %s", q.Registry)()
-	r, err := client.Login(cmd.Context(), q)
+	r, err := c.Login(cmd.Context(), q)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/logs"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/view"
@@ -118,8 +119,8 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 }
 
 // query returns the query of the flags.
-func (f *logsFlags) query(cmd *cobra.Command) (api.OutputQuery, error) {
-	q := api.OutputQuery{Containers: f.containers, Runs: api.NewestRun, Follow: f.follow}
+func (f *logsFlags) query(cmd *cobra.Command) (client.OutputQuery, error) {
+	q := client.OutputQuery{Containers: f.containers, Runs: api.NewestRun, Follow: f.follow}
 	set := cmd.Flags().Changed
 	switch {
 	case f.previous && f.follow:
@@ -163,7 +164,7 @@ func containersOf(p *api.Pod) []string {
 	return names
 }
 
-func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.OutputQuery, f *logsFlags) error {
+func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client.OutputQuery, f *logsFlags) error {
 	out := &errorWriter{Writer: a.out}
 	text := &view.Text{Out: out, Err: a.err, Colour: a.colour(), Prefix: f.prefixOf(cmd, pods)}
 	if f.timestamps {
@@ -200,8 +201,8 @@ func (f *logsFlags) prefixOf(cmd *cobra.Command, pods []api.Pod) view.Prefix {
 // daemonLogs is a watcher that returns logs.
 type daemonLogs struct{ *watcher }
 
-// Output is the method of [api.Client].
-func (d daemonLogs) Output(ctx context.Context, pod string, q api.OutputQuery) iter.Seq2[api.Line, error] {
+// Output is the method of [client.Client].
+func (d daemonLogs) Output(ctx context.Context, pod string, q client.OutputQuery) iter.Seq2[api.Line, error] {
 	return d.Client.Output(ctx, pod, q)
 }
 

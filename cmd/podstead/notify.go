@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/notify"
 	"github.com/podstead/podstead/internal/view"
@@ -153,7 +154,7 @@ func (a *app) testNotifiers(ctx context.Context, c *config.Config, names []strin
 			continue
 		}
 		now := time.Now()
-		e := event.Event{Time: now, Level: event.Normal, Kind: "Test", Reason: "Test", Message: "Test of notifier " + name}
+		e := event.Event{Time: now, Level: api.EventNormal, Kind: "Test", Reason: "Test", Message: "Test of notifier " + name}
 		m := notify.NewMessage(name, "test-"+strconv.FormatInt(now.UnixNano(), 10), &e)
 		if err := notify.Send(ctx, n, &m, a.err); err != nil {
 			errs = append(errs, fmt.Errorf("notifier %q: %w", name, err))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
@@ -138,8 +139,8 @@ func (a *app) printProgress(pod string, r *api.Rollout) {
 }
 
 // printWhy prints the explanation of a pod, if there is one.
-func (a *app) printWhy(cmd *cobra.Command, client *api.Client, pod string) {
-	if e, err := client.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
+func (a *app) printWhy(cmd *cobra.Command, c *client.Client, pod string) {
+	if e, err := c.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
 		fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
 	}
 }
@@ -171,11 +172,11 @@ were ready. With --generation, print all changes of one of them.`,
 }
 
 func (a *app) rolloutHistory(cmd *cobra.Command, pod string, number int, format string) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	r, err := client.Rollout(cmd.Context(), pod)
+	r, err := c.Rollout(cmd.Context(), pod)
 	if err != nil {
 		return err
 	}

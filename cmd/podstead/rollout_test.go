@@ -209,7 +209,7 @@ func TestRolloutErrors(t *testing.T) {
 	if _, err := h.pods.Add(pod, state.Owner{By: "podstead run, pid 7, uid 0"}); err != nil {
 		t.Fatal(err)
 	}
-	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "bad", Reason: podfiles.ReasonRejected, Refused: errors.New("two files define it")})
+	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "bad", Reason: api.ReasonRejected, Refused: errors.New("two files define it")})
 	const hint = "hint: apply the file of the pod with podstead apply FILE: pods of the pods directory have generations\n"
 	for _, command := range []string{"status", "history", "undo"} {
 		h.fails(t, "rollout "+command, statusUsage, "rollout "+command+" requires a pod")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
@@ -64,7 +65,7 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 		return err
 	}
 	errs := inParallel(pods, func(_ int, p *api.Pod) error {
-		return w.Client.Stop(cmd.Context(), p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace})
+		return w.Client.Stop(cmd.Context(), p.Metadata.Name, client.StopOptions{UID: p.Metadata.UID, Grace: grace})
 	})
 	waiting := map[string]string{} // UID to name
 	for i, err := range errs {
@@ -116,8 +117,8 @@ and its volumes. A pod that runs is unchanged.`,
   podstead start --all --wait`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.startPods(cmd, args, &f, "started", func(ctx context.Context, client *api.Client, p *api.Pod) (api.Started, error) {
-				return client.Start(ctx, p.Metadata.Name, p.Metadata.UID)
+			return a.startPods(cmd, args, &f, "started", func(ctx context.Context, c *client.Client, p *api.Pod) (api.Started, error) {
+				return c.Start(ctx, p.Metadata.Name, p.Metadata.UID)
 			})
 		},
 	}
@@ -159,15 +160,15 @@ archive was replaced or an image imported, restart prints how to use the newer o
 
 // restart restarts pods, or one container of them.
 func (a *app) restart(cmd *cobra.Command, args []string, f *startFlags) error {
-	return a.startPods(cmd, args, f, "restarted", func(ctx context.Context, client *api.Client, p *api.Pod) (api.Started, error) {
-		return client.Restart(ctx, p.Metadata.Name, p.Metadata.UID, f.container)
+	return a.startPods(cmd, args, f, "restarted", func(ctx context.Context, c *client.Client, p *api.Pod) (api.Started, error) {
+		return c.Restart(ctx, p.Metadata.Name, p.Metadata.UID, f.container)
 	})
 }
 
 // startPods requests the start or restart of pods. The word reports it.
 func (a *app) startPods(
 	cmd *cobra.Command, args []string, f *startFlags, word string,
-	request func(context.Context, *api.Client, *api.Pod) (api.Started, error),
+	request func(context.Context, *client.Client, *api.Pod) (api.Started, error),
 ) error {
 	if err := errors.Join(f.require(cmd, args, f.all), f.check(cmd)); err != nil {
 		return err

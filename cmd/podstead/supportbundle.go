@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/top"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/config"
@@ -73,14 +73,14 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 		return err
 	}
 	done := a.waiting("Collecting information")
-	client, now := a.running(api.NewClient(c.Socket, cmd.CommandPath())), time.Now()
+	daemon, now := a.running(client.New(c.Socket, cmd.CommandPath())), time.Now()
 	archive, manifest, err := supportbundle.Collect(cmd.Context(), supportbundle.Options{
-		Config: c, Client: client, NoLogs: f.noLogs, Tail: f.tail, HostRoot: a.hostRoot, Now: now,
+		Config: c, Client: daemon, NoLogs: f.noLogs, Tail: f.tail, HostRoot: a.hostRoot, Now: now,
 		Versions: func(ctx context.Context) any {
-			v, _ := versionsOf(ctx, c, client) // with an error, the version of the daemon is missing
+			v, _ := versionsOf(ctx, c, daemon) // with an error, the version of the daemon is missing
 			return v
 		},
-		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, invalid, client, version, socketUnits(ctx)) },
+		Doctor: func(ctx context.Context) any { return doctor.Run(ctx, c, invalid, daemon, version, socketUnits(ctx)) },
 	})
 	done()
 	if err != nil {

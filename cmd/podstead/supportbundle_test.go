@@ -53,7 +53,7 @@ env.MODE = "confidential-env"
 	if len(found.Errors()) != 1 {
 		t.Fatalf("problems: %v", found)
 	}
-	h.files.Refuse(podfiles.File{Path: "/etc/podstead/pods.d/refused.toml", Pod: "refused", Reason: podfiles.ReasonInvalidFile, Problems: found})
+	h.files.Refuse(podfiles.File{Path: "/etc/podstead/pods.d/refused.toml", Pod: "refused", Reason: api.ReasonInvalidFile, Problems: found})
 	return h
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -50,9 +51,9 @@ volumes, logs, state and the journal of events. RECLAIMABLE is what podstead sys
   podstead system df -o json`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			done := a.waiting("Measuring the disk usage")
-			u, err := client.DiskUsage(cmd.Context())
+			u, err := c.DiskUsage(cmd.Context())
 			done()
 			if err != nil {
 				return err
@@ -124,7 +125,7 @@ func (a *app) pruneSystem(cmd *cobra.Command, q api.SystemPrune, yes bool) error
 	case q.Volumes && q.OlderThan > 0:
 		return usage(cmd, "--volumes cannot be combined with --older-than: it is not known when a persistent volume was used")
 	}
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (a *app) pruneSystem(cmd *cobra.Command, q api.SystemPrune, yes bool) error
 		}
 	}
 	defer a.waiting("Removing what nothing uses")()
-	pruned, err := client.PruneSystem(cmd.Context(), q)
+	pruned, err := c.PruneSystem(cmd.Context(), q)
 	a.printPruned(&pruned, q.DryRun, err)
 	return err
 }

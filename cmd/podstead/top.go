@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/top"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -120,12 +121,12 @@ func (f *topFlags) parse(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) top(cmd *cobra.Command, f *topFlags) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
 	if !f.watch {
-		return a.printTop(cmd, client, f)
+		return a.printTop(cmd, c, f)
 	}
 	next := time.NewTicker(f.interval)
 	defer next.Stop()
@@ -135,7 +136,7 @@ func (a *app) top(cmd *cobra.Command, f *topFlags) error {
 		} else if f.format == "" && !first {
 			_, err = io.WriteString(a.out, "\n")
 		}
-		if err := errors.Join(err, a.printTop(cmd, client, f)); err != nil {
+		if err := errors.Join(err, a.printTop(cmd, c, f)); err != nil {
 			return err
 		}
 		select {
@@ -147,8 +148,8 @@ func (a *app) top(cmd *cobra.Command, f *topFlags) error {
 }
 
 // printTop prints one table.
-func (a *app) printTop(cmd *cobra.Command, client *api.Client, f *topFlags) error {
-	list, err := client.Pods(cmd.Context())
+func (a *app) printTop(cmd *cobra.Command, c *client.Client, f *topFlags) error {
+	list, err := c.Pods(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -166,9 +167,9 @@ func (a *app) printTop(cmd *cobra.Command, client *api.Client, f *topFlags) erro
 		if f.all() {
 			names = nil
 		}
-		s, err = client.Stats(cmd.Context(), names...)
+		s, err = c.Stats(cmd.Context(), names...)
 		if isNotFound(err) { // a pod was deleted meanwhile
-			s, err = client.Stats(cmd.Context())
+			s, err = c.Stats(cmd.Context())
 		}
 		if err != nil {
 			return err
@@ -214,8 +215,8 @@ with podstead_. All metrics are described in docs/reference/metrics.md.`,
   # Print how often containers restarted, by cause
   podstead metrics | grep podstead_container_restarts_total || true`,
 		Args: noArguments,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, _ []string) error {
-			return client.Metrics(cmd.Context(), a.out)
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return c.Metrics(cmd.Context(), a.out)
 		}),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/internal/plain"
@@ -168,7 +169,7 @@ func (a *app) removeEarlier(ctx context.Context, w *watcher, pod, file string) e
 	if err != nil || p == nil {
 		return err
 	}
-	return a.remove(ctx, w, []api.Pod{*p}, api.StopOptions{KeepFile: true}, true)
+	return a.remove(ctx, w, []api.Pod{*p}, client.StopOptions{KeepFile: true}, true)
 }
 
 func (a *app) unitReload(cmd *cobra.Command, pod string) error {
@@ -212,7 +213,7 @@ func (a *app) unitStop(cmd *cobra.Command, pod string) error {
 	if err != nil {
 		return err
 	}
-	options := api.StopOptions{KeepFile: true}
+	options := client.StopOptions{KeepFile: true}
 	grace := p.Spec.TerminationGracePeriodSeconds.Duration()
 	if period := c.Pods.ShutdownGracePeriod.Duration(); stopping && period > 0 && grace > period {
 		grace, options.Grace = period, &period // a container that ignores signals does not hold up the shutdown

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
 )
@@ -51,8 +52,8 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if err != nil {
 		return err
 	}
-	client, _ := newClient(cmd, c)
-	v, err := versionsOf(cmd.Context(), c, a.running(client))
+	daemon, _ := newClient(cmd, c)
+	v, err := versionsOf(cmd.Context(), c, a.running(daemon))
 	if err != nil {
 		return err
 	}
@@ -72,15 +73,15 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 }
 
 // versionsOf returns the versions. With an error, those of the daemon are missing.
-func versionsOf(ctx context.Context, c *config.Config, client *api.Client) (versions, error) {
+func versionsOf(ctx context.Context, c *config.Config, daemon *client.Client) (versions, error) {
 	v := versions{
 		Version: version, Kubernetes: "v" + spec.KubernetesVersion, Containerd: containerdVersion(),
 	}
 	program := c.Engine.Runtime
-	daemon, err := client.Version(ctx)
+	running, err := daemon.Version(ctx)
 	switch {
 	case err == nil:
-		v.Daemon, program = &daemon, daemon.Runtime
+		v.Daemon, program = &running, running.Runtime
 	case errors.Is(err, api.ErrUnavailable):
 		err = nil
 	}

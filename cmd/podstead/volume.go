@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
@@ -59,11 +60,11 @@ func (a *app) volumeListCommand() *cobra.Command {
 }
 
 func (a *app) listVolumes(cmd *cobra.Command, format string) error {
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	list, err := client.Volumes(cmd.Context())
+	list, err := c.Volumes(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -99,11 +100,11 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
   podstead volume rm pgdata uploads`,
 		Args:              minOneArgument("a volume"),
 		ValidArgsFunction: a.completeVolumes,
-		RunE: a.withClient(func(cmd *cobra.Command, client *api.Client, args []string) error {
+		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			defer a.waiting("Deleting persistent volumes")()
 			var errs []error
 			for _, name := range args {
-				if err := client.RemoveVolume(cmd.Context(), name); err != nil {
+				if err := c.RemoveVolume(cmd.Context(), name); err != nil {
 					errs = append(errs, err)
 					continue
 				}
@@ -153,12 +154,12 @@ func (a *app) exportVolume(cmd *cobra.Command, name, output string) error {
 	if output == spec.Stdin && a.isTerminal() {
 		return usage(cmd, "an archive cannot be written to a terminal: redirect standard output, or set --output")
 	}
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	pod, err := runningUser(ctx, client, name)
+	pod, err := runningUser(ctx, c, name)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (a *app) exportVolume(cmd *cobra.Command, name, output string) error {
 		a.note("warning: pod %q is running: files that change during the export may be inconsistent", pod)
 	}
 	if output == spec.Stdin {
-		result, err := client.ExportVolume(ctx, name, a.out)
+		result, err := c.ExportVolume(ctx, name, a.out)
 		a.warnCopy(&result)
 		return err
 	}
@@ -174,7 +175,7 @@ func (a *app) exportVolume(cmd *cobra.Command, name, output string) error {
 	defer stop()
 	t := view.Transfer{W: a.err, Width: a.width()}
 	err = imagefile.Write(output, 0o600, func(w io.Writer) error {
-		result, err := client.ExportVolume(ctx, name, io.MultiWriter(w, t.Counter("Exporting the volume", 0)))
+		result, err := c.ExportVolume(ctx, name, io.MultiWriter(w, t.Counter("Exporting the volume", 0)))
 		a.warnCopy(&result)
 		return err
 	})
@@ -195,8 +196,8 @@ func (a *app) warnCopy(r *api.CopyResult) {
 }
 
 // runningUser returns a pod that uses a volume and is not at rest; empty: there is none.
-func runningUser(ctx context.Context, client *api.Client, volume string) (string, error) {
-	volumes, err := client.Volumes(ctx)
+func runningUser(ctx context.Context, c *client.Client, volume string) (string, error) {
+	volumes, err := c.Volumes(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -204,7 +205,7 @@ func runningUser(ctx context.Context, client *api.Client, volume string) (string
 	if i < 0 {
 		return "", nil // the export reports it
 	}
-	pods, err := client.Pods(ctx)
+	pods, err := c.Pods(ctx)
 	for _, p := range pods.Items {
 		if slices.Contains(volumes.Items[i].Pods, p.Metadata.Name) && !p.Status.AtRest {
 			return p.Metadata.Name, err
@@ -262,7 +263,7 @@ func (a *app) importVolume(cmd *cobra.Command, name, path string, replace bool) 
 		defer f.Close()
 		in = f
 	}
-	client, err := a.client(cmd)
+	c, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (a *app) importVolume(cmd *cobra.Command, name, path string, replace bool) 
 	defer stop()
 	defer a.waiting("Importing the volume")()
 	archive := &readToEnd{Reader: in}
-	result, err := client.ImportVolume(ctx, name, replace, archive)
+	result, err := c.ImportVolume(ctx, name, replace, archive)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		if archive.ended.Load() { // the daemon may have had all of it
 			return errors.New("import: interrupted, the volume may have been replaced")

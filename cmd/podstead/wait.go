@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -136,14 +137,14 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 const explainTimeout = 5 * time.Second
 
 // explainUnmet prints the explanations of the pods that do not meet a condition and are not healthy.
-func (a *app) explainUnmet(cmd *cobra.Command, client *api.Client, c *wait.Condition, o *wait.Outcome) {
+func (a *app) explainUnmet(cmd *cobra.Command, daemon *client.Client, c *wait.Condition, o *wait.Outcome) {
 	if c.Kind != wait.State {
 		return
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), explainTimeout)
 	defer cancel()
 	for _, name := range o.Unmet {
-		e, err := client.Why(ctx, name, api.DefaultEvidenceLines)
+		e, err := daemon.Why(ctx, name, api.DefaultEvidenceLines)
 		if errors.Is(err, api.ErrUnavailable) || ctx.Err() != nil {
 			return
 		}

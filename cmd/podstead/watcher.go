@@ -32,7 +32,7 @@ func (a *app) watcher(cmd *cobra.Command) (*watcher, error) {
 	return &watcher{Starter: s, awaited: map[string]bool{}}, a.reach(cmd.Context(), s)
 }
 
-// Watch is the method of [api.Client]. It prints once what keeps an awaited pod from being removed.
+// Watch is the method of [client.Client]. It prints once what keeps an awaited pod from being removed.
 func (w *watcher) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
 	return func(yield func(api.PodChange, error) bool) {
 		for change, err := range w.Client.Watch(ctx) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -48,14 +49,14 @@ With -o json, the state, the cause, the exit code and the time of the next resta
 		if lines < 0 {
 			return usage(cmd, "invalid value %d for --lines: must be at least 0", lines)
 		}
-		client, err := a.client(cmd)
+		c, err := a.client(cmd)
 		if err != nil {
 			return err
 		}
 		if len(s.names) == 0 {
-			return a.whyAll(cmd, client, lines, format)
+			return a.whyAll(cmd, c, lines, format)
 		}
-		e, err := client.Why(cmd.Context(), s.names[0], lines)
+		e, err := c.Why(cmd.Context(), s.names[0], lines)
 		if err != nil {
 			return err
 		}
@@ -69,8 +70,8 @@ With -o json, the state, the cause, the exit code and the time of the next resta
 }
 
 // whyAll prints one line for each pod that is not healthy.
-func (a *app) whyAll(cmd *cobra.Command, client *api.Client, lines int, format string) error {
-	list, err := client.WhyAll(cmd.Context(), lines)
+func (a *app) whyAll(cmd *cobra.Command, c *client.Client, lines int, format string) error {
+	list, err := c.WhyAll(cmd.Context(), lines)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/bundleundo"
 	"github.com/podstead/podstead/internal/diskblocks"
@@ -44,7 +45,7 @@ type Transaction struct {
 
 	config *config.Config
 	file   *os.File
-	client *api.Client
+	client *client.Client
 	lock   *bundleundo.Lock                  // nil: nothing is applied
 	record *bundleundo.Record                // what was there before; nil: nothing was changed
 	images []api.Image                       // of the host, before the import
@@ -141,8 +142,8 @@ func (t *Transaction) CheckHost() error {
 }
 
 // Plan returns what applying the pod files would do. It changes nothing. Without dryRun, it locks the host for other bundles.
-func (t *Transaction) Plan(ctx context.Context, client *api.Client, dryRun bool) (plans []api.Applied, err error) {
-	t.client = client
+func (t *Transaction) Plan(ctx context.Context, c *client.Client, dryRun bool) (plans []api.Applied, err error) {
+	t.client = c
 	if !dryRun {
 		if t.lock, err = t.acquire(ctx); err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/distribution/reference"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/view"
@@ -37,7 +38,7 @@ type CreateOptions struct {
 	WithConfig, WithSecrets bool
 	Config                  *config.Config
 	// Client connects to the daemon. It is called if images of the host are needed.
-	Client func() (*api.Client, error)
+	Client func() (*client.Client, error)
 	// Pull pulls an image.
 	Pull func(api.PullRequest) error
 	// Note prints a remark.
@@ -227,14 +228,14 @@ func (c *creation) addImages(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	client, err := c.o.Client()
+	daemon, err := c.o.Client()
 	if err != nil {
 		return err
 	}
-	if err := c.pullMissing(ctx, client, names); err != nil {
+	if err := c.pullMissing(ctx, daemon, names); err != nil {
 		return err
 	}
-	groups, err := c.withSignatures(ctx, client, names)
+	groups, err := c.withSignatures(ctx, daemon, names)
 	if err != nil {
 		return err
 	}
@@ -242,7 +243,7 @@ func (c *creation) addImages(ctx context.Context) error {
 	shown := c.o.Transfer.Counter("Exporting images to "+strconv.Quote(c.o.Output), 0)
 	for _, g := range groups {
 		_, err = c.w.AddImages(func(w io.Writer) error {
-			return client.ExportImages(ctx, io.MultiWriter(w, shown), c.o.Platform, g.Images...)
+			return daemon.ExportImages(ctx, io.MultiWriter(w, shown), c.o.Platform, g.Images...)
 		}, g.Signatures...)
 		if err != nil {
 			return err
@@ -252,8 +253,8 @@ func (c *creation) addImages(ctx context.Context) error {
 }
 
 // pullMissing pulls the images that are missing.
-func (c *creation) pullMissing(ctx context.Context, client *api.Client, names []string) error {
-	present, err := client.Images(ctx)
+func (c *creation) pullMissing(ctx context.Context, daemon *client.Client, names []string) error {
+	present, err := daemon.Images(ctx)
 	if err != nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (c *creation) pullMissing(ctx context.Context, client *api.Client, names []
 
 // withSignatures returns the archives that the bundle has for images, with the signatures that the registries have. A registry that cannot
 // be reached is an error only if this host requires a signature: then other hosts are likely to require it too.
-func (c *creation) withSignatures(ctx context.Context, client *api.Client, names []string) ([]imagefile.Group, error) {
+func (c *creation) withSignatures(ctx context.Context, daemon *client.Client, names []string) ([]imagefile.Group, error) {
 	policy, err := c.o.Config.Verification()
 	if err != nil {
 		return nil, err
@@ -289,7 +290,7 @@ func (c *creation) withSignatures(ctx context.Context, client *api.Client, names
 		required := rule.Type == signature.Signed
 		var signatures []string
 		if !c.o.NeverPull {
-			if signatures, err = c.signaturesOf(ctx, client, name, required); err != nil {
+			if signatures, err = c.signaturesOf(ctx, daemon, name, required); err != nil {
 				return nil, err
 			}
 		}
@@ -310,8 +311,8 @@ func (c *creation) unsigned() string {
 }
 
 // signaturesOf returns the signatures of an image in its registry.
-func (c *creation) signaturesOf(ctx context.Context, client *api.Client, name string, required bool) ([]string, error) {
-	found, err := client.ImageSignatures(ctx, name, c.o.Platform)
+func (c *creation) signaturesOf(ctx context.Context, daemon *client.Client, name string, required bool) ([]string, error) {
+	found, err := daemon.ImageSignatures(ctx, name, c.o.Platform)
 	if err == nil {
 		err = imagefile.CheckSize(found.Items)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/daemon/bundleundo"
 )
@@ -68,7 +69,7 @@ func (t *Transaction) earlierFile(ctx context.Context, plan *api.Applied) (*api.
 
 // podUndo undoes the application of a pod file.
 type podUndo struct {
-	client  *api.Client
+	client  *client.Client
 	pod     string
 	uid     string // empty: not known, or the file was rejected
 	outcome api.Outcome
@@ -91,7 +92,7 @@ func (u *podUndo) run(ctx context.Context) error {
 		}
 		return atomicfile.SyncDir(filepath.Dir(u.earlier.File))
 	case u.outcome == api.PodCreated:
-		_, err := u.client.Delete(ctx, u.pod, api.StopOptions{UID: u.uid})
+		_, err := u.client.Delete(ctx, u.pod, client.StopOptions{UID: u.uid})
 		if e, ok := errors.AsType[*api.Error](err); ok && e.Reason == api.ReasonNotFound {
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -39,13 +40,13 @@ func undoing(t *testing.T, files map[string]string) (*Transaction, func() map[st
 			t.Fatal(err)
 		}
 	}
-	client := serve(t, dir, nil)
+	c := serve(t, dir, nil)
 	tx := &Transaction{
 		Bundle: &Bundle{
 			Manifest: Manifest{Pods: []Pod{{Name: "web", File: "pods/web.yaml"}}},
 			Text:     map[string][]byte{"pods/web.yaml": []byte(bundledPod)},
 		},
-		Note: func(string, ...any) {}, config: &config.Config{Pods: config.Pods{Dir: dir}}, client: client,
+		Note: func(string, ...any) {}, config: &config.Config{Pods: config.Pods{Dir: dir}}, client: c,
 	}
 	return tx, func() map[string]string {
 		entries, err := os.ReadDir(dir)
@@ -65,7 +66,7 @@ func undoing(t *testing.T, files map[string]string) (*Transaction, func() map[st
 }
 
 // serve returns a client of a server with an engine in memory, a real pods directory and images.
-func serve(t *testing.T, podsDir string, images server.Images) *api.Client {
+func serve(t *testing.T, podsDir string, images server.Images) *client.Client {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
 	if err != nil {
@@ -96,7 +97,7 @@ func serve(t *testing.T, podsDir string, images server.Images) *api.Client {
 		t.Fatal(err)
 	}
 	running.Go(func() error { return srv.Serve(l) })
-	client := api.NewClient(filepath.Join(dir, "s"), "test")
+	c := client.New(filepath.Join(dir, "s"), "test")
 	t.Cleanup(func() {
 		ending, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
@@ -106,7 +107,7 @@ func serve(t *testing.T, podsDir string, images server.Images) *api.Client {
 				errs = append(errs, err)
 			}
 		}
-		client.Close()
+		c.Close()
 		errs = append(errs, srv.Close(ending), pods.Leave(ending))
 		cancel()
 		if err := running.Wait(); !errors.Is(err, context.Canceled) {
@@ -116,7 +117,7 @@ func serve(t *testing.T, podsDir string, images server.Images) *api.Client {
 			t.Error(err)
 		}
 	})
-	return client
+	return c
 }
 
 // awaitImage waits until the pod web runs an image; empty: there is no pod.
@@ -229,11 +230,11 @@ func TestBundleRefusesWhatItCannotUndo(t *testing.T) {
 // TestBundleRestoresImages: an undo makes names refer to the images before the bundle, and names those that another has changed since.
 func TestBundleRestoresImages(t *testing.T) {
 	images := &fakeimages.Images{}
-	client := serve(t, t.TempDir(), images)
+	c := serve(t, t.TempDir(), images)
 	var notes []string
 	host, began := image.HostPlatform(), time.Now()
 	tx := &Transaction{
-		Bundle: &Bundle{}, Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }, client: client, began: began,
+		Bundle: &Bundle{}, Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }, client: c, began: began,
 	}
 	for _, name := range []string{"localhost/moved:1", "localhost/changed:1", "localhost/same:1"} {
 		tx.Bundle.Images = append(tx.Bundle.Images, Image{Name: name})
@@ -250,7 +251,7 @@ func TestBundleRestoresImages(t *testing.T) {
 	if len(notes) != 1 || !strings.HasPrefix(notes[0], `image "localhost/changed:1" was changed, and is not restored; before, it was sha256:aaa`) {
 		t.Errorf("notes %q", notes)
 	}
-	now, err := client.Images(t.Context())
+	now, err := c.Images(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

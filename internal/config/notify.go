@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 const (
@@ -95,7 +95,7 @@ func (c *Config) checkNotify(file *spec.Decoded) {
 		bad(&n.Command, n.checkReceiver())
 		bad(&n.Timeout, n.checkTimeout())
 		bad(&n.Reasons, checkReasons(n.Reasons))
-		bad(&n.Types, each(func(s string) error { return oneOf(string(event.Normal), string(event.Warning))(&s) })(&n.Types))
+		bad(&n.Types, each(func(s string) error { return oneOf(string(api.EventNormal), string(api.EventWarning))(&s) })(&n.Types))
 		bad(&n.Pods, each(checkPattern)(&n.Pods))
 		_, err := labels.Parse(n.Selector)
 		bad(&n.Selector, err)
@@ -165,7 +165,7 @@ func (n *Notifier) checkTimeout() error {
 // checkReasons rejects reasons that no event has.
 func checkReasons(reasons []string) error {
 	for _, reason := range reasons {
-		if !slices.ContainsFunc(event.Entries(), func(e event.Entry) bool { return e.Reason == reason }) {
+		if !slices.ContainsFunc(api.EventEntries(), func(e api.EventEntry) bool { return e.Reason == reason }) {
 			return fmt.Errorf("%q: no event has this reason, see docs/reference/events.md", reason)
 		}
 	}

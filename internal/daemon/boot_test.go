@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
@@ -40,7 +41,7 @@ func (h *host) awaitMark(ctx context.Context, exists bool) error {
 // powerLosses returns how many events report that the host stopped without a shutdown.
 func (h *host) powerLosses(t *testing.T) (n int) {
 	t.Helper()
-	for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+	for e, err := range h.client.Events(t.Context(), &client.EventQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

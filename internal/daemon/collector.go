@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/diskusage"
 	"github.com/podstead/podstead/internal/daemon/imagegc"
@@ -38,7 +39,7 @@ func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.
 	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
 		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
 		Disk: func() (images.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
-		Emit: func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
+		Emit: func(kind api.EventKind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
 	})
 	return disk{list, collector, &diskusage.System{
 		Disk: r, Images: list, Pods: s, Files: files, Ages: collector, Dir: o.Config.StateDir,

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
@@ -157,7 +158,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer recordEvents(ctx, recorder, s)()
 	defer importImages(ctx, dirs, s)()
 	if crash != "" {
-		s.Events().Add(event.New(event.DaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
+		s.Events().Add(event.New(api.EventDaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
 	}
 	reportLosses(rt, s)
 	reportCleared(rt, s)
@@ -258,7 +259,7 @@ func (o *Options) stopOther(ctx context.Context, err error) (stopping, service b
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	other := api.NewClient(o.Config.Socket, "podstead daemon")
+	other := client.New(o.Config.Socket, "podstead daemon")
 	defer other.Close()
 	v, err := other.Version(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
@@ -32,7 +33,7 @@ type host struct {
 	locked atomic.Bool
 	// networkRemovals counts the calls of RemoveNetwork.
 	networkRemovals atomic.Int32
-	client          *api.Client
+	client          *client.Client
 	// onReady is called when a daemon accepts requests, before it can become idle; nil: no call.
 	onReady func()
 }
@@ -73,7 +74,7 @@ func newHost(t *testing.T) *host {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &config.Config{Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: dir, LogDir: filepath.Join(dir, "log")}
 	c.Pods.Dir = filepath.Join(dir, "pods.d")
-	h := &host{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: api.NewClient(c.Socket, "podstead run")}
+	h := &host{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: client.New(c.Socket, "podstead run")}
 	t.Cleanup(h.client.Close)
 	return h
 }
@@ -184,7 +185,7 @@ func TestOnDemandDaemonExitsWhenIdle(t *testing.T) {
 	case <-time.After(time.Second):
 	}
 	now := time.Duration(0)
-	if err := h.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+	if err := h.client.Stop(t.Context(), "web", client.StopOptions{Grace: &now, Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, result)
@@ -266,7 +267,7 @@ func TestStopWaitsForClientsOfDeletedPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	uid := created.Pod.Metadata.UID
-	if err := h.client.Stop(t.Context(), "web", api.StopOptions{Delete: true, Grace: new(time.Duration)}); err != nil {
+	if err := h.client.Stop(t.Context(), "web", client.StopOptions{Delete: true, Grace: new(time.Duration)}); err != nil {
 		t.Fatal(err)
 	}
 	for c, err := range h.client.Watch(t.Context()) {
@@ -400,7 +401,7 @@ func TestCrashEvent(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := h.run(ctx, t, false, "")
 		var messages []string
-		for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+		for e, err := range h.client.Events(t.Context(), &client.EventQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

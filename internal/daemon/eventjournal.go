@@ -9,6 +9,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/journal"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/journald"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -25,7 +26,7 @@ const (
 // entry returns the entry of an event.
 func entry(e *event.Event) []byte {
 	p := journal.PriInfo
-	if e.Level == event.Warning {
+	if e.Level == api.EventWarning {
 		p = journal.PriWarning
 	}
 	b := journald.AppendPod(journald.AppendPriority(nil, p), e.Pod)

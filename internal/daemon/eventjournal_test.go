@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -66,20 +67,20 @@ func TestSend(t *testing.T) {
 	}
 	defer server.Close()
 	r := event.NewRing(10)
-	r.Restore([]event.Event{{Seq: 5, Kind: event.PodAccepted, Pod: "earlier"}})
+	r.Restore([]event.Event{{Seq: 5, Kind: api.EventPodAccepted, Pod: "earlier"}})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	e := event.New(event.ContainerBackOff, at, "web", event.Fields{"container": "app", "pod": "web_default(u)", "delay": "40s"})
+	e := event.New(api.EventContainerBackOff, at, "web", event.Fields{"container": "app", "pod": "web_default(u)", "delay": "40s"})
 	e.UID, e.Container, e.Attempt, e.Cause = "u", "app", 3, 7
 	r.Add(e)
-	r.Add(event.New(event.ConfigReloaded, at, "", event.Fields{"changes": "a\nb"}))
+	r.Add(event.New(api.EventConfigReloaded, at, "", event.Fields{"changes": "a\nb"}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // what remains is sent
 	sendToJournal(ctx, r, socket)
 	for _, want := range []string{
-		"PRIORITY=4\nPOD=web\nOBJECT_SYSTEMD_UNIT=podstead@web.service\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + event.ContainerBackOff.MessageID() + "\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
+		"PRIORITY=4\nPOD=web\nOBJECT_SYSTEMD_UNIT=podstead@web.service\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + api.EventContainerBackOff.MessageID() + "\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
 			"PODSTEAD_EVENT=ContainerBackOff\nPODSTEAD_TYPE=Warning\nPODSTEAD_SEQ=1000000001\nPODSTEAD_CAUSE=7\nPODSTEAD_ATTEMPT=3\n" +
 			"MESSAGE=web/app: Back-off restarting failed container app in pod web_default(u) for 40s\n",
-		"PRIORITY=6\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + event.ConfigReloaded.MessageID() + "\nREASON=ConfigReloaded\n" +
+		"PRIORITY=6\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + api.EventConfigReloaded.MessageID() + "\nREASON=ConfigReloaded\n" +
 			"PODSTEAD_EVENT=ConfigReloaded\nPODSTEAD_TYPE=Normal\nPODSTEAD_SEQ=1000000002\nMESSAGE\n" + "\x1b\x00\x00\x00\x00\x00\x00\x00Configuration reloaded, a\nb\n",
 	} {
 		var buf [4096]byte

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/journal"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
@@ -45,7 +46,7 @@ func reportLosses(rt Runtime, s *supervisor.Supervisor) {
 		return
 	}
 	r.OnLogsRemoved(func(l logbound.Loss) {
-		e := event.New(event.LogsRemoved, s.Now().Wall, l.Pod, event.Fields{
+		e := event.New(api.EventLogsRemoved, s.Now().Wall, l.Pod, event.Fields{
 			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit), "bytes": strconv.FormatInt(l.Bytes, 10),
 		})
 		e.UID, e.Container = l.UID, l.Container
@@ -68,7 +69,7 @@ func reportCleared(rt Runtime, s *supervisor.Supervisor) {
 				pod = p.Pod.Name
 			}
 		}
-		e := event.New(event.CgroupCleared, s.Now().Wall, pod, event.Fields{"what": cleared.String()})
+		e := event.New(api.EventCgroupCleared, s.Now().Wall, pod, event.Fields{"what": cleared.String()})
 		e.UID = uid
 		s.Events().Add(e)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/imagedirs"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -26,7 +27,7 @@ func importImages(ctx context.Context, d *imagedirs.Dirs, s *supervisor.Supervis
 	if d == nil {
 		return func() {}
 	}
-	d.SetEmit(func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) })
+	d.SetEmit(func(kind api.EventKind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) })
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })

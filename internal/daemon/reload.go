@@ -11,6 +11,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/imagedirs"
 	"github.com/podstead/podstead/runtime"
@@ -76,7 +77,7 @@ func reloading() string {
 
 // emitInvalid emits all problems of a configuration file. An event has one line.
 func (r *reloader) emitInvalid(err error) {
-	r.emit(event.ConfigInvalid, event.Fields{"error": strings.ReplaceAll(err.Error(), "\n", "; ")})
+	r.emit(api.EventConfigInvalid, event.Fields{"error": strings.ReplaceAll(err.Error(), "\n", "; ")})
 }
 
 // reload loads the configuration, applies what can be applied, and emits what was done.
@@ -116,9 +117,9 @@ func (r *reloader) reload(ctx context.Context) {
 	if len(changed) > 0 {
 		changes = "changed " + strings.Join(changed, ", ")
 	}
-	r.emit(event.ConfigReloaded, event.Fields{"changes": changes})
+	r.emit(api.EventConfigReloaded, event.Fields{"changes": changes})
 	if len(restart) > 0 {
-		r.emit(event.ConfigRestartRequired, event.Fields{"keys": strings.Join(restart, ", ")})
+		r.emit(api.EventConfigRestartRequired, event.Fields{"keys": strings.Join(restart, ", ")})
 	}
 }
 
@@ -142,7 +143,7 @@ func (r *reloader) verify(policy *signature.Policy) (changed bool) {
 	return changed
 }
 
-func (r *reloader) emit(kind event.Kind, f event.Fields) {
+func (r *reloader) emit(kind api.EventKind, f event.Fields) {
 	r.supervisor.Events().Add(event.New(kind, r.supervisor.Now().Wall, "", f))
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
@@ -110,7 +111,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("systemd was notified of %q", got)
 		}
 		var messages []string
-		for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+		for e, err := range h.client.Events(t.Context(), &client.EventQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +179,7 @@ func (r limitedRuntime) SetPullBandwidth(n int64) { r.bandwidth.Store(n) }
 // lastEvent returns the newest event of the host.
 func lastEvent(t *testing.T, h *host) (last api.Event) {
 	t.Helper()
-	for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+	for e, err := range h.client.Events(t.Context(), &client.EventQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 )
@@ -85,7 +86,7 @@ func TestHostShutdown(t *testing.T) {
 // startedBy returns who has requested the last start of the pod.
 func startedBy(t *testing.T, h *host) (by string) {
 	t.Helper()
-	for e, err := range h.client.Events(t.Context(), &api.EventQuery{Pod: "web"}) {
+	for e, err := range h.client.Events(t.Context(), &client.EventQuery{Pod: "web"}) {
 		if err != nil {
 			t.Fatal(err)
 		}

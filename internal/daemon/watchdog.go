@@ -9,7 +9,7 @@ import (
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // errSlow is the cause of a check that takes too long.
@@ -39,7 +39,7 @@ func (o *Options) newWatchdog(heartbeat func(context.Context) error) *watchdog {
 
 // apiResponds checks that the API answers a request.
 func (o *Options) apiResponds(ctx context.Context) error {
-	c := api.NewClient(o.Config.Socket, "podstead daemon")
+	c := client.New(o.Config.Socket, "podstead daemon")
 	defer c.Close()
 	_, err := c.Version(ctx)
 	return err

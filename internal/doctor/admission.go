@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
@@ -64,7 +65,7 @@ func userNamespaces(proc string) result {
 }
 
 // admissionPolicy reports what pods are allowed to use, and whether the daemon runs with another configuration.
-func admissionPolicy(ctx context.Context, c *config.Config, client *api.Client) result {
+func admissionPolicy(ctx context.Context, c *config.Config, daemon *client.Client) result {
 	configured := c.Policy.Admission()
 	p := *server.PolicyOf(&configured)
 	for _, dir := range p.HostPaths {
@@ -74,7 +75,7 @@ func admissionPolicy(ctx context.Context, c *config.Config, client *api.Client) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	v, err := client.Version(ctx)
+	v, err := daemon.Version(ctx)
 	if err == nil && v.Policy != nil && !samePolicy(*v.Policy, p) {
 		return result{
 			Warn, fmt.Sprintf("the daemon runs with %s; the configuration has %s", describePolicy(*v.Policy), describePolicy(p)),
@@ -119,10 +120,10 @@ func describePolicy(p api.Policy) string {
 }
 
 // rejectedPods reports pods that were rejected and have not been accepted since.
-func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result {
+func rejectedPods(ctx context.Context, c *client.Client, now time.Time) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	newest, err := rejections(ctx, client, now)
+	newest, err := rejections(ctx, c, now)
 	switch {
 	case errors.Is(err, api.ErrUnavailable):
 		return ok("unknown, the daemon is not running")
@@ -136,9 +137,9 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 
 // rejections returns the newest rejection of each pod that has not been accepted since. A file of the pods directory that is removed or
 // changed by hand emits no event: the list of pods has those that are rejected still.
-func rejections(ctx context.Context, client *api.Client, now time.Time) (map[string]api.Event, error) {
+func rejections(ctx context.Context, c *client.Client, now time.Time) (map[string]api.Event, error) {
 	newest := map[string]api.Event{}
-	for e, err := range client.Events(ctx, &api.EventQuery{Since: now.Add(-rejectedWindow)}) {
+	for e, err := range c.Events(ctx, &client.EventQuery{Since: now.Add(-rejectedWindow)}) {
 		switch {
 		case err != nil:
 			return nil, err
@@ -149,7 +150,7 @@ func rejections(ctx context.Context, client *api.Client, now time.Time) (map[str
 		}
 	}
 	if len(newest) > 0 {
-		if list, err := client.Pods(ctx); err == nil {
+		if list, err := c.Pods(ctx); err == nil {
 			dropGone(newest, list.Items)
 		}
 	}
@@ -165,10 +166,10 @@ func dropGone(newest map[string]api.Event, pods []api.Pod) {
 }
 
 // listPods returns the pods of the daemon, or the result of a check that cannot be made without them.
-func listPods(ctx context.Context, client *api.Client) (api.PodList, *result) {
+func listPods(ctx context.Context, c *client.Client) (api.PodList, *result) {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	list, err := client.Pods(ctx)
+	list, err := c.Pods(ctx)
 	switch {
 	case errors.Is(err, api.ErrUnavailable):
 		unknown := ok("unknown, the daemon is not running")
@@ -180,8 +181,8 @@ func listPods(ctx context.Context, client *api.Client) (api.PodList, *result) {
 }
 
 // quarantinedPods reports pods that are not supervised because their handling crashed the daemon.
-func quarantinedPods(ctx context.Context, client *api.Client) result {
-	list, unknown := listPods(ctx, client)
+func quarantinedPods(ctx context.Context, c *client.Client) result {
+	list, unknown := listPods(ctx, c)
 	if unknown != nil {
 		return *unknown
 	}
@@ -199,20 +200,20 @@ func quarantinedPods(ctx context.Context, client *api.Client) result {
 }
 
 // unsavedPods reports pods whose newest state is not on the disk.
-func unsavedPods(ctx context.Context, client *api.Client) result {
-	return podsWith(ctx, client, api.StateNotDurable, "all states are saved",
+func unsavedPods(ctx context.Context, c *client.Client) result {
+	return podsWith(ctx, c, api.StateNotDurable, "all states are saved",
 		"free disk space, or check dmesg for disk errors; the states are saved again within a minute")
 }
 
 // staleVolumes reports pods whose volumes are not updated from their config maps and secrets.
-func staleVolumes(ctx context.Context, client *api.Client) result {
-	return podsWith(ctx, client, api.VolumesNotUpdated, "all volumes are up to date",
+func staleVolumes(ctx context.Context, c *client.Client) result {
+	return podsWith(ctx, c, api.VolumesNotUpdated, "all volumes are up to date",
 		"correct the files; the volumes are updated within seconds, containers need no restart unless they read files only once")
 }
 
 // podsWith reports pods with a condition that is present only while it needs attention.
-func podsWith(ctx context.Context, client *api.Client, condition api.ConditionType, none, hint string) result {
-	list, unknown := listPods(ctx, client)
+func podsWith(ctx context.Context, daemon *client.Client, condition api.ConditionType, none, hint string) result {
+	list, unknown := listPods(ctx, daemon)
 	if unknown != nil {
 		return *unknown
 	}

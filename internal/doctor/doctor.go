@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/spec"
@@ -54,7 +54,7 @@ const (
 // Run runs all checks, one after the other. Invalid is the error of the configuration file, or nil. Version is that of the calling program.
 // Sockets are the active socket units, by their paths.
 func Run(
-	ctx context.Context, c *config.Config, invalid *config.FileError, client *api.Client, version string, sockets map[string]string,
+	ctx context.Context, c *config.Config, invalid *config.FileError, daemon *client.Client, version string, sockets map[string]string,
 ) []Finding {
 	checks := []struct {
 		name  string
@@ -62,7 +62,7 @@ func Run(
 	}{
 		{"privileges", privileges},
 		{"configuration", func() result { return configuration(invalid) }},
-		{"OCI runtime", func() result { return ociRuntime(ctx, c, client) }},
+		{"OCI runtime", func() result { return ociRuntime(ctx, c, daemon) }},
 		{"shim", shimProgram},
 		{"kernel", kernel},
 		{"seccomp", seccomp},
@@ -77,19 +77,19 @@ func Run(
 		{"container engine", func() result { return damagedFiles(c) }},
 		{"state files", func() result { return stateVersions(c) }},
 		{"clock", clock},
-		{"daemon", func() result { return runningDaemon(ctx, c, client, version) }},
+		{"daemon", func() result { return runningDaemon(ctx, c, daemon, version) }},
 		{"sockets", func() result { return socketFiles(sockets) }},
-		{"admission", func() result { return admissionPolicy(ctx, c, client) }},
-		{"resources", func() result { return resources(ctx, c, client) }},
+		{"admission", func() result { return admissionPolicy(ctx, c, daemon) }},
+		{"resources", func() result { return resources(ctx, c, daemon) }},
 		{"host paths", func() result { return hostPaths(c) }},
-		{"pods directory", func() result { return podsDirectory(ctx, c.Pods.Dir, client) }},
-		{"image archives", func() result { return imageDirectories(ctx, client, c.Images.Dir, c.Images.SystemDir) }},
-		{"rejected pods", func() result { return rejectedPods(ctx, client, time.Now()) }},
-		{"pod state", func() result { return unsavedPods(ctx, client) }},
-		{"volumes", func() result { return staleVolumes(ctx, client) }},
-		{"names", func() result { return hiddenNames(ctx, client) }},
-		{"reboots", func() result { return reboots(ctx, c, client) }},
-		{"quarantined pods", func() result { return quarantinedPods(ctx, client) }},
+		{"pods directory", func() result { return podsDirectory(ctx, c.Pods.Dir, daemon) }},
+		{"image archives", func() result { return imageDirectories(ctx, daemon, c.Images.Dir, c.Images.SystemDir) }},
+		{"rejected pods", func() result { return rejectedPods(ctx, daemon, time.Now()) }},
+		{"pod state", func() result { return unsavedPods(ctx, daemon) }},
+		{"volumes", func() result { return staleVolumes(ctx, daemon) }},
+		{"names", func() result { return hiddenNames(ctx, daemon) }},
+		{"reboots", func() result { return reboots(ctx, c, daemon) }},
+		{"quarantined pods", func() result { return quarantinedPods(ctx, daemon) }},
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {
@@ -170,10 +170,10 @@ func shimProgram() result {
 	return ok("%s", path)
 }
 
-func runningDaemon(ctx context.Context, c *config.Config, client *api.Client, version string) result {
+func runningDaemon(ctx context.Context, c *config.Config, daemon *client.Client, version string) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	v, err := client.Version(ctx)
+	v, err := daemon.Version(ctx)
 	switch pods := savedPods(c); {
 	case err != nil && pods > 0:
 		return result{Warn, fmt.Sprintf("not running, unsupervised pods: %d", pods), "start the daemon, or run podstead get, which starts it on demand"}

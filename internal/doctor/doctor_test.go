@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/spec"
@@ -22,10 +22,10 @@ func run(t *testing.T, dir, runtime string) map[string]doctor.Finding {
 		Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: filepath.Join(dir, "run"), LogDir: filepath.Join(dir, "log"),
 	}
 	c.Engine.Runtime = runtime
-	client := api.NewClient(c.Socket, "podstead doctor")
-	defer client.Close()
+	daemon := client.New(c.Socket, "podstead doctor")
+	defer daemon.Close()
 	findings := map[string]doctor.Finding{}
-	for _, f := range doctor.Run(t.Context(), c, nil, client, "v1", nil) {
+	for _, f := range doctor.Run(t.Context(), c, nil, daemon, "v1", nil) {
 		if f.Detail == "" {
 			t.Errorf("%s: no detail", f.Check)
 		}
@@ -103,7 +103,7 @@ func TestInvalidConfiguration(t *testing.T) {
 			{File: "/etc/podstead/podstead.toml", Line: 7, Column: 3, Message: "unknown field"},
 		}, LastValid: tt.lastValid, Hidden: tt.hidden}
 		c := &config.Config{Socket: filepath.Join(t.TempDir(), "s")}
-		findings := doctor.Run(t.Context(), c, invalid, api.NewClient(c.Socket, "podstead doctor"), "v1", nil)
+		findings := doctor.Run(t.Context(), c, invalid, client.New(c.Socket, "podstead doctor"), "v1", nil)
 		i := slices.IndexFunc(findings, func(f doctor.Finding) bool { return f.Check == "configuration" })
 		const detail = "/etc/podstead/podstead.toml:2:1: engine.x: unknown field; /etc/podstead/podstead.toml:7:3: unknown field"
 		if i < 0 || findings[i].Detail != detail || findings[i].Grade != tt.grade || !strings.Contains(findings[i].Hint, tt.hint) {

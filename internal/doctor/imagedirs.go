@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // imageDirectories reports the archives in the image directories that could not be imported, and have not been removed or replaced since.
-func imageDirectories(ctx context.Context, client *api.Client, dirs ...string) result {
+func imageDirectories(ctx context.Context, c *client.Client, dirs ...string) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	failed := map[string]string{}
-	for e, err := range client.Events(ctx, &api.EventQuery{}) {
+	for e, err := range c.Events(ctx, &client.EventQuery{}) {
 		switch {
 		case errors.Is(err, api.ErrUnavailable):
 			return ok("unknown, the daemon is not running")

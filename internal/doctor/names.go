@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
@@ -17,8 +18,8 @@ func HiddenNames(pods []*spec.Pod) ([]spec.HiddenName, error) {
 }
 
 // hiddenNames reports by which names other pods cannot reach pods of this host.
-func hiddenNames(ctx context.Context, client *api.Client) result {
-	list, unknown := listPods(ctx, client)
+func hiddenNames(ctx context.Context, c *client.Client) result {
+	list, unknown := listPods(ctx, c)
 	if unknown != nil {
 		return *unknown
 	}

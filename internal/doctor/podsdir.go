@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
@@ -20,16 +21,16 @@ import (
 const maxFiles = 5
 
 // podsDirectory reports the files of the pods directory that do not run, and whether the directory is lost.
-func podsDirectory(ctx context.Context, dir string, client *api.Client) result {
+func podsDirectory(ctx context.Context, dir string, c *client.Client) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	pods, err := client.Pods(ctx)
+	pods, err := c.Pods(ctx)
 	if err != nil && !errors.Is(err, api.ErrUnavailable) {
 		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
 	}
 	var rejected map[string]api.Event // reported by a check of their own
 	if err == nil {
-		if rejected, err = rejections(ctx, client, time.Now()); err != nil {
+		if rejected, err = rejections(ctx, c, time.Now()); err != nil {
 			rejected = nil // that check reports the error
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/network"
-	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 func TestPodsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pods.d")
-	client := api.NewClient(filepath.Join(t.TempDir(), "none.sock"), "podstead doctor")
-	defer client.Close()
+	c := client.New(filepath.Join(t.TempDir(), "none.sock"), "podstead doctor")
+	defer c.Close()
 	check := func(want Grade, parts ...string) {
 		t.Helper()
-		r := podsDirectory(t.Context(), dir, client)
+		r := podsDirectory(t.Context(), dir, c)
 		if r.grade != want {
 			t.Errorf("grade %s, want %s: %s", r.grade, want, r.detail)
 		}
@@ -61,7 +61,7 @@ func TestPodsDirectory(t *testing.T) {
 }
 
 // daemonWith returns a client of a daemon that has these pods.
-func daemonWith(t *testing.T, pods ...api.Pod) *api.Client {
+func daemonWith(t *testing.T, pods ...api.Pod) *client.Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
@@ -77,9 +77,9 @@ func daemonWith(t *testing.T, pods ...api.Pod) *api.Client {
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
 	t.Cleanup(server.Close)
-	client := api.NewClient(socket, "podstead doctor")
-	t.Cleanup(client.Close)
-	return client
+	c := client.New(socket, "podstead doctor")
+	t.Cleanup(c.Close)
+	return c
 }
 
 // podOf returns a pod that follows a file; "": none.
@@ -101,7 +101,7 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		return api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: message}
 	}
 	without := podOf("new", "", "")
-	without.Status.Phase, without.Status.Reason, without.Status.Message = api.PhaseFailed, podfiles.ReasonRejected, "runs as root"
+	without.Status.Phase, without.Status.Reason, without.Status.Message = api.PhaseFailed, api.ReasonRejected, "runs as root"
 	deleted := podOf("web", "u", filepath.Join(gone, "web.toml"))
 	deleted.Metadata.DeletionTimestamp = &time.Time{}
 	running := podOf("web", "u", path)
@@ -112,7 +112,7 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		detail    string
 	}{
 		{"file runs", full, []api.Pod{running}, OK, full + ", pod files: 1"},
-		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
+		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
 		{"update waits", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))}, Warn, "web: waits for image"},
 		{"rolled back", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRolledBack, "generation 2 was rolled back"))}, Warn, "web: generation 2 was rolled back"},
 		{"new pod rejected", full, []api.Pod{running, without}, Warn, "new: runs as root"},
@@ -202,7 +202,7 @@ func TestRejectedOnce(t *testing.T) {
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()
-	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), api.Condition{Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack})
+	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack})
 	if err := os.WriteFile(pod.Status.File, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/spec"
@@ -15,12 +15,12 @@ import (
 )
 
 // reboots reports whether the host may be rebooted for pods that stay unready.
-func reboots(ctx context.Context, c *config.Config, client *api.Client) result {
+func reboots(ctx context.Context, config *config.Config, c *client.Client) result {
 	now, err := supervisor.SystemClock()
 	if err != nil {
 		return result{Warn, err.Error(), "mount /proc"}
 	}
-	file := filepath.Join(c.StateDir, daemon.RebootsFile)
+	file := filepath.Join(config.StateDir, daemon.RebootsFile)
 	record, err := daemon.LoadReboots(file)
 	if err != nil {
 		return result{Warn, err.Error() + "; the host is not rebooted", "move " + file + " away after you have checked why the host was rebooted"}
@@ -28,14 +28,14 @@ func reboots(ctx context.Context, c *config.Config, client *api.Client) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	var asking []string
-	if list, err := client.Pods(ctx); err == nil {
+	if list, err := c.Pods(ctx); err == nil {
 		for i := range list.Items {
 			if p := &list.Items[i]; p.Spec.OnUnhealthy == spec.UnhealthyReboot {
 				asking = append(asking, p.Metadata.Name)
 			}
 		}
 	}
-	return rebootsLeft(record.At(now()), int(c.Reboot.MaxPerDay), asking)
+	return rebootsLeft(record.At(now()), int(config.Reboot.MaxPerDay), asking)
 }
 
 // rebootsLeft reports how many reboots are left, for the pods that may request one.

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/spec"
 )
 
 // resources reports what pods can request, and what they have requested.
-func resources(ctx context.Context, c *config.Config, client *api.Client) result {
+func resources(ctx context.Context, c *config.Config, daemon *client.Client) result {
 	policy := c.Policy.Admission()
 	allocatable, err := runtime.Allocatable(runtime.Options{
 		StateDir: c.StateDir, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver), Reserved: policy.SystemReserved,
@@ -22,7 +23,7 @@ func resources(ctx context.Context, c *config.Config, client *api.Client) result
 	}
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	pods, err := client.Pods(ctx)
+	pods, err := daemon.Pods(ctx)
 	r := requestsResult(allocatable, pods.Items, err == nil)
 	if policy.IgnoreRequests {
 		return ok("%s; requests are not enforced", r.detail)

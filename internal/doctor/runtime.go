@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime"
@@ -22,8 +22,8 @@ import (
 )
 
 // ociRuntime checks the OCI runtime of new containers.
-func ociRuntime(ctx context.Context, c *config.Config, client *api.Client) result {
-	choice, err := selected(ctx, c, client)
+func ociRuntime(ctx context.Context, c *config.Config, daemon *client.Client) result {
+	choice, err := selected(ctx, c, daemon)
 	if err != nil {
 		return result{Fail, err.Error(), "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime as runtime in [engine]"}
 	}
@@ -35,14 +35,14 @@ func ociRuntime(ctx context.Context, c *config.Config, client *api.Client) resul
 }
 
 // selected returns the choice of the daemon that runs, or what a daemon would select. Only root can run a container to find out.
-func selected(ctx context.Context, c *config.Config, client *api.Client) (ociruntime.Choice, error) {
+func selected(ctx context.Context, c *config.Config, daemon *client.Client) (ociruntime.Choice, error) {
 	program := c.Engine.Runtime
 	if program != ociruntime.Auto {
 		return ociruntime.Choice{Program: program}, ociruntime.Check(program)
 	}
 	asked, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	if v, err := client.Version(asked); err == nil && v.RuntimeReason != "" {
+	if v, err := daemon.Version(asked); err == nil && v.RuntimeReason != "" {
 		return ociruntime.Choice{Program: v.Runtime, Reason: v.RuntimeReason}, nil
 	}
 	if os.Geteuid() != 0 {

@@ -76,7 +76,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Outcome != podfiles.Unchanged && !q.DryRun {
+	if plan.Outcome != api.PodUnchanged && !q.DryRun {
 		s.awaitTaken(r.Context(), &before, plan.Pod, pod.Hash)
 	}
 	unit := ""
@@ -84,7 +84,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		unit = api.UnitOf(pod.Name)
 	}
 	return api.Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: api.Outcome(plan.Outcome), Changes: changesOf(plan.Changes),
+		Pod: plan.Pod, File: plan.File, Outcome: plan.Outcome, Changes: changesOf(plan.Changes),
 		Replaced: plan.Replaced, Instead: plan.Instead, Undone: plan.Undone,
 		Unit: unit, SpecHash: cmp.Or(plan.SpecHash, pod.Hash), Warnings: problems(found.Warnings()),
 	}, nil

@@ -44,7 +44,7 @@ func TestApplyReturnsRefusal(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := applied("bad", app("main", "sleep 1000"))
-	f := podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonRejected, Refused: errors.New("taken"), SpecHash: d.plan(t, q).SpecHash}
+	f := podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonRejected, Refused: errors.New("taken"), SpecHash: d.plan(t, q).SpecHash}
 	earlier, preparing := f, f
 	earlier.SpecHash = "v1:earlier"
 	preparing.Reason, preparing.Refused, preparing.Preparing = "", errors.New("update is being prepared"), true
@@ -61,7 +61,7 @@ func TestApplyReturnsRefusal(t *testing.T) {
 	if d.apply(t, q); !refused.Load() {
 		t.Error("Apply returned before the definition was refused")
 	}
-	if p, err := d.client.Pod(t.Context(), "bad"); err != nil || p.Status.Reason != api.Reason(podfiles.ReasonRejected) {
+	if p, err := d.client.Pod(t.Context(), "bad"); err != nil || p.Status.Reason != api.ReasonRejected {
 		t.Errorf("refused pod after Apply: %+v, %v", p, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -112,17 +113,17 @@ func TestDeleteWithFile(t *testing.T) {
 	}
 	uid := pod.Metadata.UID
 	d.await(t, uid, "container ready", ready)
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod = d.await(t, uid, "pod at rest", atRest)
 	if pod.Status.StoppedAt.IsZero() || d.files.Text("web") == "" {
 		t.Errorf("stopped at %v, file %q", pod.Status.StoppedAt, d.files.Text("web"))
 	}
-	if _, err := d.client.Delete(t.Context(), "web", api.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
+	if _, err := d.client.Delete(t.Context(), "web", client.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("delete with another UID: %v, want 404", err)
 	}
-	got, err := d.client.Delete(t.Context(), "web", api.StopOptions{})
+	got, err := d.client.Delete(t.Context(), "web", client.StopOptions{})
 	if err != nil || got.File != "/pods.d/web.toml" || d.files.Text("web") != "" {
 		t.Errorf("delete: %+v, %v, file %q", got, err, d.files.Text("web"))
 	}
@@ -132,7 +133,7 @@ func TestDeleteWithFile(t *testing.T) {
 		}
 		return deleted(c)
 	})
-	if got, err := d.client.Delete(t.Context(), "web", api.StopOptions{}); !isStatus(err, http.StatusNotFound) {
+	if got, err := d.client.Delete(t.Context(), "web", client.StopOptions{}); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("second delete: %+v, %v, want 404", got, err)
 	}
 }
@@ -143,8 +144,8 @@ func TestDeleteKeepsOtherFile(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
-	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("taken")})
-	got, err := d.client.Delete(t.Context(), "web", api.StopOptions{UID: uid, Grace: new(time.Duration)})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("taken")})
+	got, err := d.client.Delete(t.Context(), "web", client.StopOptions{UID: uid, Grace: new(time.Duration)})
 	if err != nil || got.File != "" || len(d.files.Files()) != 1 {
 		t.Errorf("delete: %+v, %v; files %v, want the file", got, err, d.files.Files())
 	}
@@ -160,7 +161,7 @@ func TestSuspendedFiles(t *testing.T) {
 	if err := d.client.SuspendFiles(t.Context()); err != nil || !d.files.Suspended() {
 		t.Errorf("suspend: %v, suspended %v", err, d.files.Suspended())
 	}
-	got, err := d.client.Delete(t.Context(), "web", api.StopOptions{KeepFile: true})
+	got, err := d.client.Delete(t.Context(), "web", client.StopOptions{KeepFile: true})
 	if err != nil || got.File != "" || d.files.Text("web") == "" {
 		t.Errorf("delete: %+v, %v, file %q; want the file", got, err, d.files.Text("web"))
 	}
@@ -172,7 +173,7 @@ func TestStoppedAt(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("job", "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)
-	if err := d.client.Stop(t.Context(), "job", api.StopOptions{}); err != nil {
+	if err := d.client.Stop(t.Context(), "job", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := d.client.Pod(t.Context(), "job")
@@ -280,9 +281,9 @@ func TestDeleteAfterFileWasRemoved(t *testing.T) {
 	if _, err := d.supervisor.Add(pod, state.Owner{By: "pods directory", File: "/pods.d/web.toml"}); err != nil {
 		t.Fatal(err)
 	}
-	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonInvalidFile})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonInvalidFile})
 	d.files.OnRemove = func(string) error { return d.supervisor.Leave(t.Context()) }
-	_, err := d.client.Delete(t.Context(), "web", api.StopOptions{})
+	_, err := d.client.Delete(t.Context(), "web", client.StopOptions{})
 	if err == nil || !strings.HasPrefix(err.Error(), "file /pods.d/web.toml was removed, but the pod was not deleted: ") {
 		t.Errorf("delete: %v, want an error with the file that was removed", err)
 	}

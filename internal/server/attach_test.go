@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/channel"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -105,7 +106,7 @@ type attached struct {
 }
 
 // attach attaches a client, and waits until the container has it.
-func (d *testDaemon) attach(t *testing.T, p *process, o api.AttachOptions) *attached {
+func (d *testDaemon) attach(t *testing.T, p *process, o client.AttachOptions) *attached {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attached{ended: make(chan struct{}), cancel: cancel}
@@ -152,7 +153,7 @@ func TestAttach(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
-	a := d.attach(t, p, api.AttachOptions{Streams: api.Streams{Stdin: strings.NewReader("")}})
+	a := d.attach(t, p, client.AttachOptions{Streams: client.Streams{Stdin: strings.NewReader("")}})
 	data := bytes.Repeat([]byte("a\x00\xff\n"), 1<<18)
 	go func() {
 		_, _ = a.stdin.Write(data)
@@ -185,7 +186,7 @@ func TestAttachFromStart(t *testing.T) {
 		data := bytes.Repeat([]byte("0123456789abcde\n"), written/16)
 		_, _ = p.stdout.Write(data)
 		told := false
-		a := d.attach(t, p, api.AttachOptions{FromStart: true, Incomplete: func() { told = true }})
+		a := d.attach(t, p, client.AttachOptions{FromStart: true, Incomplete: func() { told = true }})
 		p.exit(0)
 		a.wait(t)
 		got := a.stdout.Bytes()
@@ -200,7 +201,7 @@ func TestAttachedClientIsLost(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
-	lost := d.attach(t, p, api.AttachOptions{Streams: api.Streams{Stdin: strings.NewReader("")}})
+	lost := d.attach(t, p, client.AttachOptions{Streams: client.Streams{Stdin: strings.NewReader("")}})
 	lost.cancel()
 	if _, err := io.ReadAll(p.stdin); err != nil { // EOF because of stdinOnce
 		t.Error(err)
@@ -213,7 +214,7 @@ func TestAttachedClientIsLost(t *testing.T) {
 			t.Fatal("the client remains attached")
 		}
 	}
-	other := d.attach(t, p, api.AttachOptions{})
+	other := d.attach(t, p, client.AttachOptions{})
 	p.exit(0)
 	if other.wait(t); other.code != 0 || other.err != nil {
 		t.Errorf("exit code %d, %v", other.code, other.err)
@@ -224,7 +225,7 @@ func TestAttachedClientIsLost(t *testing.T) {
 func TestAttachEndsWithServer(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
-	a := d.attach(t, d.interactive(t), api.AttachOptions{})
+	a := d.attach(t, d.interactive(t), client.AttachOptions{})
 	d.closeServer()
 	if a.wait(t); !errors.Is(a.err, api.ErrUnavailable) {
 		t.Errorf("the session ended with %v", a.err)
@@ -236,7 +237,7 @@ func TestAttachedContainerIsDeleted(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
-	a := d.attach(t, p, api.AttachOptions{})
+	a := d.attach(t, p, client.AttachOptions{})
 	p.Close()
 	a.wait(t)
 	if e, ok := errors.AsType[*api.Error](a.err); !ok || e.Reason != api.ReasonDisconnected {
@@ -249,7 +250,7 @@ func TestAttachSize(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
 	resize := make(chan channel.Size)
-	d.attach(t, p, api.AttachOptions{Streams: api.Streams{TTY: true, Size: channel.Size{Width: 80, Height: 25}, Resize: resize}})
+	d.attach(t, p, client.AttachOptions{Streams: client.Streams{TTY: true, Size: channel.Size{Width: 80, Height: 25}, Resize: resize}})
 	p.awaitSize(t, attach.Size{Width: 80, Height: 25})
 	resize <- channel.Size{Width: 132, Height: 43}
 	p.awaitSize(t, attach.Size{Width: 132, Height: 43})
@@ -276,20 +277,20 @@ func TestAttachIsRejected(t *testing.T) {
 	d.interactive(t)
 	uid := d.create(t, file("job", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)
-	stdin := api.Streams{Stdin: strings.NewReader("")}
+	stdin := client.Streams{Stdin: strings.NewReader("")}
 	for _, tt := range []struct {
 		name, pod string
-		options   api.AttachOptions
+		options   client.AttachOptions
 		shim      error
 		status    int
 		reason    api.ErrorReason // default: that of the status
 		want      string
 	}{
 		{name: "no pod", pod: "none", status: http.StatusNotFound, want: `no such pod "none"`},
-		{name: "no container", pod: "web", options: api.AttachOptions{Container: "x"}, status: http.StatusNotFound, want: `has no container "x"`},
-		{name: "other pod", pod: "web", options: api.AttachOptions{UID: "x"}, status: http.StatusNotFound, want: "no such pod"},
-		{name: "no stdin", pod: "web", options: api.AttachOptions{Container: "other", Streams: stdin}, status: http.StatusConflict, want: "does not have stdin"},
-		{name: "no terminal", pod: "web", options: api.AttachOptions{Container: "other", Streams: api.Streams{TTY: true}}, status: http.StatusConflict, want: "does not have a terminal"},
+		{name: "no container", pod: "web", options: client.AttachOptions{Container: "x"}, status: http.StatusNotFound, want: `has no container "x"`},
+		{name: "other pod", pod: "web", options: client.AttachOptions{UID: "x"}, status: http.StatusNotFound, want: "no such pod"},
+		{name: "no stdin", pod: "web", options: client.AttachOptions{Container: "other", Streams: stdin}, status: http.StatusConflict, want: "does not have stdin"},
+		{name: "no terminal", pod: "web", options: client.AttachOptions{Container: "other", Streams: client.Streams{TTY: true}}, status: http.StatusConflict, want: "does not have a terminal"},
 		{
 			name: "terminated", pod: "job", status: http.StatusConflict, reason: api.ReasonNotRunning,
 			want: `container "main" of pod "job" is not running: Error (exit code 3)`,
@@ -321,7 +322,7 @@ func TestAttachIsRejected(t *testing.T) {
 	}
 	d.client.Close()
 	d.closeServer()
-	if _, err := d.client.Attach(t.Context(), "web", api.AttachOptions{}); !errors.Is(err, api.ErrUnavailable) {
+	if _, err := d.client.Attach(t.Context(), "web", client.AttachOptions{}); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("attach without a daemon: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
@@ -29,7 +30,7 @@ func TestEphemeralContainer(t *testing.T) {
 	if end := pod.Status.EphemeralContainerStatuses[0]; end.State.Terminated.ExitCode != 7 || end.RestartCount != 0 || end.Ready {
 		t.Errorf("status of the ephemeral container: %+v", end)
 	}
-	for _, query := range []api.OutputQuery{{}, {Runs: api.NewestRun, Containers: []string{"debug"}}} {
+	for _, query := range []client.OutputQuery{{}, {Runs: api.NewestRun, Containers: []string{"debug"}}} {
 		if got, _ := d.read(t, "web", query, -1); !slices.Equal(got, []string{"debug/0 stdout: seen"}) {
 			t.Errorf("output of %v: %q", query.Containers, got)
 		}
@@ -52,7 +53,7 @@ func TestEphemeralContainer(t *testing.T) {
 	if _, err := d.client.AddEphemeral(t.Context(), "web", q); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("other UID: %v, want 404", err)
 	}
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{File: "d", Text: "name = \"late\"\nimage = \"i\"\n"}); !isStatus(err, http.StatusConflict) {
@@ -98,7 +99,7 @@ func TestConditionOfReadinessGate(t *testing.T) {
 		t.Errorf("condition without a readiness gate: %v, want 404", err)
 	}
 	changes := 0
-	for e, err := range d.client.Events(t.Context(), &api.EventQuery{UID: uid}) {
+	for e, err := range d.client.Events(t.Context(), &client.EventQuery{UID: uid}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ func TestWhy(t *testing.T) {
 	if err != nil || len(list.Items) != 2 || list.Items[0].Healthy || !list.Items[1].Healthy {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := d.client.Stop(t.Context(), "bad", api.StopOptions{Delete: true}); err != nil {
+	if err := d.client.Stop(t.Context(), "bad", client.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	for limit := time.After(testTimeout); ; {

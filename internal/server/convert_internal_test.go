@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 // TestConversions requires that a converted value has the same JSON as the internal one: no field is lost. Fields of the supervisor that
@@ -140,24 +139,11 @@ func TestWords(t *testing.T) {
 		{string(lifecycle.ReasonCompleted), string(api.ReasonCompleted)},
 		{string(lifecycle.ReasonQuarantined), string(api.ReasonQuarantined)},
 		{string(lifecycle.ReasonUnexpectedAdmissionError), "UnexpectedAdmissionError"},
-		{podfiles.ReasonInvalidFile, string(api.ReasonInvalidFile)},
-		{podfiles.ReasonRejected, string(api.ReasonRejected)},
-		{podfiles.ReasonRolledBack, string(api.ReasonRolledBack)},
-		{string(podfiles.Created), string(api.PodCreated)},
-		{string(podfiles.Configured), string(api.PodConfigured)},
-		{string(podfiles.Unchanged), string(api.PodUnchanged)},
-		{string(podfiles.Pruned), string(api.PodPruned)},
 		{string(generation.Progressing), string(api.GenerationProgressing)},
 		{string(generation.Ready), string(api.GenerationReady)},
 		{string(generation.Failed), string(api.GenerationFailed)},
 		{string(generation.RolledBack), string(api.GenerationRolledBack)},
 		{string(generation.Superseded), string(api.GenerationSuperseded)},
-		{string(event.Normal), string(api.EventNormal)},
-		{string(event.Warning), string(api.EventWarning)},
-		{string(api.PodStateReady), string(api.PodStateReady)},
-		{string(api.ContainerWaiting), string(api.ContainerWaiting)},
-		{string(api.RoleApp), string(api.RoleApp)},
-		{string(api.StagePreStop), string(api.StagePreStop)},
 		{string(lifecycle.ProbeStartup), string(api.ProbeStartup)},
 		{string(lifecycle.ProbeReadiness), string(api.ProbeReadiness)},
 		{string(lifecycle.ProbeLiveness), string(api.ProbeLiveness)},

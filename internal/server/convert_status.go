@@ -98,7 +98,7 @@ func PolicyOf(p *admission.Policy) *api.Policy {
 // eventOf converts an event. The clock readings for the correction of its time are not part of the API.
 func eventOf(e *event.Event) api.Event {
 	return api.Event{
-		Seq: e.Seq, Cause: e.Cause, Time: e.Time, Level: api.EventLevel(e.Level), Kind: api.EventKind(e.Kind), Reason: e.Reason, Pod: e.Pod, UID: e.UID,
+		Seq: e.Seq, Cause: e.Cause, Time: e.Time, Level: e.Level, Kind: e.Kind, Reason: e.Reason, Pod: e.Pod, UID: e.UID,
 		Container: e.Container, Attempt: e.Attempt, Fields: e.Fields, Message: e.Message,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -29,7 +30,7 @@ type testDaemon struct {
 	dir, logs, socket string
 	fake              *fakeruntime.Runtime
 	supervisor        *supervisor.Supervisor
-	client            *api.Client
+	client            *client.Client
 	stops             chan string // requesters of StopDaemon
 	secrets           server.SecretSource
 	stats             server.StatsSource
@@ -128,7 +129,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 		}
 	}
 	t.Cleanup(d.closeServer)
-	d.client = api.NewClient(d.socket, "podstead run")
+	d.client = client.New(d.socket, "podstead run")
 	t.Cleanup(d.client.Close)
 }
 

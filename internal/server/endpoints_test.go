@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
@@ -184,10 +185,10 @@ func TestOlderDaemon(t *testing.T) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: testTimeout}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
-	client := api.NewClient(socket, "podstead")
-	defer client.Close()
-	_, volumes := client.Volumes(t.Context())
-	_, pods := client.Pods(t.Context())
+	c := client.New(socket, "podstead")
+	defer c.Close()
+	_, volumes := c.Volumes(t.Context())
+	_, pods := c.Pods(t.Context())
 	for want, err := range map[string]error{"the endpoint GET /v1/volumes": volumes, `the parameter "new" of GET /v1/pods`: pods} {
 		e, ok := errors.AsType[*api.Error](err)
 		want = "the daemon, version 0.1.0, is older than this command: it does not know " + want

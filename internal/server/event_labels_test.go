@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 )
 
 // podsOf returns the pods of the events that a query selects.
-func (d *testDaemon) podsOf(t *testing.T, q api.EventQuery) []string {
+func (d *testDaemon) podsOf(t *testing.T, q client.EventQuery) []string {
 	t.Helper()
 	var names []string
 	for e, err := range d.client.Events(t.Context(), &q) {
@@ -40,37 +41,37 @@ func TestEventsOfLabels(t *testing.T) {
 	for name, label := range map[string]string{"web": "shop", "db": "shop", "mail": "post"} {
 		d.await(t, d.create(t, labelled(name, label)).Metadata.UID, "ready pod", ready)
 	}
-	expect := func(q api.EventQuery, want ...string) {
+	expect := func(q client.EventQuery, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, d.podsOf(t, q)); diff != "" {
 			t.Errorf("events of %+v (-want +got):\n%s", q, diff)
 		}
 	}
-	expect(api.EventQuery{Labels: "app=shop"}, "db", "web")
-	expect(api.EventQuery{Labels: "app!=shop"}, "mail")
-	expect(api.EventQuery{Labels: "app in (shop, post),app"}, "db", "mail", "web")
-	expect(api.EventQuery{Labels: "app=none"})
-	expect(api.EventQuery{Labels: "app=shop", Pod: "db"}, "db")
-	expect(api.EventQuery{Labels: "app=shop", Pod: "mail"})
-	expect(api.EventQuery{Labels: "app=shop", Since: time.Now().Add(time.Hour)})
-	expect(api.EventQuery{}, "db", "mail", "web")
+	expect(client.EventQuery{Labels: "app=shop"}, "db", "web")
+	expect(client.EventQuery{Labels: "app!=shop"}, "mail")
+	expect(client.EventQuery{Labels: "app in (shop, post),app"}, "db", "mail", "web")
+	expect(client.EventQuery{Labels: "app=none"})
+	expect(client.EventQuery{Labels: "app=shop", Pod: "db"}, "db")
+	expect(client.EventQuery{Labels: "app=shop", Pod: "mail"})
+	expect(client.EventQuery{Labels: "app=shop", Since: time.Now().Add(time.Hour)})
+	expect(client.EventQuery{}, "db", "mail", "web")
 
 	before, _ := d.supervisor.Pod("db")
 	if err := d.supervisor.Stop(t.Context(), "db", supervisor.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	d.await(t, before.Facts.UID, "deleted pod", deleted)
-	expect(api.EventQuery{Labels: "app=shop"}, "web")
-	expect(api.EventQuery{Labels: "app!=shop"}, "mail")
+	expect(client.EventQuery{Labels: "app=shop"}, "web")
+	expect(client.EventQuery{Labels: "app!=shop"}, "mail")
 
 	// The next pod of the name has other labels. The events of the pod before it do not match.
 	d.await(t, d.create(t, labelled("db", "new")).Metadata.UID, "ready pod", ready)
-	for e, err := range d.client.Events(t.Context(), &api.EventQuery{Labels: "app=new"}) {
+	for e, err := range d.client.Events(t.Context(), &client.EventQuery{Labels: "app=new"}) {
 		if err != nil || e.UID == before.Facts.UID {
 			t.Errorf("%+v, %v, want events of the new pod", e, err)
 		}
 	}
-	for _, err := range d.client.Events(t.Context(), &api.EventQuery{Labels: "a=b=c"}) {
+	for _, err := range d.client.Events(t.Context(), &client.EventQuery{Labels: "a=b=c"}) {
 		if !isStatus(err, http.StatusBadRequest) {
 			t.Errorf("invalid selector: %v, want 400", err)
 		}
@@ -86,7 +87,7 @@ func TestFollowedEventsOfLabels(t *testing.T) {
 	defer cancel()
 	d.await(t, d.create(t, labelled("web", "shop")).Metadata.UID, "ready pod", ready)
 	started := false
-	for e, err := range d.client.Events(ctx, &api.EventQuery{Labels: "app=shop", Follow: true}) {
+	for e, err := range d.client.Events(ctx, &client.EventQuery{Labels: "app=shop", Follow: true}) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -119,7 +120,7 @@ func TestFinalEventsOfLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.await(t, uid, "deleted pod", deleted)
-	if got := d.podsOf(t, api.EventQuery{Labels: "app=shop"}); !slices.Equal(got, []string{"web"}) {
+	if got := d.podsOf(t, client.EventQuery{Labels: "app=shop"}); !slices.Equal(got, []string{"web"}) {
 		t.Errorf("events of %q, want web", got)
 	}
 }

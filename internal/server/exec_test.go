@@ -17,6 +17,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/channel"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -71,16 +72,16 @@ func TestExec(t *testing.T) {
 	data := bytes.Repeat([]byte("\x00\xff\n binary"), 1<<17)
 	for _, tt := range []struct {
 		name   string
-		o      api.ExecOptions
+		o      client.ExecOptions
 		stderr string
 		code   int
 	}{
-		{"first container", api.ExecOptions{Command: []string{"echo"}}, "echo in main", 0},
-		{"named container", api.ExecOptions{Command: []string{"echo", "a b", "", "-c"}, Container: "side"}, "echo a b  -c in side", 3},
+		{"first container", client.ExecOptions{Command: []string{"echo"}}, "echo in main", 0},
+		{"named container", client.ExecOptions{Command: []string{"echo", "a b", "", "-c"}, Container: "side"}, "echo a b  -c in side", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			tt.o.Streams = api.Streams{Stdin: bytes.NewReader(data), Stdout: &stdout, Stderr: &stderr}
+			tt.o.Streams = client.Streams{Stdin: bytes.NewReader(data), Stdout: &stdout, Stderr: &stderr}
 			code, err := d.client.Exec(t.Context(), "web", tt.o)
 			if code != tt.code || err != nil || stderr.String() != tt.stderr || !bytes.Equal(stdout.Bytes(), data) {
 				t.Errorf("exit code %d, %v, stderr %q, %d bytes of output; want %d, %q, %d bytes",
@@ -94,7 +95,8 @@ func TestExecInDefaultContainer(t *testing.T) {
 	t.Parallel()
 	d := newExec(t, commands{"echo": echo}, `annotations = { "kubectl.kubernetes.io/default-container" = "side" }`)
 	var stderr bytes.Buffer
-	if _, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"echo"}, Streams: api.Streams{Stderr: &stderr}}); err != nil {
+	o := client.ExecOptions{Command: []string{"echo"}, Streams: client.Streams{Stderr: &stderr}}
+	if _, err := d.client.Exec(t.Context(), "web", o); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("echo in side", stderr.String()); diff != "" {
@@ -116,7 +118,7 @@ func TestExecInTerminal(t *testing.T) {
 	resize := make(chan channel.Size, 1)
 	resize <- channel.Size{Width: 132, Height: 50}
 	var stdout bytes.Buffer
-	_, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"stty"}, Streams: api.Streams{
+	_, err := d.client.Exec(t.Context(), "web", client.ExecOptions{Command: []string{"stty"}, Streams: client.Streams{
 		Stdin: strings.NewReader(""), Stdout: &stdout, TTY: true, Size: channel.Size{Width: 80, Height: 25}, Resize: resize,
 	}})
 	if diff := cmp.Diff("true {80 25} true\n{132 50}\n", stdout.String()); diff != "" || err != nil {
@@ -137,19 +139,27 @@ func TestExecErrors(t *testing.T) {
 	}, "")
 	for _, tt := range []struct {
 		name, pod string
-		o         api.ExecOptions
+		o         client.ExecOptions
 		want      any
 	}{
-		{"unknown pod", "none", api.ExecOptions{Command: []string{"echo"}}, &api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `no such pod "none"`}},
-		{"other UID", "web", api.ExecOptions{Command: []string{"echo"}, UID: "x"}, &api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `no such pod "web"`}},
+		{
+			"unknown pod", "none",
+			client.ExecOptions{Command: []string{"echo"}},
+			&api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `no such pod "none"`},
+		},
+		{
+			"other UID", "web",
+			client.ExecOptions{Command: []string{"echo"}, UID: "x"},
+			&api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `no such pod "web"`},
+		},
 		{
 			"unknown container", "web",
-			api.ExecOptions{Command: []string{"echo"}, Container: "x"},
+			client.ExecOptions{Command: []string{"echo"}, Container: "x"},
 			&api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `pod "web" has no container "x"`, Hint: "use one of main, side, init"},
 		},
 		{
 			"terminated container", "web",
-			api.ExecOptions{Command: []string{"echo"}, Container: "init"},
+			client.ExecOptions{Command: []string{"echo"}, Container: "init"},
 			&api.Error{
 				Status: 409, Reason: api.ReasonNotRunning, Message: `container "init" of pod "web" is not running: Completed (exit code 0)`,
 				Hint: "run podstead why web",
@@ -157,15 +167,23 @@ func TestExecErrors(t *testing.T) {
 		},
 		{
 			"container that has just exited", "web",
-			api.ExecOptions{Command: []string{"late"}},
+			client.ExecOptions{Command: []string{"late"}},
 			&api.Error{
 				Status: 409, Reason: api.ReasonNotRunning, Message: `container "main" of pod "web" is not running: cannot exec in a stopped container`,
 				Hint: "run podstead why web",
 			},
 		},
-		{"no command", "web", api.ExecOptions{}, &api.Error{Status: 400, Reason: api.ReasonBadRequest, Field: "command", Message: "command: required value"}},
-		{"command not found", "web", api.ExecOptions{Command: []string{"x"}}, &api.CommandError{Code: 127, Message: "exec: x: not found"}},
-		{"failure of the engine", "web", api.ExecOptions{Command: []string{"broken"}}, &api.Error{Status: 500, Reason: api.ReasonInternalError, Message: "the engine is broken"}},
+		{
+			"no command", "web",
+			client.ExecOptions{},
+			&api.Error{Status: 400, Reason: api.ReasonBadRequest, Field: "command", Message: "command: required value"},
+		},
+		{"command not found", "web", client.ExecOptions{Command: []string{"x"}}, &api.CommandError{Code: 127, Message: "exec: x: not found"}},
+		{
+			"failure of the engine", "web",
+			client.ExecOptions{Command: []string{"broken"}},
+			&api.Error{Status: 500, Reason: api.ReasonInternalError, Message: "the engine is broken"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := d.client.Exec(t.Context(), tt.pod, tt.o)
@@ -222,7 +240,7 @@ func TestExecLostClient(t *testing.T) {
 		<-started
 		cancel()
 	}()
-	if _, err := d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"hang"}}); !errors.Is(err, context.Canceled) {
+	if _, err := d.client.Exec(ctx, "web", client.ExecOptions{Command: []string{"hang"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the client got %v", err)
 	}
 	select {
@@ -251,7 +269,7 @@ func TestExecIsActivity(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"hang"}})
+		_, err := d.client.Exec(ctx, "web", client.ExecOptions{Command: []string{"hang"}})
 		ended <- err
 	}()
 	<-started
@@ -277,7 +295,7 @@ func TestExecOutputFails(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}}, "")
-	_, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"yes"}, Streams: api.Streams{Stdout: failingWriter{}}})
+	_, err := d.client.Exec(t.Context(), "web", client.ExecOptions{Command: []string{"yes"}, Streams: client.Streams{Stdout: failingWriter{}}})
 	if err == nil || err.Error() != "copy output: disk full" {
 		t.Errorf("the client got %v", err)
 	}
@@ -295,7 +313,7 @@ func TestExecEndsWhileOutputBlocks(t *testing.T) {
 	defer close(released)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"yes"}, Streams: api.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
+		_, err := d.client.Exec(ctx, "web", client.ExecOptions{Command: []string{"yes"}, Streams: client.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
 			cancel()
 			<-released
 			return len(p), nil
@@ -332,9 +350,9 @@ func TestExecDaemonStops(t *testing.T) {
 	}, "")
 	released := make(chan struct{})
 	results := make(chan error, 2)
-	for _, o := range []api.ExecOptions{
+	for _, o := range []client.ExecOptions{
 		{Command: []string{"hang"}},
-		{Command: []string{"flood"}, Streams: api.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
+		{Command: []string{"flood"}, Streams: client.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
 			<-released
 			return len(p), nil
 		})}},
@@ -376,19 +394,19 @@ func TestTooManySessions(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	for range api.MaxSessions {
-		clients.Go(func() { _, _ = d.client.Exec(ctx, "web", api.ExecOptions{Command: []string{"hang"}}) })
+		clients.Go(func() { _, _ = d.client.Exec(ctx, "web", client.ExecOptions{Command: []string{"hang"}}) })
 	}
 	for range api.MaxSessions {
 		<-started
 	}
-	_, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"echo"}})
+	_, err := d.client.Exec(t.Context(), "web", client.ExecOptions{Command: []string{"echo"}})
 	if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonTooManySessions || e.Status != http.StatusTooManyRequests {
 		t.Errorf("session %d: %v", api.MaxSessions+1, err)
 	}
 	cancel()
 	clients.Wait()
 	for end := time.Now().Add(testTimeout); err != nil && time.Now().Before(end); {
-		_, err = d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"echo"}})
+		_, err = d.client.Exec(t.Context(), "web", client.ExecOptions{Command: []string{"echo"}})
 	}
 	if err != nil {
 		t.Error("after the end of the others:", err)
@@ -399,7 +417,7 @@ func TestExecWithoutDaemon(t *testing.T) {
 	t.Parallel()
 	d := newExec(t, nil, "")
 	d.closeServer()
-	if _, err := d.client.Exec(t.Context(), "web", api.ExecOptions{Command: []string{"x"}}); !errors.Is(err, api.ErrUnavailable) {
+	if _, err := d.client.Exec(t.Context(), "web", client.ExecOptions{Command: []string{"x"}}); !errors.Is(err, api.ErrUnavailable) {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -96,28 +97,28 @@ func TestReadFiles(t *testing.T) {
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	ctx := t.Context()
 	var out bytes.Buffer
-	result, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/x"}, &out)
+	result, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/x"}, &out)
 	if err != nil || out.Len() != largeCopy || len(result.Warnings) != 1 {
 		t.Errorf("got %d bytes, %v, %v", out.Len(), result, err)
 	}
-	n, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/fails"}, io.Discard)
+	n, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/fails"}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "disk failed") || n.Bytes != largeCopy {
 		t.Errorf("an error after the start: got %v, %v", n, err)
 	}
-	if _, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/refused"}, io.Discard); !hasStatus(err, http.StatusConflict) {
+	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/refused"}, io.Discard); !hasStatus(err, http.StatusConflict) {
 		t.Errorf("an error before the start: got %v", err)
 	}
-	if _, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/x", Container: "none"}, io.Discard); !hasStatus(err, http.StatusNotFound) {
+	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/x", Container: "none"}, io.Discard); !hasStatus(err, http.StatusNotFound) {
 		t.Errorf("no such container: got %v", err)
 	}
-	if _, err := d.client.ReadFiles(ctx, "web", api.FileQuery{}, io.Discard); !hasStatus(err, http.StatusBadRequest) {
+	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{}, io.Discard); !hasStatus(err, http.StatusBadRequest) {
 		t.Errorf("no path: got %v", err)
 	}
-	st, err := d.client.StatFile(ctx, "web", api.FileQuery{Path: "/not\xffutf8"})
+	st, err := d.client.StatFile(ctx, "web", client.FileQuery{Path: "/not\xffutf8"})
 	if err != nil || !strings.HasPrefix(string(st.Path), "/not\xffutf8@") || st.Type != api.RegularFile || st.Mode != 0o640 {
 		t.Errorf("got %+v, %v", st, err)
 	}
-	_, err = d.client.StatFile(ctx, "web", api.FileQuery{Path: "/none"})
+	_, err = d.client.StatFile(ctx, "web", client.FileQuery{Path: "/none"})
 	if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonFileNotFound {
 		t.Errorf("no such file: got %v", err)
 	}
@@ -132,7 +133,7 @@ func hasStatus(err error, status int) bool {
 func TestTooManyCopies(t *testing.T) {
 	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{}, nil)
-	_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/busy"}, io.Discard)
+	_, err := d.client.ReadFiles(t.Context(), "web", client.FileQuery{Path: "/busy"}, io.Discard)
 	e, ok := errors.AsType[*api.Error](err)
 	if !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests || e.Hint == "" {
 		t.Errorf("got %+v", err)
@@ -148,15 +149,15 @@ func TestCopyWithoutProgress(t *testing.T) {
 	var copies sync.WaitGroup
 	for name, run := range map[string]func() error{
 		"the container sends nothing": func() error {
-			_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/silent"}, io.Discard)
+			_, err := d.client.ReadFiles(t.Context(), "web", client.FileQuery{Path: "/silent"}, io.Discard)
 			return err
 		},
 		"the container stops to send": func() error {
-			_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/stops"}, io.Discard)
+			_, err := d.client.ReadFiles(t.Context(), "web", client.FileQuery{Path: "/stops"}, io.Discard)
 			return err
 		},
 		"the client sends nothing": func() error {
-			_, err := d.client.WriteFiles(t.Context(), "web", api.FileQuery{Path: "/x"}, true, silent)
+			_, err := d.client.WriteFiles(t.Context(), "web", client.FileQuery{Path: "/x"}, true, silent)
 			return err
 		},
 	} {
@@ -175,7 +176,7 @@ func TestReadFilesCut(t *testing.T) {
 	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	stop := newOnce(d.closeServer)
-	_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/endless"}, stop)
+	_, err := d.client.ReadFiles(t.Context(), "web", client.FileQuery{Path: "/endless"}, stop)
 	if !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
@@ -206,16 +207,16 @@ func TestWriteFiles(t *testing.T) {
 	d := newCopyDaemon(t, fakeFiles{}, nil)
 	ctx := t.Context()
 	for _, preserve := range []bool{true, false} {
-		result, err := d.client.WriteFiles(ctx, "web", api.FileQuery{Path: "/x"}, preserve, bytes.NewReader(make([]byte, largeCopy)))
+		result, err := d.client.WriteFiles(ctx, "web", client.FileQuery{Path: "/x"}, preserve, bytes.NewReader(make([]byte, largeCopy)))
 		if err != nil || result.Files != 1 || (result.Bytes == largeCopy) != preserve {
 			t.Errorf("got %+v, %v", result, err)
 		}
 	}
-	_, err := d.client.WriteFiles(ctx, "web", api.FileQuery{Path: "/refused"}, true, bytes.NewReader(make([]byte, largeCopy)))
+	_, err := d.client.WriteFiles(ctx, "web", client.FileQuery{Path: "/refused"}, true, bytes.NewReader(make([]byte, largeCopy)))
 	if !hasStatus(err, http.StatusConflict) {
 		t.Errorf("an error while the client sends: got %v", err)
 	}
-	if _, err := d.client.WriteFiles(ctx, "none", api.FileQuery{Path: "/x"}, true, strings.NewReader("")); !hasStatus(err, http.StatusNotFound) {
+	if _, err := d.client.WriteFiles(ctx, "none", client.FileQuery{Path: "/x"}, true, strings.NewReader("")); !hasStatus(err, http.StatusNotFound) {
 		t.Errorf("no such pod: got %v", err)
 	}
 }
@@ -225,7 +226,7 @@ func TestWriteFilesCut(t *testing.T) {
 	t.Parallel()
 	d := newCopyDaemon(t, fakeFiles{received: make(chan int64, 1)}, nil)
 	broken := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), failing{})
-	if _, err := d.client.WriteFiles(t.Context(), "web", api.FileQuery{Path: "/x"}, true, broken); !errors.Is(err, errBroken) {
+	if _, err := d.client.WriteFiles(t.Context(), "web", client.FileQuery{Path: "/x"}, true, broken); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -373,7 +374,7 @@ func TestVolumeFiles(t *testing.T) {
 	if err != nil || imported.Files != 2 || fake.received != "othertruex" {
 		t.Errorf("import: %+v, %v, %q", imported, err, fake.received)
 	}
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "a stopped pod does not prevent an import", func() bool {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -65,7 +66,7 @@ func TestConnectionLimit(t *testing.T) {
 			t.Fatalf("status %d below the limit", status)
 		}
 	}
-	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	reader := client.New(d.socket+"-ro", "podstead get")
 	defer reader.Close()
 	_, err := reader.Pods(t.Context())
 	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests || e.Hint == "" {
@@ -98,10 +99,10 @@ func TestIdleConnections(t *testing.T) {
 				oldest = c
 			}
 		}
-		client := api.NewClient(socket, "podstead get")
-		defer client.Close()
+		daemon := client.New(socket, "podstead get")
+		defer daemon.Close()
 		for range 3 {
-			if _, err := client.Pods(t.Context()); err != nil {
+			if _, err := daemon.Pods(t.Context()); err != nil {
 				t.Errorf("%s with idle connections: %v", socket, err)
 			}
 		}
@@ -257,13 +258,13 @@ func TestFollowers(t *testing.T) {
 	}
 	const marked = 48 // fewer than the daemon keeps: none of them may be missed
 	for range marked {
-		d.supervisor.Events().Add(event.Event{Level: event.Normal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
+		d.supervisor.Events().Add(event.Event{Level: api.EventNormal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
 	}
 	for i := range 3 { // also beside clients that do not read
 		name := fmt.Sprintf("beside-%d", i)
 		uid := d.create(t, file(name, app("main", "beside"))).Metadata.UID
 		d.await(t, uid, "start", ready)
-		if err := d.client.Stop(t.Context(), name, api.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
+		if err := d.client.Stop(t.Context(), name, client.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
 			t.Errorf("stop a pod beside %d clients: %v", followers, err)
 		}
 	}

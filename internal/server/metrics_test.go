@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
@@ -16,7 +17,7 @@ func TestMetrics(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	var out strings.Builder
 	for _, socket := range []string{d.socket, d.socket + "-ro"} {
-		c := api.NewClient(socket, "podstead metrics")
+		c := client.New(socket, "podstead metrics")
 		out.Reset()
 		if err := c.Metrics(t.Context(), &out); err != nil || out.String() != "up 1\n" {
 			t.Errorf("%s: %v, %q", socket, err, out.String())

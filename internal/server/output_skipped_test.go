@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/crilog"
 )
 
@@ -34,7 +35,7 @@ func TestSlowFollowerIsToldWhatItMissed(t *testing.T) {
 	next, skipped := 0, 0
 	follow := func(from api.Positions, last int) {
 		t.Helper()
-		q := api.OutputQuery{Follow: true, From: from, Skipped: func(container string, s api.Skipped) {
+		q := client.OutputQuery{Follow: true, From: from, Skipped: func(container string, s api.Skipped) {
 			if container != "main" || s.Lines <= 0 {
 				t.Fatalf("%s: skipped %+v", container, s)
 			}

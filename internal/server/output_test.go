@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -72,19 +73,19 @@ func TestOutputSince(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 4, 0, time.UTC)
 	two, five := 2, 5
 	for name, test := range map[string]struct {
-		query  api.OutputQuery
+		query  client.OutputQuery
 		lines  int // -1: all
 		expect []string
 	}{
-		"all":                {api.OutputQuery{Since: since}, -1, numbered(4, 6)},
-		"the newest run":     {api.OutputQuery{Since: since, Runs: api.NewestRun}, -1, numbered(4, 6)},
-		"between two lines":  {api.OutputQuery{Since: since.Add(time.Nanosecond)}, -1, numbered(5, 6)},
-		"a shorter tail":     {api.OutputQuery{Since: since, Tail: &two}, -1, numbered(5, 6)},
-		"a longer tail":      {api.OutputQuery{Since: since, Tail: &five}, -1, numbered(4, 6)},
-		"a later time":       {api.OutputQuery{Since: since.Add(time.Hour)}, -1, nil},
-		"another zone":       {api.OutputQuery{Since: since.In(time.FixedZone("", 3600))}, -1, numbered(4, 6)},
-		"follow":             {api.OutputQuery{Since: since, Follow: true}, 3, numbered(4, 6)},
-		"follow with a tail": {api.OutputQuery{Since: since, Follow: true, Tail: &five}, 3, numbered(4, 6)},
+		"all":                {client.OutputQuery{Since: since}, -1, numbered(4, 6)},
+		"the newest run":     {client.OutputQuery{Since: since, Runs: api.NewestRun}, -1, numbered(4, 6)},
+		"between two lines":  {client.OutputQuery{Since: since.Add(time.Nanosecond)}, -1, numbered(5, 6)},
+		"a shorter tail":     {client.OutputQuery{Since: since, Tail: &two}, -1, numbered(5, 6)},
+		"a longer tail":      {client.OutputQuery{Since: since, Tail: &five}, -1, numbered(4, 6)},
+		"a later time":       {client.OutputQuery{Since: since.Add(time.Hour)}, -1, nil},
+		"another zone":       {client.OutputQuery{Since: since.In(time.FixedZone("", 3600))}, -1, numbered(4, 6)},
+		"follow":             {client.OutputQuery{Since: since, Follow: true}, 3, numbered(4, 6)},
+		"follow with a tail": {client.OutputQuery{Since: since, Follow: true, Tail: &five}, 3, numbered(4, 6)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := d.read(t, "web", test.query, test.lines)
@@ -116,7 +117,7 @@ func TestFollowContinuesAfterTail(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	three := 3
-	for name, q := range map[string]api.OutputQuery{
+	for name, q := range map[string]client.OutputQuery{
 		"tail":            {Tail: &three},
 		"since":           {Since: since},
 		"since, and tail": {Since: since, Tail: &three},
@@ -181,7 +182,8 @@ func TestFollowSendsItsStart(t *testing.T) {
 	}
 	burst(t, path, 5, 6) // between two requests
 	none := 0
-	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &none, From: api.Positions{"main": first.Start}}, 2)
+	q := client.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &none, From: api.Positions{"main": first.Start}}
+	got, _ := d.read(t, "web", q, 2)
 	if diff := cmp.Diff(numbered(5, 6), got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
@@ -230,7 +232,7 @@ func TestFollowTailOfTerminatedRun(t *testing.T) {
 	path := filepath.Join(d.logs, "web_"+uid, "main", "0.log")
 	appendLog(t, path, "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stdout F two\n2026-01-01T00:00:01Z stdout P end\n")
 	one := 1
-	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &one}, -1)
+	got, _ := d.read(t, "web", client.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &one}, -1)
 	if diff := cmp.Diff([]string{"main/0 stdout: end"}, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
@@ -249,9 +251,9 @@ func TestFollowNewestRunOverRestarts(t *testing.T) {
 			t.Fatal("the container does not run")
 		}
 	}
-	d.read(t, "web", api.OutputQuery{Follow: true}, 2)
+	d.read(t, "web", client.OutputQuery{Follow: true}, 2)
 	crash()
-	d.read(t, "web", api.OutputQuery{Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
+	d.read(t, "web", client.OutputQuery{Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
 	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
 	r, err := http.Get("http://podstead/v1/pods/web/output?follow&runs=newest&tail=0")
 	if err != nil {
@@ -298,7 +300,7 @@ func TestFollowEndsWithLastRun(t *testing.T) {
 		"several of a pod": {[]string{"migrate", "task"}, []string{"migrate/0 stdout: migrated", "task/0 stdout: done"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := d.read(t, "web", api.OutputQuery{Containers: test.containers, Runs: api.NewestRun, Follow: true}, -1)
+			got, _ := d.read(t, "web", client.OutputQuery{Containers: test.containers, Runs: api.NewestRun, Follow: true}, -1)
 			slices.Sort(got)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("output (-want +got):\n%s", diff)
@@ -323,9 +325,9 @@ func TestFollowContinuesInEarlierRun(t *testing.T) {
 		s := c.Object.Status.ContainerStatuses
 		return len(s) == 1 && s[0].RestartCount == 1 && s[0].State.Running != nil
 	})
-	_, at := d.read(t, "web", api.OutputQuery{}, 1)
+	_, at := d.read(t, "web", client.OutputQuery{}, 1)
 	one := 1
-	got, _ := d.read(t, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &one, From: at}, 3)
+	got, _ := d.read(t, "web", client.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &one, From: at}, 3)
 	if diff := cmp.Diff([]string{"main/0 stdout: two", "main/1 stdout: one", "main/1 stdout: two"}, got); diff != "" {
 		t.Errorf("output after a position (-want +got):\n%s", diff)
 	}
@@ -378,7 +380,7 @@ func TestSlowFollowerGetsWholeRuns(t *testing.T) {
 		}
 		if got[l.Attempt]++; got == [2]int{1, 0} {
 			d.await(t, uid, "second run", func(c api.PodChange) bool { return c.Object.Status.ContainerStatuses[0].RestartCount == 1 && ready(c) })
-			d.read(t, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
+			d.read(t, "web", client.OutputQuery{Runs: api.NewestRun, Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
 		}
 	}
 	if got[0] != lines {

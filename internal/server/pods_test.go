@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 )
@@ -120,12 +121,12 @@ func TestStop(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("stop with another UID: %v, want 404", err)
 	}
 	// The process ignores its stop signal, so that it runs until the call with a grace period of 0.
 	requested := time.Now()
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{UID: uid}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{UID: uid}); err != nil {
 		t.Fatal(err)
 	}
 	pod := d.await(t, uid, "deletionTimestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
@@ -140,13 +141,13 @@ func TestStop(t *testing.T) {
 		t.Errorf("deletionGracePeriodSeconds %v, want 30", grace)
 	}
 	for _, shorter := range []time.Duration{12500 * time.Millisecond, time.Minute} { // a longer one changes nothing
-		if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: &shorter}); err != nil {
+		if err := d.client.Stop(t.Context(), "web", client.StopOptions{Grace: &shorter}); err != nil {
 			t.Fatal(err)
 		}
 		d.await(t, uid, "shorter grace period", func(c api.PodChange) bool { return *c.Object.Metadata.DeletionGracePeriodSeconds == 13 })
 	}
 	now := time.Duration(0)
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{Grace: &now, Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	d.await(t, uid, "deletion of the pod", deleted)
@@ -167,14 +168,14 @@ func TestDeletionTimestamp(t *testing.T) {
 			t.Errorf("deletionTimestamp %v and deletionGracePeriodSeconds %v, want none", at, grace)
 		}
 		runs := pod.Status.ContainerStatuses[0].State.Running != nil // until the end of the grace period
-		if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+		if err := d.client.Stop(t.Context(), "web", client.StopOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if runs {
 			d.await(t, uid, "deletionTimestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
 		}
 		now := time.Duration(0)
-		if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+		if err := d.client.Stop(t.Context(), "web", client.StopOptions{Grace: &now, Delete: true}); err != nil {
 			t.Fatal(err)
 		}
 		d.await(t, uid, "deletion of the pod", deleted)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -118,7 +119,7 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 		if len(found.Errors()) != 1 {
 			t.Fatalf("problems: %v", found)
 		}
-		d.files.Refuse(podfiles.File{Path: path, Pod: name, Reason: podfiles.ReasonInvalidFile, Problems: found})
+		d.files.Refuse(podfiles.File{Path: path, Pod: name, Reason: api.ReasonInvalidFile, Problems: found})
 	}
 	return d
 }
@@ -168,7 +169,7 @@ func TestReadOnlySocket(t *testing.T) {
 func TestReadOnlyWatch(t *testing.T) {
 	t.Parallel()
 	d := newReadableDaemon(t)
-	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	reader := client.New(d.socket+"-ro", "podstead get")
 	defer reader.Close()
 	for change, err := range reader.Watch(t.Context()) {
 		if err != nil {
@@ -248,20 +249,20 @@ func TestReadersDoNotHoldTheDaemon(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	follow := func(socket string) {
-		client := api.NewClient(socket, "podstead events")
-		t.Cleanup(client.Close)
+		c := client.New(socket, "podstead events")
+		t.Cleanup(c.Close)
 		received := make(chan struct{})
 		go func() {
-			q := api.EventQuery{Follow: true}
+			q := client.EventQuery{Follow: true}
 			close(received)
-			for _, err := range client.Events(t.Context(), &q) {
+			for _, err := range c.Events(t.Context(), &q) {
 				_ = err
 			}
 		}()
 		<-received
 	}
 	follow(d.socket + "-ro")
-	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	reader := client.New(d.socket+"-ro", "podstead get")
 	defer reader.Close()
 	for range 20 {
 		if _, err := reader.Pods(t.Context()); err != nil {

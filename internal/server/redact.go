@@ -164,7 +164,7 @@ func withhold(e api.Event) api.Event {
 		}
 	}
 	if changed {
-		e.Message = event.New(event.Kind(e.Kind), time.Time{}, e.Pod, e.Fields).Message
+		e.Message = event.New(e.Kind, time.Time{}, e.Pod, e.Fields).Message
 	}
 	return e
 }

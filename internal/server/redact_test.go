@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -49,7 +50,7 @@ var readable = secretsFunc(func(string) (map[string][]byte, error) { return map[
 func (d *testDaemon) eventsText(t *testing.T, redact bool) string {
 	t.Helper()
 	var b strings.Builder
-	for e, err := range d.client.Events(t.Context(), &api.EventQuery{Pod: "web", Redact: redact}) {
+	for e, err := range d.client.Events(t.Context(), &client.EventQuery{Pod: "web", Redact: redact}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestRedactedPodsAndEvents(t *testing.T) {
 		t.Errorf("redacted events:\n%s", text)
 	}
 	// The events of a pod that was deleted: the values are not known any more.
-	if _, err := d.client.Delete(t.Context(), "web", api.StopOptions{}); err != nil {
+	if _, err := d.client.Delete(t.Context(), "web", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d.await(t, uid, "deleted pod", func(c api.PodChange) bool { return c.Type == api.Deleted })

@@ -56,10 +56,10 @@ func (s *Server) refusals() map[string]*refusal {
 			continue
 		}
 		own := &refusal{
-			reason: cmp.Or(api.Reason(f.Reason), api.ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
-			rolledBack: f.Reason == podfiles.ReasonRolledBack, undone: f.Undone, definition: f.Definition,
+			reason: cmp.Or(f.Reason, api.ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
+			rolledBack: f.Reason == api.ReasonRolledBack, undone: f.Undone, definition: f.Definition,
 		}
-		if rejected, ok := errors.AsType[*supervisor.RefusedError](f.Refused); ok && f.Reason == podfiles.ReasonRejected {
+		if rejected, ok := errors.AsType[*supervisor.RefusedError](f.Refused); ok && f.Reason == api.ReasonRejected {
 			own.admission = rejected.Refusals
 		}
 		if first := list[f.Pod]; first != nil && first.message != own.message {
@@ -88,7 +88,7 @@ func fileMessage(f *podfiles.File) string {
 	if more := len(errs) - maxFileErrors; more > 0 {
 		lines = append(lines, fmt.Sprintf("%d more errors", more))
 	}
-	return cmp.Or(strings.Join(lines, "; "), f.Path+": "+f.Reason)
+	return cmp.Or(strings.Join(lines, "; "), f.Path+": "+string(f.Reason))
 }
 
 // list returns all pods, sorted by name. Files of the pods directory that are refused, and whose pod does not exist, are pods without a

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -24,10 +25,10 @@ func TestRefusedFiles(t *testing.T) {
 	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
 	d.files.Refuse(podfiles.File{
-		Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile,
+		Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile,
 		Problems: spec.Problems{{File: "/pods.d/bad.toml", Line: 3, Column: 5, Message: "unknown field"}, {File: "f", Message: "a warning", Warning: true}},
 	})
-	d.files.Refuse(podfiles.File{Path: "/pods.d/w.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("pod web already exists")})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/w.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("pod web already exists")})
 	d.files.Refuse(podfiles.File{Path: "/pods.d/late.toml", Pod: "late", Refused: errors.New("the image is being pulled")})
 
 	const message = "/pods.d/bad.toml:3:5: unknown field"
@@ -52,7 +53,7 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("get: %+v, %v", pod.Status, err)
 	}
 	for name, call := range map[string]func() error{
-		"stop":  func() error { return d.client.Stop(t.Context(), "bad", api.StopOptions{}) },
+		"stop":  func() error { return d.client.Stop(t.Context(), "bad", client.StopOptions{}) },
 		"start": func() error { _, err := d.client.Start(t.Context(), "bad", ""); return err },
 	} {
 		if err := call(); !isStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), message) {
@@ -70,7 +71,7 @@ func TestRefusedFiles(t *testing.T) {
 	if err != nil || len(all.Items) != 2 || all.Items[0].Text != e.Text {
 		t.Errorf("why for all pods: %+v, %v", all, err)
 	}
-	if got, err := d.client.Delete(t.Context(), "bad", api.StopOptions{}); err != nil || got.File != "/pods.d/bad.toml" {
+	if got, err := d.client.Delete(t.Context(), "bad", client.StopOptions{}); err != nil || got.File != "/pods.d/bad.toml" {
 		t.Errorf("delete: %+v, %v", got, err)
 	}
 	if _, err := d.client.Pod(t.Context(), "bad"); !isStatus(err, http.StatusNotFound) {
@@ -89,7 +90,7 @@ func TestRejectedPod(t *testing.T) {
 		t.Fatal(found)
 	}
 	d.files.Refuse(podfiles.File{
-		Path: "/pods.d/web.toml", Pod: "web", Reason: podfiles.ReasonRejected, Definition: pod,
+		Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonRejected, Definition: pod,
 		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
 			{
 				Reason: lifecycle.ReasonSysctlForbidden, Field: "securityContext.sysctls[0].name", Message: "forbidden sysctl",
@@ -116,7 +117,7 @@ func TestRejectedPod(t *testing.T) {
 	if len(got.Spec.Containers) != 2 || got.Spec.Containers[0].Env[0].Value != password {
 		t.Errorf("spec %+v", got.Spec)
 	}
-	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	reader := client.New(d.socket+"-ro", "podstead get")
 	read, err := reader.Pod(t.Context(), "web")
 	list, listErr := reader.Pods(t.Context())
 	if err != nil || listErr != nil || len(list.Items) != 1 {
@@ -137,7 +138,7 @@ func TestRejectedPod(t *testing.T) {
 func TestSeveralRefusedFiles(t *testing.T) {
 	t.Parallel()
 	waits := podfiles.File{Path: "/pods.d/a.toml", Pod: "web", Refused: errors.New("the image is being pulled")}
-	invalid := podfiles.File{Path: "/pods.d/b.toml", Pod: "web", Reason: podfiles.ReasonInvalidFile}
+	invalid := podfiles.File{Path: "/pods.d/b.toml", Pod: "web", Reason: api.ReasonInvalidFile}
 	for _, files := range [][]podfiles.File{{waits, invalid}, {invalid, waits}} {
 		d := newTestDaemon(t, fakeruntime.Options{})
 		for _, f := range files {
@@ -163,10 +164,10 @@ func TestWatchRefusedFiles(t *testing.T) {
 		}
 		switch got = append(got, c.Type+" "+c.Object.Metadata.Name); len(got) {
 		case 1:
-			d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile})
+			d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile})
 			continue
 		case 2:
-			if _, err := d.client.Delete(ctx, "bad", api.StopOptions{}); err != nil {
+			if _, err := d.client.Delete(ctx, "bad", client.StopOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -95,7 +96,7 @@ func TestRolledBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := api.Condition{
-		Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack, Message: "generation 3 was rolled back: no memory; generation 2 runs",
+		Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack, Message: "generation 3 was rolled back: no memory; generation 2 runs",
 	}
 	if last := p.Status.Conditions[len(p.Status.Conditions)-1]; last != want {
 		t.Errorf("condition %+v, want %+v", last, want)
@@ -143,7 +144,7 @@ func TestRolloutErrors(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("run", app("main", "sleep 1000")))
 	d.rolledOut(t)
-	d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile})
+	d.files.Refuse(podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile})
 	undo := func(pod string, generation int) error {
 		_, err := d.client.UndoRollout(t.Context(), pod, api.UndoRequest{Generation: generation})
 		return err
@@ -176,7 +177,7 @@ func TestRolloutErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: new(time.Duration)}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", client.StopOptions{Grace: new(time.Duration)}); err != nil {
 		t.Fatal(err)
 	}
 	d.await(t, p.Metadata.UID, "pod at rest", atRest)

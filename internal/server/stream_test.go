@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -27,7 +28,7 @@ func dial(socket string) *http.Transport {
 }
 
 // read reads n lines of output, or all lines if n is negative.
-func (d *testDaemon) read(t *testing.T, pod string, q api.OutputQuery, n int) (lines []string, at api.Positions) {
+func (d *testDaemon) read(t *testing.T, pod string, q client.OutputQuery, n int) (lines []string, at api.Positions) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -52,8 +53,8 @@ func TestOutputOfAllContainersAndRuns(t *testing.T) {
 		"[[initContainers]]\nname = \"init\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo prepared\"]\n"+
 		app("main", "echo one; echo two >&2; sleep 0.5; exit 1")))
 	want := []string{"main/0 stdout: one", "main/0 stderr: two", "main/1 stdout: one", "main/1 stderr: two", "main/2 stdout: one"}
-	first, at := d.read(t, "web", api.OutputQuery{Follow: true}, 4)
-	rest, _ := d.read(t, "web", api.OutputQuery{Follow: true, From: at}, 2)
+	first, at := d.read(t, "web", client.OutputQuery{Follow: true}, 4)
+	rest, _ := d.read(t, "web", client.OutputQuery{Follow: true, From: at}, 2)
 	// The lines of one container are in order. The order between containers is not defined.
 	got := append(first, rest...)
 	i := slices.Index(got, "init/0 stdout: prepared")
@@ -63,11 +64,11 @@ func TestOutputOfAllContainersAndRuns(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Delete(got, i, i+1)); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	got, _ = d.read(t, "web", api.OutputQuery{Runs: api.PreviousRun, Containers: []string{"main"}}, -1)
+	got, _ = d.read(t, "web", client.OutputQuery{Runs: api.PreviousRun, Containers: []string{"main"}}, -1)
 	if len(got) != 2 {
 		t.Errorf("output of the previous run: %q", got)
 	}
-	for _, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Containers: []string{"other"}}) {
+	for _, err := range d.client.Output(t.Context(), "web", client.OutputQuery{Containers: []string{"other"}}) {
 		if !isStatus(err, http.StatusNotFound) {
 			t.Errorf("container that does not exist: %v, want 404", err)
 		}
@@ -83,11 +84,11 @@ func TestPreviousOutput(t *testing.T) {
 		s := c.Object.Status.ContainerStatuses[0]
 		return s.State.Waiting != nil && s.State.Waiting.Reason == api.ReasonCrashLoopBackOff
 	})
-	got, _ := d.read(t, "web", api.OutputQuery{Runs: api.PreviousRun, Containers: []string{"loops"}}, -1)
+	got, _ := d.read(t, "web", client.OutputQuery{Runs: api.PreviousRun, Containers: []string{"loops"}}, -1)
 	if diff := cmp.Diff([]string{"loops/1 stdout: over"}, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	for _, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Runs: api.PreviousRun, Containers: []string{"runs"}}) {
+	for _, err := range d.client.Output(t.Context(), "web", client.OutputQuery{Runs: api.PreviousRun, Containers: []string{"runs"}}) {
 		if !isStatus(err, http.StatusNotFound) {
 			t.Errorf("container without restarts: %v, want 404", err)
 		}
@@ -98,12 +99,12 @@ func TestOutputEndsWhenThePodIsAtRest(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("a", "echo a; sleep 0.2; echo b")+app("b", "exit 0")))
-	got, _ := d.read(t, "web", api.OutputQuery{Follow: true}, -1)
+	got, _ := d.read(t, "web", client.OutputQuery{Follow: true}, -1)
 	if diff := cmp.Diff([]string{"a/0 stdout: a", "a/0 stdout: b"}, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	one := 1
-	got, _ = d.read(t, "web", api.OutputQuery{Tail: &one}, -1)
+	got, _ = d.read(t, "web", client.OutputQuery{Tail: &one}, -1)
 	if diff := cmp.Diff([]string{"a/0 stdout: b"}, got); diff != "" {
 		t.Errorf("tail (-want +got):\n%s", diff)
 	}
@@ -132,10 +133,10 @@ func TestOutputContinuesAfterLogRotation(t *testing.T) {
 	d.await(t, uid, "pod at rest", atRest)
 	path := filepath.Join(d.logs, "web_"+uid, "main", "0.log")
 	writeLog(t, path, 1, 5)
-	_, at := d.read(t, "web", api.OutputQuery{}, 3)
+	_, at := d.read(t, "web", client.OutputQuery{}, 3)
 	writeLog(t, path+".1", 3, 5) // without the first lines
 	writeLog(t, path, 6, 6)
-	got, _ := d.read(t, "web", api.OutputQuery{From: at}, -1)
+	got, _ := d.read(t, "web", client.OutputQuery{From: at}, -1)
 	want := []string{"main/0 stdout: line 4", "main/0 stdout: line 5", "main/0 stdout: line 6"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
@@ -147,7 +148,7 @@ func TestOutputAtPositionWithoutTimes(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "echo one; echo two; echo three")))
-	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, From: api.Positions{"main": {Lines: 2}}}, -1)
+	got, _ := d.read(t, "web", client.OutputQuery{Follow: true, From: api.Positions{"main": {Lines: 2}}}, -1)
 	if diff := cmp.Diff([]string{"main/0 stdout: three"}, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
@@ -160,7 +161,7 @@ func TestOutputThatIsNotUTF8(t *testing.T) {
 	}})
 	d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "true")))
 	n := 0
-	for l, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Follow: true}) {
+	for l, err := range d.client.Output(t.Context(), "web", client.OutputQuery{Follow: true}) {
 		if n++; err != nil || string(l.Raw) != "a<\xff>" {
 			t.Errorf("%+v, %v", l, err)
 		}
@@ -176,7 +177,7 @@ func TestEvents(t *testing.T) {
 	uid := d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	q := &api.EventQuery{Follow: true, UID: uid}
+	q := &client.EventQuery{Follow: true, UID: uid}
 	kinds := func(until string) (list []string) {
 		for e, err := range d.client.Events(ctx, q) {
 			if err != nil {
@@ -219,7 +220,7 @@ func TestEventsMissed(t *testing.T) {
 		uid := d.create(t, file(fmt.Sprintf("pod-%d", i), "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
 		d.await(t, uid, "pod at rest", atRest)
 	}
-	for e, err := range d.client.Events(t.Context(), &api.EventQuery{Instance: "first", After: 1}) {
+	for e, err := range d.client.Events(t.Context(), &client.EventQuery{Instance: "first", After: 1}) {
 		if err != nil || e.Kind != api.EventsMissed || e.Fields["missed"] == "" {
 			t.Errorf("%+v, %v, want %s", e, err, api.EventsMissed)
 		}
@@ -231,7 +232,7 @@ func TestStreamsFailWhenTheServerCloses(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.create(t, file("web", app("main", "echo up; sleep 1000")))
-	for l, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Follow: true}) {
+	for l, err := range d.client.Output(t.Context(), "web", client.OutputQuery{Follow: true}) {
 		if err != nil {
 			if !errors.Is(err, api.ErrUnavailable) {
 				t.Errorf("output: %v, want %v", err, api.ErrUnavailable)

@@ -18,7 +18,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/internal/plain"
@@ -38,7 +38,7 @@ const (
 // Options select what a bundle has. Config, Client, Versions and Doctor are required.
 type Options struct {
 	Config *config.Config
-	Client *api.Client
+	Client *client.Client
 	// Versions returns the versions of the program and of its parts, and Doctor the results of the checks. They are encoded as JSON.
 	Versions func(context.Context) any
 	Doctor   func(context.Context) any

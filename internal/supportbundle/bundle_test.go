@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/redact"
 	"github.com/podstead/podstead/supervisor/event"
@@ -42,7 +43,7 @@ func newOptions(t *testing.T) Options {
 	c := &config.Config{ConfigDir: at("etc"), StateDir: at("lib"), RunDir: at("run"), LogDir: at("log"), Socket: at("run/s")}
 	c.Pods.Dir = at("etc/pods.d")
 	return Options{
-		Config: c, Client: api.NewClient(c.Socket, "podstead support-bundle"), Tail: 10, Now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
+		Config: c, Client: client.New(c.Socket, "podstead support-bundle"), Tail: 10, Now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
 		Versions: func(context.Context) any { return map[string]string{"version": "v1"} }, Doctor: func(context.Context) any { return []string{"fine"} },
 	}
 }
@@ -142,7 +143,7 @@ func TestSavedEventsAndLogs(t *testing.T) {
 	}
 	ring := event.NewRing(10)
 	for _, pod := range []string{"web", "cred", "gone"} {
-		e := event.New(event.FileInvalid, o.Now, pod, event.Fields{"then": "x", "error": "planted-value", "file": "f"})
+		e := event.New(api.EventFileInvalid, o.Now, pod, event.Fields{"then": "x", "error": "planted-value", "file": "f"})
 		e.UID = "uid-" + pod
 		ring.Add(e)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/redact"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
@@ -102,7 +103,7 @@ func withoutValues(p *api.Pod) *api.Pod {
 func (c *collector) events(ctx context.Context) error {
 	var events []api.Event
 	var err error
-	for e, failed := range c.Client.Events(ctx, &api.EventQuery{Redact: true}) {
+	for e, failed := range c.Client.Events(ctx, &client.EventQuery{Redact: true}) {
 		if failed != nil {
 			err = failed
 			break
@@ -155,7 +156,7 @@ func (c *collector) log(ctx context.Context, p *api.Pod, container string) error
 	t := tail{}
 	split := map[string]bool{} // streams whose next line continues a line
 	var err error
-	query := api.OutputQuery{UID: p.Metadata.UID, Containers: []string{container}, Tail: &c.Tail}
+	query := client.OutputQuery{UID: p.Metadata.UID, Containers: []string{container}, Tail: &c.Tail}
 	for line, failed := range c.Client.Output(ctx, p.Metadata.Name, query) {
 		if failed != nil {
 			err = failed

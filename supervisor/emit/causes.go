@@ -1,6 +1,6 @@
 package emit
 
-import "github.com/podstead/podstead/supervisor/event"
+import "github.com/podstead/podstead/api"
 
 // Causes tracks what the next event of a pod follows from: the newest event of its container or, if the container has none, the newest
 // event of the pod.
@@ -8,24 +8,24 @@ type Causes map[string]cause // by container; "" is the pod
 
 type cause struct {
 	seq  uint64
-	kind event.Kind
+	kind api.EventKind
 }
 
 // startsOver has the kinds that everything after them follows from, in all containers.
-var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodEscalated: true, event.PodStartRequested: true, event.PodRestartRequested: true}
+var startsOver = map[api.EventKind]bool{api.EventHostRebooted: true, api.EventSandboxChanged: true, api.EventPodRestarting: true, api.EventPodEscalated: true, api.EventPodStartRequested: true, api.EventPodRestartRequested: true}
 
 // noCause has the kinds that nothing follows from. The next event has the same cause as they have.
-var noCause = map[event.Kind]bool{
-	event.ContainerCreated:  true, // emitted whether or not the container then starts
-	event.ImageError:        true, // the kubelet's second event for an image that it cannot pull
-	event.ImageShadowed:     true, // the container starts with the image anyway
-	event.ConditionChanged:  true, // the pod does not react to it
-	event.StateNotDurable:   true, // nor to the disk
-	event.StateDurable:      true,
-	event.ShimUnresponsive:  true, // nor to the shim
-	event.ShimResponding:    true,
-	event.VolumesNotUpdated: true, // nor to its volumes
-	event.VolumesUpdated:    true,
+var noCause = map[api.EventKind]bool{
+	api.EventContainerCreated:  true, // emitted whether or not the container then starts
+	api.EventImageError:        true, // the kubelet's second event for an image that it cannot pull
+	api.EventImageShadowed:     true, // the container starts with the image anyway
+	api.EventConditionChanged:  true, // the pod does not react to it
+	api.EventStateNotDurable:   true, // nor to the disk
+	api.EventStateDurable:      true,
+	api.EventShimUnresponsive:  true, // nor to the shim
+	api.EventShimResponding:    true,
+	api.EventVolumesNotUpdated: true, // nor to its volumes
+	api.EventVolumesUpdated:    true,
 }
 
 // of returns the cause of the next event of the container; 0: there is none.
@@ -52,10 +52,10 @@ func (c Causes) latest() uint64 {
 }
 
 // repeats reports whether the newest event of the container is of this kind.
-func (c Causes) repeats(container string, kind event.Kind) bool { return c[container].kind == kind }
+func (c Causes) repeats(container string, kind api.EventKind) bool { return c[container].kind == kind }
 
 // Record makes an event the cause of what follows, unless nothing follows from its kind.
-func (c Causes) Record(container string, seq uint64, kind event.Kind) {
+func (c Causes) Record(container string, seq uint64, kind api.EventKind) {
 	if noCause[kind] {
 		return
 	}

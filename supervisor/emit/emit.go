@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -46,12 +47,12 @@ func (e *Emitter) Redefine(pod *spec.Pod, changes map[string]string) { e.pod, e.
 func (e *Emitter) At(f lifecycle.Facts, now lifecycle.Instant) Emission { return Emission{e, f, now} }
 
 // Emit emits an event. Its cause is the newest event of its container or, if there is none, of the pod.
-func (e Emission) Emit(kind event.Kind, container string, f event.Fields) {
+func (e Emission) Emit(kind api.EventKind, container string, f event.Fields) {
 	e.emitBecause(e.causes.of(container), kind, container, f)
 }
 
 // emitBecause emits an event with the given cause, and records it as the cause of what follows.
-func (e Emission) emitBecause(cause uint64, kind event.Kind, container string, f event.Fields) {
+func (e Emission) emitBecause(cause uint64, kind api.EventKind, container string, f event.Fields) {
 	e.add(event.New(kind, e.now.Wall, e.pod.Name, f), cause, container)
 }
 
@@ -68,7 +69,7 @@ func (e Emission) newest(container string) lifecycle.Attempt {
 
 // Recovered emits that the pod was recovered after a restart of the daemon.
 func (e Emission) Recovered() {
-	e.Emit(event.PodRecovered, "", event.Fields{"containers": containers(len(e.facts.Live()))})
+	e.Emit(api.EventPodRecovered, "", event.Fields{"containers": containers(len(e.facts.Live()))})
 }
 
 // containers is a number of containers as text.
@@ -83,11 +84,11 @@ func containers(n int) string {
 func (e Emission) Phase(p lifecycle.Phase) {
 	switch p {
 	case lifecycle.PhaseSucceeded:
-		e.emitBecause(e.causes.latest(), event.PodSucceeded, "", nil)
+		e.emitBecause(e.causes.latest(), api.EventPodSucceeded, "", nil)
 	case lifecycle.PhaseFailed:
-		kind := event.PodFailed
+		kind := api.EventPodFailed
 		if stop := e.facts.Stop; !stop.Requested.IsZero() && (stop.Reason == "" || stop.Reason == lifecycle.ReasonTerminated) {
-			kind = event.PodStopped // by request or for the shutdown of the host
+			kind = api.EventPodStopped // by request or for the shutdown of the host
 		}
 		e.emitBecause(e.causes.latest(), kind, "", nil)
 	case lifecycle.PhasePending, lifecycle.PhaseRunning, lifecycle.PhaseUnknown:
@@ -109,25 +110,25 @@ func (e Emission) Action(a lifecycle.Action) {
 			e.killed(a.Ref)
 		}
 	case lifecycle.StartRound:
-		e.emitBecause(e.causes.ofContainer(a.By.Container), event.PodRestarting, "", event.Fields{
+		e.emitBecause(e.causes.ofContainer(a.By.Container), api.EventPodRestarting, "", event.Fields{
 			"container": a.By.Container, "code": strconv.Itoa(e.newest(a.By.Container).Exit.Code),
 		})
 	case lifecycle.Escalate:
 		e.escalated(a)
 	case lifecycle.RebootHost:
 		if e.facts.Escalation.Reboot.Requested.IsZero() { // it is repeated
-			e.emitBecause(e.causes.latest(), event.RebootRequested, "", event.Fields{"duration": a.Unready.Round(time.Millisecond).String()})
+			e.emitBecause(e.causes.latest(), api.EventRebootRequested, "", event.Fields{"duration": a.Unready.Round(time.Millisecond).String()})
 		}
 	case lifecycle.StartWait:
-		e.Emit(event.PodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})
+		e.Emit(api.EventPodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})
 	case lifecycle.FailPod:
-		e.Emit(event.PodDeadlineExceeded, "", nil)
+		e.Emit(api.EventPodDeadlineExceeded, "", nil)
 	}
 }
 
 // escalated emits that a step is taken because the pod stays unready.
 func (e Emission) escalated(a lifecycle.Escalate) {
-	e.emitBecause(e.causes.latest(), event.PodEscalated, "", event.Fields{
+	e.emitBecause(e.causes.latest(), api.EventPodEscalated, "", event.Fields{
 		"duration": a.Unready.Round(time.Millisecond).String(), "step": a.Step.String(), "by": lifecycle.EscalationBy,
 	})
 }
@@ -139,7 +140,7 @@ func (e Emission) killed(ref lifecycle.Ref) {
 		f["grace"] = grace.Round(time.Millisecond).String()
 		f["cause"] = "did not stop within its grace period of " + f["grace"]
 	}
-	e.Emit(event.ContainerKilled, ref.Container, f)
+	e.Emit(api.EventContainerKilled, ref.Container, f)
 }
 
 // gracePeriod returns the grace period after which a container is killed; 0: it is killed without one.
@@ -159,10 +160,10 @@ func (e Emission) gracePeriod(container string) time.Duration {
 }
 
 // selfInflicted has the kinds of stops that a container causes itself: their cause is its own newest event.
-var selfInflicted = map[lifecycle.Reason]event.Kind{
-	lifecycle.ReasonLivenessProbe:       event.ContainerLivenessFailed,
-	lifecycle.ReasonStartupProbe:        event.ContainerStartupFailed,
-	lifecycle.ReasonFailedPostStartHook: event.ContainerPostStartFailed,
+var selfInflicted = map[lifecycle.Reason]api.EventKind{
+	lifecycle.ReasonLivenessProbe:       api.EventContainerLivenessFailed,
+	lifecycle.ReasonStartupProbe:        api.EventContainerStartupFailed,
+	lifecycle.ReasonFailedPostStartHook: api.EventContainerPostStartFailed,
 }
 
 // stopping emits that a container is stopped, at its preStop hook or, without one, at its stop signal.
@@ -171,15 +172,15 @@ func (e Emission) stopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.D
 		return // emitted before
 	}
 	f := event.Fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()}
-	kind, cause := event.ContainerStopping, e.causes.ofPod()
+	kind, cause := api.EventContainerStopping, e.causes.ofPod()
 	own, selfInflicted := selfInflicted[why]
 	switch {
 	case why == lifecycle.ReasonSandboxChanged:
-		kind = event.ContainerSandboxChanged
+		kind = api.EventContainerSandboxChanged
 	case why == lifecycle.ReasonDefinitionChanged:
-		kind, f["changes"] = event.ContainerChanged, e.changes[ref.Container]
+		kind, f["changes"] = api.EventContainerChanged, e.changes[ref.Container]
 	case why == lifecycle.ReasonContainerRemoved:
-		kind = event.ContainerDropped
+		kind = api.EventContainerDropped
 	case selfInflicted:
 		kind, cause = own, e.causes.ofContainer(ref.Container)
 		e.addProbeResult(f, ref, why)
@@ -197,7 +198,7 @@ func (e Emission) stopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.D
 func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 	switch ev := ev.(type) {
 	case lifecycle.SandboxStarted:
-		e.Emit(event.SandboxReady, "", event.Fields{"sandbox": strconv.Itoa(ev.Sandbox)})
+		e.Emit(api.EventSandboxReady, "", event.Fields{"sandbox": strconv.Itoa(ev.Sandbox)})
 	case lifecycle.SandboxLost:
 		if e.facts.Sandbox.Lost == ev.At {
 			e.sandboxLost(ev)
@@ -207,8 +208,8 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 			e.imagePulled(ev)
 		}
 	case lifecycle.ContainerStarted:
-		e.Emit(event.ContainerCreated, ev.Container, nil)
-		e.Emit(event.ContainerStarted, ev.Container, nil)
+		e.Emit(api.EventContainerCreated, ev.Container, nil)
+		e.Emit(api.EventContainerStarted, ev.Container, nil)
 	case lifecycle.ContainerExited:
 		if e.hasExited(before, ev.Container) {
 			e.exited(ev.Container, ev.Exit)
@@ -219,36 +220,36 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 		e.restartRequested(before, ev)
 	case lifecycle.ContainerRestartRequested:
 		if before.Containers[ev.Container] != e.facts.Containers[ev.Container] {
-			e.Emit(event.RestartRequested, ev.Container, event.Fields{"container": ev.Container, "by": ev.By})
+			e.Emit(api.EventRestartRequested, ev.Container, event.Fields{"container": ev.Container, "by": ev.By})
 		}
 	case lifecycle.PodEvicted:
 		if before.Stop.Requested.IsZero() {
-			e.Emit(event.PodEvicted, "", event.Fields{"error": ev.Message})
+			e.Emit(api.EventPodEvicted, "", event.Fields{"error": ev.Message})
 		}
 	case lifecycle.HostShutdown:
 		if before.Stop.Requested.IsZero() {
-			e.Emit(event.NodeShutdown, "", event.Fields{"grace": ev.Grace.Round(time.Millisecond).String(), "by": ev.By})
+			e.Emit(api.EventNodeShutdown, "", event.Fields{"grace": ev.Grace.Round(time.Millisecond).String(), "by": ev.By})
 		}
 	case lifecycle.ShutdownEnded:
 		if before.Restart != e.facts.Restart {
-			e.Emit(event.PodStartRequested, "", event.Fields{"by": e.facts.Restart.By})
+			e.Emit(api.EventPodStartRequested, "", event.Fields{"by": e.facts.Restart.By})
 		}
 	case lifecycle.ConditionMet:
 		if e.facts.Wait.Conditions[ev.Condition].Met != before.Wait.Conditions[ev.Condition].Met {
-			e.Emit(event.ConditionMet, "", event.Fields{
+			e.Emit(api.EventConditionMet, "", event.Fields{
 				"condition": ev.Condition, "duration": e.now.Sub(e.facts.Wait.Since).Round(time.Millisecond).String(),
 			})
 		}
 	case lifecycle.PodCollected:
-		e.Emit(event.PodCollected, "", nil)
+		e.Emit(api.EventPodCollected, "", nil)
 	case lifecycle.PodRemoved:
-		e.Emit(event.PodRemoved, "", nil)
+		e.Emit(api.EventPodRemoved, "", nil)
 	case lifecycle.Booted:
 		how := ""
 		if ev.Unclean {
 			how = " after it stopped without a shutdown"
 		}
-		e.Emit(event.HostRebooted, "", event.Fields{"how": how})
+		e.Emit(api.EventHostRebooted, "", event.Fields{"how": how})
 	case lifecycle.ActionFailed:
 		e.failed(before, ev)
 	case lifecycle.ProbeFailed:
@@ -263,13 +264,13 @@ func (e Emission) sandboxLost(lost lifecycle.SandboxLost) {
 	if lifecycle.Terminating(e.pod, e.facts) {
 		then = "it is not re-created"
 	}
-	e.Emit(event.SandboxChanged, "", event.Fields{"error": lost.Message, "then": then})
+	e.Emit(api.EventSandboxChanged, "", event.Fields{"error": lost.Message, "then": then})
 }
 
 func (e Emission) imagePulled(pulled lifecycle.ImagePulled) {
-	kind := event.ImagePresent
+	kind := api.EventImagePresent
 	if pulled.Pulled {
-		kind = event.ImagePulled
+		kind = api.EventImagePulled
 	}
 	e.Emit(kind, pulled.Container, event.Fields{
 		"image": e.Image(pulled.Container), "duration": pulled.Took.Round(time.Millisecond).String(),
@@ -280,7 +281,7 @@ func (e Emission) imagePulled(pulled lifecycle.ImagePulled) {
 // Shadowed emits that images from archives of the pod, which a container uses, differ from other images of the same names.
 func (e Emission) Shadowed(container string, shadows []lifecycle.Shadow) {
 	for _, s := range shadows {
-		e.Emit(event.ImageShadowed, container, event.Fields{"image": s.Image, "archive": s.Archive})
+		e.Emit(api.EventImageShadowed, container, event.Fields{"image": s.Image, "archive": s.Archive})
 	}
 }
 
@@ -296,7 +297,7 @@ func (e Emission) stopRequested(before lifecycle.Facts, r lifecycle.StopRequeste
 	if r.Grace.Force {
 		grace = 0
 	}
-	e.Emit(event.PodStopping, "", event.Fields{"grace": grace.Round(time.Millisecond).String(), "by": r.By})
+	e.Emit(api.EventPodStopping, "", event.Fields{"grace": grace.Round(time.Millisecond).String(), "by": r.By})
 }
 
 // restartRequested emits that the pod is started again, or is restarted, unless the request changed nothing. A change of the definition has
@@ -305,9 +306,9 @@ func (e Emission) restartRequested(before lifecycle.Facts, r lifecycle.RestartRe
 	if before.Restart == e.facts.Restart || r.Redefined {
 		return
 	}
-	kind := event.PodRestartRequested
+	kind := api.EventPodRestartRequested
 	if lifecycle.Terminating(e.pod, before) {
-		kind = event.PodStartRequested
+		kind = api.EventPodStartRequested
 	}
 	e.Emit(kind, "", event.Fields{"by": r.By})
 }
@@ -322,13 +323,13 @@ func (e Emission) hasExited(before lifecycle.Facts, container string) bool {
 func (e Emission) exited(container string, exit lifecycle.Exit) {
 	at := e.At(e.facts, e.newest(container).Exited)
 	if exit.Code == 0 && exit.Reason != lifecycle.ReasonOOMKilled {
-		at.Emit(event.ContainerSucceeded, container, event.Fields{"message": shorten(exit.Message)})
+		at.Emit(api.EventContainerSucceeded, container, event.Fields{"message": shorten(exit.Message)})
 	} else {
-		ev := event.New(event.ContainerFailed, at.now.Wall, e.pod.Name, event.Fields{
+		ev := event.New(api.EventContainerFailed, at.now.Wall, e.pod.Name, event.Fields{
 			"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason), "message": shorten(exit.Message),
 		})
 		if onRequest[e.newest(container).StopReason] && exit.Reason != lifecycle.ReasonOOMKilled {
-			ev.Level = event.Normal // many programs exit with another code than 0 when they are stopped
+			ev.Level = api.EventNormal // many programs exit with another code than 0 when they are stopped
 		}
 		at.add(ev, at.causes.of(container), container)
 	}
@@ -344,7 +345,7 @@ var onRequest = map[lifecycle.Reason]bool{
 // backOff emits the delay before the next attempt of a container, if there is one.
 func (e Emission) backOff(container string) {
 	if delay := lifecycle.RestartDelay(e.pod, e.facts, container, e.now); delay > 0 {
-		e.Emit(event.ContainerBackOff, container, event.Fields{
+		e.Emit(api.EventContainerBackOff, container, event.Fields{
 			"container": container, "pod": e.pod.Name + "_default(" + e.uid + ")", "delay": delay.Round(time.Millisecond).String(),
 		})
 	}

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -10,7 +11,7 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 	why := event.Fields{"error": ev.Failure.Message, "reason": string(ev.Failure.Reason)}
 	if ev.Failure.Kind == lifecycle.FailureUnavailable {
 		if e.facts.EngineUnavailable.IsZero() { // retried every second, emitted for the first failure
-			e.Emit(event.EngineUnavailable, "", event.Fields{"error": ev.Failure.Message})
+			e.Emit(api.EventEngineUnavailable, "", event.Fields{"error": ev.Failure.Message})
 		}
 		return
 	}
@@ -19,7 +20,7 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 		e.sandboxFailed(before, ev.Failure, why)
 	case lifecycle.PullImage:
 		if len(e.facts.Ephemeral) < len(before.Ephemeral) {
-			e.Emit(event.ContainerGivenUp, a.Container, event.Fields{"container": a.Container, "error": ev.Failure.Message})
+			e.Emit(api.EventContainerGivenUp, a.Container, event.Fields{"container": a.Container, "error": ev.Failure.Message})
 			return
 		}
 		if now := e.facts.Containers[a.Container].Pull; now.Cancelled.IsZero() && now != before.Containers[a.Container].Pull {
@@ -27,47 +28,47 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 		}
 	case lifecycle.StartContainer:
 		if ev.Failure.Kind == lifecycle.FailureNotCreated {
-			e.Emit(event.ContainerCreateFailed, a.Container, why)
+			e.Emit(api.EventContainerCreateFailed, a.Container, why)
 			return
 		}
-		e.Emit(event.ContainerCreated, a.Container, nil)
-		e.Emit(event.ContainerStartFailed, a.Container, why)
+		e.Emit(api.EventContainerCreated, a.Container, nil)
+		e.Emit(api.EventContainerStartFailed, a.Container, why)
 		e.backOff(a.Container)
 	case lifecycle.RunPostStart:
-		e.hookFailed(event.PostStartFailed, a.Ref, e.newest(a.Container).PostStart)
+		e.hookFailed(api.EventPostStartFailed, a.Ref, e.newest(a.Container).PostStart)
 	case lifecycle.RunPreStop:
-		e.hookFailed(event.PreStopFailed, a.Ref, e.newest(a.Container).PreStop)
+		e.hookFailed(api.EventPreStopFailed, a.Ref, e.newest(a.Container).PreStop)
 	case lifecycle.StopContainer:
 		e.signalFailed(before, a.Ref, ev.Failure)
 	case lifecycle.KillContainer:
 		e.signalFailed(before, a.Ref, ev.Failure)
 	case lifecycle.RemoveSandbox:
-		e.Emit(event.RemovalFailed, "", event.Fields{"what": "the pod sandbox", "error": ev.Failure.Message})
+		e.Emit(api.EventRemovalFailed, "", event.Fields{"what": "the pod sandbox", "error": ev.Failure.Message})
 	case lifecycle.RemoveContainer:
-		e.Emit(event.RemovalFailed, a.Container, event.Fields{"what": "an exited container", "error": ev.Failure.Message})
+		e.Emit(api.EventRemovalFailed, a.Container, event.Fields{"what": "an exited container", "error": ev.Failure.Message})
 	case lifecycle.CollectPod:
-		e.Emit(event.RemovalFailed, "", event.Fields{"what": "what the finished pod has left", "error": ev.Failure.Message})
+		e.Emit(api.EventRemovalFailed, "", event.Fields{"what": "what the finished pod has left", "error": ev.Failure.Message})
 	case lifecycle.RebootHost:
-		kind := event.RebootFailed
+		kind := api.EventRebootFailed
 		if ev.Failure.Reason == lifecycle.ReasonRebootHeldBack {
-			kind = event.RebootHeldBack
+			kind = api.EventRebootHeldBack
 		}
 		if before.Escalation.Reboot.Message != ev.Failure.Message { // it is repeated
 			e.Emit(kind, "", why)
 		}
 	case lifecycle.RemovePod:
-		e.Emit(event.RemovalFailed, "", event.Fields{"what": "the pod", "error": ev.Failure.Message})
+		e.Emit(api.EventRemovalFailed, "", event.Fields{"what": "the pod", "error": ev.Failure.Message})
 	}
 }
 
 // sandboxFailed emits that the pod sandbox could not be created. A volume that stays missing is emitted once.
 func (e Emission) sandboxFailed(before lifecycle.Facts, failure lifecycle.Failure, why event.Fields) {
-	kind := event.SandboxFailed
+	kind := api.EventSandboxFailed
 	if failure.Reason == lifecycle.ReasonFailedMount {
 		if before.Sandbox.Failures > 0 && before.Sandbox.Message == failure.Message {
 			return
 		}
-		kind = event.VolumeFailed
+		kind = api.EventVolumeFailed
 	}
 	e.Emit(kind, "", why)
 }
@@ -79,23 +80,23 @@ func (e Emission) pullFailed(container string, why event.Fields) {
 	kind := pullFailureKind(reason)
 	why["image"] = e.Image(container)
 	e.Emit(kind, container, why)
-	e.Emit(event.ImageError, container, event.Fields{"error": string(reason)})
-	if kind == event.ImagePullFailed {
+	e.Emit(api.EventImageError, container, event.Fields{"error": string(reason)})
+	if kind == api.EventImagePullFailed {
 		delay := lifecycle.PullDelay(e.facts, container)
-		e.Emit(event.ImageBackOff, container, event.Fields{"image": why["image"], "delay": delay.String()})
-		e.Emit(event.ImageError, container, event.Fields{"error": string(lifecycle.ReasonImagePullBackOff)})
+		e.Emit(api.EventImageBackOff, container, event.Fields{"image": why["image"], "delay": delay.String()})
+		e.Emit(api.EventImageError, container, event.Fields{"error": string(lifecycle.ReasonImagePullBackOff)})
 	}
 }
 
 // pullFailureKind returns the kind of a failed pull: the kubelet has three.
-func pullFailureKind(why lifecycle.Reason) event.Kind {
+func pullFailureKind(why lifecycle.Reason) api.EventKind {
 	if why == lifecycle.ReasonErrImageNeverPull {
-		return event.ImageNeverPull
+		return api.EventImageNeverPull
 	}
 	if why == lifecycle.ReasonInvalidImageName || why == lifecycle.ReasonImageInspectError {
-		return event.ImageInspectFailed
+		return api.EventImageInspectFailed
 	}
-	return event.ImagePullFailed
+	return api.EventImagePullFailed
 }
 
 // signalFailed emits that a signal could not be sent. It is retried every second, but emitted only if the newest event of the container
@@ -104,14 +105,14 @@ func (e Emission) signalFailed(before lifecycle.Facts, ref lifecycle.Ref, failur
 	switch {
 	case e.hasExited(before, ref.Container):
 		e.exited(ref.Container, e.newest(ref.Container).Exit)
-	case failure.Kind != lifecycle.FailureNotFound && !e.causes.repeats(ref.Container, event.SignalFailed):
-		e.Emit(event.SignalFailed, ref.Container, event.Fields{"container": ref.Container, "error": failure.Message})
+	case failure.Kind != lifecycle.FailureNotFound && !e.causes.repeats(ref.Container, api.EventSignalFailed):
+		e.Emit(api.EventSignalFailed, ref.Container, event.Fields{"container": ref.Container, "error": failure.Message})
 	}
 }
 
 // hookFailed emits that a hook failed. It emits nothing for a hook that was cancelled or timed out, or whose attempt is not the newest.
 // The error is not in the event: it may contain output of the container.
-func (e Emission) hookFailed(kind event.Kind, ref lifecycle.Ref, h lifecycle.Hook) {
+func (e Emission) hookFailed(kind api.EventKind, ref lifecycle.Ref, h lifecycle.Hook) {
 	inTime := h.Limit == 0 || e.now.Before(h.Requested.Add(h.Limit))
 	if e.newest(ref.Container).Ref == ref && h.Failed && h.Cancelled.IsZero() && inTime {
 		e.Emit(kind, ref.Container, nil)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -26,11 +27,11 @@ func (e Emission) probed(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, count 
 	output := shorten(r.Message)
 	switch r.Outcome {
 	case lifecycle.ProbeFailure:
-		e.Emit(event.ProbeFailed, ref.Container, event.Fields{"probe": probe, "output": output, "count": strconv.Itoa(count)})
+		e.Emit(api.EventProbeFailed, ref.Container, event.Fields{"probe": probe, "output": output, "count": strconv.Itoa(count)})
 	case lifecycle.ProbeError:
-		e.Emit(event.ProbeErrored, ref.Container, event.Fields{"probe": probe, "error": output})
+		e.Emit(api.EventProbeErrored, ref.Container, event.Fields{"probe": probe, "error": output})
 	case lifecycle.ProbeWarning:
-		e.Emit(event.ProbeWarned, ref.Container, event.Fields{"probe": probe, "output": output})
+		e.Emit(api.EventProbeWarned, ref.Container, event.Fields{"probe": probe, "output": output})
 	case lifecycle.ProbeSuccess:
 	}
 }

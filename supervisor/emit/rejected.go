@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -11,7 +12,7 @@ import (
 // Rejected emits that a pod was rejected, which a client, or a file in the pods directory, was to create. The event has no UID, because the
 // pod has none. There must be at least one refusal.
 func Rejected(ring *event.Ring, now lifecycle.Instant, pod string, refusals []lifecycle.Refusal, by, file string) {
-	e := event.New(event.PodRejected, now.Wall, pod, event.Fields{
+	e := event.New(api.EventPodRejected, now.Wall, pod, event.Fields{
 		"error": Reasons(refusals), "hint": Hints(refusals), "by": by, "file": file,
 	})
 	e.Reason = string(refusals[0].Reason)

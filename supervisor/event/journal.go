@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/podstead/podstead/api"
 )
 
 // Journal stores the newest events of pods across restarts of the daemon and the host: those whose [Entry] has Kept set, and the events
@@ -30,7 +32,9 @@ const (
 )
 
 // withoutPod has the kinds after which the name may have no pod.
-var withoutPod = map[Kind]bool{PodRemoved: true, PodRejected: true, FileInvalid: true, FileRejected: true}
+var withoutPod = map[api.EventKind]bool{
+	api.EventPodRemoved: true, api.EventPodRejected: true, api.EventFileInvalid: true, api.EventFileRejected: true,
+}
 
 // Recorder writes the events of a ring to a journal, so that no other goroutine waits for the disk.
 type Recorder struct {
@@ -81,7 +85,7 @@ func (r *Recorder) record(events []Event) bool {
 	removed := false
 	marked := map[uint64]bool{}
 	for _, e := range events {
-		if !table[e.Kind].Kept {
+		if !e.Kind.Entry().Kept {
 			continue
 		}
 		for _, c := range r.chain(e, restored, marked) {
@@ -105,7 +109,7 @@ func (r *Recorder) chain(e Event, restored uint64, marked map[uint64]bool) []Eve
 	chain := []Event{e}
 	for len(chain) <= maxCauses {
 		cause, found := r.ring.find(chain[len(chain)-1].Cause)
-		if !found || cause.Seq <= restored || table[cause.Kind].Kept || marked[cause.Seq] || r.written[cause.Seq] {
+		if !found || cause.Seq <= restored || cause.Kind.Entry().Kept || marked[cause.Seq] || r.written[cause.Seq] {
 			break
 		}
 		chain = append(chain, cause)
@@ -121,7 +125,7 @@ func (r *Recorder) write(batch []Event, removed bool) bool {
 		err = r.journal.Retain(r.pods())
 	}
 	if err != nil && !r.failed {
-		r.ring.Add(New(JournalNotDurable, r.now(), "", Fields{"error": err.Error()}))
+		r.ring.Add(New(api.EventJournalNotDurable, r.now(), "", Fields{"error": err.Error()}))
 	}
 	r.failed = err != nil
 	return err == nil

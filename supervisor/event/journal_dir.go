@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/spec"
@@ -132,7 +133,7 @@ func (j *DirJournal) parse(path string, text []byte) (events []Event) {
 		case newer != nil:
 			// Its numbers must not be used again: the later version would drop one of two events.
 			fields := Fields{"file": path, "error": newer.Error()}
-			skipped = New(StateUnsupported, e.Time, e.Pod, fields)
+			skipped = New(api.EventStateUnsupported, e.Time, e.Pod, fields)
 			skipped.Seq = e.Seq
 		case e.Kind != "":
 			events = append(events, e)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
 )
 
 func newDirJournal(t *testing.T) (*DirJournal, string) {
@@ -23,7 +25,7 @@ func newDirJournal(t *testing.T) (*DirJournal, string) {
 
 func eventOf(seq uint64, pod, message string) Event {
 	return Event{
-		Seq: seq, Cause: seq / 2, Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Level: Warning, Kind: ContainerFailed, Reason: "Exited",
+		Seq: seq, Cause: seq / 2, Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Level: api.EventWarning, Kind: api.EventContainerFailed, Reason: "Exited",
 		Pod: pod, UID: "u-" + pod, Container: "c", Attempt: 2, Fields: map[string]string{"code": "3"}, Message: message,
 	}
 }
@@ -202,7 +204,7 @@ func TestDirJournalVersions(t *testing.T) {
 	if diff := cmp.Diff([]uint64{1, 2, 4, 5}, numbers(events)); diff != "" || err != nil {
 		t.Fatalf("events (-want +got, %v):\n%s", err, diff)
 	}
-	if e := events[2]; e.Kind != StateUnsupported || e.Pod != "web" || !strings.Contains(e.Message, path+": written by a later version: the file has version 3") {
+	if e := events[2]; e.Kind != api.EventStateUnsupported || e.Pod != "web" || !strings.Contains(e.Message, path+": written by a later version: the file has version 3") {
 		t.Errorf("event in place of those of the later version: %+v", e)
 	}
 	if now, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(now), string(text)) {

@@ -1,11 +1,15 @@
 package event
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/podstead/podstead/api"
+)
 
 // TestRecorderSkipsRestoredEvents expects that restored events are not written again.
 func TestRecorderSkipsRestoredEvents(t *testing.T) {
 	ring := NewRing(16)
-	ring.Restore([]Event{{Seq: 5, Kind: PodAccepted, Pod: "p"}})
+	ring.Restore([]Event{{Seq: 5, Kind: api.EventPodAccepted, Pod: "p"}})
 	r := &Recorder{ring: ring, pods: func() []string { return nil }}
 	events, _ := ring.Since(r.seq)
 	if !r.record(events) {

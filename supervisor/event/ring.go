@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sort"
 	"sync"
+
+	"github.com/podstead/podstead/api"
 )
 
 // seqRange is the distance between the first Seqs of two runs of the daemon. No run emits that many events. A Seq is therefore never
@@ -153,7 +155,7 @@ func (r *Ring) Log(ctx context.Context, log *slog.Logger) {
 	}
 	r.Each(ctx, missed, func(e *Event) {
 		level := slog.LevelInfo
-		if e.Level == Warning {
+		if e.Level == api.EventWarning {
 			level = slog.LevelWarn
 		}
 		log.LogAttrs(ctx, level, e.Message, //nolint:sloglint // the table of events holds the constants

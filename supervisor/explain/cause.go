@@ -15,10 +15,10 @@ import (
 func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.Cause {
 	c := api.Cause{Kind: causeKinds[e.Kind], Container: name, Role: b.role(name), Time: e.Time}
 	switch e.Kind { //nolint:exhaustive // other events have the fields of the default case
-	case event.ContainerLivenessFailed, event.ContainerStartupFailed:
+	case api.EventContainerLivenessFailed, api.EventContainerStartupFailed:
 		c.Failures, _ = strconv.Atoi(e.Fields["count"])
 		c.Output = e.Fields["output"]
-	case event.ContainerStopping:
+	case api.EventContainerStopping:
 		switch lifecycle.Reason(e.Fields["why"]) {
 		case lifecycle.ReasonPodFinished:
 			c.Kind = api.CausePodFinished
@@ -29,30 +29,30 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		default:
 			c.Grace = e.Fields["grace"]
 		}
-	case event.ContainerKilled:
+	case api.EventContainerKilled:
 		c.Grace = e.Fields["grace"]
-	case event.ContainerSucceeded, event.ContainerFailed:
+	case api.EventContainerSucceeded, api.EventContainerFailed:
 		c.Exit = exitOf(e, started)
 		c.Kind = exitKind(c.Exit)
-	case event.PodRestarting:
+	case api.EventPodRestarting:
 		c.ByContainer, c.ByRole = e.Fields["container"], b.role(e.Fields["container"])
 		code, err := strconv.Atoi(e.Fields["code"])
 		if err == nil {
 			c.Exit = &api.ContainerExit{Code: code, Signal: signalOf(code)}
 		}
-	case event.PodStopping:
+	case api.EventPodStopping:
 		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
-	case event.PodStartRequested, event.PodRestartRequested, event.RestartRequested, event.PodEscalated:
+	case api.EventPodStartRequested, api.EventPodRestartRequested, api.EventRestartRequested, api.EventPodEscalated:
 		c.By = e.Fields["by"]
-	case event.ContainerChanged:
+	case api.EventContainerChanged:
 		c.Message = e.Fields["changes"]
-	case event.PodDeadlineExceeded:
+	case api.EventPodDeadlineExceeded:
 		c.Reason, c.Message = api.ReasonDeadlineExceeded, e.Message
-	case event.HostRebooted:
+	case api.EventHostRebooted:
 		if e.Fields["how"] != "" {
 			c.Kind = api.CauseUncleanShutdown
 		}
-	case event.ContainerPostStartFailed: // the event has no more
+	case api.EventContainerPostStartFailed: // the event has no more
 	default:
 		c.Reason, c.Message, c.Image = api.Reason(e.Fields["reason"]), e.Fields["error"], e.Fields["image"]
 	}
@@ -60,31 +60,31 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 }
 
 // causeKinds are the kinds of causes by the kinds of events.
-var causeKinds = map[event.Kind]api.CauseKind{
-	event.ContainerLivenessFailed:  api.CauseLivenessFailed,
-	event.ContainerStartupFailed:   api.CauseStartupFailed,
-	event.ContainerPostStartFailed: api.CausePostStartFailed,
-	event.ContainerSandboxChanged:  api.CauseSandboxChanged,
-	event.SandboxChanged:           api.CauseSandboxChanged,
-	event.ContainerStopping:        api.CauseStopRequested,
-	event.PodStopping:              api.CauseStopRequested,
-	event.ContainerKilled:          api.CauseKilled,
-	event.PodStartRequested:        api.CauseStartRequested,
-	event.PodRestartRequested:      api.CauseRestartRequested,
-	event.PodEscalated:             api.CauseRestartRequested,
-	event.RestartRequested:         api.CauseRestartRequested,
-	event.ContainerChanged:         api.CauseDefinitionChanged,
-	event.ContainerDropped:         api.CauseContainerRemoved,
-	event.ContainerCreateFailed:    api.CauseCreateFailed,
-	event.ContainerStartFailed:     api.CauseStartFailed,
-	event.ImagePullFailed:          api.CauseImageFailed,
-	event.ImageInspectFailed:       api.CauseImageFailed,
-	event.ImageNeverPull:           api.CauseImageFailed,
-	event.HostRebooted:             api.CauseHostRebooted,
-	event.PodRestarting:            api.CauseRestartAll,
-	event.PodEvicted:               api.CauseEvicted,
-	event.NodeShutdown:             api.CauseStopRequested,
-	event.PodDeadlineExceeded:      api.CauseDeadlineExceeded,
+var causeKinds = map[api.EventKind]api.CauseKind{
+	api.EventContainerLivenessFailed:  api.CauseLivenessFailed,
+	api.EventContainerStartupFailed:   api.CauseStartupFailed,
+	api.EventContainerPostStartFailed: api.CausePostStartFailed,
+	api.EventContainerSandboxChanged:  api.CauseSandboxChanged,
+	api.EventSandboxChanged:           api.CauseSandboxChanged,
+	api.EventContainerStopping:        api.CauseStopRequested,
+	api.EventPodStopping:              api.CauseStopRequested,
+	api.EventContainerKilled:          api.CauseKilled,
+	api.EventPodStartRequested:        api.CauseStartRequested,
+	api.EventPodRestartRequested:      api.CauseRestartRequested,
+	api.EventPodEscalated:             api.CauseRestartRequested,
+	api.EventRestartRequested:         api.CauseRestartRequested,
+	api.EventContainerChanged:         api.CauseDefinitionChanged,
+	api.EventContainerDropped:         api.CauseContainerRemoved,
+	api.EventContainerCreateFailed:    api.CauseCreateFailed,
+	api.EventContainerStartFailed:     api.CauseStartFailed,
+	api.EventImagePullFailed:          api.CauseImageFailed,
+	api.EventImageInspectFailed:       api.CauseImageFailed,
+	api.EventImageNeverPull:           api.CauseImageFailed,
+	api.EventHostRebooted:             api.CauseHostRebooted,
+	api.EventPodRestarting:            api.CauseRestartAll,
+	api.EventPodEvicted:               api.CauseEvicted,
+	api.EventNodeShutdown:             api.CauseStopRequested,
+	api.EventPodDeadlineExceeded:      api.CauseDeadlineExceeded,
 }
 
 // by is who requested what an event reports; empty: not known.

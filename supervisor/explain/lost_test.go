@@ -12,7 +12,7 @@ import (
 )
 
 func TestDeletedPodWithoutEvents(t *testing.T) {
-	for _, events := range [][]event.Event{nil, {{Seq: 1, Kind: event.StateUnsupported, Pod: "web"}}} {
+	for _, events := range [][]event.Event{nil, {{Seq: 1, Kind: api.EventStateUnsupported, Pod: "web"}}} {
 		if s, known := explain.ForDeletedPod(events); known {
 			t.Errorf("of %v: %+v", events, s)
 		}

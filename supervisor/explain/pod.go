@@ -51,7 +51,7 @@ func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant)
 // ForDeletedPod explains the newest pod of a name that was deleted or rejected, by its events. It returns false if no event
 // of it is stored.
 func ForDeletedPod(events []event.Event) (api.Explanation, bool) {
-	if n := len(events); n > 0 && events[n-1].Kind == event.PodRejected {
+	if n := len(events); n > 0 && events[n-1].Kind == api.EventPodRejected {
 		return rejected(&events[n-1]), true
 	}
 	last := len(events) - 1
@@ -95,11 +95,11 @@ func (b *builder) setDeletedCause(e *api.Explanation) {
 	failed := false
 	for i := range b.events {
 		switch ev := &b.events[i]; ev.Kind { //nolint:exhaustive // other events do not explain a deletion
-		case event.PodEvicted, event.PodDeadlineExceeded:
+		case api.EventPodEvicted, api.EventPodDeadlineExceeded:
 			e.Cause = b.causeOf(ev, "", time.Time{})
-		case event.PodFailed:
+		case api.EventPodFailed:
 			failed = e.StopBy == ""
-		case event.PodStopping, event.NodeShutdown:
+		case api.EventPodStopping, api.EventNodeShutdown:
 			e.StopBy = ev.Fields["by"]
 		}
 	}
@@ -190,7 +190,7 @@ func (b *builder) heldCause() *api.Cause {
 		Time: b.snapshot.Facts.Accepted.Wall.UTC(),
 	}
 	for i := range b.events {
-		if e := &b.events[i]; e.Kind == event.PodQuarantined {
+		if e := &b.events[i]; e.Kind == api.EventPodQuarantined {
 			cause.Time = e.Time
 		}
 	}
@@ -208,7 +208,7 @@ func (b *builder) heldCause() *api.Cause {
 func (b *builder) engineCause() *api.Cause {
 	cause := api.Cause{Kind: api.CauseEngineUnavailable, Time: b.snapshot.Facts.EngineUnavailable.Wall.UTC()}
 	for i := range b.events {
-		if e := &b.events[i]; e.Kind == event.EngineUnavailable {
+		if e := &b.events[i]; e.Kind == api.EventEngineUnavailable {
 			cause.Message = e.Fields["error"]
 		}
 	}

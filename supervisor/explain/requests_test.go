@@ -57,10 +57,11 @@ func TestDefinitionChanged(t *testing.T) {
 		}
 		for i := range events { // as if the definition had changed
 			switch e := &events[i]; e.Kind { //nolint:exhaustive // other events are unchanged
-			case event.RestartRequested:
-				e.Kind, e.Container, e.Fields = event.DefinitionChanged, "", event.Fields{"changes": "containers[0].image", "by": "uid 0"}
-			case event.ContainerStopping:
-				e.Kind, e.Fields = event.ContainerChanged, event.Fields{"container": "app", "changes": "containers[0].image"}
+			case api.EventRestartRequested:
+				e.Kind, e.Container = api.EventDefinitionChanged, ""
+				e.Fields = event.Fields{"changes": "containers[0].image", "by": "uid 0"}
+			case api.EventContainerStopping:
+				e.Kind, e.Fields = api.EventContainerChanged, event.Fields{"container": "app", "changes": "containers[0].image"}
 			default:
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // same reports whether two causes count as one. Exits with different codes are different causes, and so are requests by different clients.
@@ -57,7 +56,7 @@ func (b *builder) addRestarts(r *run, name string, p *period) {
 		r.restarts = append(r.restarts, api.RestartCause{Cause: r.Cause, Count: 1})
 	}
 	for i := range p.rows {
-		if e := p.rows[i].event; e.Kind == event.ContainerStartFailed {
+		if e := p.rows[i].event; e.Kind == api.EventContainerStartFailed {
 			r.restarts = append(r.restarts, api.RestartCause{Cause: b.causeOf(e, name, p.started), Count: p.rows[i].Count})
 		}
 	}

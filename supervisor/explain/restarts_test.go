@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -196,7 +197,7 @@ func TestHeadlineOfLostEvents(t *testing.T) {
 		}
 		starts := 0
 		for i, e := range slices.Backward(events) {
-			if e.Kind != event.ContainerStarted {
+			if e.Kind != api.EventContainerStarted {
 				continue
 			}
 			starts++
@@ -228,8 +229,8 @@ func TestHeadlineOfLostStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exited := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.ContainerFailed })
-		rebooted := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.HostRebooted })
+		exited := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == api.EventContainerFailed })
+		rebooted := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == api.EventHostRebooted })
 		lost := slices.Concat(events[:exited+1], events[rebooted:])
 		want := "web restarted twice: once because the host stopped without a shutdown (power loss, reset or kernel panic) " +
 			"and once because it exited with code 1 after 1m0s. It is ready now."

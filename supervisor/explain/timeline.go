@@ -20,102 +20,102 @@ const (
 
 // onContainer are the kinds of events of a container that are part of its timeline. The value says that the event is not a cause:
 // it follows from one, or comes with it.
-var onContainer = map[event.Kind]bool{
-	event.ContainerLivenessFailed:  false,
-	event.ContainerStartupFailed:   false,
-	event.ContainerPostStartFailed: false,
-	event.ContainerSandboxChanged:  false,
-	event.ContainerStopping:        false,
-	event.RestartRequested:         false,
-	event.ContainerChanged:         false,
-	event.ContainerDropped:         false,
-	event.ContainerKilled:          false,
-	event.ContainerSucceeded:       false,
-	event.ContainerFailed:          false,
-	event.ContainerCreateFailed:    false,
-	event.ContainerStartFailed:     false,
-	event.ImagePullFailed:          false,
-	event.ImageInspectFailed:       false,
-	event.ImageNeverPull:           false,
-	event.PreStopFailed:            true,
-	event.SignalFailed:             true,
-	event.ContainerBackOff:         true,
-	event.ContainerAdded:           true,
-	event.ContainerStarted:         true,
+var onContainer = map[api.EventKind]bool{
+	api.EventContainerLivenessFailed:  false,
+	api.EventContainerStartupFailed:   false,
+	api.EventContainerPostStartFailed: false,
+	api.EventContainerSandboxChanged:  false,
+	api.EventContainerStopping:        false,
+	api.EventRestartRequested:         false,
+	api.EventContainerChanged:         false,
+	api.EventContainerDropped:         false,
+	api.EventContainerKilled:          false,
+	api.EventContainerSucceeded:       false,
+	api.EventContainerFailed:          false,
+	api.EventContainerCreateFailed:    false,
+	api.EventContainerStartFailed:     false,
+	api.EventImagePullFailed:          false,
+	api.EventImageInspectFailed:       false,
+	api.EventImageNeverPull:           false,
+	api.EventPreStopFailed:            true,
+	api.EventSignalFailed:             true,
+	api.EventContainerBackOff:         true,
+	api.EventContainerAdded:           true,
+	api.EventContainerStarted:         true,
 }
 
 // onAll are the kinds of events of a pod that are part of the timelines of its containers, with the same value.
-var onAll = map[event.Kind]bool{
-	event.HostRebooted:        false,
-	event.SandboxChanged:      false,
-	event.PodRestarting:       false,
-	event.PodEscalated:        false,
-	event.PodStopping:         false,
-	event.PodStartRequested:   false,
-	event.PodRestartRequested: false,
-	event.DefinitionChanged:   true,
-	event.PodEvicted:          false,
-	event.PodDeadlineExceeded: false,
-	event.PodRecovered:        true,
-	event.EngineUnavailable:   true,
-	event.EngineDamaged:       true,
+var onAll = map[api.EventKind]bool{
+	api.EventHostRebooted:        false,
+	api.EventSandboxChanged:      false,
+	api.EventPodRestarting:       false,
+	api.EventPodEscalated:        false,
+	api.EventPodStopping:         false,
+	api.EventPodStartRequested:   false,
+	api.EventPodRestartRequested: false,
+	api.EventDefinitionChanged:   true,
+	api.EventPodEvicted:          false,
+	api.EventPodDeadlineExceeded: false,
+	api.EventPodRecovered:        true,
+	api.EventEngineUnavailable:   true,
+	api.EventEngineDamaged:       true,
 }
 
 // onPod are the kinds of events that are part of the timeline of a pod.
-var onPod = map[event.Kind]bool{
-	event.PodRejected:         true,
-	event.PodQuarantined:      true,
-	event.PodRecovered:        true,
-	event.HostRebooted:        true,
-	event.PodWaiting:          true,
-	event.ConditionMet:        true,
-	event.SandboxFailed:       true,
-	event.SandboxChanged:      true,
-	event.VolumeFailed:        true,
-	event.PodRestarting:       true,
-	event.PodEscalated:        true,
-	event.RebootRequested:     true,
-	event.RebootHeldBack:      true,
-	event.RebootFailed:        true,
-	event.PodStopping:         true,
-	event.PodStartRequested:   true,
-	event.PodRestartRequested: true,
-	event.DefinitionChanged:   true,
-	event.UpdateFailed:        true,
-	event.RollbackStarted:     true,
-	event.RollbackCompleted:   true,
-	event.RolloutUndone:       true,
-	event.RolloutResumed:      true,
-	event.PodEvicted:          true,
-	event.NodeShutdown:        true,
-	event.PodDeadlineExceeded: true,
-	event.PodSucceeded:        true,
-	event.PodFailed:           true,
-	event.PodStopped:          true,
-	event.PodCollected:        true,
-	event.PodRemoved:          true,
-	event.RemovalFailed:       true,
-	event.StateLost:           true,
-	event.StateNotDurable:     true,
-	event.OrphanFound:         true,
-	event.EngineUnavailable:   true,
-	event.ShimUnresponsive:    true,
-	event.ShimResponding:      true,
-	event.VolumesNotUpdated:   true,
-	event.VolumesUpdated:      true,
-	event.EngineDamaged:       true,
-	event.CgroupCleared:       true,
-	event.InternalError:       true,
+var onPod = map[api.EventKind]bool{
+	api.EventPodRejected:         true,
+	api.EventPodQuarantined:      true,
+	api.EventPodRecovered:        true,
+	api.EventHostRebooted:        true,
+	api.EventPodWaiting:          true,
+	api.EventConditionMet:        true,
+	api.EventSandboxFailed:       true,
+	api.EventSandboxChanged:      true,
+	api.EventVolumeFailed:        true,
+	api.EventPodRestarting:       true,
+	api.EventPodEscalated:        true,
+	api.EventRebootRequested:     true,
+	api.EventRebootHeldBack:      true,
+	api.EventRebootFailed:        true,
+	api.EventPodStopping:         true,
+	api.EventPodStartRequested:   true,
+	api.EventPodRestartRequested: true,
+	api.EventDefinitionChanged:   true,
+	api.EventUpdateFailed:        true,
+	api.EventRollbackStarted:     true,
+	api.EventRollbackCompleted:   true,
+	api.EventRolloutUndone:       true,
+	api.EventRolloutResumed:      true,
+	api.EventPodEvicted:          true,
+	api.EventNodeShutdown:        true,
+	api.EventPodDeadlineExceeded: true,
+	api.EventPodSucceeded:        true,
+	api.EventPodFailed:           true,
+	api.EventPodStopped:          true,
+	api.EventPodCollected:        true,
+	api.EventPodRemoved:          true,
+	api.EventRemovalFailed:       true,
+	api.EventStateLost:           true,
+	api.EventStateNotDurable:     true,
+	api.EventOrphanFound:         true,
+	api.EventEngineUnavailable:   true,
+	api.EventShimUnresponsive:    true,
+	api.EventShimResponding:      true,
+	api.EventVolumesNotUpdated:   true,
+	api.EventVolumesUpdated:      true,
+	api.EventEngineDamaged:       true,
+	api.EventCgroupCleared:       true,
+	api.EventInternalError:       true,
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.
-var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodEscalated: true, event.PodStartRequested: true, event.PodRestartRequested: true}
+var restartsAll = map[api.EventKind]bool{api.EventHostRebooted: true, api.EventSandboxChanged: true, api.EventPodRestarting: true, api.EventPodEscalated: true, api.EventPodStartRequested: true, api.EventPodRestartRequested: true}
 
 // startsPod are the kinds of events by which a pod that was stopped runs again.
-var startsPod = map[event.Kind]bool{event.PodStartRequested: true, event.PodRestartRequested: true}
+var startsPod = map[api.EventKind]bool{api.EventPodStartRequested: true, api.EventPodRestartRequested: true}
 
 // endsPod are the kinds of events after which no container of a pod is started.
-var endsPod = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.NodeShutdown: true, event.PodDeadlineExceeded: true}
+var endsPod = map[api.EventKind]bool{api.EventPodStopping: true, api.EventPodEvicted: true, api.EventNodeShutdown: true, api.EventPodDeadlineExceeded: true}
 
 // timeline is a list of events in which equal ones in a row are one entry.
 type timeline []row
@@ -135,13 +135,13 @@ func (t timeline) with(e *event.Event) timeline {
 		}
 	}
 	return append(t, row{event: e, TimelineEntry: api.TimelineEntry{
-		Time: e.Time, Message: e.Message, Kind: api.EventKind(e.Kind), Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
+		Time: e.Time, Message: e.Message, Kind: e.Kind, Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
 	}})
 }
 
 // ordered moves an exit that happened while the daemon did not run before the event that says that the daemon is back.
 func (t timeline) ordered() timeline {
-	for i := len(t) - 1; i > 0 && t[i-1].event.Kind == event.PodRecovered && t[i].Time.Before(t[i-1].Time); i-- {
+	for i := len(t) - 1; i > 0 && t[i-1].event.Kind == api.EventPodRecovered && t[i].Time.Before(t[i-1].Time); i-- {
 		t[i-1], t[i] = t[i], t[i-1]
 	}
 	return t
@@ -163,9 +163,9 @@ func (b *builder) podTimeline() []api.TimelineEntry {
 		e := &b.events[i]
 		switch {
 		case e.Container != "":
-		case e.Kind == event.SandboxReady:
+		case e.Kind == api.EventSandboxReady:
 			t = slices.DeleteFunc(t, func(r row) bool {
-				return r.event.Kind == event.SandboxFailed || r.event.Kind == event.VolumeFailed
+				return r.event.Kind == api.EventSandboxFailed || r.event.Kind == api.EventVolumeFailed
 			})
 		case onPod[e.Kind]:
 			t = t.with(e)
@@ -215,10 +215,10 @@ func (b *builder) runs(name string, neverRestarted bool) []run {
 		if e.Container == "" {
 			follows, known = onAll[e.Kind]
 		}
-		if !known || e.Container != "" && e.Container != name || added && e.Kind == event.PodRestarting {
+		if !known || e.Container != "" && e.Container != name || added && e.Kind == api.EventPodRestarting {
 			continue
 		}
-		if e.Kind == event.ContainerAdded { // what happened before does not concern the container
+		if e.Kind == api.EventContainerAdded { // what happened before does not concern the container
 			added, p = true, period{}
 		}
 		if start := b.lostStart(name, &p, e); !start.IsZero() {
@@ -229,7 +229,7 @@ func (b *builder) runs(name string, neverRestarted bool) []run {
 		p.rows = p.rows.with(e).ordered()
 		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
 		podEnds = (podEnds || e.Container == "" && endsPod[e.Kind]) && !startsPod[e.Kind]
-		if e.Kind == event.ContainerStarted && !podEnds {
+		if e.Kind == api.EventContainerStarted && !podEnds {
 			finish()
 			p, neverStarted = period{started: e.Time}, false
 		}
@@ -241,7 +241,7 @@ func (b *builder) runs(name string, neverRestarted bool) []run {
 // lostStart is when a run started that ended with the power of the host, if its event is lost: the last events before a power loss may not
 // be on the disk. Zero: there is no such run before this event.
 func (b *builder) lostStart(name string, p *period, e *event.Event) time.Time {
-	if b.snapshot == nil || e.Kind != event.HostRebooted || e.Fields["how"] == "" {
+	if b.snapshot == nil || e.Kind != api.EventHostRebooted || e.Fields["how"] == "" {
 		return time.Time{}
 	}
 	exit := slices.IndexFunc(p.rows, func(r row) bool { return exited[r.event.Kind] })
@@ -270,24 +270,24 @@ func (b *builder) run(name string, p *period) run {
 		if exited[e.Kind] {
 			r.Exit = exitOf(e, p.started)
 		}
-		if e.Kind == event.HostRebooted {
+		if e.Kind == api.EventHostRebooted {
 			rebooted = b.causeOf(e, name, p.started)
 		}
 		switch {
 		case r.Cause == nil && !follows:
 			r.Cause = b.causeOf(e, name, p.started)
-			if e.Kind == event.ContainerSucceeded {
+			if e.Kind == api.EventContainerSucceeded {
 				completed = e.Seq
 			}
-		case e.Kind == event.SandboxChanged && r.Cause != nil && killedWith(r.Cause, e.Time):
+		case e.Kind == api.EventSandboxChanged && r.Cause != nil && killedWith(r.Cause, e.Time):
 			r.Cause = b.causeOf(e, name, p.started)
-		case e.Kind == event.PodStartRequested && r.Restarted && rebooted != nil && e.Fields["by"] == lifecycle.ByStart:
+		case e.Kind == api.EventPodStartRequested && r.Restarted && rebooted != nil && e.Fields["by"] == lifecycle.ByStart:
 			r.Cause = rebooted // the shutdown has stopped the pod
-		case e.Kind == event.PodStartRequested && r.Restarted:
+		case e.Kind == api.EventPodStartRequested && r.Restarted:
 			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
 			r.Cause, completed = b.causeOf(e, name, p.started), 0
-		case e.Kind == event.PodRestarting && r.Cause != nil && r.Cause.Kind == api.CauseRestartAll: // it names the container
+		case e.Kind == api.EventPodRestarting && r.Cause != nil && r.Cause.Kind == api.CauseRestartAll: // it names the container
 			r.Cause = b.causeOf(e, name, p.started)
 		}
 	}
@@ -304,12 +304,12 @@ func killedWith(c *api.Cause, lost time.Time) bool {
 }
 
 // exited are the kinds of events that say that a run exited.
-var exited = map[event.Kind]bool{event.ContainerSucceeded: true, event.ContainerFailed: true}
+var exited = map[api.EventKind]bool{api.EventContainerSucceeded: true, api.EventContainerFailed: true}
 
 // restarted reports whether the container was started at the end of the period.
 func (p *period) restarted() bool {
 	n := len(p.rows)
-	return p.lost || n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
+	return p.lost || n > 0 && p.rows[n-1].event.Kind == api.EventContainerStarted
 }
 
 // untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container
@@ -317,10 +317,10 @@ func (p *period) restarted() bool {
 func untilExit(entries []api.TimelineEntry, exit *api.ContainerExit) []api.TimelineEntry {
 	killed := exit != nil && (exit.Signal == "SIGKILL" || exit.Code == 255)
 	for n := len(entries); n > 0; n-- {
-		switch kind := event.Kind(entries[n-1].Kind); {
-		case exited[kind], kind == event.ContainerStartFailed:
+		switch kind := entries[n-1].Kind; {
+		case exited[kind], kind == api.EventContainerStartFailed:
 			return entries[:n]
-		case killed && kind != event.PodRecovered && kind != event.HostRebooted:
+		case killed && kind != api.EventPodRecovered && kind != api.EventHostRebooted:
 			return entries[:n]
 		}
 	}
@@ -331,7 +331,7 @@ func untilExit(entries []api.TimelineEntry, exit *api.ContainerExit) []api.Timel
 func (b *builder) starts(name string) int {
 	n := 0
 	for i := range b.events {
-		if e := &b.events[i]; e.Container == name && e.Kind == event.ContainerStarted {
+		if e := &b.events[i]; e.Container == name && e.Kind == api.EventContainerStarted {
 			n++
 		}
 	}
@@ -341,7 +341,7 @@ func (b *builder) starts(name string) int {
 // exitOf is the exit that an event reports.
 func exitOf(e *event.Event, started time.Time) *api.ContainerExit {
 	x := api.ContainerExit{StartedAt: started, FinishedAt: e.Time, Reason: api.Reason(e.Fields["reason"])}
-	if x.Code, _ = strconv.Atoi(e.Fields["code"]); e.Kind == event.ContainerSucceeded {
+	if x.Code, _ = strconv.Atoi(e.Fields["code"]); e.Kind == api.EventContainerSucceeded {
 		x.Code, x.Reason = 0, api.ReasonCompleted
 	}
 	x.Signal = signalOf(x.Code)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
@@ -110,7 +111,7 @@ func (f *facts) apply(
 	next *content, replaced []string, images map[string]lifecycle.Image, at lifecycle.Instant, create bool,
 ) (application, error) {
 	name := next.pod.Name
-	a := application{plan: Plan{Pod: name, File: next.path, Outcome: Created, Replaced: replaced, SpecHash: next.pod.Hash}}
+	a := application{plan: Plan{Pod: name, File: next.path, Outcome: api.PodCreated, Replaced: replaced, SpecHash: next.pod.Hash}}
 	plan := &a.plan
 	p, exists := f.pods[name]
 	if exists && !p.deleting {
@@ -119,10 +120,10 @@ func (f *facts) apply(
 			return application{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}
 		}
 		byImages := supervisor.ImageChanges(p.snapshot, next.pod, images)
-		plan.Outcome, plan.Changes = Unchanged, slices.Concat(f.between(&p, next), byImages)
+		plan.Outcome, plan.Changes = api.PodUnchanged, slices.Concat(f.between(&p, next), byImages)
 		change.Sort(plan.Changes)
 		if len(plan.Changes) > 0 {
-			plan.Outcome = Configured
+			plan.Outcome = api.PodConfigured
 		} else if p.unit || p.file == next.path { // otherwise the pod gets the definition of the file that it follows then
 			plan.SpecHash = p.definition.Hash
 		}
@@ -145,7 +146,7 @@ func (f *facts) apply(
 	failed := instead.By == "" && (a.newest == nil || failedWith(f.histories[name], images))
 	if failed && (len(plan.Changes) > 0 || !f.hasReturned(name, instead, at)) { // until the file or an image is changed
 		a.newest = nil
-		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, instead.String()
+		plan.Outcome, plan.Changes, plan.Instead = api.PodUnchanged, nil, instead.String()
 		return a, nil
 	}
 	a.retry = true // a person had it undone, its images are others, or they are again those that run

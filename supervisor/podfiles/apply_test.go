@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
@@ -60,21 +60,21 @@ func TestApply(t *testing.T) {
 	steps := []struct {
 		name, extension, text string
 		dryRun                bool
-		outcome               Outcome
+		outcome               api.Outcome
 		entries               string
 	}{
-		{"web", ".toml", named("web", "a"), true, Created, ""},
-		{"web", ".toml", named("web", "a"), false, Created, "web.toml -rw-------"},
-		{"web", ".toml", named("web", "a"), true, Unchanged, "web.toml -rw-------"},
-		{"web", ".toml", named("web", "a"), false, Unchanged, "web.toml -rw-------"},
-		{"web", ".toml", named("web", "b"), true, Configured, "web.toml -rw-------"},
-		{"web", ".toml", named("web", "b"), false, Configured, "web.toml -rw-------"},
+		{"web", ".toml", named("web", "a"), true, api.PodCreated, ""},
+		{"web", ".toml", named("web", "a"), false, api.PodCreated, "web.toml -rw-------"},
+		{"web", ".toml", named("web", "a"), true, api.PodUnchanged, "web.toml -rw-------"},
+		{"web", ".toml", named("web", "a"), false, api.PodUnchanged, "web.toml -rw-------"},
+		{"web", ".toml", named("web", "b"), true, api.PodConfigured, "web.toml -rw-------"},
+		{"web", ".toml", named("web", "b"), false, api.PodConfigured, "web.toml -rw-------"},
 		{
-			"web", ".toml", named("web", "b") + "[[secrets]]\nname = \"s\"\ndata = { k = \"v\" }\n", false, Configured,
+			"web", ".toml", named("web", "b") + "[[secrets]]\nname = \"s\"\ndata = { k = \"v\" }\n", false, api.PodConfigured,
 			"web.toml -rw-------",
 		},
 		{
-			"web", ".yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: c}]}\n", false, Configured,
+			"web", ".yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: c}]}\n", false, api.PodConfigured,
 			"web.yaml -rw-------",
 		},
 	}
@@ -93,7 +93,7 @@ func TestApply(t *testing.T) {
 		if !slices.Equal(plan.Replaced, replaced) {
 			t.Errorf("step %d: replaced %v, want %v", i, plan.Replaced, replaced)
 		}
-		if (len(plan.Changes) > 0) != (step.outcome == Configured) {
+		if (len(plan.Changes) > 0) != (step.outcome == api.PodConfigured) {
 			t.Errorf("step %d: changes %v", i, plan.Changes)
 		}
 		if i == 0 {
@@ -196,7 +196,7 @@ func TestHashOfUnchangedPod(t *testing.T) {
 			want = present.Hash
 		}
 		a, err := f.apply(next, replaced, nil, lifecycle.Instant{}, false)
-		if err != nil || a.plan.Outcome != Unchanged || a.plan.SpecHash != want {
+		if err != nil || a.plan.Outcome != api.PodUnchanged || a.plan.SpecHash != want {
 			t.Errorf("%s: %+v, %v; want unchanged with hash %s", path, a.plan, err, want)
 		}
 	}
@@ -218,7 +218,7 @@ func TestApplyReplacesFile(t *testing.T) {
 		t.Errorf("plan %+v, %v; want web.toml, because the name is that of the file", plan, err)
 	}
 	b.untilPods(map[string]string{"web": "c"})
-	if plan, err := b.apply("db", ".toml", podText("x"), false); err != nil || filepath.Base(plan.File) != "db.toml" || plan.Outcome != Created {
+	if plan, err := b.apply("db", ".toml", podText("x"), false); err != nil || filepath.Base(plan.File) != "db.toml" || plan.Outcome != api.PodCreated {
 		t.Errorf("plan %+v, %v; want db.toml repaired", plan, err)
 	}
 	b.untilPods(map[string]string{"web": "c", "db": "x"})
@@ -272,7 +272,7 @@ func TestRemoveInvalidFile(t *testing.T) {
 	b.run()
 	b.untilPods(map[string]string{"site": "a"})
 	b.write("web.toml", "x = 1")
-	b.until("invalid", func() bool { return strings.Count(statesOf(b.set.Files()), ReasonInvalidFile) == 2 })
+	b.until("invalid", func() bool { return strings.Count(statesOf(b.set.Files()), string(api.ReasonInvalidFile)) == 2 })
 	for pod, file := range map[string]string{"bad": "bad.toml", "site": "web.toml"} {
 		if path, err := b.set.Remove(t.Context(), pod); err != nil || filepath.Base(path) != file {
 			t.Errorf("remove %s: %q, %v", pod, path, err)
@@ -309,7 +309,7 @@ func TestInvalidFileOfOtherPod(t *testing.T) {
 	b.run()
 	b.untilPods(map[string]string{"api": "a"})
 	b.write("web.yaml", "kind: [")
-	b.untilEvent(event.FileInvalid, "the pod keeps running")
+	b.untilEvent(api.EventFileInvalid, "the pod keeps running")
 	if files := b.set.Files(); len(files) != 1 || files[0].Pod != "api" {
 		t.Errorf("files %+v, want one of pod api", files)
 	}
@@ -344,7 +344,7 @@ func TestRemoveKeepsFileOfOtherPod(t *testing.T) {
 	want := map[string]string{"api": "a", "web": "x"}
 	b.untilPods(want)
 	b.write("api.toml", named("web", "y"))
-	b.untilEvent(event.FileRejected, "is defined by")
+	b.untilEvent(api.EventFileRejected, "is defined by")
 	if path, err := b.set.Remove(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), `api.toml is the file of pod "api"`) {
 		t.Errorf("remove web: %q, %v; want an error that names the pod api", path, err)
 	}
@@ -366,8 +366,8 @@ func TestApplyDuringDeletion(t *testing.T) {
 			b.must(err)
 			b.must(b.Stop(t.Context(), "web", supervisor.StopOptions{Delete: true}))
 			b.run()
-			if plan, err := b.apply("web", ".toml", podText("a"), false); err != nil || plan.Outcome != Created {
-				t.Errorf("plan %+v, %v; want %s", plan, err, Created)
+			if plan, err := b.apply("web", ".toml", podText("a"), false); err != nil || plan.Outcome != api.PodCreated {
+				t.Errorf("plan %+v, %v; want %s", plan, err, api.PodCreated)
 			}
 			b.looks(1)
 			if got := statesOf(b.set.Files()); got != "" {

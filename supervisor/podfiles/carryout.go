@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -42,7 +43,7 @@ func (s *Set) publish(d *decision) {
 		s.add(r.kind, r.pod, r.uid, r.fields)
 		switch {
 		case r.file == "":
-			f.lost = r.kind == event.PodsDirLost
+			f.lost = r.kind == api.EventPodsDirLost
 		case r.state == "":
 			delete(f.reported, r.file)
 		default:
@@ -63,7 +64,7 @@ func (s *Set) publish(d *decision) {
 }
 
 // add adds an event.
-func (s *Set) add(kind event.Kind, pod, uid string, fields event.Fields) {
+func (s *Set) add(kind api.EventKind, pod, uid string, fields event.Fields) {
 	e := event.New(kind, time.Now(), pod, fields)
 	e.UID = uid
 	s.events.Add(e)

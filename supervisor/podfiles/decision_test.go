@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
@@ -337,16 +337,16 @@ func TestPlanOfReports(t *testing.T) {
 		name   string
 		files  map[string]string
 		change func(*facts)
-		want   []event.Kind
+		want   []api.EventKind
 	}{
 		{name: "valid file", files: map[string]string{"web.toml": podText("a")}},
-		{name: "invalid file", files: invalid, want: []event.Kind{event.FileInvalid}},
+		{name: "invalid file", files: invalid, want: []api.EventKind{api.EventFileInvalid}},
 		{
 			name: "invalid file, reported", files: invalid,
 			change: func(f *facts) { f.reported[path] = f.plan().reports[0].state },
 		},
 		{
-			name: "corrected file", files: map[string]string{"web.toml": podText("a")}, want: []event.Kind{event.FileAccepted},
+			name: "corrected file", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventFileAccepted},
 			change: func(f *facts) { f.reported[path] = "FileInvalid" },
 		},
 		{name: "invalid file, shown", files: invalid, change: func(f *facts) { f.shown = f.plan().files }},
@@ -355,7 +355,7 @@ func TestPlanOfReports(t *testing.T) {
 			change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now },
 		},
 		{
-			name: "directory lost", files: map[string]string{"web.toml": podText("a")}, want: []event.Kind{event.PodsDirLost},
+			name: "directory lost", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventPodsDirLost},
 			change: func(f *facts) { f.directory.lost, f.directory.since = errNoFiles, f.now.Add(-time.Minute) },
 		},
 		{
@@ -365,7 +365,7 @@ func TestPlanOfReports(t *testing.T) {
 			},
 		},
 		{
-			name: "directory found", files: map[string]string{"web.toml": podText("a")}, want: []event.Kind{event.PodsDirFound},
+			name: "directory found", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventPodsDirFound},
 			change: func(f *facts) { f.lost = true },
 		},
 	} {
@@ -373,7 +373,7 @@ func TestPlanOfReports(t *testing.T) {
 		if test.change != nil {
 			test.change(f)
 		}
-		var got []event.Kind
+		var got []api.EventKind
 		for _, r := range f.plan().reports {
 			got = append(got, r.kind)
 		}
@@ -507,31 +507,31 @@ func TestPlanOfApply(t *testing.T) {
 		history *generation.History
 		text    string // the image that is applied
 		create  bool
-		want    Outcome
+		want    api.Outcome
 		instead string
 		undone  string
 		retry   bool
 		err     string
 	}{
-		{name: "new pod", text: "a", want: Created},
-		{name: "new pod, created", text: "a", create: true, want: Created},
-		{name: "the same file", file: "a", pods: []pod{web}, text: "a", want: Unchanged},
-		{name: "another file", file: "a", pods: []pod{web}, text: "b", want: Configured},
+		{name: "new pod", text: "a", want: api.PodCreated},
+		{name: "new pod, created", text: "a", create: true, want: api.PodCreated},
+		{name: "the same file", file: "a", pods: []pod{web}, text: "a", want: api.PodUnchanged},
+		{name: "another file", file: "a", pods: []pod{web}, text: "b", want: api.PodConfigured},
 		{name: "pod that exists, created", file: "a", pods: []pod{web}, text: "b", create: true, err: `pod "web" already exists`},
 		{name: "file without a pod, created", file: "a", text: "b", create: true, err: `pod "web" already exists`},
-		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: Created},
+		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: api.PodCreated},
 		{name: "pod of a client", pods: []pod{web.with(func(p *pod) { p.file = "" })}, text: "a", err: `pod "web" already exists`},
 		{
 			name: "a file that was rolled back", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "b",
-			want: Unchanged, instead: "generation 2 was rolled back: why; generation 1 runs",
+			want: api.PodUnchanged, instead: "generation 2 was rolled back: why; generation 1 runs",
 		},
 		{
 			name: "another file after a rollback", file: "b", pods: []pod{web},
-			history: rolledBackTo(1, "", list...), text: "c", want: Configured,
+			history: rolledBackTo(1, "", list...), text: "c", want: api.PodConfigured,
 		},
 		{
 			name: "a file that a person had undone", file: "b", pods: []pod{web}, history: rolledBackTo(1, "uid 7", list...), text: "b",
-			want: Configured, undone: "generation 1, requested by uid 7", retry: true,
+			want: api.PodConfigured, undone: "generation 1, requested by uid 7", retry: true,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -560,7 +560,7 @@ func TestPlanOfApply(t *testing.T) {
 			if want := []any{test.want, test.instead, test.undone, test.retry}; err != nil || !slices.Equal(got, want) {
 				t.Errorf("%v, %v; want %v", got, err, want)
 			}
-			if (len(plan.Changes) > 0) != (test.want == Configured) {
+			if (len(plan.Changes) > 0) != (test.want == api.PodConfigured) {
 				t.Errorf("changes %v", plan.Changes)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
@@ -254,7 +255,7 @@ func (s *Set) forgetGenerations() {
 }
 
 // emit emits an event when the generations are saved: after a crash before that, what it reports happens again.
-func (s *Set) emit(kind event.Kind, pod, uid string, f event.Fields) {
+func (s *Set) emit(kind api.EventKind, pod, uid string, f event.Fields) {
 	s.generations.events = append(s.generations.events, func() { s.add(kind, pod, uid, f) })
 }
 
@@ -277,7 +278,7 @@ func (s *Set) record(ctx context.Context, records ...record) {
 func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
 	g := h.Newest()
 	number := strconv.Itoa(g.Number)
-	emit := func(kind event.Kind, f event.Fields) {
+	emit := func(kind api.EventKind, f event.Fields) {
 		f["generation"] = number
 		s.emit(kind, r.pod.name, r.pod.uid, f)
 	}
@@ -292,13 +293,13 @@ func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
 		s.isReady(g, &r.pod)
 		g.Outcome, g.Message = generation.Ready, ""
 		if g.Number > 1 {
-			emit(event.UpdateCompleted, event.Fields{})
+			emit(api.EventUpdateCompleted, event.Fields{})
 		}
 		h.Trim()
 	case failed:
 		g.ReadyAt, g.Outcome, g.Message = lifecycle.Instant{}, generation.Failed, r.why
 		if g.Number > 1 { // the first one is no update
-			emit(event.UpdateFailed, event.Fields{"error": r.why})
+			emit(api.EventUpdateFailed, event.Fields{"error": r.why})
 		}
 	case rolledBack:
 		g.ReadyAt = lifecycle.Instant{}
@@ -307,11 +308,11 @@ func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
 			Digest: g.Digest, Number: target.Number, Failed: g.Number, Why: r.why, At: s.pods.Now(),
 			Definition: s.generations.pinned(ctx, target.Definition),
 		})
-		emit(event.RollbackStarted, event.Fields{"target": strconv.Itoa(target.Number), "error": r.why})
+		emit(api.EventRollbackStarted, event.Fields{"target": strconv.Itoa(target.Number), "error": r.why})
 	case returned:
 		i := *h.Instead
 		i.Completed, h.Instead, number = true, &i, strconv.Itoa(i.Number)
-		emit(event.RollbackCompleted, event.Fields{})
+		emit(api.EventRollbackCompleted, event.Fields{})
 	case begun:
 	}
 }
@@ -373,7 +374,7 @@ func (s *Set) define(ctx context.Context, b *beginning) *generation.Definition {
 // resumes reports that a file is about to be carried out that a person had undone.
 func (s *Set) resumes(h *generation.History, uid string) {
 	if i := h.Instead; i != nil && i.By != "" {
-		s.emit(event.RolloutResumed, h.Pod, uid, event.Fields{"generation": strconv.Itoa(i.Number), "by": i.By})
+		s.emit(api.EventRolloutResumed, h.Pod, uid, event.Fields{"generation": strconv.Itoa(i.Number), "by": i.By})
 	}
 }
 

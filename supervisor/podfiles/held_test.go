@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -64,7 +64,7 @@ func TestLostState(t *testing.T) {
 	b.until("owned", func() bool {
 		return !slices.ContainsFunc(b.Pods(), func(p supervisor.Snapshot) bool { return p.Owner.File != filepath.Join(b.dir, p.Pod.Name+".toml") })
 	})
-	if n := b.count(event.FileRejected); n > 0 {
+	if n := b.count(api.EventFileRejected); n > 0 {
 		t.Errorf("a file was rejected: %d events", n)
 	}
 	b.remove("same.toml")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/diskcall"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestHungDirectory: while the file system of the directory does not respond, pods keep running, requests fail, and Run returns.
@@ -32,7 +32,7 @@ func TestHungDirectory(t *testing.T) {
 	b.looks(1)
 	b.untilPods(want)
 	hung()
-	b.untilEvent(event.PodsDirFound, b.dir)
+	b.untilEvent(api.EventPodsDirFound, b.dir)
 	defer onceHung(b.set.disk)()
 	b.end()
 	b.untilPods(want)

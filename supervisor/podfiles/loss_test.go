@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/api"
 )
 
 // slow is a delay of removals within which a few system calls end, even on a loaded host.
@@ -29,13 +29,13 @@ func (b *bench) three() map[string]string {
 // untilLost waits for the event of a loss, and checks that no pod is stopped and that no second event follows.
 func (b *bench) untilLost(cause string, pods map[string]string) {
 	b.Helper()
-	e := b.untilEvent(event.PodsDirLost, cause)
+	e := b.untilEvent(api.EventPodsDirLost, cause)
 	if e.Fields["pods"] != "a, b, c" {
 		b.Errorf("the event names the pods %q", e.Fields["pods"])
 	}
 	b.passes(300 * time.Millisecond)
 	b.untilPods(pods)
-	if n := b.count(event.PodsDirLost); n != 1 {
+	if n := b.count(api.EventPodsDirLost); n != 1 {
 		b.Errorf("%d events for one loss", n)
 	}
 	for _, change := range b.history() {
@@ -67,7 +67,7 @@ func TestLostDirectory(t *testing.T) {
 			b.must(os.RemoveAll(b.dir))
 			b.must(os.Mkdir(b.dir, 0o755))
 			b.write("a.toml", podText("x"))
-			b.untilEvent(event.PodsDirFound, b.dir)
+			b.untilEvent(api.EventPodsDirFound, b.dir)
 			b.write("b.toml", podText("y"))
 			b.untilPods(map[string]string{"a": "x", "b": "y"})
 		})
@@ -163,7 +163,7 @@ func TestRemovedOneByOne(t *testing.T) {
 		b.remove(name + ".toml")
 	}
 	b.untilPods(map[string]string{})
-	if n := b.count(event.PodsDirLost); n > 0 {
+	if n := b.count(api.EventPodsDirLost); n > 0 {
 		t.Error("the directory was reported as lost")
 	}
 }
@@ -183,7 +183,7 @@ func TestBriefMove(t *testing.T) {
 	b.write("a.toml", podText("y")) // noticed in the directory that returned
 	want["a"] = "y"
 	b.untilPods(want)
-	if len(b.history()) != 5 || b.count(event.PodsDirLost) > 0 {
+	if len(b.history()) != 5 || b.count(api.EventPodsDirLost) > 0 {
 		t.Errorf("pods have changed: %v", b.history())
 	}
 }
@@ -215,7 +215,7 @@ func TestSwappedLink(t *testing.T) {
 		t.Errorf("the unchanged pod was stopped: %v", b.history())
 	}
 	swap(empty)
-	b.untilEvent(event.PodsDirLost, "has no pod files")
+	b.untilEvent(api.EventPodsDirLost, "has no pod files")
 	b.untilPods(want)
 	swap(old)
 	b.untilPods(map[string]string{"a": "x", "b": "x", "c": "x"})
@@ -237,7 +237,7 @@ func TestLinksAsFiles(t *testing.T) {
 	b.must(os.Symlink("nowhere", filepath.Join(b.dir, "dangling.toml")))
 	b.run()
 	b.untilPods(map[string]string{"web": "x", "db": "x"})
-	b.untilEvent(event.FileInvalid, "no pod is started: read "+filepath.Join(b.dir, "dangling.toml")+": no such file")
+	b.untilEvent(api.EventFileInvalid, "no pod is started: read "+filepath.Join(b.dir, "dangling.toml")+": no such file")
 	b.must(os.Symlink("..2", filepath.Join(b.dir, "..tmp")))
 	b.rename("..tmp", "..data")
 	b.untilPods(map[string]string{"web": "y", "db": "x"})

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec/change"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestNewerImages: a file that has not changed is applied again if an image archive was replaced. The images are those of a generation,
@@ -35,20 +35,20 @@ func TestNewerImages(t *testing.T) {
 	apply("", false)
 	used("id-a")
 	b.untilOutcomes("1 Ready, runs 1")
-	if plan := apply("", false); plan.Outcome != Unchanged {
+	if plan := apply("", false); plan.Outcome != api.PodUnchanged {
 		t.Errorf("the same images: %+v", plan)
 	}
 
 	for _, dryRun := range []bool{true, false} {
 		plan := apply("sha256:0123456789abcdef", dryRun)
-		if plan.Outcome != Configured || len(plan.Changes) != 1 || plan.Changes[0].Effect != change.RestartContainer ||
+		if plan.Outcome != api.PodConfigured || len(plan.Changes) != 1 || plan.Changes[0].Effect != change.RestartContainer ||
 			plan.Changes[0].Values() != `"a" (:id-a) -> "a" (sha256:0123456789ab)` {
 			t.Errorf("another image: %+v", plan)
 		}
 	}
 	used("sha256:0123456789abcdef")
 	b.untilOutcomes("1 Ready, 2 Ready, runs 2")
-	if plan := apply("", false); plan.Outcome != Unchanged {
+	if plan := apply("", false); plan.Outcome != api.PodUnchanged {
 		t.Errorf("again: %+v", plan)
 	}
 
@@ -56,9 +56,9 @@ func TestNewerImages(t *testing.T) {
 	apply("bad", false)
 	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, runs 2")
 	used("sha256:0123456789abcdef")
-	b.untilEvent(event.RollbackCompleted, "generation 2 is ready")
+	b.untilEvent(api.EventRollbackCompleted, "generation 2 is ready")
 	tried := len(b.history())
-	if plan := apply("", false); plan.Outcome != Unchanged || plan.Instead == "" {
+	if plan := apply("", false); plan.Outcome != api.PodUnchanged || plan.Instead == "" {
 		t.Errorf("the images that were rolled back: %+v", plan)
 	}
 	b.looks(3)
@@ -66,7 +66,7 @@ func TestNewerImages(t *testing.T) {
 		t.Errorf("the images that were rolled back were tried again: %v", got)
 	}
 	for _, dryRun := range []bool{true, false} {
-		if plan := apply("sha256:0123456789abcdef", dryRun); plan.Outcome != Unchanged || plan.Instead != "" {
+		if plan := apply("sha256:0123456789abcdef", dryRun); plan.Outcome != api.PodUnchanged || plan.Instead != "" {
 			t.Errorf("the images that run are back: %+v", plan)
 		}
 	}
@@ -74,7 +74,7 @@ func TestNewerImages(t *testing.T) {
 	apply("bad", false)
 	b.untilOutcomes("1 Ready, 2 Ready, 3 RolledBack, 4 Ready, 5 RolledBack, runs 4")
 	used("sha256:0123456789abcdef")
-	if plan := apply("good", false); plan.Outcome != Configured || plan.Instead != "" {
+	if plan := apply("good", false); plan.Outcome != api.PodConfigured || plan.Instead != "" {
 		t.Errorf("other images: %+v", plan)
 	}
 	used("good")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/diskcall"
 )
 
@@ -48,7 +49,7 @@ func TestApplyKeepsLink(t *testing.T) {
 	b.must(os.Symlink(target, link))
 	b.run()
 	b.untilPods(map[string]string{"web": "a"})
-	if plan, err := b.apply("web", ".toml", podText("a"), false); err != nil || plan.Outcome != Unchanged {
+	if plan, err := b.apply("web", ".toml", podText("a"), false); err != nil || plan.Outcome != api.PodUnchanged {
 		t.Errorf("the same text: %+v, %v", plan, err)
 	}
 	yaml := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: c}]}\n"

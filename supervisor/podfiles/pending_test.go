@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -19,7 +19,7 @@ func TestReadyWhileUpdateWaits(t *testing.T) {
 	b.untilOutcomes("1 Progressing, runs 1")
 	b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("no such image") } })
 	b.write("web.toml", updating("b", withinHour))
-	b.untilEvent(event.UpdateWaiting, "no such image")
+	b.untilEvent(api.EventUpdateWaiting, "no such image")
 	b.fakePods.set(func(f *fakePods) {
 		f.pods["web"].Outcome = lifecycle.Outcome{State: lifecycle.OutcomeComplete}
 		f.becomes["a"] = "ready"

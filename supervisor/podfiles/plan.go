@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
@@ -139,13 +140,13 @@ func (f *facts) planFiles() decision {
 		}
 		switch same := defined[shown.Pod]; {
 		case c.err != nil:
-			shown.Reason, shown.Refused = ReasonInvalidFile, c.err
+			shown.Reason, shown.Refused = api.ReasonInvalidFile, c.err
 		case c.pod == nil:
-			shown.Reason = ReasonInvalidFile
+			shown.Reason = api.ReasonInvalidFile
 		case c.pod.Systemd != nil:
 			shown.Refused = &pending{text: "started by podstead@" + c.pod.Name + ".service"}
 		case len(same) > 1:
-			shown.Reason, shown.Refused = ReasonRejected, fmt.Errorf("pod %q is defined by %s", shown.Pod, strings.Join(same, " and "))
+			shown.Reason, shown.Refused = api.ReasonRejected, fmt.Errorf("pod %q is defined by %s", shown.Pod, strings.Join(same, " and "))
 		default:
 			f.converge(c, &shown, &d)
 		}
@@ -159,13 +160,13 @@ func (f *facts) converge(c *content, shown *File, d *decision) {
 	p, exists := f.pods[c.pod.Name]
 	if exists && p.file == "" && !p.deleting && (!p.unowned || p.held != "") {
 		holder := cmp.Or(p.by, "created earlier") + ", so " + c.path + " is not used"
-		shown.Reason, shown.Refused = ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: holder}
+		shown.Reason, shown.Refused = api.ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: holder}
 		return
 	}
 	t := f.target(c)
 	d.targets[c.pod.Name] = t
 	if t.instead != nil {
-		shown.Reason, shown.Refused, shown.Undone = ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
+		shown.Reason, shown.Refused, shown.Undone = api.ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
 	}
 	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {
@@ -201,9 +202,9 @@ func (f *facts) attempt(s step, shown *File, d *decision) {
 	refused, isRefused := errors.AsType[*supervisor.RefusedError](before.err)
 	switch doing, working := f.working[s.pod]; {
 	case repeated && isRefused:
-		shown.Reason, shown.Refused = ReasonRejected, refused
+		shown.Reason, shown.Refused = api.ReasonRejected, refused
 	case repeated && before.err != nil && s.kind == add:
-		shown.Reason, shown.Refused = ReasonRejected, before.err
+		shown.Reason, shown.Refused = api.ReasonRejected, before.err
 	case repeated && before.err != nil:
 		shown.Refused = &pending{"update waits", before.err}
 	case working && s.kind != add && shown.Reason == "": // why a file was rolled back stays visible
@@ -664,7 +665,7 @@ func (f *facts) undo(pod string, to int) (*generation.Generation, error) {
 
 // report is an event about a file or about the directory.
 type report struct {
-	kind     event.Kind
+	kind     api.EventKind
 	pod, uid string
 	fields   event.Fields
 	file     string // its path; empty: about the directory
@@ -676,13 +677,13 @@ type report struct {
 func (f *facts) report(d *decision) {
 	switch lost := f.directory.lost != nil; {
 	case !lost && f.lost:
-		d.reports = append(d.reports, report{kind: event.PodsDirFound, fields: event.Fields{"dir": f.path}})
+		d.reports = append(d.reports, report{kind: api.EventPodsDirFound, fields: event.Fields{"dir": f.path}})
 	case !lost || f.lost:
 	case f.now.Before(f.directory.since.Add(f.times.removal)):
 		d.lookAgain(f.directory.since.Add(f.times.removal))
 	default:
 		fields := event.Fields{"error": capital(f.directory.message(f.path)), "dir": f.path, "pods": f.ownedNames()}
-		d.reports = append(d.reports, report{kind: event.PodsDirLost, fields: fields})
+		d.reports = append(d.reports, report{kind: api.EventPodsDirLost, fields: fields})
 	}
 	if slices.EqualFunc(f.shown, d.files, same) {
 		return
@@ -705,26 +706,26 @@ func (f *facts) reportFile(shown *File, d *decision) {
 	case r.kind != "" && r.state != last:
 		d.reports = append(d.reports, r)
 	case r.kind == "" && last != "" && (!waiting || waits.err != nil):
-		r.kind, r.fields = event.FileAccepted, event.Fields{"file": shown.Path}
+		r.kind, r.fields = api.EventFileAccepted, event.Fields{"file": shown.Path}
 		d.reports = append(d.reports, r)
 	}
 }
 
 // eventOf returns the event for the state of a file; "": there is none.
-func eventOf(shown *File, podExists bool) (event.Kind, event.Fields) {
+func eventOf(shown *File, podExists bool) (api.EventKind, event.Fields) {
 	waits, waiting := errors.AsType[*pending](shown.Refused)
 	_, byAdmission := errors.AsType[*supervisor.RefusedError](shown.Refused)
 	switch {
-	case shown.Reason == ReasonInvalidFile:
+	case shown.Reason == api.ReasonInvalidFile:
 		then := "no pod is started"
 		if podExists {
 			then = "the pod keeps running"
 		}
-		return event.FileInvalid, event.Fields{"then": then, "error": firstError(shown), "file": shown.Path}
+		return api.EventFileInvalid, event.Fields{"then": then, "error": firstError(shown), "file": shown.Path}
 	case waiting && waits.err != nil:
-		return event.UpdateWaiting, event.Fields{"error": waits.err.Error(), "file": shown.Path}
-	case shown.Reason == ReasonRejected && (podExists || !byAdmission): // a new pod that is not admitted has an event of its own
-		return event.FileRejected, event.Fields{"file": shown.Path, "error": shown.Refused.Error()}
+		return api.EventUpdateWaiting, event.Fields{"error": waits.err.Error(), "file": shown.Path}
+	case shown.Reason == api.ReasonRejected && (podExists || !byAdmission): // a new pod that is not admitted has an event of its own
+		return api.EventFileRejected, event.Fields{"file": shown.Path, "error": shown.Refused.Error()}
 	}
 	return "", nil
 }

@@ -222,7 +222,7 @@ func statesOf(files []File) string {
 	var list []string
 	for _, f := range files {
 		if f.Reason != "" || f.Refused != nil {
-			list = append(list, f.Pod+" "+f.Reason+": "+text(f.Refused))
+			list = append(list, f.Pod+" "+string(f.Reason)+": "+text(f.Refused))
 		}
 	}
 	return strings.Join(list, "; ")

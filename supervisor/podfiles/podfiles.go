@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
@@ -19,17 +20,6 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
-)
-
-// Outcome is what applying a pod file does.
-type Outcome string
-
-// The outcomes, as kubectl apply prints them.
-const (
-	Created    Outcome = "created"
-	Configured Outcome = "configured"
-	Unchanged  Outcome = "unchanged"
-	Pruned     Outcome = "pruned" // its file was removed by --prune
 )
 
 // File is a file of the pods directory.
@@ -42,10 +32,10 @@ type File struct {
 	// Refused is why the newest content is not what runs, other than its problems: a name that another file or a pod of podstead run
 	// has, admission, or what an update waits for.
 	Refused error
-	// Reason is [ReasonInvalidFile], [ReasonRejected] or [ReasonRolledBack] for content that is not what runs; empty: it is accepted, and
-	// waits if Refused is not nil.
-	Reason string
-	// Undone reports that the reason is [ReasonRolledBack] because a person has requested it.
+	// Reason is [api.ReasonInvalidFile], [api.ReasonRejected] or [api.ReasonRolledBack] for content that is not what runs; empty: it is
+	// accepted, and waits if Refused is not nil.
+	Reason api.Reason
+	// Undone reports that the reason is [api.ReasonRolledBack] because a person has requested it.
 	Undone bool
 	// Preparing reports that Refused is an update that has begun, and neither pulls an image nor stops the pod.
 	Preparing bool
@@ -55,18 +45,11 @@ type File struct {
 	Definition *spec.Pod
 }
 
-// Reasons of a [File].
-const (
-	ReasonInvalidFile = "InvalidFile"
-	ReasonRejected    = "Rejected"
-	ReasonRolledBack  = "RolledBack" // an earlier generation runs in its place
-)
-
 // Plan is what applying a file does, or would do.
 type Plan struct {
 	Pod     string
 	File    string // in the pods directory
-	Outcome Outcome
+	Outcome api.Outcome
 	Changes []change.Change
 	// Replaced are the other files of the pod, which are removed.
 	Replaced []string

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -75,9 +75,9 @@ func TestConfirmLossOfRenamedFile(t *testing.T) {
 	b.run()
 	b.untilPods(map[string]string{"web": "a"})
 	b.write("site.toml", named("web", "b"))
-	b.untilEvent(event.FileRejected, "is defined by")
+	b.untilEvent(api.EventFileRejected, "is defined by")
 	b.remove("web.toml")
-	b.untilEvent(event.UpdateWaiting, "no route to host")
+	b.untilEvent(api.EventUpdateWaiting, "no route to host")
 	b.confirmLoss(map[string]string{})
 	b.looks(2)
 	b.untilPods(map[string]string{"web": "a"})

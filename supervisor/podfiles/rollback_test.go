@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -90,15 +90,15 @@ func TestRollback(t *testing.T) {
 				b.write("web.toml", updating("b", test.rule))
 				b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
 				b.untilPods(map[string]string{"web": "a"})
-				b.untilEvent(event.RollbackStarted, "Rolling back from generation 2 to 1: "+test.why)
-				b.untilEvent(event.RollbackCompleted, "generation 1 is ready")
+				b.untilEvent(api.EventRollbackStarted, "Rolling back from generation 2 to 1: "+test.why)
+				b.untilEvent(api.EventRollbackCompleted, "generation 1 is ready")
 				b.fakePods.set(func(f *fakePods) {
 					if got := f.staged[len(f.staged)-1].Images["app"].ID; got != "id-a" {
 						t.Errorf("image of the rollback: got %q, want the one of generation 1", got)
 					}
 				})
 				b.until("the file is shown", func() bool {
-					return b.file().Reason == ReasonRolledBack && text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
+					return b.file().Reason == api.ReasonRolledBack && text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
 				})
 				b.fakePods.set(func(f *fakePods) {
 					var rollsBack []bool
@@ -157,13 +157,13 @@ func TestNoRollback(t *testing.T) {
 			})
 			b.write("web.toml", test.second)
 			b.untilOutcomes(test.want)
-			b.untilEvent(event.UpdateFailed, "Generation 2 failed and is kept")
+			b.untilEvent(api.EventUpdateFailed, "Generation 2 failed and is kept")
 			b.fakePods.set(func(f *fakePods) {
 				next := *f.pods["web"]
 				next.Outcome = lifecycle.Outcome{State: lifecycle.OutcomeComplete}
 				f.pods["web"] = &next
 			})
-			b.untilEvent(event.UpdateCompleted, "generation 2 is ready")
+			b.untilEvent(api.EventUpdateCompleted, "generation 2 is ready")
 		})
 	}
 }
@@ -210,7 +210,7 @@ func TestRollbackCutOff(t *testing.T) {
 			b.run()
 			b.untilPods(map[string]string{"web": "a"})
 			b.until("rolled back", func() bool {
-				return b.file().Reason == ReasonRolledBack && strings.HasSuffix(b.outcomes(), "RolledBack, runs 1")
+				return b.file().Reason == api.ReasonRolledBack && strings.HasSuffix(b.outcomes(), "RolledBack, runs 1")
 			})
 			if tries := count(b.history(), "b"); tries > 2 {
 				t.Errorf("%s, cut %d: the failed definition was tried %d times: %v", kind, at, tries, b.history())
@@ -268,7 +268,7 @@ func TestUndo(t *testing.T) {
 		return text(b.file().Refused) == "generation 1 runs instead, requested by uid 0; the file still has generation 3"
 	})
 	b.must(undo(3)) // the generation of the file
-	b.untilEvent(event.RolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
+	b.untilEvent(api.EventRolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
 	b.untilPods(map[string]string{"web": "c"})
 	b.untilOutcomes("1 Ready, 2 Ready, 3 Ready, runs 3")
 	if _, err := b.set.Undo(t.Context(), "db", 0, "uid 0"); err == nil {
@@ -302,7 +302,7 @@ func TestChangeAfterUndo(t *testing.T) {
 			} else {
 				b.write("web.toml", changed)
 			}
-			b.untilEvent(event.RolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
+			b.untilEvent(api.EventRolloutResumed, "Pod file is carried out again, in place of generation 1 requested by uid 0")
 			b.until("carried out", func() bool { return b.images()["web"] != "a" })
 			if plan, err := b.apply("web", ".toml", changed, true); err != nil || plan.Undone != "" {
 				t.Errorf("plan afterwards %+v, %v", plan, err)
@@ -321,11 +321,11 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 	b.fakePods.set(func(f *fakePods) { f.becomes["b"] = "ready" })
 	b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("no such image") } })
 	b.write("web.toml", podText("b"))
-	b.untilEvent(event.UpdateWaiting, "no such image")
+	b.untilEvent(api.EventUpdateWaiting, "no such image")
 	_, err := b.set.Undo(t.Context(), "web", 0, "uid 0")
 	b.must(err)
 	b.fakePods.set(func(f *fakePods) { f.stage = nil })
-	b.until("given up", func() bool { return b.file().Reason == ReasonRolledBack })
+	b.until("given up", func() bool { return b.file().Reason == api.ReasonRolledBack })
 	b.passes(200 * time.Millisecond)
 	b.untilPods(map[string]string{"web": "a"})
 	if slices.Contains(b.history(), "add web b") {
@@ -455,12 +455,12 @@ func TestApplyRolledBack(t *testing.T) {
 		b.must(err)
 		return plan
 	}
-	if plan := apply(); plan.Outcome != Configured || plan.Instead != "" {
+	if plan := apply(); plan.Outcome != api.PodConfigured || plan.Instead != "" {
 		t.Errorf("first: %+v", plan)
 	}
 	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
 	b.untilPods(map[string]string{"web": "a"})
-	if plan := apply(); plan.Outcome != Unchanged || !strings.HasPrefix(plan.Instead, "generation 2 was rolled back") {
+	if plan := apply(); plan.Outcome != api.PodUnchanged || !strings.HasPrefix(plan.Instead, "generation 2 was rolled back") {
 		t.Errorf("again: %+v", plan)
 	}
 	r, err := b.set.Rollout(t.Context(), "web")

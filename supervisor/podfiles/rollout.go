@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 )
@@ -118,6 +119,6 @@ func (s *Set) returnTo(ctx context.Context, pod, digest string, target *generati
 	}
 	h.Return(i)
 	s.generations.put(h)
-	s.emit(event.RolloutUndone, pod, s.facts.pods[pod].uid, event.Fields{"generation": strconv.Itoa(i.Number), "by": by})
+	s.emit(api.EventRolloutUndone, pod, s.facts.pods[pod].uid, event.Fields{"generation": strconv.Itoa(i.Number), "by": by})
 	s.generations.save(ctx)
 }

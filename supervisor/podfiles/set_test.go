@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
@@ -143,7 +144,7 @@ func (b *bench) passes(d time.Duration) {
 	}
 }
 
-func (b *bench) untilEvent(kind event.Kind, text string) event.Event {
+func (b *bench) untilEvent(kind api.EventKind, text string) event.Event {
 	b.Helper()
 	var found event.Event
 	b.until(string(kind)+" "+text, func() bool {
@@ -157,7 +158,7 @@ func (b *bench) untilEvent(kind event.Kind, text string) event.Event {
 	return found
 }
 
-func (b *bench) count(kind event.Kind) int {
+func (b *bench) count(kind api.EventKind) int {
 	events, _ := b.ring.Since(0)
 	n := 0
 	for _, e := range events {
@@ -274,7 +275,7 @@ func TestEditors(t *testing.T) {
 			if history := b.history(); slices.Contains(history, "stop web delete=true") {
 				t.Errorf("the pod was deleted: %v", history)
 			}
-			if n := b.count(event.FileInvalid); n > 0 {
+			if n := b.count(api.EventFileInvalid); n > 0 {
 				t.Errorf("a half-written file was reported: %d events", n)
 			}
 		})
@@ -289,16 +290,16 @@ func TestInvalidFileChangesNothing(t *testing.T) {
 	b.untilPods(map[string]string{"web": "a"})
 	b.write("web.toml", "\n\nx = 1\n"+podText("b"))
 	b.write("new.toml", "[[containers]]\nimage = 1\n")
-	e := b.untilEvent(event.FileInvalid, "the pod keeps running: "+filepath.Join(b.dir, "web.toml")+":3:1: x: ")
+	e := b.untilEvent(api.EventFileInvalid, "the pod keeps running: "+filepath.Join(b.dir, "web.toml")+":3:1: x: ")
 	if e.Pod != "web" || e.UID != b.Pods()[0].Facts.UID {
 		t.Errorf("event of pod %q with UID %q, want those of the pod", e.Pod, e.UID)
 	}
-	b.untilEvent(event.FileInvalid, "no pod is started")
-	if files := b.set.Files(); len(files) != 2 || files[0].Pod != "new" || files[0].Reason != ReasonInvalidFile || len(files[1].Problems.Errors()) == 0 {
+	b.untilEvent(api.EventFileInvalid, "no pod is started")
+	if files := b.set.Files(); len(files) != 2 || files[0].Pod != "new" || files[0].Reason != api.ReasonInvalidFile || len(files[1].Problems.Errors()) == 0 {
 		t.Errorf("files %+v", files)
 	}
 	b.write("web.toml", podText("a"))
-	b.untilEvent(event.FileAccepted, "web.toml")
+	b.untilEvent(api.EventFileAccepted, "web.toml")
 	if want := []string{"add web a"}; !slices.Equal(b.history(), want) {
 		t.Errorf("changes %v, want %v", b.history(), want)
 	}
@@ -311,12 +312,12 @@ func TestNameConflicts(t *testing.T) {
 	b.must(err)
 	b.write("web.toml", podText("a"))
 	b.run()
-	b.untilEvent(event.FileRejected, "created by podstead run, pid 4711, uid 0, so "+filepath.Join(b.dir, "web.toml"))
+	b.untilEvent(api.EventFileRejected, "created by podstead run, pid 4711, uid 0, so "+filepath.Join(b.dir, "web.toml"))
 	b.must(b.Stop(t.Context(), "web", supervisor.StopOptions{Delete: true}))
 	b.untilPods(map[string]string{"web": "a"})
-	b.untilEvent(event.FileAccepted, "web.toml")
+	b.untilEvent(api.EventFileAccepted, "web.toml")
 	b.write("a.toml", named("web", "b"))
-	b.untilEvent(event.FileRejected, filepath.Join(b.dir, "a.toml")+" and "+filepath.Join(b.dir, "web.toml"))
+	b.untilEvent(api.EventFileRejected, filepath.Join(b.dir, "a.toml")+" and "+filepath.Join(b.dir, "web.toml"))
 	b.untilPods(map[string]string{"web": "a"})
 	b.remove("web.toml")
 	b.untilPods(map[string]string{"web": "b"})
@@ -410,10 +411,10 @@ func TestDeadRegistry(t *testing.T) {
 		}
 	})
 	b.write("web.toml", podText("b"))
-	b.untilEvent(event.UpdateWaiting, `pull image "b": connection refused`)
+	b.untilEvent(api.EventUpdateWaiting, `pull image "b": connection refused`)
 	b.untilPods(map[string]string{"web": "b"})
-	b.untilEvent(event.FileAccepted, "web.toml")
-	if n := b.count(event.UpdateWaiting); n != 1 {
+	b.untilEvent(api.EventFileAccepted, "web.toml")
+	if n := b.count(api.EventUpdateWaiting); n != 1 {
 		t.Errorf("%d events for one cause", n)
 	}
 }
@@ -462,7 +463,7 @@ func TestAdmissionRefusal(t *testing.T) {
 	b.write("web.toml", podText("a"))
 	b.until("rejected", func() bool {
 		files := b.set.Files()
-		return len(files) == 2 && files[1].Reason == ReasonRejected && strings.Contains(text(files[1].Refused), "host port 80") &&
+		return len(files) == 2 && files[1].Reason == api.ReasonRejected && strings.Contains(text(files[1].Refused), "host port 80") &&
 			files[1].Definition != nil && files[1].Definition.Name == "web"
 	})
 	b.remove("db.toml")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -25,7 +26,7 @@ func TestSystemdTable(t *testing.T) {
 	}
 	files["web.toml"] = podText("busybox:1")
 	r := factsOf(files, own).plan()
-	if f := r.files[0]; f.Reason != ReasonRejected || !strings.Contains(f.Refused.Error(), "created by podstead@web.service, so ") {
+	if f := r.files[0]; f.Reason != api.ReasonRejected || !strings.Contains(f.Refused.Error(), "created by podstead@web.service, so ") {
 		t.Errorf("a file of the name of a unit's pod: %+v", f)
 	}
 }
@@ -37,14 +38,14 @@ func TestApplySystemdTable(t *testing.T) {
 	b := newBench(t)
 	b.run()
 	file := func(hash string) string { return "systemd.after = [\"a.service\"]\n" + named("web", hash) }
-	if plan, err := b.apply("web", ".toml", file("a"), false); err != nil || plan.Outcome != Created {
+	if plan, err := b.apply("web", ".toml", file("a"), false); err != nil || plan.Outcome != api.PodCreated {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	c := accept(b.dir+"/web.toml", []byte(file("a")))
 	if _, err := b.AddStaged(c.pod, state.Owner{By: "podstead@web.service", Unit: "podstead@web.service"}, supervisor.Staged{}); err != nil {
 		t.Fatal(err)
 	}
-	if plan, err := b.apply("web", ".toml", file("b"), false); err != nil || plan.Outcome != Configured {
+	if plan, err := b.apply("web", ".toml", file("b"), false); err != nil || plan.Outcome != api.PodConfigured {
 		t.Errorf("%+v, %v", plan, err)
 	}
 	if _, err := b.apply("web", ".toml", named("web", "b"), false); err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -67,7 +68,7 @@ func (f *flooded) time(ctx context.Context, rg *rig.Rig, delay, asks *series, ea
 	ctx, cancel := context.WithTimeout(ctx, floodTime)
 	defer cancel()
 	none, n := 0, 0
-	q := api.OutputQuery{Follow: true, Tail: &none, Skipped: func(_ string, s api.Skipped) { f.lines += int(s.Lines) }}
+	q := client.OutputQuery{Follow: true, Tail: &none, Skipped: func(_ string, s api.Skipped) { f.lines += int(s.Lines) }}
 	for l, err := range rg.Client().Output(ctx, ticker, q) {
 		if ctx.Err() != nil {
 			break

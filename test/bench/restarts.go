@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -96,7 +97,7 @@ func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) err
 	}
 	defer unix.Close(fd)
 	stopped := time.Now()
-	if err := r.Client().Stop(ctx, "stops", api.StopOptions{}); err != nil {
+	if err := r.Client().Stop(ctx, "stops", client.StopOptions{}); err != nil {
 		return err
 	}
 	if err := awaitEnd(fd); err != nil {

@@ -255,8 +255,11 @@ var minimal = map[string]object{
 // namedValues are values of fields of a name, in any type. The first is accepted where that is possible.
 var namedValues = map[string][]any{
 	"add": {
-		[]any{"NET_ADMIN"}, []any{"CAP_NET_ADMIN"}, []any{"net_admin"}, []any{"ALL"}, []any{""}}, "drop": {[]any{"ALL"},
-		[]any{"all"}},
+		[]any{"NET_ADMIN"}, []any{"CAP_NET_ADMIN"}, []any{"net_admin"}, []any{"ALL"}, []any{""},
+	}, "drop": {
+		[]any{"ALL"},
+		[]any{"all"},
+	},
 	"apiVersion":    {"v1", "v2"},
 	"claimName":     {"c", "C", "a.b"},
 	"conditionType": {"example.com/ready", "a/b/c"},
@@ -284,8 +287,11 @@ var namedValues = map[string][]any{
 	"mountPath":        {"/m", "m", "/m:n", "/", "..", "/../m", "/m/../n", "/proc", "/dev/shm", "/sys/fs"},
 	"name":             {"x1", "A", "A.B", "a.b", "1", "a=b", "CPU", "metadata.name"},
 	"nameservers": {
-		[]any{"10.0.0.1"}, []any{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, []any{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"},
-		[]any{"fe80::1%eth0"}, []any{"::ffff:10.0.0.1"},
+		[]any{"10.0.0.1"},
+		[]any{"10.0.0.1", "10.0.0.2", "10.0.0.3"},
+		[]any{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"},
+		[]any{"fe80::1%eth0"},
+		[]any{"::ffff:10.0.0.1"},
 	},
 	"path":       {"x", "/", "a/../b", "..x", "..x/y", "x..", "x?y=z", "/a:b"},
 	"prefix":     {"P_", "1", "a=b", "a.b"},
@@ -299,7 +305,8 @@ var namedValues = map[string][]any{
 	"sizeLimit":  {"1Mi", "0"},
 	"stopSignal": {"SIGTERM", "TERM", "15"},
 	"sysctls": {
-		[]any{object{"name": "net/ipv4/tcp_syncookies", "value": "1"}, object{"name": "net.ipv4.tcp_syncookies", "value": "1"}}},
+		[]any{object{"name": "net/ipv4/tcp_syncookies", "value": "1"}, object{"name": "net.ipv4.tcp_syncookies", "value": "1"}},
+	},
 	"subPath": {"s", "s/..", "..s", "./s"}, "subPathExpr": {"$(A)", "$(A)/../x"},
 	"terminationMessagePath": {"/dev/termination-log", "/t"},
 	"topologyKey":            {"k"},
@@ -311,11 +318,28 @@ var namedValues = map[string][]any{
 
 // quantities are values of requests and limits.
 var quantities = []any{
-	object{"cpu": "1"}, object{"cpu": int64(1)}, object{"cpu": 0.5}, object{"cpu": "-1"}, object{"cpu": "0"}, object{"cpu": "1n"},
-	object{"cpu": "0.0001"}, object{"cpu": "x"},
-	object{"cpu": ""}, object{"memory": "64Mi"}, object{"memory": "64m"}, object{"memory": "1.5"}, object{"memory": "1e3"},
+	object{"cpu": "1"},
+	object{"cpu": int64(1)},
+	object{"cpu": 0.5},
+	object{"cpu": "-1"},
+	object{"cpu": "0"},
+	object{"cpu": "1n"},
+	object{"cpu": "0.0001"},
+	object{"cpu": "x"},
+	object{"cpu": ""},
+	object{"memory": "64Mi"},
+	object{"memory": "64m"},
+	object{"memory": "1.5"},
+	object{"memory": "1e3"},
 	object{"memory": "64MiB"},
-	object{"memory": "1E19"}, object{"memory": "9223372036854775808"}, object{"ephemeral-storage": "1Gi"}, object{"hugepages-2Mi": "2Mi"},
-	object{"hugepages-2Mi": "3Mi", "cpu": "1"}, object{"hugepages-2Mi": "2Mi", "cpu": "1"}, object{"example.com/x": "1"},
-	object{"example.com/x": "1.5"}, object{"storage": "1"}, object{"Memory": "1"},
+	object{"memory": "1E19"},
+	object{"memory": "9223372036854775808"},
+	object{"ephemeral-storage": "1Gi"},
+	object{"hugepages-2Mi": "2Mi"},
+	object{"hugepages-2Mi": "3Mi", "cpu": "1"},
+	object{"hugepages-2Mi": "2Mi", "cpu": "1"},
+	object{"example.com/x": "1"},
+	object{"example.com/x": "1.5"},
+	object{"storage": "1"},
+	object{"Memory": "1"},
 }

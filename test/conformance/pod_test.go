@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -165,7 +166,7 @@ func (s *testPod) condition(kind api.ConditionType) api.Condition {
 // events returns the events of a kind for a container, or any container if that is "".
 func (s *testPod) events(kind api.EventKind, container string) (all []api.Event) {
 	s.Helper()
-	for e, err := range s.daemon.Client().Events(s.ctx(), &api.EventQuery{UID: s.uid}) {
+	for e, err := range s.daemon.Client().Events(s.ctx(), &client.EventQuery{UID: s.uid}) {
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func (s *testPod) event(kind api.EventKind, container string) api.Event {
 // stop stops the pod with its own grace period.
 func (s *testPod) stop() {
 	s.Helper()
-	if err := s.daemon.Client().Stop(s.ctx(), s.name, api.StopOptions{UID: s.uid}); err != nil {
+	if err := s.daemon.Client().Stop(s.ctx(), s.name, client.StopOptions{UID: s.uid}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -371,7 +372,7 @@ func (s *testPod) String() string {
 	for _, l := range t {
 		items = append(items, item{l.at, "     " + l.name + " " + l.event})
 	}
-	for e, eventErr := range s.daemon.Client().Events(ctx, &api.EventQuery{UID: s.uid}) {
+	for e, eventErr := range s.daemon.Client().Events(ctx, &client.EventQuery{UID: s.uid}) {
 		err = errors.Join(err, eventErr)
 		items = append(items, item{e.Time, fmt.Sprintf("- %s %s: %s", e.Kind, e.Container, e.Message)})
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -41,7 +42,7 @@ func (g *testDaemon) create(ctx context.Context, name, text string) (api.Pod, er
 // remove deletes a pod without a grace period and waits until it is removed.
 func (g *testDaemon) remove(ctx context.Context, name, uid string) error {
 	var none time.Duration
-	err := g.Client().Stop(ctx, name, api.StopOptions{UID: uid, Grace: &none, Delete: true})
+	err := g.Client().Stop(ctx, name, client.StopOptions{UID: uid, Grace: &none, Delete: true})
 	if isNotFound(err) {
 		return nil
 	}

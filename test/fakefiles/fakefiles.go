@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
@@ -109,7 +110,7 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o podfiles.ApplyOp
 	defer s.mu.Unlock()
 	pod, text, extension := file.Pod, file.Text, spec.Extension(file.Path, file.Text)
 	name := pod.Name
-	plan := podfiles.Plan{Pod: name, File: filepath.Join(s.Dir, name+extension), Outcome: podfiles.Created}
+	plan := podfiles.Plan{Pod: name, File: filepath.Join(s.Dir, name+extension), Outcome: api.PodCreated}
 	old, exists := s.texts[name]
 	running, taken := s.Pods.Pod(name)
 	switch {
@@ -118,14 +119,14 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o podfiles.ApplyOp
 	case exists && o.Create:
 		return podfiles.Plan{}, &podfiles.ConflictError{Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply FILE"}
 	case exists && old == string(text):
-		plan.Outcome = podfiles.Unchanged
+		plan.Outcome = api.PodUnchanged
 		if h := s.histories[name]; h.Instead != nil && h.Instead.By == "" {
 			plan.Instead = s.instead(name)
 		}
 	case exists:
-		plan.Outcome, plan.Changes, plan.Undone = podfiles.Configured, s.Changes, s.histories[name].Instead.Undo()
+		plan.Outcome, plan.Changes, plan.Undone = api.PodConfigured, s.Changes, s.histories[name].Instead.Undo()
 	}
-	if o.DryRun || plan.Outcome == podfiles.Unchanged {
+	if o.DryRun || plan.Outcome == api.PodUnchanged {
 		return plan, nil
 	}
 	if exists {

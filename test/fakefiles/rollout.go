@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -66,7 +67,7 @@ func (s *Set) Returned(pod string) {
 func (s *Set) file(pod string) podfiles.File {
 	f := podfiles.File{Path: s.path(pod), Pod: pod}
 	if text := s.instead(pod); text != "" {
-		f.Reason, f.Refused, f.Undone = podfiles.ReasonRolledBack, fmt.Errorf("%s", text), s.histories[pod].Instead.By != ""
+		f.Reason, f.Refused, f.Undone = api.ReasonRolledBack, fmt.Errorf("%s", text), s.histories[pod].Instead.By != ""
 	}
 	return f
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/spec/change/changetest"
 )
@@ -134,7 +135,7 @@ func (f *fixture) settled(p *planned, after uint64) (err error) {
 	}
 	p.events = nil
 	stopping := map[string]bool{}
-	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{Pod: p.pod}) {
+	for e, err := range f.Client().Events(f.Ctx(), &client.EventQuery{Pod: p.pod}) {
 		if err != nil {
 			return err
 		}
@@ -158,7 +159,7 @@ func (f *fixture) settled(p *planned, after uint64) (err error) {
 // lastEvent returns the sequence number of the newest event.
 func (f *fixture) lastEvent() (last uint64) {
 	f.Helper()
-	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{}) {
+	for e, err := range f.Client().Events(f.Ctx(), &client.EventQuery{}) {
 		f.Check(err)
 		last = e.Seq
 	}

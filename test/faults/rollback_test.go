@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/api/client"
 )
 
 // release is one definition of a pod that rolls back.
@@ -92,7 +92,7 @@ func (d *podsDir) releaseReady(name string, number int, refused string) api.Pod 
 
 // happened returns the events of a pod of a kind.
 func (d *podsDir) happened(name string, kind api.EventKind) (found []api.Event, err error) {
-	for e, err := range d.Client().Events(d.Ctx(), &api.EventQuery{Pod: name}) {
+	for e, err := range d.Client().Events(d.Ctx(), &client.EventQuery{Pod: name}) {
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (d *podsDir) logged(name, line string) {
 // rolledBack checks that a pod runs its first release again, with the image and the secret that it had, and that this happened once.
 func (d *podsDir) rolledBack(name string, before *api.Pod, why string) {
 	d.Helper()
-	p := d.releaseReady(name, 1, podfiles.ReasonRolledBack)
+	p := d.releaseReady(name, 1, string(api.ReasonRolledBack))
 	d.awaitEvent(name, api.EventRollbackCompleted)
 	if got, want := p.Status.ContainerStatuses[0].ImageID, before.Status.ContainerStatuses[0].ImageID; got != want || got == "" {
 		d.Errorf("%s runs the image %q, want %q", name, got, want)
@@ -140,7 +140,8 @@ func (d *podsDir) rolledBack(name string, before *api.Pod, why string) {
 		d.Errorf("%s: UID %s, was %s", name, p.Metadata.UID, before.Metadata.UID)
 	}
 	d.logged(name, "release 1 token=old file=old")
-	if text := d.MustRun("get", name, "-o", "yaml"); !strings.Contains(text, "release: \"1\"") || !strings.Contains(text, "reason: "+podfiles.ReasonRolledBack) {
+	text := d.MustRun("get", name, "-o", "yaml")
+	if !strings.Contains(text, "release: \"1\"") || !strings.Contains(text, "reason: "+string(api.ReasonRolledBack)) {
 		d.Errorf("%s: get -o yaml:\n%s", name, text)
 	}
 	r, err := d.Client().Rollout(d.Ctx(), name)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -179,7 +180,7 @@ func (s *storm) checkRest(want map[string]string, broken map[string]bool) {
 func (s *storm) checkEvents(name string) {
 	s.Helper()
 	last, rollback := uint64(0), false
-	for e, err := range s.Client().Events(s.Ctx(), &api.EventQuery{Pod: name}) {
+	for e, err := range s.Client().Events(s.Ctx(), &client.EventQuery{Pod: name}) {
 		s.Check(err)
 		if e.Seq <= last {
 			s.Errorf("event %d of pod %s after event %d", e.Seq, name, last)

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // nextHead is internal/statefile/head.go of a later version. That version adds a field to each file. Earlier versions read its files if
@@ -103,8 +102,8 @@ func (f *fixture) kept() map[string]any {
 func (f *fixture) history() map[uint64]api.EventKind {
 	f.Helper()
 	events, inJournal := map[uint64]api.EventKind{}, map[api.EventKind]bool{}
-	for _, e := range event.Entries() {
-		inJournal[api.EventKind(e.Kind)] = e.Kept
+	for _, e := range api.EventEntries() {
+		inJournal[e.Kind] = e.Kept
 	}
 	for name := range states {
 		if name == "looping" {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // TestEphemeralContainer: an ephemeral container shares the pod's namespaces and volumes, does not restart, keeps running while the
@@ -89,7 +90,7 @@ func TestWhyAfterKills(t *testing.T) {
 		return nil
 	})
 	known := map[uint64]bool{}
-	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{Pod: "web"}) {
+	for e, err := range f.Client().Events(f.Ctx(), &client.EventQuery{Pod: "web"}) {
 		f.Check(err)
 		if e.Cause > 0 && !known[e.Cause] {
 			t.Errorf("the cause of %+v is not known", e)

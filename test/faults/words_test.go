@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // wordsOf are what a pod shows of itself: the STATUS column, the states of its containers, and its explanation.
@@ -47,7 +48,7 @@ func (w wordsOf) lacks(want wordsOf) error {
 func (f *fixture) told(name string, want []string) error {
 	f.Helper()
 	var told []string
-	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{Pod: name}) {
+	for e, err := range f.Client().Events(f.Ctx(), &client.EventQuery{Pod: name}) {
 		if err != nil {
 			return err
 		}

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/api"
 )
 
-// TestEventKinds checks that package api has a constant for each kind of event, with its name, and no other ones. A client cannot import
-// the event table.
+// TestEventKinds checks that package api has a constant for each kind of event in the table, with its name, and no other ones.
 func TestEventKinds(t *testing.T) {
 	var want []string
-	for _, e := range event.Entries() {
+	for _, e := range api.EventEntries() {
 		want = append(want, string(e.Kind))
 	}
 	want = append(want, "EventsMissed") // stands for events, and is not in the table

@@ -25,8 +25,8 @@ var importRules = []struct {
 		reason: "supervisor declares the interfaces that it needs, the daemon connects them",
 	},
 	{
-		from: "supervisor", except: "supervisor/explain", never: ours("api"),
-		reason: "explain alone has the words of the API: it computes explanations",
+		from: "supervisor/lifecycle supervisor/admission supervisor/generation supervisor/state", never: ours("api"),
+		reason: "supervisor has the events of the API; decisions and files of state have words of their own, which the edges import",
 	},
 	{
 		from: "supervisor/", except: "supervisor/explain supervisor/podfiles", never: ours("supervisor$"),
@@ -37,7 +37,11 @@ var importRules = []struct {
 		from: "supervisor/", never: ours("supervisor/explain"),
 		reason: "explain reads the events of supervisor; only the server and clients of the API import it",
 	},
-	{from: "api", never: ours("supervisor runtime probes"), reason: "api has what clients and the daemon agree on, and the client"},
+	{from: "api", never: ours("supervisor runtime probes hooks"), reason: "api has what clients and the daemon agree on"},
+	{
+		from: "internal/server supervisor internal/view", never: ours("api/client"),
+		reason: "they have the types of api, and send no requests",
+	},
 	{from: "internal/server", never: ours("runtime probes hooks"), reason: "server declares the interfaces that it needs"},
 	{
 		from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"),
@@ -172,6 +176,11 @@ func TestForbiddenImports(t *testing.T) {
 		{"internal/plain", module + "/spec", true},
 		{"internal/plain", module + "/internal/config", true},
 		{"api", module + "/internal/daemon", true},
+		{"supervisor/lifecycle", module + "/api", true},
+		{"supervisor", module + "/api", false},
+		{"supervisor", module + "/api/client", true},
+		{"internal/server", module + "/api", false},
+		{"internal/server", module + "/api/client", true},
 		{"cmd/podstead", "github.com/BurntSushi/toml", true},
 	} {
 		if got := forbidden(test.dir, test.imported); (got != "") != test.want {
@@ -204,30 +213,30 @@ func TestPurePackages(t *testing.T) {
 // dials are the ways to connect to a socket, or to open a session on one.
 var dials = []string{"net.Dial", "net.DialTimeout", "net.DialUnix", "net.Dialer", "channel.Dial"}
 
-// TestCommandsUseTheClient checks that commands reach the daemon by package api only: no package of commands connects to a socket or
-// has a path of the API. That api itself has each of these shows that the check finds them.
+// TestCommandsUseTheClient checks that commands reach the daemon by package api/client only: no package of commands connects to a
+// socket or has a path of the API. That api/client itself has each of these shows that the check finds them.
 func TestCommandsUseTheClient(t *testing.T) {
-	inAPI := map[string]bool{}
+	inClient := map[string]bool{}
 	for _, s := range goFiles(t) {
 		isCommand := slices.ContainsFunc(strings.Fields("cmd/podstead "+ofCommands), func(dir string) bool { return within(s.dir, dir) })
-		if s.isTest || !isCommand && !within(s.dir, "api") {
+		if s.isTest || !isCommand && !within(s.dir, "api/client") {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			what := clientUse(n)
 			switch {
 			case what == "":
-			case within(s.dir, "api"):
-				inAPI[what] = true
+			case within(s.dir, "api/client"):
+				inClient[what] = true
 			default:
-				t.Errorf("%s: %s: use api.Client", fset.Position(n.Pos()), what)
+				t.Errorf("%s: %s: use api/client", fset.Position(n.Pos()), what)
 			}
 			return true
 		})
 	}
 	for _, what := range []string{"net.Dialer", "channel.Dial", "unix", "/v1/"} {
-		if !inAPI[what] {
-			t.Errorf("the check does not find %s in api", what)
+		if !inClient[what] {
+			t.Errorf("the check does not find %s in api/client", what)
 		}
 	}
 }

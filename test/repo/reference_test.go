@@ -7,20 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 func eventsPage() string {
 	var b strings.Builder
 	b.WriteString("# Events\n\n" +
 		"`podstead events` shows the events of all pods, and `podstead events POD` those of one pod. This page lists all kinds of events. It is\n" +
-		"generated from the table in `supervisor/event/event.go`. If the kubelet emits the same event, the reason is that of the\n" +
+		"generated from the table in `api/event_table.go`. If the kubelet emits the same event, the reason is that of the\n" +
 		"kubelet. `{field}` is a field of the event. Every event has the name of its pod and, if known, the number of the event that\n" +
 		"caused it. The exit of a container that was stopped on request is Normal, whatever its exit code is.\n\n" +
 		"| Kind | Type | Reason | Message |\n| --- | --- | --- | --- |\n")
-	for _, e := range event.Entries() {
+	for _, e := range api.EventEntries() {
 		b.WriteString("| `" + string(e.Kind) + "` | " + string(e.Level) + " | `" + e.Reason + "` | " + e.Sentence + " |\n")
 	}
 	return b.String()

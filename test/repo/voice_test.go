@@ -13,8 +13,8 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
 )
 
 // phrase is a phrase that texts for users must not contain, with its replacement.
@@ -139,7 +139,7 @@ func TestFindPhrases(t *testing.T) {
 
 // TestVoiceOfEvents checks the table of events.
 func TestVoiceOfEvents(t *testing.T) {
-	for _, e := range event.Entries() {
+	for _, e := range api.EventEntries() {
 		t.Run(string(e.Kind), func(t *testing.T) { checkVoice(t, e.Sentence) })
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -192,14 +191,15 @@ func stat(pid int) (parent, started string) {
 func (h *host) events(names []string) (list []string) {
 	h.Helper()
 	kept := map[api.EventKind]bool{}
-	for _, e := range event.Entries() {
-		kept[api.EventKind(e.Kind)] = e.Kept
+	for _, e := range api.EventEntries() {
+		kept[e.Kind] = e.Kept
 	}
 	for _, name := range names {
 		for line := range strings.Lines(h.MustRun("events", name, "-o", "json")) {
 			var e api.Event
 			h.Check(json.Unmarshal([]byte(line), &e))
-			if kept[e.Kind] && e.Kind != api.EventPodRecovered && e.Kind != api.EventFileInvalid { // an invalid file does not affect its pod
+			// an invalid file does not affect its pod
+			if kept[e.Kind] && e.Kind != api.EventPodRecovered && e.Kind != api.EventFileInvalid {
 				list = append(list, fmt.Sprintf("%s %d %s %s", name, e.Seq, e.Kind, e.Message))
 			}
 		}

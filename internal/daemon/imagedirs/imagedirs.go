@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/runtime/image"
@@ -32,7 +33,7 @@ type Options struct {
 	// Paths are the directories, by precedence, the highest last. They need not exist.
 	Paths []string
 	// Emit emits an event; nil: events are dropped.
-	Emit func(kind event.Kind, f event.Fields)
+	Emit func(kind api.EventKind, f event.Fields)
 	Log  *slog.Logger
 
 	times times // zero: those of production
@@ -85,7 +86,7 @@ func New(store Store, o Options) *Dirs {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Emit == nil {
-		o.Emit = func(event.Kind, event.Fields) {}
+		o.Emit = func(api.EventKind, event.Fields) {}
 	}
 	paths := make([]string, len(o.Paths))
 	for i, path := range o.Paths {
@@ -100,7 +101,7 @@ func New(store Store, o Options) *Dirs {
 }
 
 // SetEmit sets the function that emits events. It must not be called while Run runs.
-func (d *Dirs) SetEmit(emit func(kind event.Kind, f event.Fields)) { d.o.Emit = emit }
+func (d *Dirs) SetEmit(emit func(kind api.EventKind, f event.Fields)) { d.o.Emit = emit }
 
 // Reverify makes Run look at all archives again, because the policy for signatures has changed. It does not wait.
 func (d *Dirs) Reverify() {
@@ -254,7 +255,7 @@ func (d *Dirs) finish(ctx context.Context, o outcome) {
 	if o.err == nil {
 		a.done, a.first, a.everFailed = o.origin, time.Time{}, false
 		if o.read {
-			d.o.Emit(event.ImageArchiveImported, event.Fields{"archive": o.path, "images": names(o.images)})
+			d.o.Emit(api.EventImageArchiveImported, event.Fields{"archive": o.path, "images": names(o.images)})
 		}
 	} else {
 		d.refuse(ctx, a, o.origin, causeOf(o.err))
@@ -273,7 +274,7 @@ func (d *Dirs) refuse(ctx context.Context, a *archive, origin, cause string) {
 	if known {
 		return
 	}
-	d.o.Emit(event.ImageArchiveFailed, event.Fields{"archive": a.path, "error": cause})
+	d.o.Emit(api.EventImageArchiveFailed, event.Fields{"archive": a.path, "error": cause})
 	d.o.Log.LogAttrs(ctx, slog.LevelWarn, "image archive cannot be imported", slog.String("archive", a.path), slog.String("error", cause))
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -101,7 +102,7 @@ func (b *bench) options() Options {
 	return Options{
 		Paths: []string{filepath.Join(b.dir, "none"), b.dir},
 		times: times{settle: 50 * time.Millisecond, give: 200 * time.Millisecond, rescan: time.Minute, look: 5 * time.Millisecond, again: time.Hour, stop: 100 * time.Millisecond},
-		Emit: func(kind event.Kind, f event.Fields) {
+		Emit: func(kind api.EventKind, f event.Fields) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.events = append(b.events, fmt.Sprintf("%s %s %s%s", kind, filepath.Base(f["archive"]), f["images"], f["error"]))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
@@ -61,7 +62,7 @@ func cause(c images.Cause, w *images.Whole, disk images.Disk) string {
 func (c *Collector) discard(ctx context.Context, w *images.Whole, cause string) error {
 	removed, freed, err := c.o.Images.Discard(ctx, w.ID, images.Collection)
 	if removed { // also if its content could not be deleted, or the daemon stops meanwhile
-		c.o.Emit(event.ImageRemoved, event.Fields{
+		c.o.Emit(api.EventImageRemoved, event.Fields{
 			"image": strings.Join(w.Names, ", "), "size": view.Size(freed), "bytes": strconv.FormatInt(freed, 10), "cause": cause,
 		})
 	}
@@ -136,7 +137,7 @@ func (c *Collector) warn(ctx context.Context, disk images.Disk, limits Limits) e
 	}
 	c.warned = now
 	missing := max(0, disk.Used-disk.Size*int64(limits.Low)/100)
-	c.o.Emit(event.FreeDiskSpaceFailed, event.Fields{
+	c.o.Emit(api.EventFreeDiskSpaceFailed, event.Fields{
 		"usage": fmt.Sprintf("The disk uses %s, the threshold is %d%%", disk.String(), limits.High), "bytes": strconv.FormatInt(missing, 10),
 		"kept": fmt.Sprintf("Kept: %s of images in use, %s of images requested by hand, %s of images younger than images.minAge",
 			view.Size(used), view.Size(byHand), view.Size(young)),

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -59,7 +60,7 @@ type Options struct {
 	// Disk returns the usage of the file system of the state directory.
 	Disk func() (images.Disk, error)
 	// Emit emits an event.
-	Emit func(kind event.Kind, fields event.Fields)
+	Emit func(kind api.EventKind, fields event.Fields)
 	Log  *slog.Logger
 }
 
@@ -151,7 +152,7 @@ func (c *Collector) turn(ctx context.Context, now time.Time) {
 // relieved records that the usage is below the high threshold.
 func (c *Collector) relieved(disk images.Disk) {
 	if !c.warned.IsZero() {
-		c.o.Emit(event.DiskSpaceAvailable, event.Fields{"usage": disk.String()})
+		c.o.Emit(api.EventDiskSpaceAvailable, event.Fields{"usage": disk.String()})
 	}
 	c.pressed, c.warned = false, time.Time{}
 }
@@ -164,7 +165,7 @@ func (c *Collector) fail(ctx context.Context, now time.Time, err error) {
 	c.o.Log.DebugContext(ctx, "image garbage collection failed", slog.Any("error", err))
 	if c.complaint.IsZero() || now.Sub(c.complaint) >= repeatInterval {
 		c.complaint = now
-		c.o.Emit(event.ImageGCFailed, event.Fields{"error": err.Error()})
+		c.o.Emit(api.EventImageGCFailed, event.Fields{"error": err.Error()})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -133,7 +134,7 @@ func (h *host) request(id string) {
 
 // kinds returns the events since the last call, without the removed images.
 func (h *host) kinds() []string {
-	list := slices.DeleteFunc(h.events, func(kind string) bool { return kind == string(event.ImageRemoved) })
+	list := slices.DeleteFunc(h.events, func(kind string) bool { return kind == string(api.EventImageRemoved) })
 	h.events = nil
 	return list
 }
@@ -148,7 +149,7 @@ func (h *host) start(t *testing.T, l Limits, file string) (c *Collector, stop fu
 	t.Helper()
 	c = New(l, Options{
 		Images: h, Pods: h, File: file, Disk: h.disk, Log: slog.New(slog.DiscardHandler),
-		Emit: func(kind event.Kind, _ event.Fields) {
+		Emit: func(kind api.EventKind, _ event.Fields) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.events = append(h.events, string(kind))
@@ -218,7 +219,7 @@ func TestNothingToFree(t *testing.T) {
 		if diff := cmp.Diff([]string{"pod old"}, h.removed); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]string{string(event.FreeDiskSpaceFailed)}, h.kinds()); diff != "" {
+		if diff := cmp.Diff([]string{string(api.EventFreeDiskSpaceFailed)}, h.kinds()); diff != "" {
 			t.Error(diff)
 		}
 		h.finish = nil
@@ -230,13 +231,13 @@ func TestNothingToFree(t *testing.T) {
 		if diff := cmp.Diff([]string{"pod old", "young"}, h.removed); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]string{string(event.DiskSpaceAvailable)}, h.kinds()); diff != "" {
+		if diff := cmp.Diff([]string{string(api.EventDiskSpaceAvailable)}, h.kinds()); diff != "" {
 			t.Error(diff)
 		}
 		h.other = 790 // above again: a new warning
 		h.pass(2 * time.Minute)
 		h.pass(25 * time.Hour)
-		if diff := cmp.Diff([]string{string(event.FreeDiskSpaceFailed), string(event.FreeDiskSpaceFailed)}, h.kinds()); diff != "" {
+		if diff := cmp.Diff([]string{string(api.EventFreeDiskSpaceFailed), string(api.EventFreeDiskSpaceFailed)}, h.kinds()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -306,7 +307,7 @@ func TestFailure(t *testing.T) {
 		h := &host{other: 900, list: []images.Whole{whole("a", 50)}, failure: errors.New("no pods directory")}
 		c, _ := h.start(t, Limits{High: 85, Low: 80}, filepath.Join(t.TempDir(), "use.json"))
 		h.pass(time.Hour)
-		if diff := cmp.Diff([]string{string(event.ImageGCFailed)}, h.kinds()); diff != "" || h.removed != nil {
+		if diff := cmp.Diff([]string{string(api.EventImageGCFailed)}, h.kinds()); diff != "" || h.removed != nil {
 			t.Errorf("removed %v, events %s", h.removed, diff)
 		}
 		h.failure = nil
@@ -330,7 +331,7 @@ func TestRemovalIsReported(t *testing.T) {
 		h := &host{list: []images.Whole{whole("a", 50)}, unswept: errors.New("context canceled")}
 		h.start(t, Limits{High: 85, Low: 80, MaxAge: time.Hour}, filepath.Join(t.TempDir(), "use.json"))
 		h.pass(2 * time.Hour)
-		if diff := cmp.Diff([]string{string(event.ImageRemoved), string(event.ImageGCFailed)}, h.events); diff != "" {
+		if diff := cmp.Diff([]string{string(api.EventImageRemoved), string(api.EventImageGCFailed)}, h.events); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

@@ -6,22 +6,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // The causes of restarts that are not a reason of an exit, which are Completed, Error, OOMKilled and others.
-var causeOf = map[event.Kind]string{
-	event.ContainerLivenessFailed: "LivenessProbe", event.ContainerStartupFailed: "StartupProbe",
-	event.ContainerPostStartFailed: "PostStartHook", event.ContainerChanged: "DefinitionChanged", event.RestartRequested: "Requested",
-	event.ContainerSandboxChanged: "SandboxChanged",
+var causeOf = map[api.EventKind]string{
+	api.EventContainerLivenessFailed: "LivenessProbe", api.EventContainerStartupFailed: "StartupProbe",
+	api.EventContainerPostStartFailed: "PostStartHook", api.EventContainerChanged: "DefinitionChanged",
+	api.EventRestartRequested:        "Requested",
+	api.EventContainerSandboxChanged: "SandboxChanged",
 }
 
 // podCauseOf is causeOf for all containers of a pod.
-var podCauseOf = map[event.Kind]string{
-	event.PodRestartRequested: "Requested", event.PodStartRequested: "Requested", event.PodRestarting: "RestartAllContainers",
-	event.HostRebooted: rebooted, event.SandboxChanged: "SandboxChanged", event.PodEscalated: unhealthy,
+var podCauseOf = map[api.EventKind]string{
+	api.EventPodRestartRequested: "Requested", api.EventPodStartRequested: "Requested", api.EventPodRestarting: "RestartAllContainers",
+	api.EventHostRebooted: rebooted, api.EventSandboxChanged: "SandboxChanged", api.EventPodEscalated: unhealthy,
 }
 
 // rebooted is the cause of starts after a reboot, also if the shutdown has stopped the pod and the start of the host starts it again.
@@ -95,10 +97,10 @@ func (f *follower) handle(e *event.Event, counts bool) {
 	if counts {
 		f.recorder.events.WithLabelValues(string(e.Kind), string(e.Level)).Inc()
 	}
-	if e.UID == "" || e.Kind == event.LogsRemoved { // that event can follow the removal of the pod
+	if e.UID == "" || e.Kind == api.EventLogsRemoved { // that event can follow the removal of the pod
 		return
 	}
-	if e.Kind == event.PodRemoved {
+	if e.Kind == api.EventPodRemoved {
 		delete(f.history, e.UID)
 		f.recorder.forget(e.UID)
 		return
@@ -120,13 +122,13 @@ func (f *follower) handle(e *event.Event, counts bool) {
 		h.exited[e.Container] = cause
 		return
 	}
-	if e.Kind == event.PodAccepted {
+	if e.Kind == api.EventPodAccepted {
 		h.accepted = e.Time
 	}
-	if e.Kind == event.ContainerStarted {
+	if e.Kind == api.EventContainerStarted {
 		f.started(h, e, counts)
 	}
-	if e.Kind == event.ContainerSucceeded || e.Kind == event.ContainerFailed {
+	if e.Kind == api.EventContainerSucceeded || e.Kind == api.EventContainerFailed {
 		h.ran[e.Container] = true
 		if h.exited[e.Container] == "" {
 			h.exited[e.Container] = exitCause(e)
@@ -136,7 +138,7 @@ func (f *follower) handle(e *event.Event, counts bool) {
 
 // exitCause returns the reason of an exit.
 func exitCause(e *event.Event) string {
-	if e.Kind == event.ContainerSucceeded {
+	if e.Kind == api.EventContainerSucceeded {
 		return "Completed"
 	}
 	reason, _, _ := strings.Cut(e.Fields["reason"], ":") // a reason can have details

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -15,35 +16,39 @@ import (
 
 func TestRestartCauses(t *testing.T) {
 	failed := func(reason string) event.Event {
-		return event.Event{Kind: event.ContainerFailed, Container: "app", Fields: event.Fields{"reason": reason}}
+		return event.Event{Kind: api.EventContainerFailed, Container: "app", Fields: event.Fields{"reason": reason}}
 	}
-	of := func(kind event.Kind) event.Event { return event.Event{Kind: kind, Container: "app"} }
-	pod := func(kind event.Kind) event.Event { return event.Event{Kind: kind} }
-	start := of(event.ContainerStarted)
+	of := func(kind api.EventKind) event.Event { return event.Event{Kind: kind, Container: "app"} }
+	pod := func(kind api.EventKind) event.Event { return event.Event{Kind: kind} }
+	start := of(api.EventContainerStarted)
 	for name, test := range map[string]struct {
 		events []event.Event
 		want   string
 	}{
-		"first start":    {[]event.Event{pod(event.PodAccepted), start}, "map[]"},
-		"exit":           {[]event.Event{start, failed("Error"), start, of(event.ContainerSucceeded), start}, "map[{app Completed}:1 {app Error}:1]"},
-		"OOM":            {[]event.Event{start, failed("OOMKilled"), of(event.ContainerBackOff), start}, "map[{app OOMKilled}:1]"},
-		"liveness probe": {[]event.Event{start, of(event.ContainerLivenessFailed), failed("Error"), start}, "map[{app LivenessProbe}:1]"},
-		"startup probe":  {[]event.Event{start, of(event.ContainerStartupFailed), of(event.ContainerSucceeded), start}, "map[{app StartupProbe}:1]"},
-		"changed":        {[]event.Event{start, of(event.ContainerChanged), of(event.ContainerSucceeded), start}, "map[{app DefinitionChanged}:1]"},
-		"requested":      {[]event.Event{start, pod(event.PodRestartRequested), of(event.ContainerStopping), of(event.ContainerSucceeded), start}, "map[{app Requested}:1]"},
-		"rebooted":       {[]event.Event{start, pod(event.HostRebooted), start}, "map[{app Rebooted}:1]"},
+		"first start": {[]event.Event{pod(api.EventPodAccepted), start}, "map[]"},
+		"exit":        {[]event.Event{start, failed("Error"), start, of(api.EventContainerSucceeded), start}, "map[{app Completed}:1 {app Error}:1]"},
+		"OOM":         {[]event.Event{start, failed("OOMKilled"), of(api.EventContainerBackOff), start}, "map[{app OOMKilled}:1]"},
+		"liveness probe": {
+			[]event.Event{start, of(api.EventContainerLivenessFailed), failed("Error"), start}, "map[{app LivenessProbe}:1]",
+		},
+		"startup probe": {[]event.Event{start, of(api.EventContainerStartupFailed), of(api.EventContainerSucceeded), start}, "map[{app StartupProbe}:1]"},
+		"changed":       {[]event.Event{start, of(api.EventContainerChanged), of(api.EventContainerSucceeded), start}, "map[{app DefinitionChanged}:1]"},
+		"requested":     {[]event.Event{start, pod(api.EventPodRestartRequested), of(api.EventContainerStopping), of(api.EventContainerSucceeded), start}, "map[{app Requested}:1]"},
+		"rebooted":      {[]event.Event{start, pod(api.EventHostRebooted), start}, "map[{app Rebooted}:1]"},
 		"rebooted after a shutdown": {[]event.Event{
-			start, pod(event.NodeShutdown), failed("Error"), pod(event.HostRebooted),
-			{Kind: event.PodStartRequested, Fields: event.Fields{"by": lifecycle.ByStart}},
-			pod(event.PodRecovered), start,
+			start, pod(api.EventNodeShutdown), failed("Error"), pod(api.EventHostRebooted),
+			{Kind: api.EventPodStartRequested, Fields: event.Fields{"by": lifecycle.ByStart}},
+			pod(api.EventPodRecovered), start,
 		}, "map[{app Rebooted}:1]"},
 		"started after a reboot": {[]event.Event{
-			start, failed("Error"), pod(event.HostRebooted), {Kind: event.PodStartRequested, Fields: event.Fields{"by": "uid 0"}}, start,
+			start, failed("Error"), pod(api.EventHostRebooted),
+			{Kind: api.EventPodStartRequested, Fields: event.Fields{"by": "uid 0"}},
+			start,
 		}, "map[{app Requested}:1]"},
-		"escalated":            {[]event.Event{start, pod(event.PodEscalated), of(event.ContainerStopping), failed("Error"), start}, "map[{app Unhealthy}:1]"},
-		"first start after it": {[]event.Event{pod(event.PodStartRequested), start}, "map[]"},
+		"escalated":            {[]event.Event{start, pod(api.EventPodEscalated), of(api.EventContainerStopping), failed("Error"), start}, "map[{app Unhealthy}:1]"},
+		"first start after it": {[]event.Event{pod(api.EventPodStartRequested), start}, "map[]"},
 		"exit without restart": {[]event.Event{start, failed("Error")}, "map[]"},
-		"other container":      {[]event.Event{start, {Kind: event.ContainerFailed, Container: "b", Fields: event.Fields{"reason": "Error"}}, start}, "map[]"},
+		"other container":      {[]event.Event{start, {Kind: api.EventContainerFailed, Container: "b", Fields: event.Fields{"reason": "Error"}}, start}, "map[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFollower(nil)
@@ -76,7 +81,7 @@ func newFollower(list []supervisor.Snapshot) *follower {
 // TestRestored: events of an earlier daemon are not counted, but they are causes.
 func TestRestored(t *testing.T) {
 	f := newFollower(nil)
-	for i, kind := range []event.Kind{event.ContainerStarted, event.ContainerSucceeded, event.ContainerStarted, event.ContainerSucceeded, event.ContainerStarted} {
+	for i, kind := range []api.EventKind{api.EventContainerStarted, api.EventContainerSucceeded, api.EventContainerStarted, api.EventContainerSucceeded, api.EventContainerStarted} {
 		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app"}, i == 4)
 	}
 	if got := fmt.Sprint(f.recorder.pods["u"].restarts); got != "map[{app Completed}:1]" {
@@ -88,7 +93,7 @@ func TestRestored(t *testing.T) {
 func TestPrune(t *testing.T) {
 	f := newFollower(nil)
 	for _, uid := range []string{"gone", "here"} {
-		f.handle(&event.Event{Kind: event.PodAccepted, UID: uid}, true)
+		f.handle(&event.Event{Kind: api.EventPodAccepted, UID: uid}, true)
 		f.recorder.Probe(uid, "app", lifecycle.ProbeLiveness, lifecycle.ProbeError, time.Second)
 	}
 	f.prune([]supervisor.Snapshot{{Pod: &spec.Pod{Name: "here"}, Facts: lifecycle.Facts{UID: "here"}}})
@@ -113,7 +118,7 @@ func TestDistribution(t *testing.T) {
 // TestForget: nothing is kept for a pod that was removed, also if its logs were removed before, which is reported later.
 func TestForget(t *testing.T) {
 	f := newFollower(nil)
-	for _, kind := range []event.Kind{event.PodAccepted, event.ContainerStarted, event.ContainerFailed, event.ContainerStarted, event.PodRemoved, event.LogsRemoved} {
+	for _, kind := range []api.EventKind{api.EventPodAccepted, api.EventContainerStarted, api.EventContainerFailed, api.EventContainerStarted, api.EventPodRemoved, api.EventLogsRemoved} {
 		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app", Fields: event.Fields{"reason": "Error"}}, true)
 	}
 	if len(f.history) > 0 || len(f.recorder.pods) > 0 {

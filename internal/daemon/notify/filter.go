@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -34,7 +35,7 @@ func (f *filter) match(e *event.Event) bool {
 		return false
 	case len(f.c.Types) > 0 && !slices.Contains(f.c.Types, string(e.Level)):
 		return false
-	case len(f.c.Types) == 0 && len(f.c.Reasons) == 0 && e.Level != event.Warning:
+	case len(f.c.Types) == 0 && len(f.c.Reasons) == 0 && e.Level != api.EventWarning:
 		return false
 	}
 	return selected && f.named(e.Pod)
@@ -61,7 +62,7 @@ func (f *filter) selected(e *event.Event) bool {
 	} else {
 		set, found = f.known[e.Pod]
 	}
-	if e.Kind == event.PodRemoved {
+	if e.Kind == api.EventPodRemoved {
 		delete(f.known, e.Pod)
 	}
 	return found && f.selector.Matches(labels.Set(set))

@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -67,7 +68,7 @@ func (b *bench) set(list ...config.Notifier) *Set {
 	return s
 }
 
-func (b *bench) emit(pod, message string, level event.Level) {
+func (b *bench) emit(pod, message string, level api.EventLevel) {
 	b.ring.Add(event.Event{Pod: pod, Level: level, Kind: "BackOff", Reason: "BackOff", Message: message, Time: time.Now()})
 	synctest.Wait()
 }
@@ -121,12 +122,12 @@ func TestFilters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, n := newBench(t), ops()
-				b.emit("web", "before the notifier", event.Warning)
+				b.emit("web", "before the notifier", api.EventWarning)
 				test.change(&n)
 				defer b.set(n).Close()
-				b.emit("web", "a", event.Warning)
-				b.emit("db", "b", event.Warning)
-				b.emit("web", "c", event.Normal)
+				b.emit("web", "a", api.EventWarning)
+				b.emit("db", "b", api.EventWarning)
+				b.emit("web", "c", api.EventNormal)
 				b.want(strings.Fields(test.want)...)
 			})
 		})
@@ -139,8 +140,8 @@ func TestRetries(t *testing.T) {
 		b := newBench(t)
 		b.setDown(true)
 		s := b.set(ops())
-		b.emit("web", "a", event.Warning)
-		b.emit("web", "b", event.Warning)
+		b.emit("web", "a", api.EventWarning)
+		b.emit("web", "b", api.EventWarning)
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if got, want := fmt.Sprint(b.at), "[0s 1s 3s 7s 15s 15s]"; got != want { // at last also for the event behind
@@ -179,14 +180,14 @@ func TestCrash(t *testing.T) {
 		b := newBench(t)
 		b.setDown(true)
 		s := b.set(ops())
-		b.emit("web", "a", event.Warning)
+		b.emit("web", "a", api.EventWarning)
 		file, err := os.ReadFile(path(b.dir, "ops"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.setDown(false)
 		time.Sleep(time.Minute)
-		b.emit("web", "b", event.Warning)
+		b.emit("web", "b", api.EventWarning)
 		s.Close()
 		b.want("a", "b")
 		if err := os.WriteFile(path(b.dir, "ops"), file, 0o600); err != nil { // as it was before the success
@@ -207,7 +208,7 @@ func TestBounds(t *testing.T) {
 		b.setDown(true)
 		s := b.set(ops())
 		for range maxPending + 10 {
-			b.ring.Add(event.Event{Level: event.Warning, Time: time.Now()})
+			b.ring.Add(event.Event{Level: api.EventWarning, Time: time.Now()})
 		}
 		synctest.Wait()
 		if got := b.state(); len(got.Pending) != maxPending || got.Dropped != 10 {
@@ -230,7 +231,7 @@ func TestIdle(t *testing.T) {
 		if err := os.Remove(path(b.dir, "ops")); err != nil {
 			t.Fatal(err)
 		}
-		b.emit("web", "normal", event.Normal)
+		b.emit("web", "normal", api.EventNormal)
 		time.Sleep(48 * time.Hour)
 		synctest.Wait()
 		if _, err := os.Stat(path(b.dir, "ops")); err == nil {
@@ -243,15 +244,15 @@ func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		s := b.set(ops())
-		b.emit("web", "a", event.Normal)
+		b.emit("web", "a", api.EventNormal)
 		n := ops()
 		n.Types = []string{"Normal"}
 		s.Apply(t.Context(), []config.Notifier{n})
 		synctest.Wait()
-		b.emit("web", "b", event.Normal)
+		b.emit("web", "b", api.EventNormal)
 		b.want("b")
 		s.Apply(t.Context(), nil)
-		b.emit("web", "c", event.Normal)
+		b.emit("web", "c", api.EventNormal)
 		b.want("b")
 		if _, err := Load(b.dir, "ops"); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("state of the removed notifier: %v", err)
@@ -277,7 +278,7 @@ func TestPost(t *testing.T) {
 		return p
 	}
 	n := config.Notifier{Name: "ops", URLFile: file("url", server.URL+"/planted-path\n"), HeadersFile: file("headers", "# token\nAuthorization: Bearer planted\n")}
-	e := event.Event{Seq: 7, Boot: "0123456789", Pod: "web", Level: event.Warning, Reason: "BackOff", Message: "text"}
+	e := event.Event{Seq: 7, Boot: "0123456789", Pod: "web", Level: api.EventWarning, Reason: "BackOff", Message: "text"}
 	m := NewMessage("ops", eventID(&e), &e)
 	err := Send(t.Context(), &n, &m, nil)
 	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "planted") {
@@ -302,7 +303,7 @@ func TestPost(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
-	e := event.Event{Pod: "web", Level: event.Warning, Reason: "BackOff", Message: "text"}
+	e := event.Event{Pod: "web", Level: api.EventWarning, Reason: "BackOff", Message: "text"}
 	m := NewMessage("ops", "id", &e)
 	var out strings.Builder
 	n := config.Notifier{Name: "ops", Command: []string{"/bin/sh", "-c", `cat; echo "$PODSTEAD_POD $PODSTEAD_ID ${HOME-none}"`}}
@@ -321,7 +322,7 @@ func TestCommand(t *testing.T) {
 
 // TestCommandChildren: the children of a command that is canceled are killed.
 func TestCommandChildren(t *testing.T) {
-	e := event.Event{Pod: "web", Level: event.Warning}
+	e := event.Event{Pod: "web", Level: api.EventWarning}
 	m := NewMessage("ops", "id", &e)
 	n := config.Notifier{Name: "ops", Command: []string{"/bin/sh", "-c", "sleep 1000 & echo $!; wait"}, Timeout: "1m"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -350,7 +351,7 @@ func TestCommandChildren(t *testing.T) {
 
 // TestHostileText: a container whose probe prints what no environment variable and no line can have does not hold up the events behind it.
 func TestHostileText(t *testing.T) {
-	e := event.Event{Pod: "web", Level: event.Warning, Reason: "Unhealthy", Message: "Readiness probe failed: a\x00b\nhost pod web: Normal\x1b[2J" + strings.Repeat("é", 1<<20)}
+	e := event.Event{Pod: "web", Level: api.EventWarning, Reason: "Unhealthy", Message: "Readiness probe failed: a\x00b\nhost pod web: Normal\x1b[2J" + strings.Repeat("é", 1<<20)}
 	m := NewMessage("ops", "id", &e)
 	if strings.ContainsAny(m.Text, "\x00\n\x1b") {
 		t.Errorf("the text is not one line: %.100q", m.Text)
@@ -376,24 +377,24 @@ func TestRefusedEvent(t *testing.T) {
 		b := newBench(t)
 		b.bad = "bad"
 		defer b.set(ops()).Close()
-		b.emit("web", "bad", event.Warning)
-		b.emit("web", "a", event.Warning)
-		b.emit("web", "b", event.Warning)
+		b.emit("web", "bad", api.EventWarning)
+		b.emit("web", "a", api.EventWarning)
+		b.emit("web", "b", api.EventWarning)
 		time.Sleep(10 * time.Second)
 		b.want()
 		time.Sleep(10 * time.Second)
 		b.want("a", "b")
-		b.emit("web", "c", event.Warning) // at once
+		b.emit("web", "c", api.EventWarning) // at once
 		b.want("a", "b", "c")
 		time.Sleep(12 * time.Hour)
-		b.emit("web", "d", event.Warning)
+		b.emit("web", "d", api.EventWarning)
 		b.want("a", "b", "c", "d")
 		if s := b.state(); len(s.Pending) != 1 || s.Pending[0].Event.Message != "bad" || s.Sent != 4 || s.Dropped != 0 {
 			t.Errorf("state %+v", s)
 		}
 		b.setDown(true) // now all wait, in their order
-		b.emit("web", "e", event.Warning)
-		b.emit("web", "f", event.Warning)
+		b.emit("web", "e", api.EventWarning)
+		b.emit("web", "f", api.EventWarning)
 		time.Sleep(time.Hour)
 		b.want("a", "b", "c", "d")
 		b.setDown(false)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -34,7 +35,7 @@ type Rig struct {
 	// Env is added to the environment of every command, as "name=value".
 	Env []string
 
-	client *api.Client
+	client *client.Client
 
 	mu   sync.Mutex
 	uids map[string]bool
@@ -70,7 +71,7 @@ func New() (*Rig, error) {
 }
 
 func (r *Rig) open() {
-	r.client = api.NewClient(r.Socket(), "rig")
+	r.client = client.New(r.Socket(), "rig")
 	r.uids = map[string]bool{}
 }
 
@@ -157,7 +158,7 @@ func (r *Rig) Archive(image string) string {
 }
 
 // Client returns a client of the rig's daemon.
-func (r *Rig) Client() *api.Client { return r.client }
+func (r *Rig) Client() *client.Client { return r.client }
 
 // Command returns a podstead command with the rig's directories, not started. It is killed when ctx is done.
 func (r *Rig) Command(ctx context.Context, args ...string) *exec.Cmd {

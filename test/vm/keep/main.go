@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 const (
@@ -32,14 +33,14 @@ func keep(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	client := api.NewClient(socket, "keep")
-	defer client.Close()
+	c := client.New(socket, "keep")
+	defer c.Close()
 	for _, file := range args {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		if _, err := client.Create(ctx, api.CreateRequest{File: file, Text: string(text)}); err != nil {
+		if _, err := c.Create(ctx, api.CreateRequest{File: file, Text: string(text)}); err != nil {
 			return fmt.Errorf("keep %s: %w", file, err)
 		}
 	}

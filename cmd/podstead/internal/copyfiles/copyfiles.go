@@ -14,13 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/internal/tartree"
 )
 
 // Copy copies files from or to a container.
 type Copy struct {
-	Client *api.Client
+	Client *client.Client
 	// UID of the pod.
 	UID string
 	// Preserve keeps permissions and times and, to a container, owners.
@@ -36,8 +37,8 @@ type Copy struct {
 // Transferred returns how many bytes of the archive were copied. It can be called during the copy.
 func (c *Copy) Transferred() int64 { return c.transferred.Load() }
 
-func (c *Copy) query(p Place) api.FileQuery {
-	return api.FileQuery{UID: c.UID, Container: p.Container, Path: p.Path}
+func (c *Copy) query(p Place) client.FileQuery {
+	return client.FileQuery{UID: c.UID, Container: p.Container, Path: p.Path}
 }
 
 // counter counts the bytes of a stream.
@@ -272,7 +273,7 @@ func (c *Copy) target(ctx context.Context, to Place, base string, isDir bool) (d
 }
 
 // send writes an archive to a container.
-func (c *Copy) send(ctx context.Context, pod string, q api.FileQuery, stdin bool, write func(io.Writer) error) error {
+func (c *Copy) send(ctx context.Context, pod string, q client.FileQuery, stdin bool, write func(io.Writer) error) error {
 	r, w := io.Pipe()
 	var writeErr error
 	written := make(chan struct{})

@@ -19,7 +19,7 @@ const (
 	importInterval = 200 * time.Millisecond
 )
 
-// Images are the images of a host. [*api.Client] implements it.
+// Images are the images of a host. [*client.Client] implements it.
 type Images interface {
 	Images(ctx context.Context) (api.ImageList, error)
 }

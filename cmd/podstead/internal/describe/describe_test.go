@@ -140,9 +140,9 @@ valueFrom = { fieldRef = { fieldPath = "metadata.name" } }
 		in.Events = append(in.Events, api.Event{Time: ago(time.Hour - time.Duration(i)*time.Minute), Level: "Normal", Reason: "Started", Pod: "web", Container: "app", Message: "Container started"})
 	}
 	probe := func(d time.Duration, kind api.EventKind, fields event.Fields) {
-		e := event.New(event.Kind(kind), ago(d), "web", fields)
+		e := event.New(kind, ago(d), "web", fields)
 		in.Events = append(in.Events, api.Event{
-			Time: e.Time, Level: api.EventLevel(e.Level), Kind: kind, Reason: e.Reason, Pod: e.Pod, Container: "app", Fields: fields, Message: e.Message,
+			Time: e.Time, Level: e.Level, Kind: kind, Reason: e.Reason, Pod: e.Pod, Container: "app", Fields: fields, Message: e.Message,
 		})
 	}
 	probe(3*time.Minute, api.EventProbeFailed, event.Fields{"probe": "Liveness", "output": "exit code 1"})

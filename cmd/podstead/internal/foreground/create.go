@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // create creates the pods, up to the first that fails.
@@ -72,7 +73,7 @@ func (r *run) replace(ctx context.Context, e *api.Error) error {
 	})
 	m := api.Metadata{Name: e.Pod, UID: cmp.Or(e.Stopping, e.Terminated)}
 	err := r.retry(ctx, func() error {
-		return r.Daemon.Stop(ctx, m.Name, api.StopOptions{UID: m.UID, Delete: true})
+		return r.Daemon.Stop(ctx, m.Name, client.StopOptions{UID: m.UID, Delete: true})
 	})
 	if err == nil {
 		err = r.awaitDeletion(ctx, m)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
@@ -36,9 +37,9 @@ func TestRunWaitsForNextDaemon(t *testing.T) {
 	if err := h.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client := api.NewClient(h.socket, "podstead delete")
-	defer client.Close()
-	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
+	c := client.New(h.socket, "podstead delete")
+	defer c.Close()
+	if err := c.Stop(t.Context(), "a", client.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := await(t, result); err != nil {
@@ -64,11 +65,11 @@ func TestRunEndsIfPodsAreDeletedAndDaemonStopped(t *testing.T) {
 
 // eventsOf is a client whose event stream has these events only.
 type eventsOf struct {
-	*api.Client
+	*client.Client
 	list []api.Event
 }
 
-func (c eventsOf) Events(_ context.Context, q *api.EventQuery) iter.Seq2[api.Event, error] {
+func (c eventsOf) Events(_ context.Context, q *client.EventQuery) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		for _, e := range c.list {
 			if q.Follow && !yield(e, nil) {
@@ -85,9 +86,9 @@ func TestRunHintsAtFailedPulls(t *testing.T) {
 		return api.Event{Kind: kind, Fields: map[string]string{"image": image, "error": message}}
 	}
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-	client := api.NewClient(h.socket, "podstead run")
-	defer client.Close()
-	err := await(t, h.start(foreground.Options{Printer: s, Daemon: eventsOf{client, []api.Event{
+	c := client.New(h.socket, "podstead run")
+	defer c.Close()
+	err := await(t, h.start(foreground.Options{Printer: s, Daemon: eventsOf{c, []api.Event{
 		failed(api.EventImagePullFailed, "nginxx", "not found"),
 		failed(api.EventImagePullFailed, "nginxx", "not found"),
 		failed(api.EventImagePullFailed, "nginxx", "not found"),
@@ -112,7 +113,7 @@ func TestRunHintsAtFailedPulls(t *testing.T) {
 
 // lateClient is a client that asks for the final state of a pod only after the pod was deleted.
 type lateClient struct {
-	*api.Client
+	*client.Client
 	lost bool // the daemon has no final states, as after a restart
 }
 
@@ -152,12 +153,12 @@ func TestRunReportsResultOfDeletedPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-			client := api.NewClient(h.socket, "podstead delete")
-			defer client.Close()
-			result := h.start(foreground.Options{Printer: s, Daemon: lateClient{client, test.lost}},
+			c := client.New(h.socket, "podstead delete")
+			defer c.Close()
+			result := h.start(foreground.Options{Printer: s, Daemon: lateClient{c, test.lost}},
 				file("a", fmt.Sprintf("trap 'exit %d' TERM; echo up; sleep 1000", test.code)))
 			s.await(t, "the start", func() bool { return len(s.lines) > 0 })
-			if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
+			if err := c.Stop(t.Context(), "a", client.StopOptions{Delete: true}); err != nil {
 				t.Fatal(err)
 			}
 			if err := await(t, result); !errors.Is(err, test.want) {

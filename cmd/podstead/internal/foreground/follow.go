@@ -11,13 +11,14 @@ import (
 	"sync"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/logs"
 )
 
 // Streams are the streams of the API that a run prints.
 type Streams interface {
-	Output(ctx context.Context, pod string, q api.OutputQuery) iter.Seq2[api.Line, error]
-	Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error]
+	Output(ctx context.Context, pod string, q client.OutputQuery) iter.Seq2[api.Line, error]
+	Events(ctx context.Context, q *client.EventQuery) iter.Seq2[api.Event, error]
 	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
 }
 
@@ -41,7 +42,7 @@ func (r *run) follow(ctx context.Context) error {
 // followPod prints the output and the events of a pod until it has terminated.
 func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 	following, stop := context.WithCancel(ctx)
-	events := &podEvents{query: api.EventQuery{UID: m.UID, Follow: true}}
+	events := &podEvents{query: client.EventQuery{UID: m.UID, Follow: true}}
 	var printing sync.WaitGroup
 	printing.Go(func() {
 		_ = r.retry(following, func() error { return r.printEvents(following, events) })
@@ -84,7 +85,7 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 
 // podEvents is the position in the events of a pod.
 type podEvents struct {
-	query api.EventQuery
+	query client.EventQuery
 	phase api.Phase      // the terminal phase that was emitted; empty: none yet
 	pulls map[string]int // failed pulls, by image
 }
@@ -116,7 +117,7 @@ func (r *run) pullFailed(at *podEvents, e *api.Event) {
 // printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
 // with the next line.
 func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
-	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}, Skipped: func(container string, s api.Skipped) {
+	q := client.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}, Skipped: func(container string, s api.Skipped) {
 		r.Printer.Notice(logs.SkippedNotice(m.Name, container, s))
 	}}
 	err := r.retry(ctx, func() error {

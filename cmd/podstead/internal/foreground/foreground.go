@@ -14,17 +14,18 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
 // touchInterval is the interval of heartbeats. The daemon stops the pods of a session that misses several of them.
 const touchInterval = 5 * time.Second
 
-// Daemon is the part of the API that a run uses. [*api.Client] implements it.
+// Daemon is the part of the API that a run uses. [*client.Client] implements it.
 type Daemon interface {
 	Create(ctx context.Context, q api.CreateRequest) (api.Created, error)
 	PodWithUID(ctx context.Context, name, uid string) (api.Pod, error)
-	Stop(ctx context.Context, name string, o api.StopOptions) error
+	Stop(ctx context.Context, name string, o client.StopOptions) error
 	Touch(ctx context.Context, session string) (bool, error)
 	EndSession(ctx context.Context, session string) error
 	Streams
@@ -113,7 +114,7 @@ func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 		}
 	})
 	if createErr != nil {
-		createErr = errors.Join(createErr, r.stop(ctx, api.StopOptions{Grace: r.Grace}))
+		createErr = errors.Join(createErr, r.stop(ctx, client.StopOptions{Grace: r.Grace}))
 	}
 	podErr := r.follow(ctx)
 	var removeErr error
@@ -199,7 +200,7 @@ func (r *run) handleStops(ctx context.Context) error {
 // requestStop stops the pods in the background.
 func (r *run) requestStop(ctx context.Context, grace *time.Duration) {
 	go func() {
-		if err := r.stop(ctx, api.StopOptions{Grace: grace}); err != nil && ctx.Err() == nil {
+		if err := r.stop(ctx, client.StopOptions{Grace: grace}); err != nil && ctx.Err() == nil {
 			r.Printer.Notice("stop pods: " + err.Error())
 		}
 	}()
@@ -208,7 +209,7 @@ func (r *run) requestStop(ctx context.Context, grace *time.Duration) {
 func (r *run) timedOut() error { return fmt.Errorf("%w after %v", ErrTimeout, r.Timeout) }
 
 // stop requests the stop of all pods in parallel, because each response waits until the daemon has saved the pod's state.
-func (r *run) stop(ctx context.Context, o api.StopOptions) error {
+func (r *run) stop(ctx context.Context, o client.StopOptions) error {
 	errs := make([]error, len(r.pods))
 	var stops sync.WaitGroup
 	for i, p := range r.pods {
@@ -226,7 +227,7 @@ func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 
 // remove deletes the pods, which have terminated, and waits until they are deleted. The error lists those that cannot be removed.
 func (r *run) remove(ctx context.Context) error {
-	if err := r.stop(ctx, api.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
+	if err := r.stop(ctx, client.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
 		return err
 	}
 	errs := make([]error, len(r.pods))

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -172,14 +173,14 @@ func (s *recorder) hasEvent(kind api.EventKind) func() bool {
 
 // start starts a run of the files. The channel gets its result.
 func (h *host) start(o foreground.Options, files ...api.CreateRequest) <-chan error {
-	client := api.NewClient(h.socket, "podstead run")
-	h.t.Cleanup(client.Close)
+	c := client.New(h.socket, "podstead run")
+	h.t.Cleanup(c.Close)
 	o.Session = "session"
 	if o.Connect == nil {
 		o.Connect = h.connect
 	}
 	if o.Daemon == nil {
-		o.Daemon = client
+		o.Daemon = c
 	}
 	result := make(chan error, 1)
 	go func() { result <- foreground.Run(h.t.Context(), o, files) }()
@@ -199,9 +200,9 @@ func await(t *testing.T, result <-chan error) error {
 
 func (h *host) pods() []api.Pod {
 	h.t.Helper()
-	client := api.NewClient(h.socket, "podstead get")
-	defer client.Close()
-	list, err := client.Pods(h.t.Context())
+	c := client.New(h.socket, "podstead get")
+	defer c.Close()
+	list, err := c.Pods(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -359,9 +360,9 @@ func TestRunTimeoutWhilePulling(t *testing.T) {
 }
 
 // slowEvents is a client that delivers no events while it follows.
-type slowEvents struct{ *api.Client }
+type slowEvents struct{ *client.Client }
 
-func (s slowEvents) Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error] {
+func (s slowEvents) Events(ctx context.Context, q *client.EventQuery) iter.Seq2[api.Event, error] {
 	if q.Follow {
 		return func(func(api.Event, error) bool) { <-ctx.Done() }
 	}
@@ -371,11 +372,11 @@ func (s slowEvents) Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api
 func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
 	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-	client := api.NewClient(h.socket, "podstead delete")
-	defer client.Close()
-	result := h.start(foreground.Options{Printer: s, Daemon: slowEvents{client}}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
+	c := client.New(h.socket, "podstead delete")
+	defer c.Close()
+	result := h.start(foreground.Options{Printer: s, Daemon: slowEvents{c}}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
 	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
-	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
+	if err := c.Stop(t.Context(), "a", client.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := await(t, result); err != nil {
@@ -395,9 +396,9 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 	kept := h.start(foreground.Options{Printer: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
 	first.await(t, "the first pod", first.hasEvent(api.EventContainerStarted))
 
-	client := api.NewClient(h.socket, "podstead run")
-	defer client.Close()
-	err := foreground.Run(t.Context(), foreground.Options{Daemon: client, Connect: h.connect, Printer: newRecorder(), Session: "other"},
+	c := client.New(h.socket, "podstead run")
+	defer c.Close()
+	err := foreground.Run(t.Context(), foreground.Options{Daemon: c, Connect: h.connect, Printer: newRecorder(), Session: "other"},
 		[]api.CreateRequest{file("free", "trap 'exit 0' TERM; sleep 1000"), file("taken", "exit 0")})
 	e, ok := errors.AsType[*api.Error](err)
 	if !ok || e.Status != http.StatusConflict || !strings.Contains(err.Error(), "/pods/taken.toml") {
@@ -408,7 +409,7 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 	}
 
 	// The other run returns when its pod is deleted.
-	if err := client.Stop(t.Context(), "taken", api.StopOptions{Delete: true}); err != nil {
+	if err := c.Stop(t.Context(), "taken", client.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := await(t, kept); err != nil {

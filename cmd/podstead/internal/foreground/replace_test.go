@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
 // awaitRunning waits until a pod is running.
-func awaitRunning(t *testing.T, client *api.Client, name string) {
+func awaitRunning(t *testing.T, daemon *client.Client, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	for c, err := range client.Watch(ctx) {
+	for c, err := range daemon.Watch(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,23 +34,23 @@ func awaitRunning(t *testing.T, client *api.Client, name string) {
 func TestStopWhileWaitingForDeletionCounts(t *testing.T) {
 	t.Parallel()
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-	client := api.NewClient(h.socket, "podstead delete")
-	defer client.Close()
+	c := client.New(h.socket, "podstead delete")
+	defer c.Close()
 	stopping := file("old", "trap '' TERM; sleep 1000")
-	old, err := client.Create(t.Context(), stopping)
+	old, err := c.Create(t.Context(), stopping)
 	if err != nil {
 		t.Fatal(err)
 	}
-	awaitRunning(t, client, "old")
+	awaitRunning(t, c, "old")
 	grace := time.Hour
-	if err := client.Stop(t.Context(), "old", api.StopOptions{UID: old.Pod.Metadata.UID, Delete: true, Grace: &grace}); err != nil {
+	if err := c.Stop(t.Context(), "old", client.StopOptions{UID: old.Pod.Metadata.UID, Delete: true, Grace: &grace}); err != nil {
 		t.Fatal(err)
 	}
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops, Grace: &grace},
 		file("a", "trap '' TERM; sleep 1000"), stopping)
 	s.await(t, "the wait", func() bool { return len(s.notices) > 0 })
-	awaitRunning(t, client, "a")
+	awaitRunning(t, c, "a")
 	stops <- struct{}{}
 	s.await(t, "the graceful stop", s.hasEvent(api.EventContainerStopping))
 	stops <- struct{}{}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 )
@@ -116,7 +117,7 @@ func (s *session) printRest(ctx context.Context) error {
 func (s *session) attachOnce(ctx context.Context, in *input, sizes *sizes) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	o := api.AttachOptions{UID: s.pod.Metadata.UID, Container: s.Container, FromStart: true}
+	o := client.AttachOptions{UID: s.pod.Metadata.UID, Container: s.Container, FromStart: true}
 	o.Stdout, o.Stderr, o.TTY = &notingWriter{s.Out, s}, &notingWriter{s.Err, s}, s.TTY
 	if s.TTY || !in.used() { // a container without a terminal has read EOF after its first client
 		o.Stdin = in.reader(ctx)
@@ -150,7 +151,7 @@ func (w *notingWriter) Write(p []byte) (int, error) {
 
 // printLog prints the log of a container that has exited before a client was attached.
 func (s *session) printLog(ctx context.Context) error {
-	q := api.OutputQuery{
+	q := client.OutputQuery{
 		UID: s.pod.Metadata.UID, Containers: []string{s.Container}, Runs: api.NewestRun, Follow: true, From: api.Positions{},
 	}
 	err := retry(ctx, func() error {

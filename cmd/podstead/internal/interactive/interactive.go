@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 )
@@ -23,11 +24,11 @@ const (
 	drainTimeout = 10 * time.Second
 )
 
-// Attacher is the part of the API that a session uses besides that of a run. [*api.Client] implements it.
+// Attacher is the part of the API that a session uses besides that of a run. [*client.Client] implements it.
 type Attacher interface {
 	foreground.Streams
 	PodWithUID(ctx context.Context, name, uid string) (api.Pod, error)
-	Attach(ctx context.Context, pod string, o api.AttachOptions) (int, error)
+	Attach(ctx context.Context, pod string, o client.AttachOptions) (int, error)
 }
 
 // Options are the options of a session.

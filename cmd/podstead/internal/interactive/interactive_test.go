@@ -18,6 +18,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/channel"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
@@ -27,7 +28,7 @@ import (
 type daemon struct {
 	state   api.ContainerState
 	lines   []string
-	attach  []func(ctx context.Context, o api.AttachOptions) (int, error)
+	attach  []func(ctx context.Context, o client.AttachOptions) (int, error)
 	watches []error // of the first calls of Watch
 }
 
@@ -45,7 +46,7 @@ func (d *daemon) PodWithUID(context.Context, string, string) (api.Pod, error) {
 	return d.podOf(), nil
 }
 
-func (d *daemon) Attach(ctx context.Context, _ string, o api.AttachOptions) (int, error) {
+func (d *daemon) Attach(ctx context.Context, _ string, o client.AttachOptions) (int, error) {
 	next := d.attach[0]
 	d.attach = d.attach[1:]
 	return next(ctx, o)
@@ -66,7 +67,7 @@ func (d *daemon) Watch(context.Context) iter.Seq2[api.PodChange, error] {
 	}
 }
 
-func (d *daemon) Output(context.Context, string, api.OutputQuery) iter.Seq2[api.Line, error] {
+func (d *daemon) Output(context.Context, string, client.OutputQuery) iter.Seq2[api.Line, error] {
 	return func(yield func(api.Line, error) bool) {
 		for _, l := range d.lines {
 			if !yield(api.Line{Container: "c", Stream: "stdout", Line: l}, nil) {
@@ -76,7 +77,7 @@ func (d *daemon) Output(context.Context, string, api.OutputQuery) iter.Seq2[api.
 	}
 }
 
-func (d *daemon) Events(context.Context, *api.EventQuery) iter.Seq2[api.Event, error] { return nil }
+func (d *daemon) Events(context.Context, *client.EventQuery) iter.Seq2[api.Event, error] { return nil }
 
 var running = api.ContainerState{Running: &api.Running{}}
 
@@ -101,22 +102,22 @@ func serve(t *testing.T, d *daemon, in io.Reader) (*served, error) {
 	return x, x.serve(ctx)
 }
 
-type call = func(context.Context, api.AttachOptions) (int, error)
+type call = func(context.Context, client.AttachOptions) (int, error)
 
 func exits(code int, out string) call {
-	return func(_ context.Context, o api.AttachOptions) (int, error) {
+	return func(_ context.Context, o client.AttachOptions) (int, error) {
 		_, err := io.WriteString(o.Stdout, out)
 		return code, err
 	}
 }
 
 func fails(err error) call {
-	return func(context.Context, api.AttachOptions) (int, error) { return 0, err }
+	return func(context.Context, client.AttachOptions) (int, error) { return 0, err }
 }
 
 // reads reads input up to n bytes, then fails.
 func reads(n int64, err error) call {
-	return func(_ context.Context, o api.AttachOptions) (int, error) {
+	return func(_ context.Context, o client.AttachOptions) (int, error) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(o.Stdin, n))
 		return 0, err
 	}
@@ -124,7 +125,7 @@ func reads(n int64, err error) call {
 
 // writes writes output, then fails.
 func writes(out string, err error) call {
-	return func(_ context.Context, o api.AttachOptions) (int, error) {
+	return func(_ context.Context, o client.AttachOptions) (int, error) {
 		_, _ = io.WriteString(o.Stdout, out)
 		return 0, err
 	}
@@ -292,10 +293,10 @@ func TestDetach(t *testing.T) {
 	s.notice = func(m string) { fmt.Fprintln(s.Screen, m) }
 	lost := 0
 	d := &daemon{state: running}
-	d.attach = []func(context.Context, api.AttachOptions) (int, error){func(context.Context, api.AttachOptions) (int, error) {
+	d.attach = []func(context.Context, client.AttachOptions) (int, error){func(context.Context, client.AttachOptions) (int, error) {
 		lost++
 		return 0, errLost
-	}, func(ctx context.Context, _ api.AttachOptions) (int, error) {
+	}, func(ctx context.Context, _ client.AttachOptions) (int, error) {
 		_, _ = keyboard.WriteString("q")
 		<-ctx.Done()
 		return 0, ctx.Err()

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
@@ -24,8 +25,8 @@ const (
 
 // Daemon returns the logs of pods.
 type Daemon interface {
-	// Output is the method of [api.Client].
-	Output(ctx context.Context, pod string, q api.OutputQuery) iter.Seq2[api.Line, error]
+	// Output is the method of [client.Client].
+	Output(ctx context.Context, pod string, q client.OutputQuery) iter.Seq2[api.Line, error]
 	// Connect is the method of [settle.Daemon].
 	Connect(ctx context.Context) error
 }
@@ -35,7 +36,7 @@ type Options struct {
 	Daemon Daemon
 	Pods   []api.Pod
 	// Query selects the logs of each pod. Print sets its UID and its positions.
-	Query api.OutputQuery
+	Query client.OutputQuery
 	// Line prints a line. With Follow, it must be safe for concurrent use.
 	Line func(pod string, l api.Line) error
 	// Skipped is called before the line that follows lines which were removed before they could be read: the log was rotated faster than it
@@ -76,7 +77,7 @@ func Print(ctx context.Context, o Options) error {
 }
 
 // follow prints the logs of a pod. After the connection to the daemon is lost, it continues with the next line.
-func (o *Options) follow(ctx context.Context, pod string, q api.OutputQuery) error {
+func (o *Options) follow(ctx context.Context, pod string, q client.OutputQuery) error {
 	q.From = api.Positions{}
 	var failing time.Duration // during which no connection lasts
 	for lost := false; ; lost = true {
@@ -107,7 +108,7 @@ func (o *Options) follow(ctx context.Context, pod string, q api.OutputQuery) err
 }
 
 // print prints the lines after the positions of the query, and updates the positions.
-func (o *Options) print(ctx context.Context, pod string, q api.OutputQuery) error {
+func (o *Options) print(ctx context.Context, pod string, q client.OutputQuery) error {
 	for l, err := range o.Daemon.Output(ctx, pod, q) {
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/logs"
 )
 
@@ -30,7 +31,7 @@ type daemon struct {
 	answers []answer
 	stopped error         // of Connect
 	outage  time.Duration // of each call of Connect
-	queries []api.OutputQuery
+	queries []client.OutputQuery
 }
 
 func (d *daemon) Connect(context.Context) error {
@@ -38,7 +39,7 @@ func (d *daemon) Connect(context.Context) error {
 	return d.stopped
 }
 
-func (d *daemon) Output(_ context.Context, _ string, q api.OutputQuery) iter.Seq2[api.Line, error] {
+func (d *daemon) Output(_ context.Context, _ string, q client.OutputQuery) iter.Seq2[api.Line, error] {
 	a := d.answers[min(len(d.queries), len(d.answers)-1)]
 	q.From = maps.Clone(q.From)
 	d.queries = append(d.queries, q)
@@ -65,7 +66,7 @@ func pod(name string) (p api.Pod) {
 }
 
 // printed returns the lines that Print prints, and the number of connections.
-func printed(t *testing.T, d *daemon, q api.OutputQuery, pods ...api.Pod) (lines []string, connections int, err error) {
+func printed(t *testing.T, d *daemon, q client.OutputQuery, pods ...api.Pod) (lines []string, connections int, err error) {
 	t.Helper()
 	err = logs.Print(t.Context(), logs.Options{
 		Daemon: d, Pods: pods, Query: q,
@@ -115,7 +116,7 @@ func TestPrint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &daemon{answers: test.answers, stopped: test.stopped, outage: test.outage}
-				lines, connections, err := printed(t, d, api.OutputQuery{Follow: !test.once}, pod("a"))
+				lines, connections, err := printed(t, d, client.OutputQuery{Follow: !test.once}, pod("a"))
 				if diff := cmp.Diff(test.want, lines); diff != "" {
 					t.Errorf("lines (-want +got):\n%s", diff)
 				}
@@ -134,7 +135,7 @@ func TestPrint(t *testing.T) {
 func TestPrintPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{answers: []answer{{[]string{"1", "2"}, errLost, 0}, {}}}
-		if _, _, err := printed(t, d, api.OutputQuery{Follow: true}, pod("a")); err != nil {
+		if _, _, err := printed(t, d, client.OutputQuery{Follow: true}, pod("a")); err != nil {
 			t.Fatal(err)
 		}
 		if n := d.queries[1].From["app"].Lines; len(d.queries) != 2 || n != 2 || d.queries[1].UID != "a-uid" {
@@ -146,7 +147,7 @@ func TestPrintPositions(t *testing.T) {
 // TestPrintInOrder checks that the logs of several pods are printed one after the other, up to the first error.
 func TestPrintInOrder(t *testing.T) {
 	d := &daemon{answers: []answer{{lines: []string{"1"}}, {lines: []string{"2"}, err: errors.New("unreadable")}, {lines: []string{"3"}}}}
-	lines, _, err := printed(t, d, api.OutputQuery{}, pod("b"), pod("a"), pod("c"))
+	lines, _, err := printed(t, d, client.OutputQuery{}, pod("b"), pod("a"), pod("c"))
 	if diff := cmp.Diff([]string{"b 1", "a 2"}, lines); diff != "" || err == nil {
 		t.Errorf("error %v, lines (-want +got):\n%s", err, diff)
 	}

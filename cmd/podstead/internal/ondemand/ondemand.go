@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 const (
@@ -49,7 +50,7 @@ const StatusInUse = 75
 
 // Starter connects to the daemon and starts it if it is not running.
 type Starter struct {
-	Client *api.Client
+	Client *client.Client
 	// Args are the arguments of the program that start the daemon.
 	Args []string
 	// Log is the path of the daemon's log.

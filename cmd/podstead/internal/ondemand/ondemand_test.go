@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -88,9 +89,9 @@ func newStarter(t *testing.T, behaviour string) (*ondemand.Starter, string) {
 
 func newStarterIn(t *testing.T, behaviour, dir string) *ondemand.Starter {
 	t.Helper()
-	client := api.NewClient(filepath.Join(dir, "s"), "podstead get")
-	t.Cleanup(client.Close)
-	return &ondemand.Starter{Client: client, Args: []string{"daemon", behaviour, dir}, Log: filepath.Join(dir, "lib", "daemon.log")}
+	c := client.New(filepath.Join(dir, "s"), "podstead get")
+	t.Cleanup(c.Close)
+	return &ondemand.Starter{Client: c, Args: []string{"daemon", behaviour, dir}, Log: filepath.Join(dir, "lib", "daemon.log")}
 }
 
 func TestConnectStartsDaemonInItsOwnSession(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // ErrEnded is wrapped by the error of a forward that stopped because its pod terminated.
@@ -56,8 +57,8 @@ func number(text string) (uint16, error) {
 
 // Allowed returns the error of a client that may not forward ports to a pod, such as one of the read-only socket. It asks for port 0, which
 // the daemon refuses to all others for another reason, so that no connection to the pod is made.
-func Allowed(ctx context.Context, client *api.Client, pod string) error {
-	conn, err := client.DialPort(ctx, pod, "", 0)
+func Allowed(ctx context.Context, c *client.Client, pod string) error {
+	conn, err := c.DialPort(ctx, pod, "", 0)
 	if err == nil {
 		return conn.Close()
 	}
@@ -69,7 +70,7 @@ func Allowed(ctx context.Context, client *api.Client, pod string) error {
 
 // Forwarder forwards connections to a pod.
 type Forwarder struct {
-	Client    *api.Client
+	Client    *client.Client
 	Pod, UID  string
 	Addresses []string
 	// Printf prints a line to standard output, and Warn to standard error. Both are called concurrently.

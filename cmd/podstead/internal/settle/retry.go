@@ -21,7 +21,7 @@ const (
 
 // Daemon reports changes of pods.
 type Daemon interface {
-	// Watch is the method of [api.Client].
+	// Watch is the method of [client.Client].
 	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
 	// Connect returns when the daemon is ready, and starts it if it is not running. If the daemon was stopped on request, it returns an
 	// [*api.StoppedError] until another daemon runs.

@@ -9,19 +9,6 @@ import (
 	"github.com/podstead/podstead/api/channel"
 )
 
-// Reasons of an [Error] of a session.
-const (
-	// ReasonTooManySessions is the reason for [MaxSessions] sessions. The request can be repeated when one is closed.
-	ReasonTooManySessions ErrorReason = "TooManySessions"
-	// ReasonNotRunning is the reason for a container that is not running.
-	ReasonNotRunning ErrorReason = "ContainerNotRunning"
-	// ReasonDisconnected is the reason of a session that ended because the client did not read the output of a container in time, or the
-	// container was deleted before it started.
-	ReasonDisconnected ErrorReason = "Disconnected"
-	// ReasonDaemonStopped is the reason of a session that ended because the daemon stopped.
-	ReasonDaemonStopped ErrorReason = "DaemonStopped"
-)
-
 // The reasons and causes in a status. The first two are those of Kubernetes (remotecommand.NonZeroExitCodeReason and ExitCodeCauseType).
 const (
 	reasonExitCode = "NonZeroExitCode"
@@ -29,6 +16,10 @@ const (
 	causeStart     = "StartError" // the command could not be executed
 	causeAdvice    = "Hint"
 )
+
+// MaxSessions is the maximum number of commands that clients run in containers at the same time. Each holds up to 1 MiB of memory. A
+// further request fails with [ReasonTooManySessions].
+const MaxSessions = 64
 
 // CommandError reports that a command could not be executed. Code is the exit code that a shell would have: 127 not found, 126 not
 // executable.
@@ -71,8 +62,8 @@ func exitStatus(code int, message string) channel.Status {
 	}
 }
 
-// readStatus is the reverse of [SessionStatus].
-func readStatus(s *channel.Status) (code int, err error) {
+// ReadSessionStatus is the reverse of [SessionStatus]: it returns the exit code or the error of a finished session.
+func ReadSessionStatus(s *channel.Status) (code int, err error) {
 	if s.Status == channel.StatusSuccess {
 		return 0, nil
 	}

@@ -1,4 +1,4 @@
-package api_test
+package client_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -47,9 +48,9 @@ func startDaemon(script string) *exampleDaemon {
 	}}
 	d.serve(context.Background())
 	if script != "" {
-		client := api.NewClient(d.socket, "podstead run")
-		defer client.Close()
-		_, err = client.Create(context.Background(), api.CreateRequest{
+		c := client.New(d.socket, "podstead run")
+		defer c.Close()
+		_, err = c.Create(context.Background(), api.CreateRequest{
 			File: "/pods/web.toml",
 			Text: "name = \"web\"\nrestartPolicy = \"Never\"\n" +
 				fmt.Sprintf("[[containers]]\nname = \"main\"\nimage = \"app\"\ncommand = [\"sh\", \"-c\", %q]\n", script),

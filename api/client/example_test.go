@@ -1,4 +1,4 @@
-package api_test
+package client_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 )
 
 // List the pods with their phases.
@@ -17,9 +18,9 @@ func ExampleClient_Pods() {
 	defer daemon.stop()
 	daemon.await(true)
 
-	client := api.NewClient(daemon.socket, "podstead get")
-	defer client.Close()
-	list, err := client.Pods(context.Background())
+	c := client.New(daemon.socket, "podstead get")
+	defer c.Close()
+	list, err := c.Pods(context.Background())
 	if err != nil {
 		log.Print(err)
 		return
@@ -35,11 +36,11 @@ func ExampleClient_Watch() {
 	daemon := startDaemon("sleep 1000")
 	defer daemon.stop()
 
-	client := api.NewClient(daemon.socket, "podstead wait")
-	defer client.Close()
+	c := client.New(daemon.socket, "podstead wait")
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for change, err := range client.Watch(ctx) {
+	for change, err := range c.Watch(ctx) {
 		if err != nil { // also the end of the context
 			log.Print(err)
 			return
@@ -53,8 +54,8 @@ func ExampleClient_Watch() {
 			return
 		}
 		ready := 0
-		for _, c := range pod.Status.ContainerStatuses {
-			if c.Ready {
+		for _, status := range pod.Status.ContainerStatuses {
+			if status.Ready {
 				ready++
 			}
 		}
@@ -71,13 +72,13 @@ func ExampleClient_Output() {
 	daemon := startDaemon("echo one; echo two; sleep 0.2; echo three")
 	defer daemon.stop()
 
-	client := api.NewClient(daemon.socket, "podstead logs")
-	defer client.Close()
+	c := client.New(daemon.socket, "podstead logs")
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	at := api.Positions{}
 	follow := func() error {
-		for line, err := range client.Output(ctx, "web", api.OutputQuery{Follow: true, From: at}) {
+		for line, err := range c.Output(ctx, "web", client.OutputQuery{Follow: true, From: at}) {
 			if err != nil {
 				return err
 			}
@@ -112,13 +113,13 @@ func ExampleClient_Events() {
 	daemon := startDaemon("sleep 0.2; exit 3")
 	defer daemon.stop()
 
-	client := api.NewClient(daemon.socket, "podstead events")
-	defer client.Close()
+	c := client.New(daemon.socket, "podstead events")
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	query := &api.EventQuery{Follow: true, Pod: "web"}
+	query := &client.EventQuery{Follow: true, Pod: "web"}
 	follow := func() error {
-		for event, err := range client.Events(ctx, query) {
+		for event, err := range c.Events(ctx, query) {
 			if err != nil {
 				return err
 			}
@@ -162,16 +163,16 @@ func ExampleClient_Exec() {
 	defer daemon.stop()
 	daemon.await(false)
 
-	client := api.NewClient(daemon.socket, "podstead exec")
-	defer client.Close()
-	code, err := client.Exec(context.Background(), "web", api.ExecOptions{
+	c := client.New(daemon.socket, "podstead exec")
+	defer c.Close()
+	code, err := c.Exec(context.Background(), "web", client.ExecOptions{
 		Container: "main",
 		Command:   []string{"grep", "root", "/etc/none"},
-		Streams:   api.Streams{Stdout: os.Stdout, Stderr: os.Stdout},
+		Streams:   client.Streams{Stdout: os.Stdout, Stderr: os.Stdout},
 	})
 	fmt.Println("exit code", code, err)
 
-	_, err = client.Exec(context.Background(), "web", api.ExecOptions{Command: []string{"none"}})
+	_, err = c.Exec(context.Background(), "web", client.ExecOptions{Command: []string{"none"}})
 	if e, ok := errors.AsType[*api.CommandError](err); ok {
 		fmt.Println("not executed:", e.Code, e.Message)
 	}
@@ -186,8 +187,8 @@ func ExampleClient_Apply() {
 	daemon := startDaemon("")
 	defer daemon.stop()
 
-	client := api.NewClient(daemon.socket, "podstead apply")
-	defer client.Close()
+	c := client.New(daemon.socket, "podstead apply")
+	defer c.Close()
 	request := api.ApplyRequest{
 		File: "/srv/web.toml", // relative paths in the text are relative to its directory
 		Text: `name = "web"
@@ -199,7 +200,7 @@ command = ["sleep", "1000"]
 `,
 	}
 	for range 2 {
-		applied, err := client.Apply(context.Background(), request)
+		applied, err := c.Apply(context.Background(), request)
 		if err != nil {
 			log.Print(err)
 			return
@@ -212,12 +213,12 @@ command = ["sleep", "1000"]
 }
 
 // Distinguish errors by their reason.
-func ExampleError() {
+func Example_errors() {
 	daemon := startDaemon("")
 	socket := daemon.socket
 
-	client := api.NewClient(socket, "podstead get")
-	defer client.Close()
+	c := client.New(socket, "podstead get")
+	defer c.Close()
 	report := func(err error) {
 		e, ok := errors.AsType[*api.Error](err)
 		switch {
@@ -235,12 +236,12 @@ func ExampleError() {
 			fmt.Println(err)
 		}
 	}
-	_, err := client.Pod(context.Background(), "web")
+	_, err := c.Pod(context.Background(), "web")
 	report(err)
-	_, err = client.Apply(context.Background(), api.ApplyRequest{File: "/srv/web.toml", Text: "name = \"web\"\n"})
+	_, err = c.Apply(context.Background(), api.ApplyRequest{File: "/srv/web.toml", Text: "name = \"web\"\n"})
 	report(err)
 	daemon.stop()
-	_, err = client.Pod(context.Background(), "web")
+	_, err = c.Pod(context.Background(), "web")
 	report(err)
 	// Output:
 	// create it first: no such pod "web"
