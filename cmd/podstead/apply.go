@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -244,13 +244,13 @@ func (a *app) noteBoot(ctx context.Context, client *api.Client, before []api.Pod
 }
 
 // goalsOf returns what --wait waits for after pod files were applied.
-func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
-	var goals []settle.Goal
+func goalsOf(results []api.Applied, before []api.Pod) []wait.Goal {
+	var goals []wait.Goal
 	for _, r := range results {
 		if r.Instead != "" || hintUnit(&r, before) != "" {
 			continue
 		}
-		g := settle.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}
+		g := wait.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}
 		if i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod }); i >= 0 {
 			g.Before = &before[i]
 		}
@@ -280,7 +280,7 @@ func (r *readiness) check(cmd *cobra.Command) error {
 }
 
 // awaitReady waits until what was requested of pods is complete. It explains those that fail.
-func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r *readiness) error {
+func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *readiness) error {
 	ctx := cmd.Context()
 	if r.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, r.timeout)
@@ -292,7 +292,7 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 	}
 	statuses, pending := map[string]string{}, map[string]string{}
 	t := view.Text{Err: a.err, Width: a.width()}
-	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {
+	failed, err := wait.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
 		if pending[name] = pendingUpdate(p); pending[name] != "" {
 			status += " (" + string(api.ReasonUpdatePending) + ")"

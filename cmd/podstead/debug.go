@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/debug"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
 )
 
 // debugFlags are the flags of debug.
 type debugFlags struct {
 	streams   streamFlags
-	container debug.Container
+	container connect.Debugger
 	attach    bool
 	copyTo    string
 }
@@ -31,7 +31,7 @@ examined whose images have no shell. The other containers keep running unchanged
 The image can be one of the pod, one of the archives of the pod, or one of a registry. On a host without a registry, name
 an archive with --image-archive and its image with --image. Without --image, it is an image named busybox: one in an image
 directory (put busybox.tar into /var/lib/podstead/images), otherwise one that is present, otherwise
-` + debug.DefaultImage + `, which is pulled.
+` + connect.DebuggerImage + `, which is pulled.
 
 A container whose image cannot be pulled three times is removed from the pod. One that runs is never restarted, and its log
 and its state remain until the pod is deleted. It keeps running when this command is detached, interrupted or killed;
@@ -51,7 +51,7 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.debug(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+debug.DefaultImage+")")
+	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+connect.DebuggerImage+")")
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return a.completeImages(cmd, nil, prefix)
 	})
@@ -60,7 +60,7 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
 	cmd.Flags().StringVarP(&f.container.Name, "name", "c", "", "`name` of the new container (default debugger- and five random characters)")
 	cmd.Flags().StringArrayVar(&f.container.Env, "env", nil, "environment `variable` NAME=VALUE; repeatable")
-	cmd.Flags().StringVar(&f.container.Profile, "profile", debug.Profiles[0], "security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
+	cmd.Flags().StringVar(&f.container.Profile, "profile", connect.DebuggerProfiles[0], "security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
 	cmd.Flags().BoolVar(&f.attach, "attach", true, "attach to the container; --attach=false returns when it runs")
 	cmd.Flags().StringVar(&f.copyTo, "copy-to", "", "")
 	_ = cmd.Flags().MarkHidden("copy-to")
@@ -120,9 +120,9 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 // prints the log, which has all output: the shim keeps none for clients that attach later.
 func (a *app) attachDebugger(cmd *cobra.Command, client *api.Client, f *debugFlags, pod api.Metadata, name string) error {
 	done := a.waiting("Waiting until container %q runs", name)
-	state, err := debug.Await(cmd.Context(), client, pod.UID, name)
+	state, err := connect.AwaitDebugger(cmd.Context(), client, pod.UID, name)
 	done()
-	if e, ok := errors.AsType[*debug.StartError](err); ok {
+	if e, ok := errors.AsType[*connect.StartError](err); ok {
 		c, problem := a.config(cmd)
 		if problem != nil {
 			return problem
@@ -182,5 +182,5 @@ func (a *app) debugImage(cmd *cobra.Command, client *api.Client) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return debug.FindImage(cmd.Context(), client, c.Images.Dir, c.Images.SystemDir)
+	return connect.FindDebuggerImage(cmd.Context(), client, c.Images.Dir, c.Images.SystemDir)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -81,7 +81,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 
 // remove deletes pods and their files and, if wait is set, waits until they are deleted. It prints each. A pod that cannot be
 // deleted does not keep the others.
-func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.StopOptions, wait bool) error {
+func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.StopOptions, await bool) error {
 	files := make([]string, len(pods))
 	errs := inParallel(pods, func(i int, p *api.Pod) error {
 		o := o
@@ -109,19 +109,19 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 			list = append(list, fmt.Errorf("delete pod %q: %w", name, err))
 		case uid == "":
 			report(name, "deleted")
-		case wait:
+		case await:
 			waiting[uid] = name
 		default:
 			report(name, "terminating")
 		}
 	}
 	defer a.waiting("Waiting until pods are deleted: %s", listed(waiting))()
-	err := settle.Deleted(ctx, w, waiting, func(name, remains string) {
+	err := wait.Deleted(ctx, w, waiting, func(name, remains string) {
 		if remains == "" {
 			report(name, "deleted")
 			return
 		}
-		list = append(list, &settle.RemainsError{Pod: name, Remains: remains})
+		list = append(list, &wait.RemainsError{Pod: name, Remains: remains})
 	})
 	return errors.Join(append(list, err)...)
 }

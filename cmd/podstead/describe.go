@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/describe"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 )
 
 func (a *app) describeCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 		if i > 0 {
 			fmt.Fprintln(a.out)
 		}
-		if err := describe.Write(a.out, in, time.Now()); err != nil {
+		if err := show.Describe(a.out, in, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -103,8 +103,8 @@ func (a *app) statsOf(cmd *cobra.Command, client *api.Client, pods []api.Pod) ma
 }
 
 // describeInput fetches the explanation and the events of a pod.
-func describeInput(ctx context.Context, client *api.Client, p *api.Pod) (*describe.Input, error) {
-	in := &describe.Input{Pod: *p}
+func describeInput(ctx context.Context, client *api.Client, p *api.Pod) (*show.Description, error) {
+	in := &show.Description{Pod: *p}
 	why, err := client.Why(ctx, p.Metadata.Name, 0)
 	switch {
 	case err == nil && why.UID == p.Metadata.UID:

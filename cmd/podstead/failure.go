@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
@@ -146,20 +146,20 @@ func explain(err error) *failure {
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		f.apply(e)
 	}
-	if _, ok := errors.AsType[*settle.RemainsError](err); ok {
+	if _, ok := errors.AsType[*wait.RemainsError](err); ok {
 		f.hints = append(f.hints, "repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again")
 	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)
 	}
 	switch {
-	case errors.Is(err, foreground.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, follow.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		f.status = statusTimeout
 	case errors.Is(err, api.ErrUnavailable):
 		f.status = statusUnavailable
-	case errors.Is(err, foreground.ErrFailed):
+	case errors.Is(err, follow.ErrFailed):
 		f.status = statusFailed
-	case errors.Is(err, foreground.ErrStopped), errors.Is(err, errChanges), errors.Is(err, errExited):
+	case errors.Is(err, follow.ErrStopped), errors.Is(err, errChanges), errors.Is(err, errExited):
 		f.err = nil // the user has requested it
 	}
 	return f

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/query"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -22,7 +22,7 @@ type getFlags struct {
 	table  view.TableOptions
 	watch  bool
 
-	order  *query.Path // nil: by name
+	order  *show.Path // nil: by name
 	output outputFormat
 }
 
@@ -113,7 +113,7 @@ func (a *app) parseGet(cmd *cobra.Command, f *getFlags) (err error) {
 		return err
 	}
 	if f.sortBy != "" {
-		path, err := query.ParsePath(f.sortBy)
+		path, err := show.ParsePath(f.sortBy)
 		if err != nil {
 			return usage(cmd, "--sort-by: %w", err)
 		}
@@ -133,7 +133,7 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 	}
 	pods, missing := f.of(list.Items)
 	if f.order != nil {
-		if err := query.Sort(pods, *f.order); err != nil {
+		if err := show.Sort(pods, *f.order); err != nil {
 			return usage(cmd, "--sort-by: %w", err)
 		}
 	}

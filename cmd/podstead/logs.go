@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/logs"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -171,14 +171,14 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.Ou
 	}
 	text.Pods(pods)
 	var lost sync.Once
-	return logs.Print(cmd.Context(), logs.Options{
+	return follow.Logs(cmd.Context(), follow.LogOptions{
 		Daemon: daemonLogs{w}, Pods: pods, Query: q,
 		Line: func(pod string, l api.Line) error {
 			text.Line(pod, l)
 			return out.failed()
 		},
-		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(logs.SkippedNotice(pod, container, s)) },
-		Reconnected: func() { lost.Do(func() { text.Notice(settle.Reconnected) }) },
+		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(follow.SkippedNotice(pod, container, s)) },
+		Reconnected: func() { lost.Do(func() { text.Notice(wait.Reconnected) }) },
 	})
 }
 

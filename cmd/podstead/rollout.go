@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -102,7 +102,7 @@ func (a *app) awaitRollout(cmd *cobra.Command, w *watcher, pod string, generatio
 		return r, err
 	}
 	printed := ""
-	r, err := settle.RolledOut(ctx, w, look, func(r *api.Rollout) {
+	r, err := wait.RolledOut(ctx, w, look, func(r *api.Rollout) {
 		if r.State == api.RolloutProgressing && r.Message != printed {
 			printed = r.Message
 			a.printProgress(pod, r)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 )
 
 // stopFlags are the flags of stop.
@@ -80,7 +80,7 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 	}
 	if f.wait {
 		done := a.waiting("Waiting until pods are stopped: %s", listed(waiting))
-		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, a.reportStopped))
+		errs = append(errs, wait.Stopped(cmd.Context(), w, waiting, a.reportStopped))
 		done()
 	}
 	return errors.Join(append(errs, missing)...)
@@ -181,7 +181,7 @@ func (a *app) startPods(
 		found[i], err = request(cmd.Context(), w.Client, p)
 		return err
 	})
-	var goals []settle.Goal
+	var goals []wait.Goal
 	for i, err := range errs {
 		name := pods[i].Metadata.Name
 		if err != nil {
@@ -194,7 +194,7 @@ func (a *app) startPods(
 		}
 		fmt.Fprintln(a.out, line)
 		a.noteNewer(name, &found[i])
-		goals = append(goals, settle.Goal{Pod: name, Before: &pods[i], SpecHash: pods[i].Spec.Hash})
+		goals = append(goals, wait.Goal{Pod: name, Before: &pods[i], SpecHash: pods[i].Spec.Hash})
 	}
 	if f.wait {
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/top"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -26,7 +26,7 @@ const (
 // topFlags are the flags of top.
 type topFlags struct {
 	selection
-	top.Options
+	show.UsageOptions
 	sortBy   string
 	format   string
 	watch    bool
@@ -44,7 +44,7 @@ func (a *app) topCommand() *cobra.Command {
 
 // topOf is top, or with containers top --containers.
 func (a *app) topOf(use string, containers bool) *cobra.Command {
-	f := topFlags{Options: top.Options{Containers: containers}}
+	f := topFlags{UsageOptions: show.UsageOptions{Containers: containers}}
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "Show what pods and containers use",
@@ -98,7 +98,7 @@ func (f *topFlags) flags(cmd *cobra.Command) {
 	f.selection.flags(cmd)
 	cmd.Flags().BoolVar(&f.Containers, "containers", f.Containers, "show a row for each container")
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "sort by this `figure`, the highest first: cpu, memory (default the name)")
-	completeFlag(cmd, "sort-by", string(top.ByCPU), string(top.ByMemory))
+	completeFlag(cmd, "sort-by", string(show.ByCPU), string(show.ByMemory))
 	cmd.Flags().BoolVar(&f.NoHeader, "no-headers", false, "omit the header of the table")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the table again after each interval")
 	cmd.Flags().DurationVar(&f.interval, "interval", defaultTopInterval, "`duration` between two tables of --watch, at least 500ms")
@@ -107,9 +107,9 @@ func (f *topFlags) flags(cmd *cobra.Command) {
 
 // parse checks the flags.
 func (f *topFlags) parse(cmd *cobra.Command, args []string) error {
-	f.Order = top.Order(f.sortBy)
+	f.Order = show.Order(f.sortBy)
 	switch {
-	case !slices.Contains([]top.Order{top.ByName, top.ByCPU, top.ByMemory}, f.Order):
+	case !slices.Contains([]show.Order{show.ByName, show.ByCPU, show.ByMemory}, f.Order):
 		return usage(cmd, "--sort-by %q: must be one of cpu, memory", f.sortBy)
 	case f.interval < minTopInterval:
 		return usage(cmd, "--interval %v: must be at least %v", f.interval, minTopInterval)
@@ -187,10 +187,10 @@ func (a *app) printTop(cmd *cobra.Command, client *api.Client, f *topFlags) erro
 		}
 		return missing
 	}
-	if err := top.Table(a.screen(), s.Pods, f.Options); err != nil {
+	if err := show.Usage(a.screen(), s.Pods, f.UsageOptions); err != nil {
 		return err
 	}
-	if age := top.OldestDisk(s.Pods, time.Now()); age >= oldDisk && !f.watch {
+	if age := show.OldestDisk(s.Pods, time.Now()); age >= oldDisk && !f.watch {
 		a.note("disk usage was measured up to %s ago", view.Age(age))
 	}
 	return missing

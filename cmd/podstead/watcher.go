@@ -11,11 +11,11 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 )
 
-// watcher is a connection to the daemon for commands that wait for pods. It implements [settle.Daemon].
+// watcher is a connection to the daemon for commands that wait for pods. It implements [wait.Daemon].
 type watcher struct {
 	*ondemand.Starter
 	waiting sync.Once
@@ -72,7 +72,7 @@ func (w *watcher) printObstacle(p *api.Pod) {
 func (w *watcher) Connect(ctx context.Context) error {
 	err := w.Starter.Connect(ctx)
 	if e, stopped := errors.AsType[*api.StoppedError](err); stopped && e.Pods > 0 {
-		w.waiting.Do(func() { w.Notify(settle.Waiting) })
+		w.waiting.Do(func() { w.Notify(wait.DaemonStopped) })
 	}
 	return err
 }
