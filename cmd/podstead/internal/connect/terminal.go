@@ -15,9 +15,6 @@ import (
 	"github.com/podstead/podstead/api/channel"
 )
 
-// ErrDetached is the cause of the end of a context when the user has typed the detach keys.
-var ErrDetached = errors.New("detached")
-
 // SignalError is the cause of a cancelled context when the program has received a signal that terminates it.
 type SignalError struct {
 	Signal syscall.Signal

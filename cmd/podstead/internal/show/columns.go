@@ -1,52 +1,10 @@
 package show
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 )
-
-// Template is a template of an output format.
-type Template interface {
-	// Text returns the text for an object. The object is an [Object].
-	Text(object any) (string, error)
-}
-
-// pathTemplate is a JSONPath template: text with expressions in braces.
-type pathTemplate struct {
-	text   string
-	asJSON bool // the values of each expression are printed as a JSON list
-}
-
-// ParseTemplate parses a JSONPath template.
-func ParseTemplate(text string) (Template, error) { return parseTemplate(text, false) }
-
-// ParseJSONTemplate parses a JSONPath template whose values are printed as JSON.
-func ParseJSONTemplate(text string) (Template, error) { return parseTemplate(text, true) }
-
-func parseTemplate(text string, asJSON bool) (Template, error) {
-	if !strings.Contains(text, "{") {
-		return nil, fmt.Errorf("expression %q: must have braces, such as {.metadata.name}", text)
-	}
-	_, err := parse(text)
-	return pathTemplate{text, asJSON}, err
-}
-
-// Text implements [Template].
-func (t pathTemplate) Text(object any) (text string, err error) {
-	defer recovered(t.text, &err)
-	j, err := parse(t.text)
-	if err != nil {
-		return "", err
-	}
-	j.EnableJSONOutput(t.asJSON)
-	var b bytes.Buffer
-	if err := j.Execute(&b, object); err != nil {
-		return "", fmt.Errorf("expression %q: %w", t.text, err)
-	}
-	return b.String(), nil
-}
 
 // Columns are the columns of a table, each with the values of an expression.
 type Columns struct {

@@ -1,5 +1,3 @@
-// Package wait waits until pods meet a condition, with the semantics of kubectl wait. Unlike package settle, it does not know which request
-// led to the wait.
 package wait
 
 import (

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,4 +267,248 @@ func isDeleted(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	stopped, isStopped := errors.AsType[*api.StoppedError](err)
 	return ok && e.Status == http.StatusNotFound || isStopped && stopped.Pods == 0
+}
+
+// create creates the pods, up to the first that fails.
+func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
+	for _, q := range files {
+		q.Session, q.Keep = r.Session, r.Keep
+		if err := r.createPod(ctx, q); err != nil {
+			return fmt.Errorf("run %s: %w", q.File, err)
+		}
+	}
+	return nil
+}
+
+// createPod creates a pod. If a pod of the same file is being stopped, it waits until that pod is deleted. It deletes a pod of an earlier
+// run that was kept after it had terminated.
+func (r *run) createPod(ctx context.Context, q api.CreateRequest) error {
+	for {
+		var created api.Created
+		err := r.retry(ctx, func() (err error) {
+			created, err = r.Daemon.Create(ctx, q)
+			return err
+		})
+		if e, ok := errors.AsType[*api.Error](err); ok && (e.Stopping != "" || e.Terminated != "") {
+			if err := r.replace(ctx, e); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.pods = append(r.pods, created.Pod)
+		if created.TakenOver {
+			r.Printer.Notice(fmt.Sprintf("pod %q was created by a podstead run that was killed, taking it over", created.Pod.Metadata.Name))
+		}
+		return nil
+	}
+}
+
+// replace waits until the pod that has the name is deleted, until the timeout, or until a stop is requested, which counts as the first of
+// [run.handleStops]. The pod may have lost its client, therefore replace requests the deletion.
+func (r *run) replace(ctx context.Context, e *api.Error) error {
+	if e.Stopping != "" {
+		r.Printer.Notice(fmt.Sprintf("pod %q of the same file is stopping, waiting until it is deleted", e.Pod))
+	} else {
+		r.Printer.Notice(fmt.Sprintf("replacing pod %q of an earlier run, which has terminated", e.Pod))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel(nil)
+	waiting.Go(func() {
+		select {
+		case <-r.Stops:
+			r.stops++
+			cancel(ErrStopped)
+		case <-r.deadline:
+			r.stops++
+			cancel(r.timedOut())
+		case <-ctx.Done():
+		}
+	})
+	m := api.Metadata{Name: e.Pod, UID: cmp.Or(e.Stopping, e.Terminated)}
+	err := r.retry(ctx, func() error {
+		return r.Daemon.Stop(ctx, m.Name, api.StopOptions{UID: m.UID, Delete: true})
+	})
+	if err == nil {
+		err = r.awaitDeletion(ctx, m)
+	}
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		return cause
+	case isDeleted(err):
+		return nil
+	}
+	return err
+}
+
+// streams are the streams of the API that a run prints.
+type streams interface {
+	Output(ctx context.Context, pod string, q api.OutputQuery) iter.Seq2[api.Line, error]
+	Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error]
+	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
+}
+
+// follow prints the output and the events of the pods until all have terminated. The error lists the pods that did not succeed, except
+// those that failed after the user had requested their stop.
+func (r *run) follow(ctx context.Context) error {
+	errs := make([]error, len(r.pods))
+	var pods sync.WaitGroup
+	for i := range r.pods {
+		pods.Go(func() { errs[i] = r.followPod(ctx, r.pods[i].Metadata) })
+	}
+	pods.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, ErrStopped) {
+			return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, ErrStopped) })...)
+		}
+	}
+	return cmp.Or(errs...)
+}
+
+// followPod prints the output and the events of a pod until it has terminated.
+func (r *run) followPod(ctx context.Context, m api.Metadata) error {
+	following, stop := context.WithCancel(ctx)
+	events := &podEvents{query: api.EventQuery{UID: m.UID, Follow: true}}
+	var printing sync.WaitGroup
+	printing.Go(func() {
+		_ = r.retry(following, func() error { return r.printEvents(following, events) })
+	})
+	err := r.printOutput(ctx, m)
+	stop()
+	printing.Wait()
+	if err != nil {
+		return err
+	}
+	var p api.Pod
+	err = r.retry(ctx, func() (err error) {
+		p, err = r.Daemon.PodWithUID(ctx, m.Name, m.UID)
+		return err
+	})
+	deleted := isDeleted(err)
+	if err != nil && !deleted {
+		return err
+	}
+	events.query.Follow = false // the remaining events
+	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil && !isDeleted(err) {
+		return err
+	}
+	phase := p.Status.Phase
+	if deleted {
+		phase = events.phase // the daemon was restarted since the pod was deleted
+	} else {
+		r.Printer.Terminated(p)
+	}
+	switch {
+	case phase == api.PhaseSucceeded:
+		return nil
+	case r.stopped.Load():
+		return fmt.Errorf("pod %q: %w", m.Name, ErrStopped)
+	case phase == api.PhaseFailed:
+		return fmt.Errorf("pod %q %w", m.Name, ErrFailed)
+	}
+	return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
+}
+
+// podEvents is the position in the events of a pod.
+type podEvents struct {
+	query api.EventQuery
+	phase api.Phase      // the terminal phase that was emitted; empty: none yet
+	pulls map[string]int // failed pulls, by image
+}
+
+// hintAfter is the number of failed pulls after which a run prints a hint. The first failure may be temporary.
+const hintAfter = 2
+
+// pullFailed counts a failed pull, and prints a hint once for each image.
+func (r *run) pullFailed(at *podEvents, e *api.Event) {
+	image := e.Fields["image"]
+	if at.pulls == nil {
+		at.pulls = map[string]int{}
+	}
+	if at.pulls[image]++; at.pulls[image] != hintAfter {
+		return
+	}
+	hint := fmt.Sprintf("check the name and the tag of image %q in the pod file, and whether the registry is reachable", image)
+	_, archive, imported := strings.Cut(e.Fields["error"], "import image archive ")
+	if archive, why, _ := strings.Cut(archive, ": "); imported && strings.HasSuffix(why, "no such file or directory") {
+		hint = fmt.Sprintf("write the image archive %s, or correct imageArchives in the pod file: see docs/howto/make-an-image.md", archive)
+	} else if imported {
+		hint = "check the image archive " + archive
+	} else if _, list, ok := strings.Cut(e.Fields["error"], "(imageArchives contain "); ok {
+		hint = fmt.Sprintf("check image %q in the pod file: imageArchives contain %s", image, strings.TrimSuffix(list, ")"))
+	}
+	r.Printer.Hint(hint + "; Ctrl-C stops the pod")
+}
+
+// printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
+// with the next line.
+func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
+	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}, Skipped: func(container string, s api.Skipped) {
+		r.Printer.Notice(SkippedNotice(m.Name, container, s))
+	}}
+	err := r.retry(ctx, func() error {
+		for l, err := range r.Daemon.Output(ctx, m.Name, q) {
+			if err != nil {
+				return err
+			}
+			q.From.Advance(l)
+			r.Printer.Line(m.Name, l)
+		}
+		return nil
+	})
+	if isDeleted(err) {
+		return nil
+	}
+	return err
+}
+
+// printEvents prints events. Called again with the same position, it continues with the next event.
+func (r *run) printEvents(ctx context.Context, at *podEvents) error {
+	for e, err := range r.Daemon.Events(ctx, &at.query) {
+		if err != nil {
+			return err
+		}
+		at.query.Advance(e)
+		switch e.Kind { //nolint:exhaustive // other events are not a result
+		case api.EventPodSucceeded:
+			at.phase = api.PhaseSucceeded
+		case api.EventPodFailed, api.EventPodStopped:
+			at.phase = api.PhaseFailed
+		}
+		r.Printer.Event(e)
+		switch e.Kind { //nolint:exhaustive // other events need no hint
+		case api.EventImagePullFailed, api.EventImageNeverPull, api.EventImageInspectFailed:
+			r.pullFailed(at, &e)
+		}
+	}
+	return nil
+}
+
+// showProgress calls Progress with the changes of the pods until the context ends.
+func (r *run) showProgress(ctx context.Context) {
+	if r.Progress == nil {
+		return
+	}
+	defer r.Progress(nil)
+	_ = r.retry(ctx, func() error { // printOutput handles connection errors
+		defer r.Progress(nil)
+		for c, err := range r.Daemon.Watch(ctx) {
+			if err != nil {
+				return err
+			}
+			of := func(p api.Pod) bool { return p.Metadata.UID == c.Object.Metadata.UID }
+			if c.Type == api.Listed || !slices.ContainsFunc(r.pods, of) {
+				continue
+			}
+			if c.Type == api.Deleted {
+				c.Object.Status.Pulling = nil
+			}
+			r.Progress(&c.Object)
+		}
+		return ctx.Err()
+	})
 }

@@ -70,10 +70,10 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 	p := &change.Object
 	has := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
-	rolledBack := rolledBack(g.Before, p)
+	reverted := rolledBack(g.Before, p)
 	switch refused := condition(p, api.FileAccepted); {
-	case rolledBack != nil:
-		return false, rolledBack
+	case reverted != nil:
+		return false, reverted
 	case change.Type == api.Deleted:
 		return false, errors.New("the pod was deleted in the meantime")
 	case p.Metadata.UID == "":

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,9 @@ import (
 
 // DefaultDetachKeys are the detach keys of Docker and Podman.
 const DefaultDetachKeys = "ctrl-p,ctrl-q"
+
+// ErrDetached is the cause of the end of a context when the user has typed the detach keys.
+var ErrDetached = errors.New("detached")
 
 // ParseKeys reads detach keys as Docker does: characters and ctrl-KEY, comma-separated, where KEY is a letter or one of @[\]^_. The result
 // of the empty text is empty.
