@@ -80,6 +80,27 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
 	return cmd
 }
 
+func (a *app) createCommand() *cobra.Command {
+	f := applyFlags{create: true}
+	cmd := &cobra.Command{
+		Long: `Write pod files to the pods directory, as podstead apply does. A pod that exists is not changed, and is an error. The other
+pods are created nevertheless.
+
+Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 timeout.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return podFileArguments(cmd, append(args, f.files...)) },
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.apply(cmd, append(args, f.files...), &f) },
+	}
+	cmd.Flags().SortFlags = false
+	fileFlag(cmd, &f.files)
+	f.waitFlags(cmd)
+	levelFlag(cmd, &f.level)
+	cmd.AddCommand(hidden(createHints, func(_ *cobra.Command, name string) error {
+		return fmt.Errorf("create %s: is not supported: only pods are created, from files", name)
+	})...)
+	return cmd
+}
+
 func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
@@ -205,6 +226,12 @@ func hintAgain(ctx context.Context, client *api.Client, pod string) string {
 		change = "replace the image"
 	}
 	return fmt.Sprintf("%s, or try it again with podstead rollout undo %s --to-generation %d", change, pod, g.Generation)
+}
+
+// sameText reports whether a generation has the text of the one that runs: only an image differs.
+func sameText(r *api.Rollout, generation int) bool {
+	g, running := r.Find(generation), r.Find(r.Running)
+	return g != nil && running != nil && g.Digest == running.Digest
 }
 
 // podFilesUnlessPruning requires pod files as arguments, unless only pods whose files were lost are pruned.

@@ -26,9 +26,6 @@ type streamFlags struct {
 	detachKeys        string
 }
 
-// errExited is the error of a command that has exited with a code other than 0, if that is not to be printed.
-var errExited = errors.New("command terminated")
-
 // flags adds the flags to a command.
 func (f *streamFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.stdin, "stdin", "i", false, "pass stdin to the container")

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -43,7 +40,14 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return f.err.Error() }
+
 func (f *failure) Unwrap() error { return f.err }
+
+// errExited is the error of a command that has exited with a code other than 0, if that is not to be printed.
+var errExited = errors.New("command terminated")
+
+// errChanges is the result of plan --exit-code if apply would change something.
+var errChanges = errors.New("there are changes")
 
 // argumentError returns the error of a file that the command line names: one that does not exist is an error of the command line.
 func argumentError(err error) error {
@@ -59,28 +63,6 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 		status: statusUsage, err: fmt.Errorf(format, args...),
 		hints: []string{"run " + cmd.CommandPath() + " --help for usage"},
 	}
-}
-
-// note prints a line to stderr, prefixed with the name of the program.
-func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.err, plain.Text(a.pages("podstead: "+fmt.Sprintf(format, args...))))
-}
-
-// hint prints what a person can do. TestHints follows all hints of the program.
-func (a *app) hint(text string) { fmt.Fprintln(a.err, plain.Text(a.pages("hint: "+text))) }
-
-// page matches the path of a page in the repository.
-var page = regexp.MustCompile(`\bdocs/(howto|reference)/[a-z-]+\.md\b`)
-
-// pages replaces the paths of pages by those of installed pages, or else by their addresses.
-func (a *app) pages(text string) string {
-	return page.ReplaceAllStringFunc(text, func(path string) string {
-		installed := filepath.Join("/usr/share/doc/podstead", path)
-		if _, err := os.Stat(filepath.Join(a.hostRoot, installed)); err == nil && a.hostRoot != "" {
-			return installed
-		}
-		return "https://github.com/podstead/podstead/blob/main/" + path
-	})
 }
 
 // report prints an error with its problems and hints, and returns the exit code.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,4 +111,22 @@ func (a *app) encode(format string, v any) error {
 	}
 	_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
 	return err
+}
+
+// formats adds the flag -o and rejects formats that are not supported. A format that ends with = has an expression after it.
+func formats(cmd *cobra.Command, format *string, supported ...string) {
+	list := strings.Join(supported, ", ")
+	cmd.Flags().StringVarP(format, "output", "o", "", "output `format`: "+list+" (default text)")
+	check := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		is := func(s string) bool { return *format == s || strings.HasSuffix(s, "=") && strings.HasPrefix(*format, s) }
+		if *format != "" && !slices.ContainsFunc(supported, is) {
+			return usage(cmd, "output format %q is not supported: must be one of %s", *format, list)
+		}
+		if check != nil {
+			return check(cmd, args)
+		}
+		return nil
+	}
+	completeFlag(cmd, "output", supported...)
 }

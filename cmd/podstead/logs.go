@@ -154,15 +154,6 @@ func (f *logsFlags) hintContainer(err error, pods []api.Pod) error {
 	return err
 }
 
-// containersOf returns the names of all containers of a pod.
-func containersOf(p *api.Pod) []string {
-	var names []string
-	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
 func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.OutputQuery, f *logsFlags) error {
 	out := &errorWriter{Writer: a.out}
 	text := &view.Text{Out: out, Err: a.err, Colour: a.colour(), Prefix: f.prefixOf(cmd, pods)}

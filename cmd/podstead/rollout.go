@@ -137,13 +137,6 @@ func (a *app) printProgress(pod string, r *api.Rollout) {
 	fmt.Fprintln(a.out, plain.Text(fmt.Sprintf("Waiting for pod %q rollout to finish: %s...", pod, r.Message)))
 }
 
-// printWhy prints the explanation of a pod, if there is one.
-func (a *app) printWhy(cmd *cobra.Command, client *api.Client, pod string) {
-	if e, err := client.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
-		fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
-	}
-}
-
 func (a *app) rolloutHistoryCommand() *cobra.Command {
 	var number int
 	var format string
@@ -260,12 +253,6 @@ func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int, f *readine
 		return nil
 	}
 	return a.awaitRollout(cmd, w, pod, r.Running, f.timeout)
-}
-
-// sameText reports whether a generation has the text of the one that runs: only an image differs.
-func sameText(r *api.Rollout, generation int) bool {
-	g, running := r.Find(generation), r.Find(r.Running)
-	return g != nil && running != nil && g.Digest == running.Digest
 }
 
 // noteFile prints that the file of a pod still has what was undone.

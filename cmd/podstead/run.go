@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -203,27 +201,11 @@ func forward(ctx context.Context, signals <-chan os.Signal, stops chan<- struct{
 	}
 }
 
-// gracePeriod returns the duration of a --grace-period, nil if it is negative. As in kubectl, 0 becomes 1 second: only --force kills
-// immediately.
-func gracePeriod(n int) *time.Duration {
-	if n < 0 {
-		return nil
-	}
-	d := time.Duration(min(max(n, 1), math.MaxInt32)) * time.Second // the limit of terminationGracePeriodSeconds
-	return &d
-}
-
 func (a *app) printer(f *runFlags) follow.Printer {
 	if f.format == "json" {
 		return &view.JSON{Out: a.out, Err: a.err, Quiet: f.quiet}
 	}
 	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour(), Quiet: f.quiet, Escape: a.isTerminal(), Width: a.width()}
-}
-
-// invalidFiles joins the errors of pod files, without those whose problems were printed before.
-func invalidFiles(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errInvalidFile) })
-	return &failure{status: statusUsage, err: cmp.Or(errors.Join(errs...), errInvalidFile)}
 }
 
 // isOneOff reports whether the arguments of run are a pod and a command. After a single argument, -- says so, whatever files there are.

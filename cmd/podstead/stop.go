@@ -260,3 +260,19 @@ func inParallel(pods []api.Pod, request func(i int, p *api.Pod) error) []error {
 	requests.Wait()
 	return errs
 }
+
+func (a *app) killCommand() *cobra.Command {
+	f := stopFlags{wait: true}
+	cmd := &cobra.Command{
+		Long:              "The pods stay stopped until podstead start.",
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.grace.force = true
+			return a.stop(cmd, args, &f)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "kill all pods")
+	return cmd
+}

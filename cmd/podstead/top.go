@@ -219,3 +219,19 @@ with podstead_. All metrics are described in docs/reference/metrics.md.`,
 		}),
 	}
 }
+
+func (a *app) statsCommand() *cobra.Command {
+	var once bool
+	f := topFlags{interval: defaultTopInterval}
+	f.Containers = true
+	cmd := &cobra.Command{
+		Long:              "Refresh the table until Ctrl-C. With --no-stream, show it once.",
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.watch = !once
+			return a.topPods(cmd, args, &f)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "no-stream", false, "show the table once")
+	return cmd
+}

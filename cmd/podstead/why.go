@@ -92,3 +92,10 @@ func (a *app) whyAll(cmd *cobra.Command, client *api.Client, lines int, format s
 	}
 	return nil
 }
+
+// printWhy prints the explanation of a pod, if there is one.
+func (a *app) printWhy(cmd *cobra.Command, client *api.Client, pod string) {
+	if e, err := client.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
+		fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
+	}
+}
