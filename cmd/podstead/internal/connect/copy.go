@@ -310,8 +310,8 @@ type Place struct {
 // containerName is the pattern of a name of a container (RFC 1123 label).
 var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// ParsePlace reads a place: POD:PATH, default/POD:PATH as in kubectl, POD:CONTAINER:PATH with an absolute path, "-", or a path of the host. A
-// path of the host with a colon must start with "/" or ".", or have a "/" before the colon.
+// ParsePlace reads a place: POD:PATH, default/POD:PATH as in kubectl, POD:CONTAINER:PATH with an absolute path, "-", or a path of the
+// host. A path of the host with a colon must start with "/" or ".", or have a "/" before the colon.
 func ParsePlace(arg string) (Place, error) {
 	if arg == "-" {
 		return Place{Stream: true}, nil

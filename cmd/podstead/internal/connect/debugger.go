@@ -34,8 +34,8 @@ type Debugger struct {
 	TTY     bool
 }
 
-// DebuggerProfiles are the names of security settings, as those of kubectl debug. The first one permits to look into the processes of the target,
-// which may have another user. The second has the default settings. The last satisfies the Pod Security Standard of its name.
+// DebuggerProfiles are the names of security settings, as those of kubectl debug. The first one permits to look into the processes of the
+// target, which may have another user. The second has the default settings. The last satisfies the Pod Security Standard of its name.
 var DebuggerProfiles = []string{"general", "baseline", "restricted"}
 
 // security returns the security context of the container, empty for the default.
@@ -150,8 +150,8 @@ func (e *StartError) isImage() bool {
 // errDeleted is the error for a pod that was deleted while its debug container was starting.
 var errDeleted = errors.New("the pod was deleted")
 
-// AwaitDebugger waits until an ephemeral container has started, and returns its state: running or terminated. The error is a [*StartError] if it
-// cannot start for now. The daemon may try again.
+// AwaitDebugger waits until an ephemeral container has started, and returns its state: running or terminated. The error is a [*StartError]
+// if it cannot start for now. The daemon may try again.
 func AwaitDebugger(ctx context.Context, pods podWatcher, uid, container string) (api.ContainerState, error) {
 	found := false
 	for c, err := range pods.Watch(ctx) {
@@ -204,8 +204,8 @@ type imageLister interface {
 	Images(ctx context.Context) (api.ImageList, error)
 }
 
-// FindDebuggerImage returns the image of a debug container that names none: a busybox image in an archive of an image directory, otherwise one that
-// is present, otherwise [DebuggerImage]. It waits for the import of busybox.tar in one of the directories.
+// FindDebuggerImage returns the image of a debug container that names none: a busybox image in an archive of an image directory, otherwise
+// one that is present, otherwise [DebuggerImage]. It waits for the import of busybox.tar in one of the directories.
 func FindDebuggerImage(ctx context.Context, images imageLister, dirs ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, importTimeout)
 	defer cancel()

@@ -53,8 +53,8 @@ func portNumber(text string) (uint16, error) {
 	return uint16(n), err
 }
 
-// MayForward returns the error of a client that may not forward ports to a pod, such as one of the read-only socket. It asks for port 0, which
-// the daemon refuses to all others for another reason, so that no connection to the pod is made.
+// MayForward returns the error of a client that may not forward ports to a pod, such as one of the read-only socket. It asks for port 0,
+// which the daemon refuses to all others for another reason, so that no connection to the pod is made.
 func MayForward(ctx context.Context, client *api.Client, pod string) error {
 	conn, err := client.DialPort(ctx, pod, "", 0)
 	if err == nil {

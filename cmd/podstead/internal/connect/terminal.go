@@ -56,10 +56,10 @@ type Session struct {
 	Resize <-chan channel.Size
 }
 
-// Terminal calls run with a context that is cancelled when the program receives a signal that terminates it (with a [*SignalError] as its cause)
-// or the user types the detach keys ([ErrDetached]). If run fails then, Run returns the cause. The terminal is restored before Run returns,
-// also if run panics. The first signal restores it as well, and the next one has its default action: it ends the program even if run does
-// not return.
+// Terminal calls run with a context that is cancelled when the program receives a signal that terminates it (with a [*SignalError] as its
+// cause) or the user types the detach keys ([ErrDetached]). If run fails then, Terminal returns the cause. The terminal is restored before
+// that, also if run panics. The first signal restores it as well, and the next one has its default action: it ends the program even if run
+// does not return.
 func Terminal(ctx context.Context, o TerminalOptions, run func(context.Context, Session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -33,7 +33,7 @@ type LogDaemon interface {
 type LogOptions struct {
 	Daemon LogDaemon
 	Pods   []api.Pod
-	// Query selects the logs of each pod. Print sets its UID and its positions.
+	// Query selects the logs of each pod. Logs sets its UID and its positions.
 	Query api.OutputQuery
 	// Line prints a line. With Follow, it must be safe for concurrent use.
 	Line func(pod string, l api.Line) error

@@ -63,7 +63,7 @@ func pod(name string) (p api.Pod) {
 	return p
 }
 
-// printed returns the lines that Print prints, and the number of connections.
+// printed returns the lines that Logs prints, and the number of connections.
 func printed(t *testing.T, d *logDaemon, q api.OutputQuery, pods ...api.Pod) (lines []string, connections int, err error) {
 	t.Helper()
 	err = Logs(t.Context(), LogOptions{
@@ -85,7 +85,7 @@ func printed(t *testing.T, d *logDaemon, q api.OutputQuery, pods ...api.Pod) (li
 
 var errEOF = fmt.Errorf("%w: unexpected EOF", api.ErrUnavailable)
 
-func TestPrint(t *testing.T) {
+func TestLogs(t *testing.T) {
 	missing := &api.Error{Status: http.StatusNotFound, Message: `no such pod "a"`}
 	invalid := &api.Error{Status: http.StatusBadRequest, Message: "invalid"}
 	for name, test := range map[string]struct {

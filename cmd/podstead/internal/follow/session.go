@@ -329,8 +329,8 @@ func (s *session) printLog(ctx context.Context) error {
 	return err
 }
 
-// sessionPrinter prints a run with a session. The session prints the output of its container. A terminal belongs to the container: nothing else is
-// printed to it but warnings before it starts, and notices.
+// sessionPrinter prints a run with a session. The session prints the output of its container. A terminal belongs to the container: nothing
+// else is printed to it but warnings before it starts, and notices.
 type sessionPrinter struct {
 	Printer
 	session *session

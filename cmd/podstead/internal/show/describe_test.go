@@ -39,7 +39,7 @@ func TestPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), b.String()); diff != "" {
-				t.Errorf("go test ./cmd/podstead/internal/describe -update writes the page; -want +got:\n%s", diff)
+				t.Errorf("go test ./cmd/podstead/internal/show -update writes the page; -want +got:\n%s", diff)
 			}
 		})
 	}

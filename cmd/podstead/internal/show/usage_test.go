@@ -1,7 +1,6 @@
 package show
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +10,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/view"
 )
-
-var topNow = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func cpu(nanoCores uint64) *api.CPUStats { return &api.CPUStats{UsageNanoCores: &nanoCores} }
 
@@ -31,12 +28,12 @@ func pods() []api.PodStats {
 	const mib = 1 << 20
 	return []api.PodStats{
 		{
-			PodRef: api.PodReference{Name: "job"}, EphemeralStorage: &api.FsStats{Time: topNow.Add(-3 * time.Minute)},
+			PodRef: api.PodReference{Name: "job"}, EphemeralStorage: &api.FsStats{Time: now.Add(-3 * time.Minute)},
 			Containers: []api.ContainerStats{{Name: "main", Logs: fs(700)}},
 		},
 		{PodRef: api.PodReference{Name: "lost"}, CPU: &api.CPUStats{UsageCoreNanoSeconds: 7}, Containers: []api.ContainerStats{}},
 		{
-			PodRef: api.PodReference{Name: "web"}, CPU: cpu(251_000_001), Memory: memory(36*mib-1, 0), EphemeralStorage: &api.FsStats{Time: topNow.Add(-time.Minute)},
+			PodRef: api.PodReference{Name: "web"}, CPU: cpu(251_000_001), Memory: memory(36*mib-1, 0), EphemeralStorage: &api.FsStats{Time: now.Add(-time.Minute)},
 			Network: &api.NetworkStats{InterfaceStats: api.InterfaceStats{RxBytes: 1023, TxBytes: 5 << 30}},
 			Containers: []api.ContainerStats{
 				{Name: "app", CPU: cpu(1_000_000), Memory: memory(30*mib, 64*mib), Rootfs: fs(12 << 10), Logs: fs(1536)},
@@ -46,7 +43,7 @@ func pods() []api.PodStats {
 	}
 }
 
-func TestTable(t *testing.T) {
+func TestUsage(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		options UsageOptions
@@ -85,14 +82,10 @@ lost   -      -      -   -      -     -      -
 			}
 		})
 	}
-	if err := Usage(view.Screen{W: topClosed{}}, pods(), UsageOptions{}); err == nil {
+	if err := Usage(view.Screen{W: closed{}}, pods(), UsageOptions{}); err == nil {
 		t.Error("no error of the output")
 	}
 }
-
-type topClosed struct{}
-
-func (topClosed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 func TestSize(t *testing.T) {
 	for n, want := range map[uint64]string{
@@ -105,10 +98,10 @@ func TestSize(t *testing.T) {
 }
 
 func TestOldestDisk(t *testing.T) {
-	if got := OldestDisk(pods(), topNow); got != 3*time.Minute {
+	if got := OldestDisk(pods(), now); got != 3*time.Minute {
 		t.Errorf("%v", got)
 	}
-	if got := OldestDisk(nil, topNow); got != 0 {
+	if got := OldestDisk(nil, now); got != 0 {
 		t.Errorf("without pods: %v", got)
 	}
 }

@@ -23,7 +23,7 @@ const (
 // Condition is a condition for pods. It is safe for concurrent use.
 type Condition struct {
 	Kind  Kind
-	met   func(*api.Pod) (bool, error) // of the kind State
+	met   func(*api.Pod) (bool, error) // of the kind ForState
 	ready bool                         // the pod is to become ready: it cannot if it is rolled back
 }
 
