@@ -142,9 +142,10 @@ func TestPrintPositions(t *testing.T) {
 	})
 }
 
-// TestPrintInOrder checks that the logs of several pods are printed one after the other, up to the first error.
-func TestPrintInOrder(t *testing.T) {
-	d := &logDaemon{answers: []answer{{lines: []string{"1"}}, {lines: []string{"2"}, err: errors.New("unreadable")}, {lines: []string{"3"}}}}
+// TestLogsInOrder checks that the logs of several pods are printed one after the other, up to the first error.
+func TestLogsInOrder(t *testing.T) {
+	answers := []answer{{lines: []string{"1"}}, {lines: []string{"2"}, err: errors.New("unreadable")}, {lines: []string{"3"}}}
+	d := &logDaemon{answers: answers}
 	lines, _, err := printed(t, d, api.OutputQuery{}, pod("b"), pod("a"), pod("c"))
 	if diff := cmp.Diff([]string{"b 1", "a 2"}, lines); diff != "" || err == nil {
 		t.Errorf("error %v, lines (-want +got):\n%s", err, diff)

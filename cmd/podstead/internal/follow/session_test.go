@@ -91,9 +91,11 @@ func serve(t *testing.T, d *daemon, in io.Reader) (*served, error) {
 	t.Helper()
 	x := &served{}
 	x.session = &session{
-		SessionOptions: SessionOptions{Daemon: d, Container: "c", In: in, Out: &x.out, Err: io.Discard, Screen: &Screen{Writer: io.Discard}},
-		notice:         func(m string) { x.notices = append(x.notices, m) },
-		pod:            d.podOf(),
+		SessionOptions: SessionOptions{
+			Daemon: d, Container: "c", In: in, Out: &x.out, Err: io.Discard, Screen: &Screen{Writer: io.Discard},
+		},
+		notice: func(m string) { x.notices = append(x.notices, m) },
+		pod:    d.podOf(),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
