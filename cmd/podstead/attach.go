@@ -118,13 +118,7 @@ func (a *app) attachSession(cmd *cobra.Command, client *api.Client, f *streamFla
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
-	raw := f.tty && f.stdin
-	if raw && !connect.IsTerminal(a.in) {
-		raw = false
-		if !f.quiet {
-			a.note("cannot use a terminal: stdin is not a terminal")
-		}
-	}
+	raw := f.tty && f.stdin && a.hasTerminal(f)
 	t := connect.TerminalOptions{Raw: raw, DetachKeys: keys}
 	if f.stdin {
 		t.In = a.in

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/connect"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 )
 
 // debugFlags are the flags of debug.
@@ -152,15 +153,7 @@ func (a *app) followDebugger(ctx context.Context, client *api.Client, f *debugFl
 		if err != nil {
 			return err
 		}
-		out := a.out
-		if l.Stream == "stderr" {
-			out = a.err
-		}
-		text := []byte(l.Line)
-		if l.Raw != nil {
-			text = l.Raw
-		}
-		if _, err := out.Write(append(text, '\n')); err != nil {
+		if err := follow.WriteLine(a.out, a.err, &l); err != nil {
 			return err
 		}
 	}

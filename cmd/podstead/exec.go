@@ -34,6 +34,15 @@ func (f *streamFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.detachKeys, "detach-keys", connect.DefaultDetachKeys, "`keys` that end the session in a terminal; empty for none")
 }
 
+// hasTerminal reports whether stdin is the terminal that the flags request, and prints it if not.
+func (a *app) hasTerminal(f *streamFlags) bool {
+	is := connect.IsTerminal(a.in)
+	if !is && !f.quiet {
+		a.note("cannot use a terminal: stdin is not a terminal")
+	}
+	return is
+}
+
 func (a *app) execCommand() *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
@@ -127,16 +136,10 @@ func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Con
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
-	tty := f.tty
-	switch {
-	case tty && !f.stdin:
+	if f.tty && !f.stdin {
 		return usage(cmd, "--tty requires --stdin")
-	case tty && !connect.IsTerminal(a.in):
-		if !f.quiet {
-			a.note("cannot use a terminal: stdin is not a terminal")
-		}
-		tty = false
 	}
+	tty := f.tty && a.hasTerminal(f)
 	o := connect.TerminalOptions{Raw: tty, DetachKeys: keys}
 	if f.stdin {
 		o.In = a.in

@@ -250,10 +250,7 @@ func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runF
 	if !f.streams.stdin {
 		in = strings.NewReader("")
 	}
-	if q.Interactive.TTY = f.streams.tty; f.streams.tty && !connect.IsTerminal(a.in) {
-		a.note("cannot use a terminal: stdin is not a terminal")
-		q.Interactive.TTY = false
-	}
+	q.Interactive.TTY = f.streams.tty && a.hasTerminal(&f.streams)
 	o := spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}
 	if _, err := a.acceptFile(q.File, []byte(q.Text), o, level); err != nil {
 		return invalidFiles([]error{err})
@@ -350,11 +347,7 @@ func (a *app) runInteractive(cmd *cobra.Command, paths []string, f *runFlags, le
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
-	tty := f.streams.tty
-	if tty && !connect.IsTerminal(a.in) {
-		a.note("cannot use a terminal: stdin is not a terminal")
-		tty = false
-	}
+	tty := f.streams.tty && a.hasTerminal(&f.streams)
 	request, err := a.readInteractive(cmd, paths[0], f, tty, level)
 	if err != nil {
 		return err

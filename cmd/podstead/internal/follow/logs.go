@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"time"
@@ -47,6 +48,19 @@ type LogOptions struct {
 // SkippedNotice reports lines that were removed before they could be shown.
 func SkippedNotice(pod, container string, s api.Skipped) string {
 	return fmt.Sprintf("%s/%s: %v were removed by log rotation before they could be shown", pod, container, s)
+}
+
+// WriteLine writes a line of a log as its container wrote it, to the stream to which it did.
+func WriteLine(stdout, stderr io.Writer, l *api.Line) error {
+	out, text := stdout, []byte(l.Line)
+	if l.Stream == "stderr" {
+		out = stderr
+	}
+	if l.Raw != nil {
+		text = l.Raw
+	}
+	_, err := out.Write(append(text, '\n'))
+	return err
 }
 
 // Logs prints the logs of one pod after the other or, if the query follows, of all pods at the same time until all have terminated or are

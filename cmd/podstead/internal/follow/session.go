@@ -309,15 +309,7 @@ func (s *session) printLog(ctx context.Context) error {
 				return err
 			}
 			q.From.Advance(l)
-			out := s.Out
-			if l.Stream == "stderr" {
-				out = s.Err
-			}
-			text := []byte(l.Line)
-			if l.Raw != nil {
-				text = l.Raw
-			}
-			if _, err := out.Write(append(text, '\n')); err != nil {
+			if err := WriteLine(s.Out, s.Err, &l); err != nil {
 				return err
 			}
 		}
