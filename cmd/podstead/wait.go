@@ -102,7 +102,7 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	if err != nil {
 		return err
 	}
-	w := wait.Wait{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
+	w := wait.Pods{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
 	w.Met = func(p *api.Pod) error { return a.printMet(&output, p) }
 	if f.timeout == 0 {
 		list, err := daemon.Client.Pods(cmd.Context())

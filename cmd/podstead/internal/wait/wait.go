@@ -11,8 +11,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// Wait is a wait for pods.
-type Wait struct {
+// Pods is a wait for pods.
+type Pods struct {
 	For *Condition
 	// Names are the names of the pods; empty: the pods for which Selected reports true when the wait starts.
 	Names    []string
@@ -37,7 +37,7 @@ type Outcome struct {
 
 // Until waits until all pods meet the condition or ctx ends, also over restarts of the daemon. As in kubectl, the pod of a name may be
 // deleted and created again in the meantime, except in a wait for its deletion.
-func (w *Wait) Until(ctx context.Context, d Daemon) (Outcome, error) {
+func (w *Pods) Until(ctx context.Context, d Daemon) (Outcome, error) {
 	r := w.start()
 	err := Until(ctx, d, r.watch)
 	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
@@ -47,7 +47,7 @@ func (w *Wait) Until(ctx context.Context, d Daemon) (Outcome, error) {
 }
 
 // Check checks the condition without waiting. The pods are all pods that exist.
-func (w *Wait) Check(pods []api.Pod) (Outcome, error) {
+func (w *Pods) Check(pods []api.Pod) (Outcome, error) {
 	r := w.start()
 	changed := r.watch()
 	for _, p := range pods {
@@ -59,7 +59,7 @@ func (w *Wait) Check(pods []api.Pod) (Outcome, error) {
 
 // run is a wait in progress.
 type run struct {
-	*Wait
+	*Pods
 	err  error             // of Met
 	open map[string]target // pods that do not meet the condition yet, by name
 	done map[string]bool   // names of the others
@@ -74,8 +74,8 @@ type target struct {
 
 func (t *target) seen() bool { return t.first != nil }
 
-func (w *Wait) start() *run {
-	r := &run{Wait: w, open: map[string]target{}, done: map[string]bool{}}
+func (w *Pods) start() *run {
+	r := &run{Pods: w, open: map[string]target{}, done: map[string]bool{}}
 	for _, name := range w.Names {
 		r.open[name] = target{}
 	}
