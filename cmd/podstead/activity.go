@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -119,10 +117,4 @@ func listed(names map[string]string) string {
 		list = append(list[:most], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(list, ", ")
-}
-
-// reach connects to the daemon, and starts it if it is not running.
-func (a *app) reach(ctx context.Context, s *ondemand.Starter) error {
-	defer a.waiting("Waiting for the daemon")()
-	return s.Connect(ctx)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -78,6 +78,27 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
 	f.waitFlags(cmd)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete pods of the pods directory that the files do not define")
 	levelFlag(cmd, &f.level)
+	return cmd
+}
+
+func (a *app) createCommand() *cobra.Command {
+	f := applyFlags{create: true}
+	cmd := &cobra.Command{
+		Long: `Write pod files to the pods directory, as podstead apply does. A pod that exists is not changed, and is an error. The other
+pods are created nevertheless.
+
+Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 timeout.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return podFileArguments(cmd, append(args, f.files...)) },
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.apply(cmd, append(args, f.files...), &f) },
+	}
+	cmd.Flags().SortFlags = false
+	fileFlag(cmd, &f.files)
+	f.waitFlags(cmd)
+	levelFlag(cmd, &f.level)
+	cmd.AddCommand(hidden(createHints, func(_ *cobra.Command, name string) error {
+		return fmt.Errorf("create %s: is not supported: only pods are created, from files", name)
+	})...)
 	return cmd
 }
 
@@ -208,6 +229,12 @@ func hintAgain(ctx context.Context, c *client.Client, pod string) string {
 	return fmt.Sprintf("%s, or try it again with podstead rollout undo %s --to-generation %d", change, pod, g.Generation)
 }
 
+// sameText reports whether a generation has the text of the one that runs: only an image differs.
+func sameText(r *api.Rollout, generation int) bool {
+	g, running := r.Find(generation), r.Find(r.Running)
+	return g != nil && running != nil && g.Digest == running.Digest
+}
+
 // podFilesUnlessPruning requires pod files as arguments, unless only pods whose files were lost are pruned.
 func podFilesUnlessPruning(cmd *cobra.Command, args []string, prune bool) error {
 	if prune && len(args) == 0 {
@@ -245,13 +272,13 @@ func (a *app) noteBoot(ctx context.Context, c *client.Client, before []api.Pod, 
 }
 
 // goalsOf returns what --wait waits for after pod files were applied.
-func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
-	var goals []settle.Goal
+func goalsOf(results []api.Applied, before []api.Pod) []wait.Goal {
+	var goals []wait.Goal
 	for _, r := range results {
 		if r.Instead != "" || hintUnit(&r, before) != "" {
 			continue
 		}
-		g := settle.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}
+		g := wait.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}
 		if i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod }); i >= 0 {
 			g.Before = &before[i]
 		}
@@ -281,7 +308,7 @@ func (r *readiness) check(cmd *cobra.Command) error {
 }
 
 // awaitReady waits until what was requested of pods is complete. It explains those that fail.
-func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r *readiness) error {
+func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *readiness) error {
 	ctx := cmd.Context()
 	if r.timeout > 0 {
 		limited, cancel := context.WithTimeout(ctx, r.timeout)
@@ -293,7 +320,7 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 	}
 	statuses, pending := map[string]string{}, map[string]string{}
 	t := view.Text{Err: a.err, Width: a.width()}
-	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {
+	failed, err := wait.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
 		if pending[name] = pendingUpdate(p); pending[name] != "" {
 			status += " (" + string(api.ReasonUpdatePending) + ")"

@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,38 +48,6 @@ func oneArgument(what string) cobra.PositionalArgs {
 	}
 }
 
-// maxOnePod accepts at most one pod, in the forms of kubectl.
-func maxOnePod(cmd *cobra.Command, args []string) error {
-	var s selection
-	if err := s.read(cmd, args); err != nil {
-		return err
-	}
-	if len(s.names) > 1 {
-		return usage(cmd, "%s accepts at most one pod, got %s", commandName(cmd), quoted(s.names))
-	}
-	return nil
-}
-
-// onePod requires the name of one pod, in the forms of kubectl.
-func onePod(cmd *cobra.Command, args []string) error {
-	if err := maxOnePod(cmd, args); err != nil {
-		return err
-	}
-	if podName(cmd, args) == "" {
-		return usage(cmd, "%s requires a pod", commandName(cmd))
-	}
-	return nil
-}
-
-// podName returns the name in arguments that [onePod] has accepted.
-func podName(cmd *cobra.Command, args []string) string {
-	var s selection
-	if err := s.read(cmd, args); err != nil || len(s.names) == 0 {
-		return ""
-	}
-	return s.names[0]
-}
-
 // quoted returns a list of quoted names.
 func quoted(names []string) string {
 	list := make([]string, len(names))
@@ -87,24 +55,6 @@ func quoted(names []string) string {
 		list[i] = strconv.Quote(name)
 	}
 	return strings.Join(list, ", ")
-}
-
-// formats adds the flag -o and rejects formats that are not supported. A format that ends with = has an expression after it.
-func formats(cmd *cobra.Command, format *string, supported ...string) {
-	list := strings.Join(supported, ", ")
-	cmd.Flags().StringVarP(format, "output", "o", "", "output `format`: "+list+" (default text)")
-	check := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		is := func(s string) bool { return *format == s || strings.HasSuffix(s, "=") && strings.HasPrefix(*format, s) }
-		if *format != "" && !slices.ContainsFunc(supported, is) {
-			return usage(cmd, "output format %q is not supported: must be one of %s", *format, list)
-		}
-		if check != nil {
-			return check(cmd, args)
-		}
-		return nil
-	}
-	completeFlag(cmd, "output", supported...)
 }
 
 // canBePod reports whether an argument can be the name of a pod: an image with a tag, a digest, or a registry with a path cannot.
@@ -179,9 +129,56 @@ func (g *graceFlags) period(cmd *cobra.Command) (*time.Duration, error) {
 	return gracePeriod(g.seconds), nil
 }
 
+// gracePeriod returns the duration of a --grace-period, nil if it is negative. As in kubectl, 0 becomes 1 second: only --force kills
+// immediately.
+func gracePeriod(n int) *time.Duration {
+	if n < 0 {
+		return nil
+	}
+	d := time.Duration(min(max(n, 1), math.MaxInt32)) * time.Second // the limit of terminationGracePeriodSeconds
+	return &d
+}
+
 // isImage reports whether an argument looks like an image reference rather than a pod file.
 func isImage(arg string) bool {
 	_, err := os.Stat(arg)
 	return errors.Is(err, fs.ErrNotExist) && arg != spec.Stdin && !strings.HasSuffix(arg, ".toml") && !strings.HasSuffix(arg, ".yaml") &&
 		!strings.HasSuffix(arg, ".yml") && !strings.HasSuffix(arg, ".json") && !strings.HasPrefix(arg, ".") && !strings.HasPrefix(arg, "/")
+}
+
+// imageHint is the hint to arguments that look like images.
+const imageHint = "podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"
+
+// hide leaves flags out of the help: earlier names, and habits from other tools that change nothing here. TestOtherFlags runs all of them.
+func hide(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		cmd.Flag(name).Hidden = true
+	}
+}
+
+// startingWith completes values of a flag. After a value that ends with = the user continues.
+func startingWith(prefix string, values ...string) ([]string, cobra.ShellCompDirective) {
+	directive := cobra.ShellCompDirectiveNoFileComp
+	var list []string
+	for _, value := range values {
+		if strings.HasPrefix(value, prefix) {
+			list = append(list, value)
+		}
+	}
+	if len(list) == 1 && strings.HasSuffix(list[0], "=") {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	return list, directive
+}
+
+// completeFlag sets the values that a flag is completed with.
+func completeFlag(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return startingWith(prefix, values...)
+	})
+}
+
+// completeFiles completes names of pod files.
+func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"toml", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }

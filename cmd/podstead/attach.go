@@ -10,8 +10,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/interactive"
-	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -115,18 +115,12 @@ func (a *app) checkStreams(c *spec.Container, f *streamFlags) {
 
 // attachSession attaches the streams of this command to a container. An exit code other than 0 is an error with this code.
 func (a *app) attachSession(cmd *cobra.Command, c *client.Client, f *streamFlags, pod string, o client.AttachOptions) error {
-	keys, err := terminal.ParseKeys(f.detachKeys)
+	keys, err := connect.ParseKeys(f.detachKeys)
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
-	raw := f.tty && f.stdin
-	if raw && !terminal.IsTerminal(a.in) {
-		raw = false
-		if !f.quiet {
-			a.note("cannot use a terminal: stdin is not a terminal")
-		}
-	}
-	t := terminal.Options{Raw: raw, DetachKeys: keys}
+	raw := f.tty && f.stdin && a.hasTerminal(f)
+	t := connect.TerminalOptions{Raw: raw, DetachKeys: keys}
 	if f.stdin {
 		t.In = a.in
 	}
@@ -135,7 +129,7 @@ func (a *app) attachSession(cmd *cobra.Command, c *client.Client, f *streamFlags
 	}
 	o.Incomplete = func() { a.noteIncomplete(f, raw, pod, o.Container) }
 	var code int
-	err = terminal.Run(cmd.Context(), t, func(ctx context.Context, s terminal.Session) (err error) {
+	err = connect.Terminal(cmd.Context(), t, func(ctx context.Context, s connect.Session) (err error) {
 		o.Streams = client.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: f.tty, Size: s.Size, Resize: s.Resize}
 		code, err = c.Attach(ctx, pod, o)
 		return err
@@ -148,7 +142,7 @@ func (a *app) noteIncomplete(f *streamFlags, raw bool, pod, container string) {
 	if f.quiet {
 		return
 	}
-	a.note("%s", interactive.Incomplete(pod, container))
+	a.note("%s", follow.Incomplete(pod, container))
 	if raw {
 		fmt.Fprint(a.err, "\r")
 	}
@@ -156,9 +150,9 @@ func (a *app) noteIncomplete(f *streamFlags, raw bool, pod, container string) {
 
 // attachEnd returns the error of a finished attach session.
 func (a *app) attachEnd(f *streamFlags, pod, container string, code int, err error) error {
-	interrupted, signalled := errors.AsType[*terminal.SignalError](err)
+	interrupted, signalled := errors.AsType[*connect.SignalError](err)
 	switch {
-	case errors.Is(err, terminal.ErrDetached), signalled:
+	case errors.Is(err, connect.ErrDetached), signalled:
 		if !f.quiet {
 			a.note("detached, container %q of pod %q keeps running", container, pod)
 		}

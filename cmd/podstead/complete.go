@@ -12,33 +12,6 @@ import (
 	"github.com/podstead/podstead/api/client"
 )
 
-// startingWith completes values of a flag. After a value that ends with = the user continues.
-func startingWith(prefix string, values ...string) ([]string, cobra.ShellCompDirective) {
-	directive := cobra.ShellCompDirectiveNoFileComp
-	var list []string
-	for _, value := range values {
-		if strings.HasPrefix(value, prefix) {
-			list = append(list, value)
-		}
-	}
-	if len(list) == 1 && strings.HasSuffix(list[0], "=") {
-		directive |= cobra.ShellCompDirectiveNoSpace
-	}
-	return list, directive
-}
-
-// completeFlag sets the values that a flag is completed with.
-func completeFlag(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return startingWith(prefix, values...)
-	})
-}
-
-// completeFiles completes names of pod files.
-func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"toml", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
-}
-
 // completeNames completes names that the daemon knows, without those in the arguments. It completes none if the daemon is not running.
 func (a *app) completeNames(
 	cmd *cobra.Command, args []string, prefix string, list func(context.Context, *client.Client) ([]string, error),
@@ -98,6 +71,15 @@ func (a *app) completeContainersOf(cmd *cobra.Command, name, prefix string) ([]s
 	})
 }
 
+// containersOf returns the names of all containers of a pod.
+func containersOf(p *api.Pod) []string {
+	var names []string
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // completeVolumes completes names of persistent volumes.
 func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return a.completeNames(cmd, args, prefix, func(ctx context.Context, c *client.Client) (names []string, err error) {
@@ -115,6 +97,16 @@ func (a *app) completeImages(cmd *cobra.Command, args []string, prefix string) (
 		images, err := c.Images(ctx)
 		return imageNames(images.Items), err
 	})
+}
+
+// imageNames returns the names of images without duplicates, which differ in their platforms or archives.
+func imageNames(list []api.Image) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // completeGenerations completes generations of the pod in the arguments.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/copyfiles"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
 )
 
 // cpFlags are the flags of cp.
@@ -56,7 +56,7 @@ func (a *app) completeCopy(cmd *cobra.Command, args []string, prefix string) ([]
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	if len(args) == 1 {
-		if p, err := copyfiles.Parse(args[0]); err == nil && p.Pod != "" { // the other one is on the host
+		if p, err := connect.ParsePlace(args[0]); err == nil && p.Pod != "" { // the other one is on the host
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 	}
@@ -73,7 +73,7 @@ func (a *app) completeCopy(cmd *cobra.Command, args []string, prefix string) ([]
 // completeCopyContainer completes the containers of the pod in the arguments.
 func (a *app) completeCopyContainer(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	for _, arg := range args {
-		if p, err := copyfiles.Parse(arg); err == nil && p.Pod != "" {
+		if p, err := connect.ParsePlace(arg); err == nil && p.Pod != "" {
 			return a.completeContainersOf(cmd, p.Pod, prefix)
 		}
 	}
@@ -81,12 +81,12 @@ func (a *app) completeCopyContainer(cmd *cobra.Command, args []string, prefix st
 }
 
 // places returns the source and the destination of a copy.
-func (f *cpFlags) places(cmd *cobra.Command, args []string) (from, to copyfiles.Place, err error) {
+func (f *cpFlags) places(cmd *cobra.Command, args []string) (from, to connect.Place, err error) {
 	if len(args) != 2 {
 		return from, to, usage(cmd, "cp requires SRC and DST")
 	}
-	if from, err = copyfiles.Parse(args[0]); err == nil {
-		to, err = copyfiles.Parse(args[1])
+	if from, err = connect.ParsePlace(args[0]); err == nil {
+		to, err = connect.ParsePlace(args[1])
 	}
 	switch {
 	case err != nil:
@@ -132,7 +132,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if err != nil {
 		return err
 	}
-	c := &copyfiles.Copy{
+	c := &connect.Copy{
 		Client: client, UID: p.Metadata.UID, Preserve: !f.noPreserve, In: a.in, Out: a.out,
 		Warn: func(text string) { a.note("warning: %s", text) },
 	}
@@ -149,7 +149,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return errors.New("copy: interrupted")
 	}
-	if _, ok := errors.AsType[*copyfiles.SourceError](err); ok {
+	if _, ok := errors.AsType[*connect.SourceError](err); ok {
 		return argumentError(err)
 	}
 	return err

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -25,8 +23,6 @@ import (
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
 )
-
-type logger = *slog.Logger
 
 func (a *app) daemonCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -140,21 +136,6 @@ func (a *app) serve(
 		return fmt.Errorf("use the sockets of systemd: %w", err)
 	}
 	return daemon.Run(ctx, o)
-}
-
-// daemonLog returns the path of the log of daemons that are started on demand.
-func daemonLog(c *config.Config) string { return filepath.Join(c.StateDir, "daemon.log") }
-
-// containerdVersion returns the version of the embedded containerd.
-func containerdVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "github.com/containerd/containerd/v2" {
-				return m.Version
-			}
-		}
-	}
-	return "unknown"
 }
 
 func (a *app) daemonStopCommand() *cobra.Command {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/debug"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 )
 
 // debugFlags are the flags of debug.
 type debugFlags struct {
 	streams   streamFlags
-	container debug.Container
+	container connect.Debugger
 	attach    bool
 	copyTo    string
 }
@@ -32,7 +33,7 @@ examined whose images have no shell. The other containers keep running unchanged
 The image can be one of the pod, one of the archives of the pod, or one of a registry. On a host without a registry, name
 an archive with --image-archive and its image with --image. Without --image, it is an image named busybox: one in an image
 directory (put busybox.tar into /var/lib/podstead/images), otherwise one that is present, otherwise
-` + debug.DefaultImage + `, which is pulled.
+` + connect.DebuggerImage + `, which is pulled.
 
 A container whose image cannot be pulled three times is removed from the pod. One that runs is never restarted, and its log
 and its state remain until the pod is deleted. It keeps running when this command is detached, interrupted or killed;
@@ -52,7 +53,7 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.debug(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+debug.DefaultImage+")")
+	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+connect.DebuggerImage+")")
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return a.completeImages(cmd, nil, prefix)
 	})
@@ -61,7 +62,7 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
 	cmd.Flags().StringVarP(&f.container.Name, "name", "c", "", "`name` of the new container (default debugger- and five random characters)")
 	cmd.Flags().StringArrayVar(&f.container.Env, "env", nil, "environment `variable` NAME=VALUE; repeatable")
-	cmd.Flags().StringVar(&f.container.Profile, "profile", debug.Profiles[0], "security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
+	cmd.Flags().StringVar(&f.container.Profile, "profile", connect.DebuggerProfiles[0], "security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
 	cmd.Flags().BoolVar(&f.attach, "attach", true, "attach to the container; --attach=false returns when it runs")
 	cmd.Flags().StringVar(&f.copyTo, "copy-to", "", "")
 	_ = cmd.Flags().MarkHidden("copy-to")
@@ -121,9 +122,9 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 // prints the log, which has all output: the shim keeps none for clients that attach later.
 func (a *app) attachDebugger(cmd *cobra.Command, daemon *client.Client, f *debugFlags, pod api.Metadata, name string) error {
 	done := a.waiting("Waiting until container %q runs", name)
-	state, err := debug.Await(cmd.Context(), daemon, pod.UID, name)
+	state, err := connect.AwaitDebugger(cmd.Context(), daemon, pod.UID, name)
 	done()
-	if e, ok := errors.AsType[*debug.StartError](err); ok {
+	if e, ok := errors.AsType[*connect.StartError](err); ok {
 		c, problem := a.config(cmd)
 		if problem != nil {
 			return problem
@@ -149,20 +150,11 @@ func (a *app) attachDebugger(cmd *cobra.Command, daemon *client.Client, f *debug
 
 // followDebugger prints the log of an ephemeral container until it has exited, and returns its exit code.
 func (a *app) followDebugger(ctx context.Context, c *client.Client, f *debugFlags, pod api.Metadata, name string) error {
-	q := client.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}
-	for l, err := range c.Output(ctx, pod.Name, q) {
+	for l, err := range c.Output(ctx, pod.Name, client.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}) {
 		if err != nil {
 			return err
 		}
-		out := a.out
-		if l.Stream == "stderr" {
-			out = a.err
-		}
-		text := []byte(l.Line)
-		if l.Raw != nil {
-			text = l.Raw
-		}
-		if _, err := out.Write(append(text, '\n')); err != nil {
+		if err := follow.WriteLine(a.out, a.err, &l); err != nil {
 			return err
 		}
 	}
@@ -184,5 +176,5 @@ func (a *app) debugImage(cmd *cobra.Command, daemon *client.Client) (string, err
 	if err != nil {
 		return "", err
 	}
-	return debug.FindImage(cmd.Context(), daemon, c.Images.Dir, c.Images.SystemDir)
+	return connect.FindDebuggerImage(cmd.Context(), daemon, c.Images.Dir, c.Images.SystemDir)
 }

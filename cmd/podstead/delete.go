@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/spec"
 )
 
 // deleteFlags are the flags of delete.
@@ -80,9 +84,9 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	return errors.Join(a.remove(cmd.Context(), w, pods, client.StopOptions{Grace: grace}, f.wait), missing)
 }
 
-// remove deletes pods and their files and, if wait is set, waits until they are deleted. It prints each. A pod that cannot be
+// remove deletes pods and their files and, if await is set, waits until they are deleted. It prints each. A pod that cannot be
 // deleted does not keep the others.
-func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o client.StopOptions, wait bool) error {
+func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o client.StopOptions, await bool) error {
 	files := make([]string, len(pods))
 	errs := inParallel(pods, func(i int, p *api.Pod) error {
 		o := o
@@ -110,19 +114,78 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o client.S
 			list = append(list, fmt.Errorf("delete pod %q: %w", name, err))
 		case uid == "":
 			report(name, "deleted")
-		case wait:
+		case await:
 			waiting[uid] = name
 		default:
 			report(name, "terminating")
 		}
 	}
 	defer a.waiting("Waiting until pods are deleted: %s", listed(waiting))()
-	err := settle.Deleted(ctx, w, waiting, func(name, remains string) {
+	err := wait.Deleted(ctx, w, waiting, func(name, remains string) {
 		if remains == "" {
 			report(name, "deleted")
 			return
 		}
-		list = append(list, &settle.RemainsError{Pod: name, Remains: remains})
+		list = append(list, &wait.RemainsError{Pod: name, Remains: remains})
 	})
 	return errors.Join(append(list, err)...)
+}
+
+func (a *app) rmCommand() *cobra.Command {
+	f := deleteFlags{wait: true, grace: graceFlags{seconds: -1}}
+	cmd := &cobra.Command{
+		Long:              "Pods that run are not deleted without --force. podstead delete stops them within their grace period first.",
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.stopped = !f.grace.force
+			return a.delete(cmd, args, &f)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
+	cmd.Flags().BoolVarP(&f.grace.force, "force", "f", false, "kill and delete pods that run")
+	return cmd
+}
+
+// notRunning returns the pods that have terminated or are at rest, and an error for each other one.
+func notRunning(pods []api.Pod) (rest []api.Pod, err error) {
+	var errs []error
+	rest = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
+		if p.Status.AtRest || p.Status.Phase.Terminal() || p.Metadata.UID == "" { // without a UID: a file that is refused
+			return false
+		}
+		errs = append(errs, &failure{
+			status: statusFailed, err: fmt.Errorf("rm pod %q: the pod is running", p.Metadata.Name),
+			hints: []string{"stop it with podstead stop " + p.Metadata.Name + ", or kill and delete it with podstead delete " + p.Metadata.Name + " --force"},
+		})
+		return true
+	})
+	return rest, errors.Join(errs...)
+}
+
+func (a *app) downCommand() *cobra.Command {
+	f := deleteFlags{wait: true}
+	cmd := &cobra.Command{
+		Long: "Persistent volumes are kept. The reverse is podstead apply FILE.",
+		Args: minOneArgument("pod files or pod names"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			pods, _ := a.completePods(cmd, args, prefix)
+			return pods, cobra.ShellCompDirectiveDefault // files where no pod matches
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, arg := range args {
+				_, err := os.Stat(arg)
+				if err == nil || arg == spec.Stdin || filepath.IsAbs(arg) || slices.Contains(podFileExtensions, filepath.Ext(arg)) {
+					f.files = append(f.files, arg)
+				} else {
+					names = append(names, arg)
+				}
+			}
+			return a.delete(cmd, names, &f)
+		},
+	}
+	graceFlag(cmd, &f.grace.seconds)
+	return cmd
 }

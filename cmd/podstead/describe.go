@@ -11,7 +11,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/describe"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 )
 
 func (a *app) describeCommand() *cobra.Command {
@@ -74,7 +74,7 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 		if i > 0 {
 			fmt.Fprintln(a.out)
 		}
-		if err := describe.Write(a.out, in, time.Now()); err != nil {
+		if err := show.Describe(a.out, in, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -104,8 +104,8 @@ func (a *app) statsOf(cmd *cobra.Command, c *client.Client, pods []api.Pod) map[
 }
 
 // describeInput fetches the explanation and the events of a pod.
-func describeInput(ctx context.Context, c *client.Client, p *api.Pod) (*describe.Input, error) {
-	in := &describe.Input{Pod: *p}
+func describeInput(ctx context.Context, c *client.Client, p *api.Pod) (*show.Description, error) {
+	in := &show.Description{Pod: *p}
 	why, err := c.Why(ctx, p.Metadata.Name, 0)
 	switch {
 	case err == nil && why.UID == p.Metadata.UID:

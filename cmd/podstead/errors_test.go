@@ -14,7 +14,7 @@ import (
 
 // imageAndDiskSources are the files whose errors reach the users of the commands for images, bundles, registries, logs and the disk.
 var imageAndDiskSources = []string{
-	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "internal/logs/*.go",
+	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "internal/follow/logs.go",
 	"../../internal/bundle/*.go", "../../internal/daemon/bundleundo/*.go", "../../internal/daemon/diskusage/*.go", "../../internal/daemon/image*/*.go",
 	"../../runtime/image/*.go", "../../runtime/image/*/*.go", "../../runtime/logbound/*.go",
 }

@@ -212,34 +212,6 @@ var eventFields = map[string]func(e *api.Event) string{
 // eventTimes are the paths of get events --sort-by: all are the time of an event, which is the order of events.
 var eventTimes = []string{"metadata.creationTimestamp", "lastTimestamp", "firstTimestamp", "eventTime"}
 
-// isEvents reports whether the arguments of get are the resource type of events.
-func isEvents(args []string) bool {
-	return len(args) > 0 && slices.Contains([]string{"events", "event", "ev"}, args[0])
-}
-
-// getEvents is get events, with the flags of get that kubectl users combine with it.
-func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
-	if len(args) > 1 {
-		return usage(cmd, "get events accepts no names, got %q: select the events of a pod with --field-selector involvedObject.name=%s",
-			args[1], args[1])
-	}
-	if f.format != "" && f.format != "wide" && f.format != "json" && f.format != "yaml" {
-		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json, yaml", f.format)
-	}
-	if path := strings.TrimPrefix(strings.Trim(f.sortBy, "{}"), "."); f.sortBy != "" && !slices.Contains(eventTimes, path) {
-		return usage(cmd, "get events --sort-by %q: events are sorted by time: must be one of .%s", f.sortBy, strings.Join(eventTimes, ", ."))
-	}
-	e := eventsFlags{follow: f.watch, format: f.format}
-	e.labels = f.labels
-	var err error
-	e.fieldSelector, err = parseFields(cmd, f.fields.text, eventFields,
-		" of events is not supported: must be type, reason or involvedObject.name")
-	if err != nil {
-		return err
-	}
-	return a.queryEvents(cmd, nil, &e)
-}
-
 // has reports whether the flags --types and --field-selector select an event.
 func (f *eventsFlags) has(e *api.Event) bool {
 	if len(f.types) > 0 && !slices.ContainsFunc(f.types, func(t string) bool { return strings.EqualFold(t, string(e.Level)) }) {

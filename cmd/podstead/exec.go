@@ -12,7 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
 )
 
 // execFlags are the flags of exec.
@@ -27,15 +27,21 @@ type streamFlags struct {
 	detachKeys        string
 }
 
-// errExited is the error of a command that has exited with a code other than 0, if that is not to be printed.
-var errExited = errors.New("command terminated")
-
 // flags adds the flags to a command.
 func (f *streamFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.stdin, "stdin", "i", false, "pass stdin to the container")
 	cmd.Flags().BoolVarP(&f.tty, "tty", "t", false, "run in a terminal; requires --stdin")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the output of the container")
-	cmd.Flags().StringVar(&f.detachKeys, "detach-keys", terminal.DefaultDetachKeys, "`keys` that end the session in a terminal; empty for none")
+	cmd.Flags().StringVar(&f.detachKeys, "detach-keys", connect.DefaultDetachKeys, "`keys` that end the session in a terminal; empty for none")
+}
+
+// hasTerminal reports whether stdin is the terminal that the flags request, and prints it if not.
+func (a *app) hasTerminal(f *streamFlags) bool {
+	is := connect.IsTerminal(a.in)
+	if !is && !f.quiet {
+		a.note("cannot use a terminal: stdin is not a terminal")
+	}
+	return is
 }
 
 func (a *app) execCommand() *cobra.Command {
@@ -127,26 +133,20 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 
 // inSession calls run with the streams of this command, and returns an error with the exit code that run returns.
 func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Context, client.Streams) (int, error)) error {
-	keys, err := terminal.ParseKeys(f.detachKeys)
+	keys, err := connect.ParseKeys(f.detachKeys)
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
-	tty := f.tty
-	switch {
-	case tty && !f.stdin:
+	if f.tty && !f.stdin {
 		return usage(cmd, "--tty requires --stdin")
-	case tty && !terminal.IsTerminal(a.in):
-		if !f.quiet {
-			a.note("cannot use a terminal: stdin is not a terminal")
-		}
-		tty = false
 	}
-	o := terminal.Options{Raw: tty, DetachKeys: keys}
+	tty := f.tty && a.hasTerminal(f)
+	o := connect.TerminalOptions{Raw: tty, DetachKeys: keys}
 	if f.stdin {
 		o.In = a.in
 	}
 	var code int
-	err = terminal.Run(cmd.Context(), o, func(ctx context.Context, s terminal.Session) (err error) {
+	err = connect.Terminal(cmd.Context(), o, func(ctx context.Context, s connect.Session) (err error) {
 		code, err = run(ctx, client.Streams{Stdin: s.In, Stdout: a.out, Stderr: a.err, TTY: tty, Size: s.Size, Resize: s.Resize})
 		return err
 	})
@@ -156,9 +156,9 @@ func (a *app) inSession(cmd *cobra.Command, f *streamFlags, run func(context.Con
 // sessionEnd returns the error of a finished session, with its exit code.
 func (a *app) sessionEnd(f *streamFlags, code int, err error) error {
 	start, notStarted := errors.AsType[*api.CommandError](err)
-	interrupted, signalled := errors.AsType[*terminal.SignalError](err)
+	interrupted, signalled := errors.AsType[*connect.SignalError](err)
 	switch {
-	case errors.Is(err, terminal.ErrDetached):
+	case errors.Is(err, connect.ErrDetached):
 		if !f.quiet {
 			fmt.Fprintln(a.err) // the cursor is in a line of the session
 			a.note("detached, the command was killed")

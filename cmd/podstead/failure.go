@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/bundle"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
@@ -43,7 +40,14 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return f.err.Error() }
+
 func (f *failure) Unwrap() error { return f.err }
+
+// errExited is the error of a command that has exited with a code other than 0, if that is not to be printed.
+var errExited = errors.New("command terminated")
+
+// errChanges is the result of plan --exit-code if apply would change something.
+var errChanges = errors.New("there are changes")
 
 // argumentError returns the error of a file that the command line names: one that does not exist is an error of the command line.
 func argumentError(err error) error {
@@ -59,28 +63,6 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 		status: statusUsage, err: fmt.Errorf(format, args...),
 		hints: []string{"run " + cmd.CommandPath() + " --help for usage"},
 	}
-}
-
-// note prints a line to stderr, prefixed with the name of the program.
-func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.err, plain.Text(a.pages("podstead: "+fmt.Sprintf(format, args...))))
-}
-
-// hint prints what a person can do. TestHints follows all hints of the program.
-func (a *app) hint(text string) { fmt.Fprintln(a.err, plain.Text(a.pages("hint: "+text))) }
-
-// page matches the path of a page in the repository.
-var page = regexp.MustCompile(`\bdocs/(howto|reference)/[a-z-]+\.md\b`)
-
-// pages replaces the paths of pages by those of installed pages, or else by their addresses.
-func (a *app) pages(text string) string {
-	return page.ReplaceAllStringFunc(text, func(path string) string {
-		installed := filepath.Join("/usr/share/doc/podstead", path)
-		if _, err := os.Stat(filepath.Join(a.hostRoot, installed)); err == nil && a.hostRoot != "" {
-			return installed
-		}
-		return "https://github.com/podstead/podstead/blob/main/" + path
-	})
 }
 
 // report prints an error with its problems and hints, and returns the exit code.
@@ -146,20 +128,20 @@ func explain(err error) *failure {
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		f.apply(e)
 	}
-	if _, ok := errors.AsType[*settle.RemainsError](err); ok {
+	if _, ok := errors.AsType[*wait.RemainsError](err); ok {
 		f.hints = append(f.hints, "repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again")
 	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)
 	}
 	switch {
-	case errors.Is(err, foreground.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, follow.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		f.status = statusTimeout
 	case errors.Is(err, api.ErrUnavailable):
 		f.status = statusUnavailable
-	case errors.Is(err, foreground.ErrFailed):
+	case errors.Is(err, follow.ErrFailed):
 		f.status = statusFailed
-	case errors.Is(err, foreground.ErrStopped), errors.Is(err, errChanges), errors.Is(err, errExited):
+	case errors.Is(err, follow.ErrStopped), errors.Is(err, errChanges), errors.Is(err, errExited):
 		f.err = nil // the user has requested it
 	}
 	return f

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/query"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -21,9 +22,9 @@ var columnFormats = []string{"custom-columns=", "custom-columns-file="}
 
 // outputFormat is the value of -o of commands that print pods.
 type outputFormat struct {
-	name     string         // without the expression
-	template query.Template // of jsonpath and go-template; nil: another format
-	columns  *query.Columns // of custom-columns; nil: another format
+	name     string        // without the expression
+	template show.Template // of jsonpath and go-template; nil: another format
+	columns  *show.Columns // of custom-columns; nil: another format
 }
 
 // parseFormat parses the value of -o. The value of a format that ends with -file is the path of a file with the expression.
@@ -40,15 +41,15 @@ func (a *app) parseFormat(cmd *cobra.Command, text string) (f outputFormat, err 
 	}
 	switch {
 	case kind == "jsonpath":
-		f.template, err = query.ParseTemplate(expression)
+		f.template, err = show.ParseTemplate(expression)
 	case name == "jsonpath-as-json":
-		f.template, err = query.ParseJSONTemplate(expression)
+		f.template, err = show.ParseJSONTemplate(expression)
 	case kind == "go-template":
-		f.template, err = query.ParseGoTemplate(expression)
+		f.template, err = show.ParseGoTemplate(expression)
 	case kind == "custom-columns" && isFile:
-		f.columns, err = query.ParseColumnsFile(expression)
+		f.columns, err = show.ParseColumnsFile(expression)
 	case kind == "custom-columns":
-		f.columns, err = query.ParseColumns(expression)
+		f.columns, err = show.ParseColumns(expression)
 	}
 	if err != nil {
 		return f, usage(cmd, "--output %s: %w", name, err)
@@ -60,7 +61,7 @@ func (a *app) parseFormat(cmd *cobra.Command, text string) (f outputFormat, err 
 func (f *outputFormat) columnRows(pods ...api.Pod) ([][]string, error) {
 	var rows [][]string
 	for i := range pods {
-		object, err := query.Object(&pods[i])
+		object, err := show.Object(&pods[i])
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +84,7 @@ func (a *app) printObject(f *outputFormat, v any) error {
 
 // printTemplate prints the text of a template for a value. As in kubectl, no line break follows.
 func (a *app) printTemplate(f *outputFormat, v any) error {
-	object, err := query.Object(v)
+	object, err := show.Object(v)
 	if err != nil {
 		return err
 	}
@@ -110,4 +111,22 @@ func (a *app) encode(format string, v any) error {
 	}
 	_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
 	return err
+}
+
+// formats adds the flag -o and rejects formats that are not supported. A format that ends with = has an expression after it.
+func formats(cmd *cobra.Command, format *string, supported ...string) {
+	list := strings.Join(supported, ", ")
+	cmd.Flags().StringVarP(format, "output", "o", "", "output `format`: "+list+" (default text)")
+	check := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		is := func(s string) bool { return *format == s || strings.HasSuffix(s, "=") && strings.HasPrefix(*format, s) }
+		if *format != "" && !slices.ContainsFunc(supported, is) {
+			return usage(cmd, "output format %q is not supported: must be one of %s", *format, list)
+		}
+		if check != nil {
+			return check(cmd, args)
+		}
+		return nil
+	}
+	completeFlag(cmd, "output", supported...)
 }

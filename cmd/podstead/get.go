@@ -2,15 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/query"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -23,7 +25,7 @@ type getFlags struct {
 	table  view.TableOptions
 	watch  bool
 
-	order  *query.Path // nil: by name
+	order  *show.Path // nil: by name
 	output outputFormat
 }
 
@@ -114,7 +116,7 @@ func (a *app) parseGet(cmd *cobra.Command, f *getFlags) (err error) {
 		return err
 	}
 	if f.sortBy != "" {
-		path, err := query.ParsePath(f.sortBy)
+		path, err := show.ParsePath(f.sortBy)
 		if err != nil {
 			return usage(cmd, "--sort-by: %w", err)
 		}
@@ -134,7 +136,7 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 	}
 	pods, missing := f.of(list.Items)
 	if f.order != nil {
-		if err := query.Sort(pods, *f.order); err != nil {
+		if err := show.Sort(pods, *f.order); err != nil {
 			return usage(cmd, "--sort-by: %w", err)
 		}
 	}
@@ -279,4 +281,59 @@ func (a *app) printContainers(list []view.Container, quiet bool) error {
 		return nil
 	}
 	return a.screen().Table(view.ContainerTable(list, time.Now()))
+}
+
+func (a *app) inspectCommand() *cobra.Command {
+	var s selection
+	return &cobra.Command{
+		Long:              "podstead describe shows a page for people.",
+		Args:              minOneArgument("a pod"),
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.read(cmd, args); err != nil {
+				return err
+			}
+			c, err := a.client(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := c.Pods(cmd.Context())
+			if err != nil {
+				return err
+			}
+			pods, missing := s.of(list.Items)
+			if len(pods) == 0 {
+				return missing
+			}
+			return errors.Join(a.encode("json", pods), missing)
+		},
+	}
+}
+
+// getEvents is get events, with the flags of get that kubectl users combine with it.
+func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
+	if len(args) > 1 {
+		return usage(cmd, "get events accepts no names, got %q: select the events of a pod with --field-selector involvedObject.name=%s",
+			args[1], args[1])
+	}
+	if f.format != "" && f.format != "wide" && f.format != "json" && f.format != "yaml" {
+		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json, yaml", f.format)
+	}
+	if path := strings.TrimPrefix(strings.Trim(f.sortBy, "{}"), "."); f.sortBy != "" && !slices.Contains(eventTimes, path) {
+		return usage(cmd, "get events --sort-by %q: events are sorted by time: must be one of .%s", f.sortBy, strings.Join(eventTimes, ", ."))
+	}
+	e := eventsFlags{follow: f.watch, format: f.format}
+	e.labels = f.labels
+	var err error
+	e.fieldSelector, err = parseFields(cmd, f.fields.text, eventFields,
+		" of events is not supported: must be type, reason or involvedObject.name")
+	if err != nil {
+		return err
+	}
+	return a.queryEvents(cmd, nil, &e)
+}
+
+// isEvents reports whether the arguments of get are the resource type of events.
+func isEvents(args []string) bool {
+	return len(args) > 0 && slices.Contains([]string{"events", "event", "ev"}, args[0])
 }

@@ -52,13 +52,6 @@ func anotherName(use, same string, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// hide leaves flags out of the help: earlier names, and habits from other tools that change nothing here. TestOtherFlags runs all of them.
-func hide(cmd *cobra.Command, flags ...string) {
-	for _, name := range flags {
-		cmd.Flag(name).Hidden = true
-	}
-}
-
 // printHelp prints the help of a command: of podstead itself, only the commands of every day.
 func printHelp(cmd *cobra.Command, _ []string) {
 	if !cmd.HasParent() {

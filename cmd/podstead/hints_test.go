@@ -545,7 +545,7 @@ func hintProblems(t *testing.T, hint string) (problems []string) {
 	}
 	rest := hint
 	for _, line := range commandLines(hint) {
-		add(follow(t, line))
+		add(followHint(t, line))
 		rest = strings.Replace(rest, strings.Join(line, " "), "", 1)
 	}
 	for _, unit := range regexp.MustCompile(`systemctl( [a-z-]+)?( --now)?( [\w@.-]+)?`).FindAllString(rest, -1) {
@@ -681,8 +681,8 @@ func childOf(cmd *cobra.Command, name string) (*cobra.Command, bool) {
 // required matches the first argument of a command that is not in brackets.
 var required = regexp.MustCompile(`^[a-z -]+ [A-Z]+`)
 
-// follow parses a command line of a hint as the program does, and returns why the program refuses it.
-func follow(t *testing.T, line []string) string {
+// followHint parses a command line of a hint as the program does, and returns why the program refuses it.
+func followHint(t *testing.T, line []string) string {
 	t.Helper()
 	cmd := tree()
 	words := line[1:]

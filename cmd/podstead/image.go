@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,16 +99,6 @@ func (a *app) listImages(cmd *cobra.Command, f *imageListFlags) error {
 	}
 	f.table.Wide = f.format == "wide"
 	return a.screen().Table(view.ImageTable(list.Items, f.table, time.Now()))
-}
-
-// imageNames returns the names of images without duplicates, which differ in their platforms or archives.
-func imageNames(list []api.Image) []string {
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].Name
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 func (a *app) imageRemoveCommand() *cobra.Command {

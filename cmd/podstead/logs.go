@@ -14,8 +14,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/logs"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -155,15 +155,6 @@ func (f *logsFlags) hintContainer(err error, pods []api.Pod) error {
 	return err
 }
 
-// containersOf returns the names of all containers of a pod.
-func containersOf(p *api.Pod) []string {
-	var names []string
-	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
 func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client.OutputQuery, f *logsFlags) error {
 	out := &errorWriter{Writer: a.out}
 	text := &view.Text{Out: out, Err: a.err, Colour: a.colour(), Prefix: f.prefixOf(cmd, pods)}
@@ -172,14 +163,14 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client
 	}
 	text.Pods(pods)
 	var lost sync.Once
-	return logs.Print(cmd.Context(), logs.Options{
+	return follow.Logs(cmd.Context(), follow.LogOptions{
 		Daemon: daemonLogs{w}, Pods: pods, Query: q,
 		Line: func(pod string, l api.Line) error {
 			text.Line(pod, l)
 			return out.failed()
 		},
-		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(logs.SkippedNotice(pod, container, s)) },
-		Reconnected: func() { lost.Do(func() { text.Notice(settle.Reconnected) }) },
+		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(follow.SkippedNotice(pod, container, s)) },
+		Reconnected: func() { lost.Do(func() { text.Notice(wait.Reconnected) }) },
 	})
 }
 
@@ -201,7 +192,7 @@ func (f *logsFlags) prefixOf(cmd *cobra.Command, pods []api.Pod) view.Prefix {
 // daemonLogs is a watcher that returns logs.
 type daemonLogs struct{ *watcher }
 
-// Output is the method of [client.Client].
+// Output is the method of [api.Client].
 func (d daemonLogs) Output(ctx context.Context, pod string, q client.OutputQuery) iter.Seq2[api.Line, error] {
 	return d.Client.Output(ctx, pod, q)
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/podstead/podstead/internal/view"
 )
 
-// errChanges is the result of plan --exit-code if apply would change something.
-var errChanges = errors.New("there are changes")
-
 // planFlags are the flags of plan.
 type planFlags struct {
 	files           []string
@@ -111,4 +108,41 @@ func (a *app) printPlan(format string, list *api.AppliedList) error {
 		}
 	}
 	return nil
+}
+
+func (a *app) diffCommand() *cobra.Command {
+	var f planFlags
+	cmd := &cobra.Command{
+		Long: `Show what podstead apply would do with the same files, as podstead plan does, and return the exit codes of kubectl diff.
+Nothing is changed.
+
+Exit codes: 0 apply would change nothing, 1 apply would change something, more than 1 failure.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return podFileArguments(cmd, append(args, f.files...)) },
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.diff(cmd, append(args, f.files...), &f) },
+	}
+	cmd.Flags().SortFlags = false
+	fileFlag(cmd, &f.files)
+	levelFlag(cmd, &f.level)
+	return cmd
+}
+
+// diff prints a plan. Changes have exit code 1, and failures another one.
+func (a *app) diff(cmd *cobra.Command, paths []string, f *planFlags) error {
+	f.exitCode, f.onlyChanges = true, true
+	err := a.plan(cmd, paths, f)
+	if err == nil {
+		return nil
+	}
+	switch explain(err).status {
+	case statusChanges:
+		return &failure{status: statusFailed, err: errExited}
+	case statusFailed: // means changes here
+		failed := &failure{status: statusUsage, err: err}
+		if inner, ok := errors.AsType[*failure](err); ok {
+			failed.hints = inner.hints
+		}
+		return failed
+	}
+	return err
 }

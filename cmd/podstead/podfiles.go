@@ -1,22 +1,36 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // podFileExtensions are the extensions of pod files in a directory.
 var podFileExtensions = []string{".toml", ".yaml", ".yml", ".json"}
+
+// errInvalidFile is the error of a pod file whose problems are printed already.
+var errInvalidFile = errors.New("the pod file is invalid")
+
+// invalidFiles joins the errors of pod files, without those whose problems were printed before.
+func invalidFiles(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errInvalidFile) })
+	return &failure{status: statusUsage, err: cmp.Or(errors.Join(errs...), errInvalidFile)}
+}
 
 // fileFlag adds the flag -f, which kubectl users expect. Its values and the arguments are the same, so that the help has it only in the
 // usage.
@@ -25,9 +39,6 @@ func fileFlag(cmd *cobra.Command, files *[]string) {
 	_ = cmd.RegisterFlagCompletionFunc("filename", completeFiles)
 	hide(cmd, "filename")
 }
-
-// imageHint is the hint to arguments that look like images.
-const imageHint = "podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"
 
 // podFileArguments requires pod files, and rejects images.
 func podFileArguments(cmd *cobra.Command, args []string) error {
@@ -38,6 +49,22 @@ func podFileArguments(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return fileArguments(cmd, args)
+}
+
+// fileArguments requires pod files, and standard input at most once.
+func fileArguments(cmd *cobra.Command, args []string) error {
+	if err := stdinOnce(cmd, args); err != nil {
+		return err
+	}
+	return minOneArgument("a pod file")(cmd, args)
+}
+
+// stdinOnce rejects files that name standard input more than once.
+func stdinOnce(cmd *cobra.Command, args []string) error {
+	if first := slices.Index(args, spec.Stdin); first >= 0 && slices.Contains(args[first+1:], spec.Stdin) {
+		return usage(cmd, "%s: standard input can be read only once", commandName(cmd))
+	}
+	return nil
 }
 
 func isDirectory(path string) bool {
@@ -73,6 +100,49 @@ func expand(paths []string) ([]string, error) {
 		return nil, &failure{status: statusUsage, err: errors.Join(errs...)}
 	}
 	return files, nil
+}
+
+// readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
+func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*spec.Pod, string, error) {
+	text, err := a.readText(path)
+	if err != nil {
+		return nil, "", err
+	}
+	pod, err := a.acceptFile(path, text, o, strict)
+	return pod, string(text), err
+}
+
+// acceptFile is readFile for a file that was read.
+func (a *app) acceptFile(path string, text []byte, o spec.Options, strict admission.Level) (*spec.Pod, error) {
+	pod, problems := o.Accept(path, text)
+	for _, p := range problems {
+		a.problem(api.Problem(p))
+	}
+	if pod == nil || !checkLevel(a.err, path, pod, strict) {
+		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
+	}
+	return pod, nil
+}
+
+// readText returns the content of a file or of standard input.
+func (a *app) readText(path string) ([]byte, error) {
+	if path == spec.Stdin {
+		text, err := io.ReadAll(io.LimitReader(a.in, maxStdin))
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return text, nil
+	}
+	return spec.ReadPodFile(path)
+}
+
+// maxStdin bounds what is read of standard input, in bytes. It is larger than the maximum size of a pod file.
+const maxStdin = 2 << 20
+
+// readPod is a pod of a file that was read.
+type readPod struct {
+	path string
+	pod  *spec.Pod
 }
 
 // readEach reads and checks pod files. The function read returns the pod of a file. All files are read, even if one is invalid.
@@ -161,4 +231,110 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 		err = invalidFiles(nil)
 	}
 	return list, err
+}
+
+func levelFlag(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVar(value, "policy", "", "Pod Security Standards `level` for the pod files, at least as strict as the host's: "+
+		strings.Join(admission.Levels(), ", ")+" (default the host's podSecurity)")
+}
+
+// level returns the level of the flag --policy, "" if it is not set. It must not be less strict than that of the host.
+func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
+	if value == "" {
+		return "", nil
+	}
+	c, err := a.config(cmd)
+	if err != nil {
+		return "", err
+	}
+	level, host := admission.Level(value), c.Policy.PodSecurity
+	switch {
+	case !slices.Contains(admission.Levels(), value):
+		return "", usage(cmd, "--policy %q: must be one of %s", value, strings.Join(admission.Levels(), ", "))
+	case !level.Includes(admission.Level(host)):
+		return "", usage(cmd, "--policy %s: must be at least as strict as podSecurity of this host, %s", value, host)
+	}
+	return level, nil
+}
+
+// checkLevel prints what a pod requests beyond the level baseline, and its violations of the level. It reports whether there are none of
+// the latter. Host ports are no news: they are how a single host publishes a port.
+func checkLevel(w io.Writer, path string, pod *spec.Pod, level admission.Level) bool {
+	requests := slices.DeleteFunc(admission.BeyondBaseline(pod), func(r string) bool { return strings.HasPrefix(r, "hostPort ") })
+	if len(requests) > 0 {
+		fmt.Fprintf(w, "%s: exceeds the baseline Pod Security Standard: %s\n", plain.Text(path), plain.Text(strings.Join(requests, ", ")))
+	}
+	violations := admission.CheckLevel(pod, level)
+	for i := range violations {
+		fmt.Fprintf(w, "%s: %s: %s\n", plain.Text(path), plain.Text(violations[i].Field), plain.Text(violations[i].Message))
+	}
+	return len(violations) == 0
+}
+
+// presentTimeout bounds how long a command that checks pod files waits for the daemon.
+const presentTimeout = 5 * time.Second
+
+// waitCycles prints which of the pods wait for each other, also through pods of this host, and returns the names of all of them. The daemon
+// sees one file after the other, so that it would accept the first.
+func (a *app) waitCycles(cmd *cobra.Command, list []readPod) []string {
+	if !slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 }) {
+		return nil
+	}
+	return a.cyclesAmong(list, a.present(cmd))
+}
+
+// cyclesAmong is waitCycles with other pods that exist.
+func (a *app) cyclesAmong(list []readPod, present []*spec.Pod) []string {
+	var pods []*spec.Pod
+	for _, r := range list {
+		pods = append(pods, r.pod)
+	}
+	var names []string
+	for _, cycle := range spec.WaitCycles(pods, present) {
+		i := slices.IndexFunc(list, func(r readPod) bool { return r.pod.Name == cycle[0] })
+		text := fmt.Sprintf("%s: waitFor: pods wait for each other: %s", list[i].path, strings.Join(cycle, " -> "))
+		fmt.Fprintln(a.err, plain.Text(text))
+		a.hint("remove one of these pods from waitFor")
+		names = append(names, cycle...)
+	}
+	return names
+}
+
+// present returns the pods of this host that have not completed and are not being deleted: those of the daemon or, if it is not running,
+// those that it starts.
+func (a *app) present(cmd *cobra.Command) (pods []*spec.Pod) {
+	c, err := a.config(cmd)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), presentTimeout)
+	defer cancel()
+	client, _ := newClient(cmd, c)
+	list, err := a.running(client).Pods(ctx)
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Metadata.UID == "" || p.Metadata.DeletionTimestamp != nil || p.Status.Phase.Terminal() {
+			continue
+		}
+		pod := p.Spec.Pod
+		pod.Name = p.Metadata.Name
+		pods = append(pods, &pod)
+	}
+	if !errors.Is(err, api.ErrUnavailable) {
+		return pods
+	}
+	files, err := expand([]string{c.Pods.Dir})
+	if err != nil {
+		return nil // there is no directory, or no file in it
+	}
+	for _, path := range files {
+		text, err := spec.ReadPodFile(path)
+		if err != nil {
+			continue
+		}
+		if pod, _ := spec.Parse(path, text); pod != nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/portforward"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
 )
 
 func (a *app) portForwardCommand() *cobra.Command {
@@ -60,12 +60,12 @@ func (a *app) portForward(cmd *cobra.Command, args, addresses []string) error {
 	if err != nil {
 		return err
 	}
-	if err := portforward.Allowed(cmd.Context(), client, pod.Metadata.Name); err != nil {
+	if err := connect.MayForward(cmd.Context(), client, pod.Metadata.Name); err != nil {
 		return err
 	}
-	var ports []portforward.Port
+	var ports []connect.Port
 	for _, arg := range args[1:] {
-		port, err := portforward.Parse(arg, func(name string) (uint16, bool) { return namedPort(&pod, name) })
+		port, err := connect.ParsePort(arg, func(name string) (uint16, bool) { return namedPort(&pod, name) })
 		if err != nil {
 			return usage(cmd, "%w", err)
 		}
@@ -76,7 +76,7 @@ func (a *app) portForward(cmd *cobra.Command, args, addresses []string) error {
 		return fmt.Errorf("forward ports of pod %q: the pod is %s, not Running", name, pod.Status.Phase)
 	}
 	var mu sync.Mutex
-	f := portforward.Forwarder{
+	f := connect.Forwarder{
 		Client: client, Pod: name, UID: pod.Metadata.UID, Addresses: addresses,
 		Printf: func(format string, args ...any) {
 			mu.Lock()

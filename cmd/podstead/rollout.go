@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 )
@@ -103,7 +102,7 @@ func (a *app) awaitRollout(cmd *cobra.Command, w *watcher, pod string, generatio
 		return r, err
 	}
 	printed := ""
-	r, err := settle.RolledOut(ctx, w, look, func(r *api.Rollout) {
+	r, err := wait.RolledOut(ctx, w, look, func(r *api.Rollout) {
 		if r.State == api.RolloutProgressing && r.Message != printed {
 			printed = r.Message
 			a.printProgress(pod, r)
@@ -138,13 +137,6 @@ func (a *app) printProgress(pod string, r *api.Rollout) {
 	fmt.Fprintln(a.out, plain.Text(fmt.Sprintf("Waiting for pod %q rollout to finish: %s...", pod, r.Message)))
 }
 
-// printWhy prints the explanation of a pod, if there is one.
-func (a *app) printWhy(cmd *cobra.Command, c *client.Client, pod string) {
-	if e, err := c.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
-		fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
-	}
-}
-
 func (a *app) rolloutHistoryCommand() *cobra.Command {
 	var number int
 	var format string
@@ -172,11 +164,11 @@ were ready. With --generation, print all changes of one of them.`,
 }
 
 func (a *app) rolloutHistory(cmd *cobra.Command, pod string, number int, format string) error {
-	c, err := a.client(cmd)
+	client, err := a.client(cmd)
 	if err != nil {
 		return err
 	}
-	r, err := c.Rollout(cmd.Context(), pod)
+	r, err := client.Rollout(cmd.Context(), pod)
 	if err != nil {
 		return err
 	}
@@ -261,12 +253,6 @@ func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int, f *readine
 		return nil
 	}
 	return a.awaitRollout(cmd, w, pod, r.Running, f.timeout)
-}
-
-// sameText reports whether a generation has the text of the one that runs: only an image differs.
-func sameText(r *api.Rollout, generation int) bool {
-	g, running := r.Find(generation), r.Find(r.Running)
-	return g != nil && running != nil && g.Digest == running.Digest
 }
 
 // noteFile prints that the file of a pod still has what was undone.

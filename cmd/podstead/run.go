@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,10 +19,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
-	"github.com/podstead/podstead/cmd/podstead/internal/interactive"
+	"github.com/podstead/podstead/cmd/podstead/internal/connect"
+	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/terminal"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -118,7 +115,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
 	cmd.Flags().StringVarP(&f.container, "container", "c", "",
 		"`name` of the container for --stdin (default the only one) or COMMAND (default the first)")
-	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", terminal.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
+	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", connect.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why until the next run")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
@@ -152,14 +149,14 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, _ *ondemand.Starter, o foreground.Options) error {
-		return foreground.Run(ctx, o, requests)
+	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, _ *ondemand.Starter, o follow.Options) error {
+		return follow.Run(ctx, o, requests)
 	})
 }
 
 // inForeground connects to the daemon, and calls run with the options of the flags.
 func (a *app) inForeground(
-	cmd *cobra.Command, f *runFlags, printer foreground.Printer, run func(context.Context, *ondemand.Starter, foreground.Options) error,
+	cmd *cobra.Command, f *runFlags, printer follow.Printer, run func(context.Context, *ondemand.Starter, follow.Options) error,
 ) error {
 	s, err := a.connect(cmd)
 	if err != nil {
@@ -178,7 +175,7 @@ func (a *app) inForeground(
 	defer cancel()
 	stops := make(chan struct{})
 	go forward(ctx, signals, stops)
-	o := foreground.Options{
+	o := follow.Options{
 		Daemon: s.Client, Connect: s.Connect, Printer: printer, Session: uuid.NewString(), Keep: !f.remove,
 		Grace: gracePeriod(f.grace), Stops: stops, Timeout: f.timeout,
 	}
@@ -204,27 +201,11 @@ func forward(ctx context.Context, signals <-chan os.Signal, stops chan<- struct{
 	}
 }
 
-// gracePeriod returns the duration of a --grace-period, nil if it is negative. As in kubectl, 0 becomes 1 second: only --force kills
-// immediately.
-func gracePeriod(n int) *time.Duration {
-	if n < 0 {
-		return nil
-	}
-	d := time.Duration(min(max(n, 1), math.MaxInt32)) * time.Second // the limit of terminationGracePeriodSeconds
-	return &d
-}
-
-func (a *app) printer(f *runFlags) foreground.Printer {
+func (a *app) printer(f *runFlags) follow.Printer {
 	if f.format == "json" {
 		return &view.JSON{Out: a.out, Err: a.err, Quiet: f.quiet}
 	}
 	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour(), Quiet: f.quiet, Escape: a.isTerminal(), Width: a.width()}
-}
-
-// invalidFiles joins the errors of pod files, without those whose problems were printed before.
-func invalidFiles(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errInvalidFile) })
-	return &failure{status: statusUsage, err: cmp.Or(errors.Join(errs...), errInvalidFile)}
 }
 
 // isOneOff reports whether the arguments of run are a pod and a command. After a single argument, -- says so, whatever files there are.
@@ -242,7 +223,7 @@ func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runF
 	if !f.streams.stdin && (f.streams.tty || cmd.Flags().Changed("detach-keys")) {
 		return usage(cmd, "--tty and --detach-keys require --stdin")
 	}
-	keys, err := terminal.ParseKeys(f.streams.detachKeys)
+	keys, err := connect.ParseKeys(f.streams.detachKeys)
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
@@ -269,10 +250,7 @@ func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runF
 	if !f.streams.stdin {
 		in = strings.NewReader("")
 	}
-	if q.Interactive.TTY = f.streams.tty; f.streams.tty && !terminal.IsTerminal(a.in) {
-		a.note("cannot use a terminal: stdin is not a terminal")
-		q.Interactive.TTY = false
-	}
+	q.Interactive.TTY = f.streams.tty && a.hasTerminal(&f.streams)
 	o := spec.Options{Suffix: q.Suffix, Interactive: (*spec.Interactive)(q.Interactive)}
 	if _, err := a.acceptFile(q.File, []byte(q.Text), o, level); err != nil {
 		return invalidFiles([]error{err})
@@ -365,15 +343,11 @@ func (a *app) runInteractive(cmd *cobra.Command, paths []string, f *runFlags, le
 	if err := f.checkInteractive(cmd, paths); err != nil {
 		return err
 	}
-	keys, err := terminal.ParseKeys(f.streams.detachKeys)
+	keys, err := connect.ParseKeys(f.streams.detachKeys)
 	if err != nil {
 		return usage(cmd, "--detach-keys: %w", err)
 	}
-	tty := f.streams.tty
-	if tty && !terminal.IsTerminal(a.in) {
-		a.note("cannot use a terminal: stdin is not a terminal")
-		tty = false
-	}
+	tty := f.streams.tty && a.hasTerminal(&f.streams)
 	request, err := a.readInteractive(cmd, paths[0], f, tty, level)
 	if err != nil {
 		return err
@@ -383,16 +357,16 @@ func (a *app) runInteractive(cmd *cobra.Command, paths []string, f *runFlags, le
 
 // runAttached runs a pod, and attaches to a container from its start. It returns the exit code of the container.
 func (a *app) runAttached(cmd *cobra.Command, f *runFlags, request api.CreateRequest, in io.Reader, keys []byte) error {
-	screen, tty := &interactive.Screen{Writer: a.err}, request.Interactive.TTY
-	o := interactive.Options{
+	screen, tty := &follow.Screen{Writer: a.err}, request.Interactive.TTY
+	o := follow.SessionOptions{
 		Container: request.Interactive.Container, In: in, Out: a.out, Err: a.err, Screen: screen, TTY: tty, DetachKeys: keys,
 	}
 	// The output of the other containers is no part of that of the command.
 	printer := &view.Text{Out: screen, Err: screen, Colour: a.colour(), Escape: a.isTerminal(), Width: a.width()}
-	var result interactive.Result
-	err := a.inForeground(cmd, f, printer, func(ctx context.Context, s *ondemand.Starter, run foreground.Options) (err error) {
+	var result follow.Result
+	err := a.inForeground(cmd, f, printer, func(ctx context.Context, s *ondemand.Starter, run follow.Options) (err error) {
 		o.Daemon = s.Client
-		result, err = interactive.Run(ctx, o, run, request)
+		result, err = follow.RunAttached(ctx, o, run, request)
 		return err
 	})
 	err = interactiveEnd(o.Container, result, err)
@@ -447,9 +421,9 @@ func interactiveContainer(cmd *cobra.Command, pod *spec.Pod, name string) (strin
 }
 
 // interactiveEnd returns the error of an interactive run, with the exit code of its container.
-func interactiveEnd(container string, r interactive.Result, err error) error {
+func interactiveEnd(container string, r follow.Result, err error) error {
 	switch {
-	case err != nil && !r.Started && errors.Is(err, foreground.ErrFailed):
+	case err != nil && !r.Started && errors.Is(err, follow.ErrFailed):
 		return &failure{
 			status: statusFailed, err: fmt.Errorf("container %q did not run: %w", container, err),
 			hints: []string{"run it again with --rm=false, then podstead why " + r.Pod},

@@ -311,3 +311,35 @@ func hintResource(name string) []string {
 	}
 	return nil
 }
+
+// maxOnePod accepts at most one pod, in the forms of kubectl.
+func maxOnePod(cmd *cobra.Command, args []string) error {
+	var s selection
+	if err := s.read(cmd, args); err != nil {
+		return err
+	}
+	if len(s.names) > 1 {
+		return usage(cmd, "%s accepts at most one pod, got %s", commandName(cmd), quoted(s.names))
+	}
+	return nil
+}
+
+// onePod requires the name of one pod, in the forms of kubectl.
+func onePod(cmd *cobra.Command, args []string) error {
+	if err := maxOnePod(cmd, args); err != nil {
+		return err
+	}
+	if podName(cmd, args) == "" {
+		return usage(cmd, "%s requires a pod", commandName(cmd))
+	}
+	return nil
+}
+
+// podName returns the name in arguments that [onePod] has accepted.
+func podName(cmd *cobra.Command, args []string) string {
+	var s selection
+	if err := s.read(cmd, args); err != nil || len(s.names) == 0 {
+		return ""
+	}
+	return s.names[0]
+}

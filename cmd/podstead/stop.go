@@ -12,7 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 )
 
 // stopFlags are the flags of stop.
@@ -81,7 +81,7 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 	}
 	if f.wait {
 		done := a.waiting("Waiting until pods are stopped: %s", listed(waiting))
-		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, a.reportStopped))
+		errs = append(errs, wait.Stopped(cmd.Context(), w, waiting, a.reportStopped))
 		done()
 	}
 	return errors.Join(append(errs, missing)...)
@@ -182,7 +182,7 @@ func (a *app) startPods(
 		found[i], err = request(cmd.Context(), w.Client, p)
 		return err
 	})
-	var goals []settle.Goal
+	var goals []wait.Goal
 	for i, err := range errs {
 		name := pods[i].Metadata.Name
 		if err != nil {
@@ -195,7 +195,7 @@ func (a *app) startPods(
 		}
 		fmt.Fprintln(a.out, line)
 		a.noteNewer(name, &found[i])
-		goals = append(goals, settle.Goal{Pod: name, Before: &pods[i], SpecHash: pods[i].Spec.Hash})
+		goals = append(goals, wait.Goal{Pod: name, Before: &pods[i], SpecHash: pods[i].Spec.Hash})
 	}
 	if f.wait {
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
@@ -260,4 +260,20 @@ func inParallel(pods []api.Pod, request func(i int, p *api.Pod) error) []error {
 	}
 	requests.Wait()
 	return errs
+}
+
+func (a *app) killCommand() *cobra.Command {
+	f := stopFlags{wait: true}
+	cmd := &cobra.Command{
+		Long:              "The pods stay stopped until podstead start.",
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.grace.force = true
+			return a.stop(cmd, args, &f)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "kill all pods")
+	return cmd
 }

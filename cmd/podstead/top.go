@@ -10,7 +10,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/top"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -27,7 +27,7 @@ const (
 // topFlags are the flags of top.
 type topFlags struct {
 	selection
-	top.Options
+	show.UsageOptions
 	sortBy   string
 	format   string
 	watch    bool
@@ -45,7 +45,7 @@ func (a *app) topCommand() *cobra.Command {
 
 // topOf is top, or with containers top --containers.
 func (a *app) topOf(use string, containers bool) *cobra.Command {
-	f := topFlags{Options: top.Options{Containers: containers}}
+	f := topFlags{UsageOptions: show.UsageOptions{Containers: containers}}
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "Show what pods and containers use",
@@ -99,7 +99,7 @@ func (f *topFlags) flags(cmd *cobra.Command) {
 	f.selection.flags(cmd)
 	cmd.Flags().BoolVar(&f.Containers, "containers", f.Containers, "show a row for each container")
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "sort by this `figure`, the highest first: cpu, memory (default the name)")
-	completeFlag(cmd, "sort-by", string(top.ByCPU), string(top.ByMemory))
+	completeFlag(cmd, "sort-by", string(show.ByCPU), string(show.ByMemory))
 	cmd.Flags().BoolVar(&f.NoHeader, "no-headers", false, "omit the header of the table")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the table again after each interval")
 	cmd.Flags().DurationVar(&f.interval, "interval", defaultTopInterval, "`duration` between two tables of --watch, at least 500ms")
@@ -108,9 +108,9 @@ func (f *topFlags) flags(cmd *cobra.Command) {
 
 // parse checks the flags.
 func (f *topFlags) parse(cmd *cobra.Command, args []string) error {
-	f.Order = top.Order(f.sortBy)
+	f.Order = show.Order(f.sortBy)
 	switch {
-	case !slices.Contains([]top.Order{top.ByName, top.ByCPU, top.ByMemory}, f.Order):
+	case !slices.Contains([]show.Order{show.ByName, show.ByCPU, show.ByMemory}, f.Order):
 		return usage(cmd, "--sort-by %q: must be one of cpu, memory", f.sortBy)
 	case f.interval < minTopInterval:
 		return usage(cmd, "--interval %v: must be at least %v", f.interval, minTopInterval)
@@ -188,10 +188,10 @@ func (a *app) printTop(cmd *cobra.Command, c *client.Client, f *topFlags) error 
 		}
 		return missing
 	}
-	if err := top.Table(a.screen(), s.Pods, f.Options); err != nil {
+	if err := show.Usage(a.screen(), s.Pods, f.UsageOptions); err != nil {
 		return err
 	}
-	if age := top.OldestDisk(s.Pods, time.Now()); age >= oldDisk && !f.watch {
+	if age := show.OldestDisk(s.Pods, time.Now()); age >= oldDisk && !f.watch {
 		a.note("disk usage was measured up to %s ago", view.Age(age))
 	}
 	return missing
@@ -219,4 +219,20 @@ with podstead_. All metrics are described in docs/reference/metrics.md.`,
 			return c.Metrics(cmd.Context(), a.out)
 		}),
 	}
+}
+
+func (a *app) statsCommand() *cobra.Command {
+	var once bool
+	f := topFlags{interval: defaultTopInterval}
+	f.Containers = true
+	cmd := &cobra.Command{
+		Long:              "Refresh the table until Ctrl-C. With --no-stream, show it once.",
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.watch = !once
+			return a.topPods(cmd, args, &f)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "no-stream", false, "show the table once")
+	return cmd
 }

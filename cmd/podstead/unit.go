@@ -16,7 +16,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
@@ -117,7 +117,7 @@ func (a *app) unitStart(cmd *cobra.Command, pod string) error {
 // fails is restarted: the unit waits for the end of the pod from then on, and TimeoutStartSec limits its start. The cause is why the pod
 // does not become ready.
 func unitReady(ctx context.Context, w *watcher, pod string, seen func(*api.Pod)) (cause, err error) {
-	err = settle.Until(ctx, w, func() func(*api.PodChange) bool {
+	err = wait.Until(ctx, w, func() func(*api.PodChange) bool {
 		return func(c *api.PodChange) bool {
 			p := &c.Object
 			if p.Metadata.Name != pod || c.Type == api.Deleted {

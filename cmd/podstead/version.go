@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -103,4 +104,16 @@ func runtimeVersion(ctx context.Context, program string) string {
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	return line
+}
+
+// containerdVersion returns the version of the embedded containerd.
+func containerdVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/containerd/containerd/v2" {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
 }

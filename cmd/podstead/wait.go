@@ -103,7 +103,7 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	if err != nil {
 		return err
 	}
-	w := wait.Wait{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
+	w := wait.Pods{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
 	w.Met = func(p *api.Pod) error { return a.printMet(&output, p) }
 	if f.timeout == 0 {
 		list, err := daemon.Client.Pods(cmd.Context())
@@ -138,7 +138,7 @@ const explainTimeout = 5 * time.Second
 
 // explainUnmet prints the explanations of the pods that do not meet a condition and are not healthy.
 func (a *app) explainUnmet(cmd *cobra.Command, daemon *client.Client, c *wait.Condition, o *wait.Outcome) {
-	if c.Kind != wait.State {
+	if c.Kind != wait.ForState {
 		return
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), explainTimeout)
@@ -179,15 +179,15 @@ func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) er
 	}
 	switch {
 	case !o.None:
-	case !o.Listed, c.Kind == wait.Created:
+	case !o.Listed, c.Kind == wait.ForCreated:
 		late = append(late, errors.New(unmet))
-	case c.Kind == wait.State:
+	case c.Kind == wait.ForState:
 		missing = append(missing, errors.New("no matching resources found"))
 	}
 	var errs []error
 	if len(late) > 0 {
 		f := &failure{status: statusTimeout, err: errors.Join(late...)}
-		if c.Kind == wait.State && len(o.Unmet) > 0 {
+		if c.Kind == wait.ForState && len(o.Unmet) > 0 {
 			f.hints = []string{"run podstead why " + o.Unmet[0] + " to see what the pod waits for"}
 		}
 		errs = append(errs, f)

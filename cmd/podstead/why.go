@@ -93,3 +93,10 @@ func (a *app) whyAll(cmd *cobra.Command, c *client.Client, lines int, format str
 	}
 	return nil
 }
+
+// printWhy prints the explanation of a pod, if there is one.
+func (a *app) printWhy(cmd *cobra.Command, c *client.Client, pod string) {
+	if e, err := c.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
+		fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
+	}
+}

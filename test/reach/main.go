@@ -46,7 +46,7 @@ var packaged = []string{"packaging/", "examples/", "tools/", "CHANGELOG.md", "LI
 // fuzzed are the packages with fuzz targets. TestFuzzed compares it with the sources.
 var fuzzed = []string{
 	"./internal/bundle",
-	"./cmd/podstead/internal/query",
+	"./cmd/podstead/internal/show",
 	"./internal/crilog",
 	"./internal/inroot",
 	"./internal/plain",

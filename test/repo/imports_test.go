@@ -169,7 +169,7 @@ func TestForbiddenImports(t *testing.T) {
 		{"supervisor/state", module + "/supervisor/lifecycle", false},
 		{"supervisor/lifecycle/lifecycletest", module + "/supervisor/lifecycle", false},
 		{"cmd/podstead", module + "/runtime", true},
-		{"cmd/podstead/internal/copyfiles", module + "/runtime/volume", true},
+		{"cmd/podstead/internal/connect", module + "/runtime/volume", true},
 		{"cmd/podstead", module + "/internal/daemon", false},
 		{"cmd/containerd-shim-podstead-v1", module + "/runtime/shim", false},
 		{"internal/daemon/images", module + "/runtime/image", false},

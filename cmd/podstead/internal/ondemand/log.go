@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,22 +11,6 @@ import (
 
 // maxLogSize is the size at which the daemon's log is rotated, in bytes. One old file is kept.
 const maxLogSize = 1 << 20
-
-// openLog opens the log, and rotates it if it is too large. It returns /dev/null if the log cannot be written: the daemon then fails
-// for the same reason, and reports that.
-func (s *Starter) openLog() (*os.File, error) {
-	if st, err := os.Stat(s.Log); err == nil && st.Size() > maxLogSize {
-		_ = os.Rename(s.Log, oldLog(s.Log))
-	}
-	if err := os.MkdirAll(filepath.Dir(s.Log), 0o711); err != nil {
-		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	}
-	f, err := create(s.Log, 0)
-	if err != nil {
-		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	}
-	return f, nil
-}
 
 func create(path string, flags int) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|flags, 0o600)

@@ -7,8 +7,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/query"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/show"
 )
 
 // Kind is what pods wait for.
@@ -16,15 +15,15 @@ type Kind int
 
 // The kinds.
 const (
-	State   Kind = iota // a state of the pod that exists
-	Created             // the pod exists
-	Deleted             // the pod does not exist
+	ForState   Kind = iota // a state of the pod that exists
+	ForCreated             // the pod exists
+	ForDeleted             // the pod does not exist
 )
 
 // Condition is a condition for pods. It is safe for concurrent use.
 type Condition struct {
 	Kind  Kind
-	met   func(*api.Pod) (bool, error) // of the kind State
+	met   func(*api.Pod) (bool, error) // of the kind ForState
 	ready bool                         // the pod is to become ready: it cannot if it is rolled back
 }
 
@@ -38,9 +37,9 @@ var Phases = []api.Phase{
 func ParseCondition(text string) (*Condition, error) {
 	switch strings.ToLower(text) {
 	case "create":
-		return &Condition{Kind: Created}, nil
+		return &Condition{Kind: ForCreated}, nil
 	case "delete":
-		return &Condition{Kind: Deleted}, nil
+		return &Condition{Kind: ForDeleted}, nil
 	}
 	form, value, _ := strings.Cut(text, "=")
 	var met func(*api.Pod) (bool, error)
@@ -74,7 +73,7 @@ func parseStatus(text string) (func(*api.Pod) (bool, error), error) {
 		i := slices.IndexFunc(p.Status.Conditions, func(c api.Condition) bool { return strings.EqualFold(string(c.Type), name) })
 		met := i >= 0 && strings.EqualFold(p.Status.Conditions[i].Status, value)
 		if met && p.Status.Conditions[i].Type == api.PodReady && p.Status.Conditions[i].Status == "True" {
-			met = settle.Complete(p) // as --wait of other commands
+			met = complete(p) // as --wait of other commands
 		}
 		return met, nil
 	}, nil
@@ -108,12 +107,12 @@ func parsePath(text string) (func(*api.Pod) (bool, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := query.ParsePath(expression)
+	path, err := show.ParsePath(expression)
 	if err != nil {
 		return nil, err
 	}
 	return func(p *api.Pod) (bool, error) {
-		object, err := query.Object(p)
+		object, err := show.Object(p)
 		if err != nil {
 			return false, err
 		}

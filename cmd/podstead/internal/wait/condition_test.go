@@ -31,7 +31,7 @@ func check(t *testing.T, condition string, pods ...api.Pod) (wait.Outcome, []str
 		t.Fatal(err)
 	}
 	var met []string
-	w := wait.Wait{For: c, Names: []string{"web"}, Met: func(p *api.Pod) error {
+	w := wait.Pods{For: c, Names: []string{"web"}, Met: func(p *api.Pod) error {
 		met = append(met, p.Metadata.Name)
 		return nil
 	}}

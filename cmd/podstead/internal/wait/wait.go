@@ -1,5 +1,3 @@
-// Package wait waits until pods meet a condition, with the semantics of kubectl wait. Unlike package settle, it does not know which request
-// led to the wait.
 package wait
 
 import (
@@ -11,11 +9,10 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
-// Wait is a wait for pods.
-type Wait struct {
+// Pods is a wait for pods.
+type Pods struct {
 	For *Condition
 	// Names are the names of the pods; empty: the pods for which Selected reports true when the wait starts.
 	Names    []string
@@ -40,9 +37,9 @@ type Outcome struct {
 
 // Until waits until all pods meet the condition or ctx ends, also over restarts of the daemon. As in kubectl, the pod of a name may be
 // deleted and created again in the meantime, except in a wait for its deletion.
-func (w *Wait) Until(ctx context.Context, d settle.Daemon) (Outcome, error) {
+func (w *Pods) Until(ctx context.Context, d Daemon) (Outcome, error) {
 	r := w.start()
-	err := settle.Until(ctx, d, r.watch)
+	err := Until(ctx, d, r.watch)
 	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
 		err = nil
 	}
@@ -50,7 +47,7 @@ func (w *Wait) Until(ctx context.Context, d settle.Daemon) (Outcome, error) {
 }
 
 // Check checks the condition without waiting. The pods are all pods that exist.
-func (w *Wait) Check(pods []api.Pod) (Outcome, error) {
+func (w *Pods) Check(pods []api.Pod) (Outcome, error) {
 	r := w.start()
 	changed := r.watch()
 	for _, p := range pods {
@@ -62,7 +59,7 @@ func (w *Wait) Check(pods []api.Pod) (Outcome, error) {
 
 // run is a wait in progress.
 type run struct {
-	*Wait
+	*Pods
 	err  error             // of Met
 	open map[string]target // pods that do not meet the condition yet, by name
 	done map[string]bool   // names of the others
@@ -77,8 +74,8 @@ type target struct {
 
 func (t *target) seen() bool { return t.first != nil }
 
-func (w *Wait) start() *run {
-	r := &run{Wait: w, open: map[string]target{}, done: map[string]bool{}}
+func (w *Pods) start() *run {
+	r := &run{Pods: w, open: map[string]target{}, done: map[string]bool{}}
 	for _, name := range w.Names {
 		r.open[name] = target{}
 	}
@@ -96,7 +93,7 @@ func (r *run) watch() func(*api.PodChange) bool {
 		case c.Type != api.Deleted:
 			present[uid] = true
 			r.see(&c.Object)
-		case open && r.For.Kind == Deleted && t.seen() && t.first.Metadata.UID == uid:
+		case open && r.For.Kind == ForDeleted && t.seen() && t.first.Metadata.UID == uid:
 			r.meet(name, &c.Object)
 		}
 		return r.err != nil || r.Listed && len(r.open) == 0 && !r.awaitsAny()
@@ -105,7 +102,7 @@ func (r *run) watch() func(*api.PodChange) bool {
 
 // awaitsAny reports whether the wait is for the creation of the first pod that is selected.
 func (r *run) awaitsAny() bool {
-	return r.For.Kind == Created && len(r.Names) == 0 && len(r.done) == 0
+	return r.For.Kind == ForCreated && len(r.Names) == 0 && len(r.done) == 0
 }
 
 // list evaluates a complete list of pods. The argument has the UIDs of those that exist.
@@ -113,11 +110,11 @@ func (r *run) list(present map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(r.open)) {
 		t := r.open[name]
 		switch {
-		case r.For.Kind == Deleted && t.seen() && !present[t.first.Metadata.UID]: // deleted while the daemon was not watched
+		case r.For.Kind == ForDeleted && t.seen() && !present[t.first.Metadata.UID]: // deleted while the daemon was not watched
 			r.meet(name, &t.last)
-		case !t.seen() && r.For.Kind != Created:
+		case !t.seen() && r.For.Kind != ForCreated:
 			delete(r.open, name)
-			if r.For.Kind == State {
+			if r.For.Kind == ForState {
 				r.Missing = append(r.Missing, name)
 			}
 		}
@@ -129,7 +126,7 @@ func (r *run) list(present map[string]bool) {
 func (r *run) see(p *api.Pod) {
 	name := p.Metadata.Name
 	file := p.Metadata.UID == "" && p.Status.Phase == api.PhaseFailed // of the pods directory, which is refused: no pod exists
-	if file && r.For.Kind != State {
+	if file && r.For.Kind != ForState {
 		return
 	}
 	if len(r.Names) == 0 && (!r.Listed || r.awaitsAny()) && !r.done[name] && !file && r.Selected(p) {
@@ -144,19 +141,19 @@ func (r *run) see(p *api.Pod) {
 	}
 	t.last = *p
 	r.open[name] = t
-	met, err := r.For.Kind == Created, error(nil)
+	met, err := r.For.Kind == ForCreated, error(nil)
 	switch r.For.Kind {
-	case State:
+	case ForState:
 		if met, err = r.For.met(p); err == nil && r.For.ready {
-			if err = settle.RolledBack(t.first, p); err != nil && strings.Contains(err.Error(), ", requested by ") {
+			if err = rolledBack(t.first, p); err != nil && strings.Contains(err.Error(), ", requested by ") {
 				err = nil // a user has restored a generation, which will be ready
 			}
 		}
-	case Deleted:
-		if problem, ok := settle.Remains(p); ok {
+	case ForDeleted:
+		if problem, ok := Remains(p); ok {
 			err = fmt.Errorf("its containers are stopped, but it could not be removed: %s", problem)
 		}
-	case Created:
+	case ForCreated:
 	}
 	switch {
 	case err != nil:

@@ -147,7 +147,7 @@ func TestUntil(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []string
-				w := wait.Wait{
+				w := wait.Pods{
 					For: c, Names: strings.Fields(tt.names),
 					Selected: func(p *api.Pod) bool { return p.Metadata.Labels["app"] != "other" },
 					Met: func(p *api.Pod) error {
@@ -213,7 +213,7 @@ func TestUntilError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := wait.Wait{For: c, Names: []string{"web"}}
+	w := wait.Pods{For: c, Names: []string{"web"}}
 	if _, err := w.Until(t.Context(), &broken{}); !errors.Is(err, errRejected) {
 		t.Errorf("%v, want %v", err, errRejected)
 	}

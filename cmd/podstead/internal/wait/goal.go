@@ -1,0 +1,204 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podstead/podstead/api"
+)
+
+// Goal is a pod of which a command has requested a definition, a start or a restart.
+type Goal struct {
+	Pod string
+	// SpecHash is the hash of the definition that the pod must have; empty: any.
+	SpecHash string
+	// Created reports that the pod is created by the request: Before, if there is one, is being deleted.
+	Created bool
+	// Changed reports that the request changes the pod, possibly only to other images: the outcome of an earlier request does not count.
+	Changed bool
+	// Before is the pod before the request; nil: it did not exist.
+	Before *api.Pod
+
+	reached string // UID of the pod that has had what was requested; empty: none yet
+}
+
+// Ready waits until what was requested of each pod is complete, see [complete], or has failed: it was refused, replaced or rolled back, a
+// container has failed, or the pod is stopped. It returns an error for each of the latter, by name of the pod. The function seen is called
+// with each change of a pod that is awaited. When the context ends, Ready returns the pods that are not complete with the error of the
+// context.
+func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (map[string]error, error) {
+	failed := map[string]error{}
+	waiting := map[string]*Goal{}
+	for _, g := range goals {
+		waiting[g.Pod] = &g
+	}
+	if len(waiting) == 0 {
+		return failed, nil
+	}
+	watches := 0
+	changed := func(change *api.PodChange) bool {
+		g, awaited := waiting[change.Object.Metadata.Name]
+		if !awaited || change.Type == api.Deleted && g.reached != change.Object.Metadata.UID {
+			return false
+		}
+		seen(&change.Object)
+		done, err := g.judge(change, watches > 1)
+		if err != nil {
+			failed[g.Pod] = err
+		}
+		if done || err != nil {
+			delete(waiting, g.Pod)
+		}
+		return len(waiting) == 0
+	}
+	err := Until(ctx, d, func() func(*api.PodChange) bool {
+		watches++
+		return changed
+	})
+	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
+		for name := range waiting {
+			failed[name] = context.Cause(ctx)
+		}
+		return failed, nil
+	}
+	return failed, err
+}
+
+// judge reports whether a pod has reached the goal. An error reports that it cannot. After the connection to the daemon was lost, a request
+// of newer images may be lost, too.
+func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
+	p := &change.Object
+	has := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
+	reverted := rolledBack(g.Before, p)
+	switch refused := condition(p, api.FileAccepted); {
+	case reverted != nil:
+		return false, reverted
+	case change.Type == api.Deleted:
+		return false, errors.New("the pod was deleted in the meantime")
+	case p.Metadata.UID == "":
+		return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
+		return false, nil
+	case !has && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
+		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
+	case !has && (g.reached != "" || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
+		return false, errors.New("the pod was changed to another definition in the meantime")
+	case g.reached != "" && g.reached != p.Metadata.UID:
+		return false, errors.New("the pod was replaced in the meantime")
+	case !p.Status.StoppedAt.IsZero():
+		return false, fmt.Errorf("the pod is stopped: start it with podstead start %s", g.Pod)
+	case !has, p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
+		return false, nil
+	case g.outdated(p) && reconnected && refused.Reason != api.ReasonUpdatePending:
+		return false, errors.New("the daemon was restarted before the pod was changed: apply the file again")
+	case g.outdated(p):
+		return false, nil
+	}
+	g.reached = p.Metadata.UID
+	if p.Status.Outcome.State == api.RolloutFailed {
+		return false, errors.New(p.Status.Outcome.Message)
+	}
+	return complete(p), nil
+}
+
+// outdated reports whether the newest request for a pod is the one before the goal's. A daemon of an earlier version does not tell.
+func (g *Goal) outdated(p *api.Pod) bool {
+	return g.Changed && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID && p.Status.Outcome.State != "" &&
+		g.Before.Status.Outcome.Request == p.Status.Outcome.Request
+}
+
+// rolledBack returns why an earlier generation of a pod runs in place of its file, or is about to, that did not when the pod was seen
+// before; nil: there is none. Before is nil if the pod did not exist.
+func rolledBack(before, p *api.Pod) error {
+	c := condition(p, api.FileAccepted)
+	if c.Reason != api.ReasonRolledBack || before != nil && condition(before, c.Type).Message == c.Message {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", c.Reason, c.Message)
+}
+
+// complete reports whether the newest request for a pod is complete: the pod is ready and has stayed so for its minimum ready time without
+// a container that has failed, or it has succeeded. The daemon decides that. One of an earlier version does not: the pod is ready, or has
+// succeeded.
+func complete(p *api.Pod) bool {
+	if p.Status.Outcome.State == "" {
+		return p.Status.Phase == api.PhaseSucceeded || condition(p, api.PodReady).Status == "True"
+	}
+	return p.Status.Outcome.State == api.RolloutComplete
+}
+
+// condition returns the condition of a type, or the zero condition.
+func condition(p *api.Pod, t api.ConditionType) api.Condition {
+	for _, c := range p.Status.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return api.Condition{}
+}
+
+// Stopped waits until no container of the pods runs, or they are deleted. The pods are given as UID to name. The function stopped is called
+// with each, and with the error if its state could not be saved. What remains of such a pod may not be removable either, so only its
+// containers are awaited.
+func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func(name, unsaved string)) error {
+	return await(ctx, d, pods, stopped, func(p *api.Pod) (string, bool) {
+		unsaved := condition(p, api.StateNotDurable)
+		return unsaved.Message, p.Status.AtRest || unsaved.Status == "True" && p.Status.Phase.Terminal()
+	})
+}
+
+// RemainsError reports that the containers of a pod are stopped, but the pod could not be deleted because the disk of its state does not
+// work. The daemon continues to try.
+type RemainsError struct{ Pod, Remains string }
+
+func (e *RemainsError) Error() string {
+	return fmt.Sprintf("delete pod %q: its containers are stopped, but it could not be removed: %s", e.Pod, e.Remains)
+}
+
+// Remains returns why a pod whose containers are stopped cannot be removed; ok is false if it may still be removed by itself.
+func Remains(p *api.Pod) (remains string, ok bool) {
+	failed, unsaved := condition(p, api.RemovalFailed), condition(p, api.StateNotDurable)
+	return failed.Message, failed.Status == "True" && unsaved.Status == "True" && p.Status.Phase.Terminal()
+}
+
+// Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each, and with an error if the pod
+// cannot be removed because the disk of its state does not work: the daemon continues to try.
+func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name, remains string)) error {
+	return await(ctx, d, pods, deleted, Remains)
+}
+
+// await waits until all pods are done or deleted. It removes them from the map, and calls end with each and with its problem, if any.
+func await(ctx context.Context, d Daemon, pods map[string]string, end func(name, problem string), done func(*api.Pod) (problem string, ok bool)) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	remove := func(uid, problem string) {
+		if name, ok := pods[uid]; ok {
+			delete(pods, uid)
+			end(name, problem)
+		}
+	}
+	return Until(ctx, d, func() func(*api.PodChange) bool {
+		present := map[string]bool{} // by UID
+		return func(change *api.PodChange) bool {
+			uid := change.Object.Metadata.UID
+			present[uid] = true
+			switch change.Type {
+			case api.Listed:
+				for uid := range pods {
+					if !present[uid] { // deleted before the watch started
+						remove(uid, "")
+					}
+				}
+			case api.Deleted:
+				remove(uid, "")
+			default:
+				if problem, ok := done(&change.Object); ok {
+					remove(uid, problem)
+				}
+			}
+			return len(pods) == 0
+		}
+	})
+}

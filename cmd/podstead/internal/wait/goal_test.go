@@ -1,0 +1,364 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+)
+
+// watch yields changes, and then waits until the context ends.
+type watch []api.PodChange
+
+func (watch) Connect(context.Context) error { return nil }
+
+func (w watch) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
+	return func(yield func(api.PodChange, error) bool) {
+		for _, c := range w {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(api.PodChange{}, ctx.Err())
+	}
+}
+
+// pod returns a pod that runs, and of which the newest request is complete.
+func pod(uid, hash string) api.PodChange {
+	c := api.PodChange{Type: api.Modified}
+	p := &c.Object
+	p.Metadata.Name, p.Metadata.UID, p.Spec.Hash, p.Status.Phase = "web", uid, hash, api.PhaseRunning
+	p.Status.Conditions = []api.Condition{{Type: api.PodReady, Status: "True"}}
+	p.Status.Outcome.State, p.Status.Outcome.Request = api.RolloutComplete, 2
+	return c
+}
+
+func with(c api.PodChange, changes ...func(*api.Pod)) api.PodChange {
+	for _, change := range changes {
+		change(&c.Object)
+	}
+	return c
+}
+
+func notReady(p *api.Pod) {
+	p.Status.Conditions[0].Status, p.Status.Outcome.State = "False", api.RolloutProgressing
+}
+func progressing(p *api.Pod)       { p.Status.Outcome.State = api.RolloutProgressing }
+func earlier(p *api.Pod)           { p.Status.Outcome = api.RequestOutcome{} }
+func request(n int) func(*api.Pod) { return func(p *api.Pod) { p.Status.Outcome.Request = n } }
+func failed(p *api.Pod) {
+	notReady(p)
+	p.Status.Outcome.State, p.Status.Outcome.Message = api.RolloutFailed, "exit code 3"
+}
+
+func refused(reason api.Reason) func(*api.Pod) {
+	return func(p *api.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
+	}
+}
+
+// TestReady checks after which change a pod has reached its goal.
+func TestReady(t *testing.T) {
+	before := pod("1", "old")
+	images := Goal{SpecHash: "old", Changed: true, Before: &before.Object}
+	returned := with(pod("1", "old"), refused(api.ReasonRolledBack))
+	trial := with(pod("1", "new"), progressing)
+	onTrial := Goal{SpecHash: "new", Before: &trial.Object}
+	update := Goal{SpecHash: "new", Before: &before.Object}
+	const replaced = "the pod was changed to another definition in the meantime"
+	for name, test := range map[string]struct {
+		goal    Goal
+		changes watch
+		seen    int // changes until the goal is reached
+		want    string
+	}{
+		"pod is ready": {Goal{}, watch{pod("1", "old")}, 1, ""},
+		"pod becomes ready and stays so": {Goal{}, watch{
+			with(pod("1", "old"), notReady), with(pod("1", "old"), progressing), pod("1", "old"),
+		}, 3, ""},
+		"pod was ready for a moment": {Goal{}, watch{
+			with(pod("1", "old"), progressing), with(pod("1", "old"), failed),
+		}, 2, "exit code 3"},
+		"daemon of an earlier version": {Goal{}, watch{
+			with(pod("1", "old"), notReady, earlier), with(pod("1", "old"), earlier),
+		}, 2, ""},
+		"daemon of an earlier version, pod succeeds": {Goal{}, watch{
+			with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
+		}, 1, ""},
+		"pod fails": {Goal{}, watch{with(pod("1", "old"), failed)}, 1, "exit code 3"},
+		"old definition fails, new one is ready": {
+			update, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
+		},
+		"old definition is ready until the new one is": {update, watch{pod("1", "old"), pod("1", "new")}, 2, ""},
+		"pod is being deleted": {Goal{}, watch{
+			with(pod("1", "old"), func(p *api.Pod) { p.Metadata.DeletionTimestamp = new(time.Time) }), pod("2", "old"),
+		}, 2, ""},
+		"pod is created while the one before is being deleted": {Goal{SpecHash: "old", Created: true, Before: &before.Object}, watch{
+			with(pod("1", "old"), failed), pod("2", "old"),
+		}, 2, ""},
+		"pod was stopped after it had succeeded": {Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) {
+			notReady(p)
+			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, api.PhaseSucceeded
+			p.Status.Outcome.State = api.RolloutComplete
+		})}, 1, ""},
+		"file is invalid":     {Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
+		"file is rolled back": {Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
+		"file without a pod":  {Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
+		"update waits": {update, watch{
+			with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new"),
+		}, 2, ""},
+		"later file is not taken": {Goal{SpecHash: "new"}, watch{with(pod("1", "new"), refused("InvalidFile"))}, 1, ""},
+		"pod is stopped": {
+			Goal{},
+			watch{with(pod("1", "old"), func(p *api.Pod) { p.Status.StoppedAt = time.Now() })},
+			1, "the pod is stopped: start it with podstead start web",
+		},
+		"definition is replaced": {update, watch{
+			pod("1", "old"), with(pod("1", "new"), progressing), pod("1", "newest"),
+		}, 3, replaced},
+		"definition is never seen": {update, watch{pod("1", "old"), pod("1", "newest")}, 2, replaced},
+		"other pod is created":     {Goal{SpecHash: "new", Created: true}, watch{pod("1", "newest")}, 1, replaced},
+		"only the images change": {images, watch{
+			pod("1", "old"), with(pod("1", "old"), progressing, request(3)), with(pod("1", "old"), request(3)),
+		}, 3, ""},
+		"only the images change, they fail": {images, watch{
+			pod("1", "old"), with(pod("1", "old"), failed, request(3)),
+		}, 2, "exit code 3"},
+		"only the images change, they are rolled back": {images, watch{
+			pod("1", "old"), with(pod("1", "old"), progressing, request(3)),
+			with(pod("1", "old"), request(4), refused(api.ReasonRolledBack)),
+		}, 3, "RolledBack: line 3"},
+		"only the images change, others were rolled back": {Goal{SpecHash: "old", Changed: true, Before: &returned.Object}, watch{
+			returned, with(pod("1", "old"), request(3)),
+		}, 2, ""},
+		"unchanged pod is on trial and passes":         {onTrial, watch{trial, pod("1", "new")}, 2, ""},
+		"unchanged pod is on trial and is rolled back": {onTrial, watch{trial, returned}, 2, "RolledBack: line 3"},
+		"unchanged pod is on trial with other images, which are rolled back": {onTrial, watch{
+			trial, with(pod("1", "new"), request(4), refused(api.ReasonRolledBack)),
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod is deleted by its rollback": {onTrial, watch{
+			trial, {Type: api.Deleted, Object: with(trial, refused(api.ReasonRolledBack)).Object},
+		}, 2, "RolledBack: line 3"},
+		"unchanged pod was rolled back before": {
+			Goal{SpecHash: "old", Before: &returned.Object}, watch{returned}, 1, "",
+		},
+		"only the images change, daemon of an earlier version": {images, watch{with(pod("1", "old"), earlier)}, 1, ""},
+		"pod is deleted": {Goal{}, watch{
+			with(pod("1", "old"), progressing), {Type: api.Deleted, Object: before.Object},
+		}, 2, "the pod was deleted in the meantime"},
+		"pod is replaced": {
+			Goal{}, watch{with(pod("1", "old"), progressing), pod("2", "old")}, 2, "the pod was replaced in the meantime",
+		},
+		"definition changes back": {update, watch{with(pod("1", "new"), progressing), pod("1", "old")}, 2, replaced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.goal.Pod = "web"
+			other := with(pod("9", ""), func(p *api.Pod) { p.Metadata.Name = "other" })
+			changes := append(slices.Concat(watch{other, {Type: api.Listed}}, test.changes), with(pod("1", "never"), failed))
+			seen := 0
+			got, err := Ready(t.Context(), changes, []Goal{test.goal}, func(*api.Pod) { seen++ })
+			message := ""
+			if got["web"] != nil {
+				message = got["web"].Error()
+			}
+			if err != nil || seen != test.seen || message != test.want {
+				t.Errorf("after %d changes: %q, %v; want %q after %d", seen, message, err, test.want, test.seen)
+			}
+		})
+	}
+}
+
+// TestReadyTimeout checks that pods that are not ready are returned when the context ends, and that a lost connection is an error.
+func TestReadyTimeout(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	goals := []Goal{{Pod: "web"}, {Pod: "db"}}
+	got, err := Ready(ctx, watch{pod("1", "")}, goals, func(*api.Pod) { cancel() })
+	if err != nil || len(got) != 1 || !errors.Is(got["db"], context.Canceled) {
+		t.Errorf("%v, %v, want the end of the context for db", got, err)
+	}
+	lost := errors.New("connection lost")
+	if _, err := Ready(t.Context(), broken{lost}, goals, func(*api.Pod) {}); !errors.Is(err, lost) {
+		t.Errorf("lost connection: %v", err)
+	}
+	if got, err := Ready(t.Context(), broken{lost}, nil, nil); err != nil || len(got) > 0 {
+		t.Errorf("no pods: %v, %v", got, err)
+	}
+}
+
+// broken is a watch whose connection is lost.
+type broken struct{ err error }
+
+func (b broken) Watch(context.Context) iter.Seq2[api.PodChange, error] {
+	return func(yield func(api.PodChange, error) bool) { yield(api.PodChange{}, b.err) }
+}
+
+func (broken) Connect(context.Context) error { return nil }
+
+// TestRestartOfDaemon checks that the wait continues when the daemon restarts, with what the next daemon lists.
+func TestRestartOfDaemon(t *testing.T) {
+	one, two := pod("1", ""), pod("2", "")
+	first := watch{one, two}
+	for name, test := range map[string]struct {
+		daemon restarting
+		want   []string
+	}{
+		"connection lost": {restarting{watches: []watch{first, {{Type: api.Listed}}}, end: api.ErrUnavailable}, []string{"one", "two"}},
+		"daemon stopped": {restarting{
+			watches: []watch{{one, two, {Type: api.Listed}}, {two, {Type: api.Listed}, {Type: api.Deleted, Object: two.Object}}},
+			connect: []error{&api.StoppedError{Pods: 2}, &api.StoppedError{Pods: 2}},
+		}, []string{"one", "two"}},
+		"daemon stopped without pods": {restarting{watches: []watch{first}, connect: []error{&api.StoppedError{}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []string
+				err := Deleted(t.Context(), &test.daemon, map[string]string{"1": "one", "2": "two"}, func(name, _ string) { got = append(got, name) })
+				slices.Sort(got)
+				if _, stopped := errors.AsType[*api.StoppedError](err); !slices.Equal(got, test.want) || stopped != (test.want == nil) {
+					t.Errorf("%q, %v, want %q", got, err, test.want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := restarting{watches: []watch{{with(pod("1", ""), notReady)}, {with(pod("1", ""), notReady)}, {pod("1", "")}}, end: api.ErrUnavailable}
+		seen := 0
+		got, err := Ready(t.Context(), &d, []Goal{{Pod: "web"}}, func(*api.Pod) { seen++ })
+		if err != nil || len(got) > 0 || seen != 3 {
+			t.Errorf("ready after %d changes: %v, %v; want 3", seen, got, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := restarting{watches: []watch{{pod("1", "")}, {pod("1", "")}}, end: api.ErrUnavailable}
+		before := pod("1", "")
+		got, err := Ready(t.Context(), &d, []Goal{{Pod: "web", Changed: true, Before: &before.Object}}, func(*api.Pod) {})
+		const want = "the daemon was restarted before the pod was changed: apply the file again"
+		if err != nil || fmt.Sprint(got["web"]) != want {
+			t.Errorf("images that a daemon has forgotten: %v, %v; want %q", got, err, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := restarting{connect: slices.Repeat([]error{&api.StoppedError{Pods: 1}}, 1000), end: api.ErrUnavailable}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		got, err := Ready(ctx, &d, []Goal{{Pod: "web"}}, nil)
+		if err != nil || !errors.Is(got["web"], context.DeadlineExceeded) {
+			t.Errorf("daemon that is not started again: %v, %v; want the deadline for web", got, err)
+		}
+	})
+}
+
+// restarting is a daemon that ends each watch, with an error or, without one, as a daemon that stops.
+type restarting struct {
+	watches []watch
+	end     error
+	connect []error // of the next calls of Connect
+}
+
+func (r *restarting) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
+	return func(yield func(api.PodChange, error) bool) {
+		var next watch
+		if len(r.watches) > 0 {
+			next, r.watches = r.watches[0], r.watches[1:]
+		}
+		for _, c := range next {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if r.end != nil && ctx.Err() == nil {
+			yield(api.PodChange{}, r.end)
+		}
+	}
+}
+
+func (r *restarting) Connect(ctx context.Context) error {
+	if len(r.connect) == 0 {
+		return ctx.Err()
+	}
+	err := r.connect[0]
+	r.connect = r.connect[1:]
+	return err
+}
+
+// TestStoppedAndDeleted checks that deleted pods count as stopped, and stopped ones not as deleted.
+func TestStoppedAndDeleted(t *testing.T) {
+	rest := with(pod("1", ""), func(p *api.Pod) { p.Status.AtRest = true })
+	changes := watch{
+		{Type: api.Added, Object: pod("1", "").Object},
+		{Type: api.Added, Object: pod("2", "").Object},
+		{Type: api.Listed},
+		rest,
+		{Type: api.Deleted, Object: pod("2", "").Object},
+		{Type: api.Deleted, Object: rest.Object},
+	}
+	for name, test := range map[string]struct {
+		wait func(context.Context, Daemon, map[string]string, func(name, problem string)) error
+		want []string
+	}{
+		"stopped": {Stopped, []string{"none", "one", "two"}},
+		"deleted": {Deleted, []string{"none", "two", "one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			err := test.wait(t.Context(), changes, map[string]string{"1": "one", "2": "two", "3": "none"}, func(name, problem string) { got = append(got, name+problem) })
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestNotDurable: a pod whose state cannot be saved is stopped when its containers have exited, and is not awaited when it cannot be
+// removed.
+func TestNotDurable(t *testing.T) {
+	change := func(phase api.Phase, atRest bool, conditions ...api.ConditionType) api.PodChange {
+		return with(pod("1", ""), func(p *api.Pod) {
+			p.Metadata.DeletionTimestamp = new(time.Time)
+			p.Status.Phase, p.Status.AtRest, p.Status.Conditions = phase, atRest, nil
+			for _, c := range conditions {
+				p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: c, Status: "True", Message: string(c)})
+			}
+		})
+	}
+	none, unsaved, kept := api.ConditionType(""), api.StateNotDurable, api.RemovalFailed
+	for name, tt := range map[string]struct {
+		change           api.PodChange
+		stopped, deleted []string
+	}{
+		"runs":                      {change(api.PhaseRunning, false, unsaved), nil, nil},
+		"exited":                    {change(api.PhaseFailed, false, none), nil, nil},
+		"exited, not saved":         {change(api.PhaseFailed, false, unsaved), []string{"one: StateNotDurable"}, nil},
+		"not removed":               {change(api.PhaseFailed, false, kept), nil, nil},
+		"not removed, not saved":    {change(api.PhaseSucceeded, false, unsaved, kept), []string{"one: StateNotDurable"}, []string{"one: RemovalFailed"}},
+		"at rest, not saved":        {change(api.PhaseSucceeded, true, unsaved), []string{"one: StateNotDurable"}, nil},
+		"at rest":                   {change(api.PhaseSucceeded, true), []string{"one: "}, nil},
+		"runs, sandbox not removed": {change(api.PhaseRunning, false, unsaved, kept), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, wait := range []struct {
+				pods func(context.Context, Daemon, map[string]string, func(name, problem string)) error
+				want []string
+			}{{Stopped, tt.stopped}, {Deleted, tt.deleted}} {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					var got []string
+					err := wait.pods(ctx, watch{tt.change}, map[string]string{"1": "one"}, func(name, problem string) { got = append(got, name+": "+problem) })
+					if diff := cmp.Diff(wait.want, got); diff != "" || wait.want == nil != errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%v (-want +got):\n%s", err, diff)
+					}
+				})
+			}
+		})
+	}
+}
