@@ -30,8 +30,7 @@ const IncompleteHeader = "Podstead-Incomplete"
 // InstanceHeader is the header with the instance that the sequence numbers of events belong to.
 const InstanceHeader = "Podstead-Instance"
 
-// These begin the messages about what the daemon does not have. Clients read them, to explain that the
-// daemon is older than they are.
+// These begin the messages about what the daemon does not have. Clients read them, and explain that the daemon is older than they are.
 const (
 	UnknownEndpoint  = "unknown endpoint "
 	UnknownParameter = "unknown parameter "
