@@ -26,7 +26,7 @@ import (
 
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -81,7 +81,7 @@ type Runtime struct {
 	stats        *stats.Collector
 
 	index    *sandbox.Index
-	podLocks keyedmutex.Mutex // by UID; held while a sandbox is started or removed, and while a pod is removed
+	podLocks guard.KeyedMutex // by UID; held while a sandbox is started or removed, and while a pod is removed
 	workers  sync.WaitGroup   // run until stop is called
 	stop     context.CancelFunc
 

@@ -19,7 +19,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
-	"github.com/podstead/podstead/internal/diskreserve"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -167,7 +167,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	})
 	unfollow := follow(ctx, files)
 	defer o.undoBundles(ctx, s, files, imagesOf(rt))()
-	host := o.newDisk(rt, s, files)
+	host := o.newStorage(rt, s, files)
 	o.closeUnused(ctx)
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
@@ -286,7 +286,7 @@ func (o *Options) supervise(
 	if err != nil {
 		return nil, err
 	}
-	space, err := diskreserve.New(filepath.Join(o.Config.StateDir, "reserve"), reservedSpace)
+	space, err := disk.NewReserve(filepath.Join(o.Config.StateDir, "reserve"), reservedSpace)
 	if err != nil {
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "no disk space is reserved for the state of pods", slog.Any("error", err))
 	}

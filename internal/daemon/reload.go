@@ -25,7 +25,7 @@ type reloader struct {
 	supervisor *supervisor.Supervisor
 	// bandwidth changes the limit of pulls in bytes per second; nil: the runtime pulls nothing.
 	bandwidth func(int64)
-	disk      disk
+	disk      storage
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 	// images take the policy for signatures; nil: the runtime does not manage images.
@@ -37,7 +37,7 @@ type reloader struct {
 	sendTo func([]config.Notifier)
 }
 
-func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host disk, dirs *imagedirs.Dirs) *reloader {
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host storage, dirs *imagedirs.Dirs) *reloader {
 	r := &reloader{o: o, supervisor: s, disk: host}
 	if dirs != nil {
 		r.reverify = dirs.Reverify

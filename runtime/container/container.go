@@ -15,7 +15,7 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
@@ -60,7 +60,7 @@ type Config struct {
 type Service struct {
 	config    Config
 	processes ProcessFiles
-	locks     keyedmutex.Mutex // by UID and name of the container
+	locks     guard.KeyedMutex // by UID and name of the container
 }
 
 // New returns the service.

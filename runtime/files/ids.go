@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/tartree"
+	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/runtime/idmap"
 )
 
@@ -40,11 +40,11 @@ func outside(ids idmap.Range, id int) (int, error) {
 
 // attributes returns the attributes of created files. Without Preserve, files belong to the user of the container, have no setuid bit and
 // can be written only by their owner.
-func (c *container) attributes(o Options) func(*tar.Header) (tartree.Attributes, error) {
-	return func(h *tar.Header) (tartree.Attributes, error) {
-		uid, gid, a := h.Uid, h.Gid, tartree.Attributes{Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime}
+func (c *container) attributes(o Options) func(*tar.Header) (filecopy.Attributes, error) {
+	return func(h *tar.Header) (filecopy.Attributes, error) {
+		uid, gid, a := h.Uid, h.Gid, filecopy.Attributes{Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime}
 		if !o.Preserve {
-			uid, gid, a = 0, 0, tartree.Attributes{Mode: uint32(h.Mode & 0o755)}
+			uid, gid, a = 0, 0, filecopy.Attributes{Mode: uint32(h.Mode & 0o755)}
 			if c.spec.Process != nil {
 				uid, gid = int(c.spec.Process.User.UID), int(c.spec.Process.User.GID)
 			}

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/volume"
@@ -97,12 +96,12 @@ func (s *Service) mountVolumes(ctx context.Context, o stopped, ids idmap.Range) 
 // withCause adds why the volume is not available to the error for a file in it. A path that leads to it by a symbolic link has no cause.
 func (c *container) withCause(err error) error {
 	p, ok := errors.AsType[*fs.PathError](err)
-	if !ok || !errors.Is(p.Err, inroot.ErrCovered) {
+	if !ok || !errors.Is(p.Err, filecopy.ErrCovered) {
 		return err
 	}
 	for at := path.Clean(p.Path); path.IsAbs(at); at = path.Dir(at) {
 		if cause := c.missing[at]; cause != nil { // its kind says nothing about the file
-			return &fs.PathError{Op: p.Op, Path: p.Path, Err: fmt.Errorf("%w: the volume at %s is not available: %s", inroot.ErrCovered, at, cause.Error())}
+			return &fs.PathError{Op: p.Op, Path: p.Path, Err: fmt.Errorf("%w: the volume at %s is not available: %s", filecopy.ErrCovered, at, cause.Error())}
 		}
 		if at == "/" {
 			break
@@ -174,7 +173,7 @@ func clearMounts(dir string) error {
 
 // enter creates a mount namespace that has the layer and what is mounted in it, and returns it with its root directory. The thread must
 // end afterwards.
-func enter(dir string, layer int, points []point) (namespace *os.File, root *inroot.Root, err error) {
+func enter(dir string, layer int, points []point) (namespace *os.File, root *filecopy.Root, err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return nil, nil, fmt.Errorf("unshare: %w", err)
 	}
@@ -207,7 +206,7 @@ func enter(dir string, layer int, points []point) (namespace *os.File, root *inr
 	if err != nil {
 		return nil, nil, err
 	}
-	root = inroot.New(f)
+	root = filecopy.NewRoot(f)
 	root.Exclude(device)
 	return namespace, root, nil
 }
@@ -232,11 +231,11 @@ func mountAll(dir, top string, points []point) error {
 	if err != nil {
 		return err
 	}
-	layer := inroot.New(f)
+	layer := filecopy.NewRoot(f)
 	defer layer.Close()
 	for _, p := range points {
 		at, err := layer.Open(p.path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, inroot.ErrKernel) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, filecopy.ErrKernel) {
 			continue
 		}
 		if err != nil {
@@ -255,7 +254,7 @@ func mountAll(dir, top string, points []point) error {
 }
 
 // attach mounts a volume with its options. Nothing that is mounted later on the host or here propagates.
-func attach(m *specs.Mount, at *inroot.File) error {
+func attach(m *specs.Mount, at *filecopy.File) error {
 	defer at.Close()
 	options := slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool { return o == "rslave" || o == "rshared" })
 	fd, err := volume.AttachMount(m.Source, int(at.Fd()), options)
@@ -265,7 +264,7 @@ func attach(m *specs.Mount, at *inroot.File) error {
 	return unix.Close(fd)
 }
 
-func cover(dir string, at *inroot.File) error {
+func cover(dir string, at *filecopy.File) error {
 	defer at.Close()
 	name := "file"
 	if at.IsDir() {

@@ -15,7 +15,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/oci"
@@ -37,7 +37,7 @@ type Mounter struct {
 	snapshotter snapshots.Snapshotter
 	images      *image.Store
 	dirs        layout.Dirs
-	locks       keyedmutex.Mutex // by mount point
+	locks       guard.KeyedMutex // by mount point
 }
 
 // New returns a mounter.

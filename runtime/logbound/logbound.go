@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/guard"
 )
 
@@ -154,7 +154,7 @@ func (b *Bound) Limit() (int64, error) {
 		if err != nil {
 			return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 		}
-		limit := min(diskblocks.Bytes(&stat, stat.Blocks)/defaultPart, defaultMax)
+		limit := min(disk.BlockBytes(&stat, stat.Blocks)/defaultPart, defaultMax)
 		if b.o.Max > 0 {
 			limit = min(limit, b.o.Max)
 		}

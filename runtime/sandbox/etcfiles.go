@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/heldfile"
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/netns"
@@ -26,7 +25,7 @@ import (
 
 // This file writes the files of a pod that its containers see at /etc/hosts, /etc/hostname and /etc/resolv.conf.
 //
-// Containers have these files mounted, and can hold them for any time. No file is opened in a way that waits, see package heldfile. A file
+// Containers have these files mounted, and can hold them for any time. No file is opened in a way that waits, see [guard.OpenFile]. A file
 // that is held is replaced by a new one for containers that start; running containers get its content when it is free.
 
 // peerLister returns what /etc/hosts contains about pods.
@@ -43,8 +42,8 @@ type EtcFiles struct {
 	network peerLister
 	index   *Index
 	log     *slog.Logger
-	pods    keyedmutex.Mutex // by UID, held while the files of a pod are written
-	users   heldfile.Users
+	pods    guard.KeyedMutex // by UID, held while the files of a pod are written
+	users   guard.FileUsers
 
 	mu      sync.Mutex
 	written map[string]writtenHosts // by UID, the newest content of /etc/hosts; containers may have changed the file since
@@ -211,7 +210,7 @@ func (f *EtcFiles) updateAll(ctx context.Context, logged map[string]bool) (held 
 	}
 	group.Wait()
 	for uid, err := range failed {
-		held = held || errors.Is(err, heldfile.ErrHeld)
+		held = held || errors.Is(err, guard.ErrHeld)
 		if !logged[uid] {
 			f.log.WarnContext(ctx, "cannot update /etc/hosts of a pod", slog.String("pod", pods[uid].Pod.Name), slog.Any("error", err))
 		}
@@ -259,7 +258,7 @@ func readOptional(path string) (string, error) {
 // is replaced.
 func (f *EtcFiles) write(ctx context.Context, path, text string) error {
 	err := f.overwrite(ctx, path, text)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, heldfile.ErrHeld) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, guard.ErrHeld) {
 		return replace(path, text)
 	}
 	return err
@@ -267,13 +266,13 @@ func (f *EtcFiles) write(ctx context.Context, path, text string) error {
 
 // overwrite writes an existing file in place if its content differs.
 func (f *EtcFiles) overwrite(ctx context.Context, path, text string) error {
-	_, err := heldfile.Do(ctx, &f.users, path, func() (struct{}, error) { return struct{}{}, overwrite(path, text) })
+	_, err := guard.UseFile(ctx, &f.users, path, func() (struct{}, error) { return struct{}{}, overwrite(path, text) })
 	return err
 }
 
 // overwrite reads no more of the file than needed, because containers may have written anything to it.
 func overwrite(path, text string) error {
-	f, err := heldfile.Open(path, os.O_RDWR)
+	f, err := guard.OpenFile(path, os.O_RDWR)
 	if err != nil {
 		return err
 	}

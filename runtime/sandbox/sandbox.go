@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
@@ -51,7 +51,7 @@ type Config struct {
 	// Cleared receives what was killed and removed in the cgroup of a pod.
 	Cleared func(uid string, cleared podcgroup.Cleared)
 	// Locks has a lock for each pod, by UID. It is held while a sandbox is started or removed.
-	Locks *keyedmutex.Mutex
+	Locks *guard.KeyedMutex
 }
 
 // Service manages the sandboxes of all pods. It is safe for concurrent use.

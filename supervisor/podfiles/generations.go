@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/event"
@@ -39,9 +39,9 @@ type generations struct {
 	store   Histories // nil: the generations are known until the set ends
 	values  Values    // nil: no config is kept
 	log     *slog.Logger
-	retry   time.Duration  // before a disk that failed is used again
-	saving  *diskcall.Disk // for calls of store
-	reading *diskcall.Disk // for calls of values
+	retry   time.Duration // before a disk that failed is used again
+	saving  *disk.Caller  // for calls of store
+	reading *disk.Caller  // for calls of values
 	images  *keeper
 
 	histories map[string]*generation.History // by name of the pod; nil: not loaded yet. Values are not changed, but replaced
@@ -52,7 +52,7 @@ type generations struct {
 
 func newGenerations(o *Options, log *slog.Logger, retry time.Duration) *generations {
 	return &generations{
-		store: o.Histories, values: o.Values, log: log, retry: retry, saving: diskcall.New(log), reading: diskcall.New(log),
+		store: o.Histories, values: o.Values, log: log, retry: retry, saving: disk.NewCaller(log), reading: disk.NewCaller(log),
 		images: newKeeper(o.Images, log, retry), unsaved: map[string]bool{},
 	}
 }
@@ -68,7 +68,7 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 			histories map[string]*generation.History
 			problems  []error
 		}
-		r, err := diskcall.Do(ctx, g.saving, func() (result, error) {
+		r, err := disk.Call(ctx, g.saving, func() (result, error) {
 			histories, problems, err := g.store.Load()
 			return result{histories, problems}, err
 		})
@@ -176,7 +176,7 @@ func (g *generations) save(ctx context.Context) (again time.Time) {
 	g.saveAgain = time.Time{}
 	for _, name := range slices.Sorted(maps.Keys(g.unsaved)) {
 		h := g.histories[name]
-		_, err := diskcall.Do(context.WithoutCancel(ctx), g.saving, func() (struct{}, error) {
+		_, err := disk.Call(context.WithoutCancel(ctx), g.saving, func() (struct{}, error) {
 			if h == nil {
 				return struct{}{}, g.store.Delete(name)
 			}
@@ -197,7 +197,7 @@ func (g *generations) config(ctx context.Context, p *spec.Pod) generation.Config
 	if g.values == nil {
 		return generation.Config{}
 	}
-	c, err := diskcall.Do(context.WithoutCancel(ctx), g.reading, func() (generation.Config, error) { return readConfig(g.values, p) })
+	c, err := disk.Call(context.WithoutCancel(ctx), g.reading, func() (generation.Config, error) { return readConfig(g.values, p) })
 	if err != nil {
 		g.log.LogAttrs(ctx, slog.LevelWarn, "config of a generation cannot be read", slog.String("pod", p.Name), slog.Any("error", err))
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/imagegc"
 	"github.com/podstead/podstead/internal/daemon/images"
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -172,9 +172,9 @@ func (s *System) filesystem() (api.Filesystem, error) {
 		return api.Filesystem{}, &fs.PathError{Op: "statfs", Path: s.Dir, Err: err}
 	}
 	limits := s.Ages.Limits()
-	used := diskblocks.Bytes(&stat, stat.Blocks-stat.Bfree)
+	used := disk.BlockBytes(&stat, stat.Blocks-stat.Bfree)
 	return api.Filesystem{
-		Path: s.Dir, Size: used + diskblocks.Bytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files), InodesUsed: int64(stat.Files - stat.Ffree),
+		Path: s.Dir, Size: used + disk.BlockBytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files), InodesUsed: int64(stat.Files - stat.Ffree),
 		HighPercent: limits.High, LowPercent: limits.Low,
 	}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/daemon/imagefile"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
@@ -56,7 +56,7 @@ type Dirs struct {
 	archives []*archive // by precedence
 	released bool       // an archive was removed, and its images are not released yet
 	failing  map[string]bool
-	disks    map[string]*diskcall.Disk // for listings, by directory: one may be on a file system that does not respond
+	disks    map[string]*disk.Caller // for listings, by directory: one may be on a file system that does not respond
 	now      func() time.Time
 
 	verify   chan struct{} // full after the policy for signatures has changed
@@ -92,9 +92,9 @@ func New(store Store, o Options) *Dirs {
 		paths[i] = filepath.Clean(path)
 	}
 	o.Paths = slices.Compact(paths)
-	d := &Dirs{store: store, o: o, failing: map[string]bool{}, disks: map[string]*diskcall.Disk{}, now: time.Now, released: true, verify: make(chan struct{}, 1)}
+	d := &Dirs{store: store, o: o, failing: map[string]bool{}, disks: map[string]*disk.Caller{}, now: time.Now, released: true, verify: make(chan struct{}, 1)}
 	for _, dir := range o.Paths {
-		d.disks[dir] = diskcall.New(o.Log)
+		d.disks[dir] = disk.NewCaller(o.Log)
 	}
 	return d
 }
@@ -124,7 +124,7 @@ func (d *Dirs) Scan(ctx context.Context) {
 	var archives []*archive
 	now := d.now()
 	for _, dir := range d.o.Paths {
-		files, err := diskcall.Do(ctx, d.disks[dir], func() ([]found, error) { return list(dir) })
+		files, err := disk.Call(ctx, d.disks[dir], func() ([]found, error) { return list(dir) })
 		if err != nil {
 			d.report(ctx, dir, err)
 			archives = append(archives, d.knownIn(dir)...) // as they were

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
@@ -24,7 +24,7 @@ func (d *Dirs) Run(ctx context.Context) {
 	busy, failed := false, false
 	for {
 		for _, n := range notifiers {
-			if _, err := diskcall.Do(ctx, n.disk, func() (struct{}, error) { return struct{}{}, n.Arm() }); err != nil {
+			if _, err := disk.Call(ctx, n.disk, func() (struct{}, error) { return struct{}{}, n.Arm() }); err != nil {
 				d.o.Log.LogAttrs(ctx, slog.LevelDebug, "changes of an image directory are found at intervals only", slog.Any("error", err))
 			}
 		}
@@ -92,7 +92,7 @@ func (d *Dirs) begin(ctx context.Context, running *sync.WaitGroup, a *archive, f
 // notifier is that of a directory, which may be on a file system that does not respond.
 type notifier struct {
 	*watch.Notifier
-	disk *diskcall.Disk
+	disk *disk.Caller
 }
 
 // notify sends to changed when a directory changes, until ctx ends.
@@ -103,7 +103,7 @@ func (d *Dirs) notify(ctx context.Context, running *sync.WaitGroup, changed chan
 			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "changes of an image directory are found at intervals only", slog.Any("error", err))
 			continue
 		}
-		list = append(list, notifier{n, diskcall.New(d.o.Log)})
+		list = append(list, notifier{n, disk.NewCaller(d.o.Log)})
 		running.Go(func() {
 			defer n.Close()
 			n.Run(ctx)

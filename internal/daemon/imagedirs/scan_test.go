@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/image"
 )
 
@@ -95,7 +95,7 @@ func TestHungDirectory(t *testing.T) {
 	d.Scan(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	respond := make(chan struct{})
-	_, _ = diskcall.Do(ctx, d.disks[b.dir], func() (struct{}, error) {
+	_, _ = disk.Call(ctx, d.disks[b.dir], func() (struct{}, error) {
 		cancel()
 		<-respond
 		return struct{}{}, nil

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/daemon/images"
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 )
 
 // Stat returns the usage of the file system of a directory.
@@ -15,8 +15,8 @@ func Stat(dir string) (images.Disk, error) {
 	if err := unix.Statfs(dir, &stat); err != nil {
 		return images.Disk{}, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	used := diskblocks.Bytes(&stat, stat.Blocks-stat.Bfree)
-	size := used + diskblocks.Bytes(&stat, stat.Bavail)
+	used := disk.BlockBytes(&stat, stat.Blocks-stat.Bfree)
+	size := used + disk.BlockBytes(&stat, stat.Bavail)
 	inodes := percent(int64(stat.Files-stat.Ffree), int64(stat.Files))
 	return images.Disk{Space: percent(used, size), Inodes: inodes, Used: used, Size: size}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/daemon/images"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/statefile"
 )
 
@@ -43,7 +43,7 @@ type use struct{ found, used time.Time }
 type uses struct {
 	path    string
 	log     *slog.Logger
-	disk    *diskcall.Disk
+	disk    *disk.Caller
 	byID    map[string]use
 	inUse   map[string]bool
 	saved   time.Time
@@ -54,7 +54,7 @@ type uses struct {
 
 // load reads the file of an earlier daemon. Without it, or if it is damaged, all images are as good as new.
 func load(ctx context.Context, path string, now time.Time, log *slog.Logger) *uses {
-	u := &uses{path: path, log: log, disk: diskcall.New(log), byID: map[string]use{}, inUse: map[string]bool{}}
+	u := &uses{path: path, log: log, disk: disk.NewCaller(log), byID: map[string]use{}, inUse: map[string]bool{}}
 	var saved ages
 	var err error
 	if u.unknown, err = Format.Read(path, &saved); err != nil {
@@ -119,7 +119,7 @@ func (u *uses) save(ctx context.Context, now time.Time) {
 		}
 		a.Images[id] = age{Known: int64(now.Sub(at.found) / time.Second), Unused: int64(now.Sub(used) / time.Second)}
 	}
-	_, err := diskcall.Do(ctx, u.disk, func() (struct{}, error) {
+	_, err := disk.Call(ctx, u.disk, func() (struct{}, error) {
 		return struct{}{}, Format.Write(u.path, a, u.unknown)
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package copyfiles is the client's side of podstead cp: it decides what a copy creates, as cp(1) and docker cp do, and reads and writes
-// the files of the host. It trusts nothing in an archive from a container: package tartree follows no links below the destination.
+// the files of the host. It trusts nothing in an archive from a container: package filecopy follows no links below the destination.
 package copyfiles
 
 import (

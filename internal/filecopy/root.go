@@ -1,9 +1,4 @@
-// Package inroot opens files below a root directory whose files belong to an attacker, who can change every name while it is resolved.
-//
-// The kernel resolves each path below the root (openat2 with RESOLVE_IN_ROOT, openat2(2)): absolute links and ".." start at the root, and
-// links of /proc are not followed. A file is opened without effects first (O_PATH). Only if it is a regular file or a directory is it
-// opened for reading, by the descriptor and not by its name. A FIFO, a socket or a device is never opened.
-package inroot
+package filecopy
 
 import (
 	"errors"
@@ -35,15 +30,20 @@ const (
 	maxPath = 4096
 )
 
-// Root is a directory below which paths are resolved. It is safe for concurrent use, except for Exclude.
+// Root is a directory whose files belong to an attacker, who can change every name while it is resolved. It is safe for concurrent use,
+// except for Exclude.
+//
+// The kernel resolves each path below the root (openat2 with RESOLVE_IN_ROOT, openat2(2)): absolute links and ".." start at the root, and
+// links of /proc are not followed. A file is opened without effects first (O_PATH). Only if it is a regular file or a directory is it
+// opened for reading, by the descriptor and not by its name. A FIFO, a socket or a device is never opened.
 type Root struct {
 	dir      *os.File
 	excludes bool
 	excluded uint64 // the device of a file system
 }
 
-// New returns the root for a directory. It takes the file over. It can be opened with O_PATH.
-func New(dir *os.File) *Root { return &Root{dir: dir} }
+// NewRoot returns the root for a directory. It takes the file over. It can be opened with O_PATH.
+func NewRoot(dir *os.File) *Root { return &Root{dir: dir} }
 
 // Exclude excludes the file system with a device number (st_dev). A path that leads to it gives [ErrCovered], whether its file exists or
 // not.
@@ -72,7 +72,7 @@ func (r *Root) open(path string, flags int) (*File, error) {
 // leadsToExcluded reports whether the nearest directory of a path that exists is in the excluded file system.
 func (r *Root) leadsToExcluded(path string) bool {
 	for {
-		parent, _ := split(path)
+		parent, _ := splitPath(path)
 		if len(parent) >= len(path) {
 			return false
 		}
@@ -92,7 +92,7 @@ func (r *Root) leadsToExcluded(path string) bool {
 // result is the path whose last element is no link.
 func (r *Root) Locate(path string) (dir *File, name, located string, err error) {
 	for range maxLinks {
-		parent, name := split(path)
+		parent, name := splitPath(path)
 		dir, err := r.Open(parent)
 		if err != nil {
 			return nil, "", "", err
@@ -115,9 +115,9 @@ func (r *Root) Locate(path string) (dir *File, name, located string, err error) 
 	return nil, "", "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 }
 
-// split divides a path into the directory and the last element, "." for a path that has none. It removes nothing else: the element before
+// splitPath divides a path into the directory and the last element, "." for a path that has none. It removes nothing else: the element before
 // ".." can be a link.
-func split(path string) (dir, name string) {
+func splitPath(path string) (dir, name string) {
 	trimmed := strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(trimmed, '/')
 	dir, name = trimmed[:i+1], trimmed[i+1:]
@@ -194,14 +194,14 @@ func (f *File) IsLink() bool { return f.kind() == unix.S_IFLNK }
 
 // Lookup opens an entry of a directory. It does not follow symbolic links.
 func (f *File) Lookup(name string) (*File, error) {
-	if err := CheckName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	return openat2(f.root, f.File, name, unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
-// CheckName returns an error if a name is not that of an entry of a directory.
-func CheckName(name string) error {
+// checkName returns an error if a name is not that of an entry of a directory.
+func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("file name %q: %w", name, unix.EINVAL)
 	}

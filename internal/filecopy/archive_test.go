@@ -1,4 +1,4 @@
-package tartree
+package filecopy
 
 import (
 	"archive/tar"
@@ -17,14 +17,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/test/ocitar"
 )
 
 const secret = "swordfish-of-the-host"
 
 // open opens a directory as a tree.
-func open(t testing.TB, dir string) *inroot.File {
+func open(t testing.TB, dir string) *File {
 	t.Helper()
 	r, err := OpenHost(dir)
 	if err != nil {

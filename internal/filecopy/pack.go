@@ -1,10 +1,4 @@
-// Package tartree writes directory trees to tar streams and creates them from tar streams, where either side can be hostile: a process that
-// changes the tree during the copy, or the author of the stream. It opens files with package inroot only.
-//
-// Regular files, directories and symbolic links are copied. Holes of files stay holes. Devices, FIFOs and sockets are left out with a
-// warning, neither opened nor created. Hard links in a tree become separate files, and extended attributes are not copied, unless the whole
-// tree is ([Packer.Whole]).
-package tartree
+package filecopy
 
 import (
 	"archive/tar"
@@ -19,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/internal/inroot"
 )
 
 const (
@@ -56,12 +48,12 @@ type Packer struct {
 type inode struct{ device, number uint64 }
 
 // Pack writes the file, and all files below it, under a name. An entry "." is the directory itself. It closes the file.
-func (p *Packer) Pack(ctx context.Context, f *inroot.File, name string) error {
+func (p *Packer) Pack(ctx context.Context, f *File, name string) error {
 	p.ctx = ctx
 	return p.pack(f, name, 0)
 }
 
-func (p *Packer) pack(f *inroot.File, name string, depth int) error {
+func (p *Packer) pack(f *File, name string, depth int) error {
 	defer f.Close()
 	if err := p.ctx.Err(); err != nil {
 		return context.Cause(p.ctx)
@@ -97,7 +89,7 @@ func (p *Packer) pack(f *inroot.File, name string, depth int) error {
 	return nil
 }
 
-func (p *Packer) directory(f *inroot.File, header *tar.Header, depth int) error {
+func (p *Packer) directory(f *File, header *tar.Header, depth int) error {
 	name := header.Name
 	list, err := f.Read()
 	if err != nil {
@@ -126,12 +118,12 @@ func (p *Packer) directory(f *inroot.File, header *tar.Header, depth int) error 
 }
 
 // entry packs an entry of a directory. One that was removed since the directory was read is left out.
-func (p *Packer) entry(dir *inroot.File, name, entry string, depth int) error {
+func (p *Packer) entry(dir *File, name, entry string, depth int) error {
 	f, err := dir.Lookup(entry)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, inroot.ErrCovered), errors.Is(err, inroot.ErrKernel):
+	case errors.Is(err, ErrCovered), errors.Is(err, ErrKernel):
 		cause, _ := errors.AsType[*fs.PathError](err)
 		p.Warn("%q left out: %v", name, cause.Err)
 		return nil
@@ -143,7 +135,7 @@ func (p *Packer) entry(dir *inroot.File, name, entry string, depth int) error {
 
 // regular writes exactly as many bytes as the header says. The file can change meanwhile: what was appended is left out, and what was cut
 // off is zeros.
-func (p *Packer) regular(f *inroot.File, header *tar.Header) error {
+func (p *Packer) regular(f *File, header *tar.Header) error {
 	data, err := f.Read()
 	if err != nil {
 		return fmt.Errorf("copy %q: %w", header.Name, err)
@@ -240,14 +232,14 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Elements returns the elements of the name of an archive entry. A name with ".." is an error. The name of the destination itself has none.
-func Elements(name string) ([]string, error) {
+// elements returns the elements of the name of an archive entry. A name with ".." is an error. The name of the destination itself has none.
+func elements(name string) ([]string, error) {
 	var list []string
 	for element := range strings.SplitSeq(name, "/") {
 		if element == "" || element == "." {
 			continue
 		}
-		if err := inroot.CheckName(element); err != nil {
+		if err := checkName(element); err != nil {
 			return nil, fmt.Errorf("archive entry %q: must not contain %q", name, element)
 		}
 		list = append(list, element)
@@ -259,10 +251,10 @@ func Elements(name string) ([]string, error) {
 }
 
 // OpenHost returns the tree of a directory of the host, for the client of a copy. The directory need not be readable.
-func OpenHost(dir string) (*inroot.Root, error) {
+func OpenHost(dir string) (*Root, error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return inroot.New(os.NewFile(uintptr(fd), dir)), nil
+	return NewRoot(os.NewFile(uintptr(fd), dir)), nil
 }

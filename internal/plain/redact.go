@@ -1,5 +1,4 @@
-// Package redact replaces the values of secrets in texts. It does not read secrets.
-package redact
+package plain
 
 import (
 	"encoding/base64"
@@ -11,11 +10,11 @@ import (
 )
 
 const (
-	// Mark stands for the value of a secret.
-	Mark = "[redacted]"
-	// shortest is the length of the shortest value that is replaced, in bytes. A shorter one, such as a digit, would be found in texts that
+	// Redacted stands for the value of a secret.
+	Redacted = "[redacted]"
+	// shortestSecret is the length of the shortest value that is replaced, in bytes. A shorter one, such as a digit, would be found in texts that
 	// have nothing to do with it.
-	shortest = 4
+	shortestSecret = 4
 	// shortestEncoded is the same for the encoded forms of a value.
 	shortestEncoded = 5
 )
@@ -26,15 +25,15 @@ type Redactor struct {
 	values []string // those whose beginnings are replaced at the end of a text, the longest first
 }
 
-// New returns a redactor for values of secrets. Of a value of several lines each line is replaced, since a log has lines. The forms of a
+// NewRedactor returns a redactor for values of secrets. Of a value of several lines each line is replaced, since a log has lines. The forms of a
 // value in quotes, in JSON, in URLs and in base64 are replaced too, the last one also if the value was encoded together with other text.
-func New(values []string) *Redactor {
+func NewRedactor(values []string) *Redactor {
 	r := &Redactor{}
 	for _, value := range values {
 		quoted := strconv.Quote(value)
 		lines := append(strings.Split(value, "\n"), value, quoted[1:len(quoted)-1])
 		for _, line := range lines {
-			if line = strings.TrimSpace(line); len(line) < shortest {
+			if line = strings.TrimSpace(line); len(line) < shortestSecret {
 				continue
 			}
 			r.values = append(r.values, line)
@@ -85,13 +84,13 @@ func (r *Redactor) Empty() bool { return len(r.parts) == 0 }
 // Text replaces values in a text. The beginning of a value at the end of the text, which may have been cut off, is replaced too.
 func (r *Redactor) Text(s string) string {
 	for _, part := range r.parts {
-		s = strings.ReplaceAll(s, part, Mark)
+		s = strings.ReplaceAll(s, part, Redacted)
 	}
 	body := strings.TrimRight(strings.TrimSuffix(s, "…"), "\uFFFD") // the marks of a text that was cut off, possibly inside a rune
 	for _, value := range r.values {
-		for n := min(len(value)-1, len(body)); n >= shortest; n-- {
+		for n := min(len(value)-1, len(body)); n >= shortestSecret; n-- {
 			if strings.HasSuffix(body, value[:n]) {
-				return body[:len(body)-n] + Mark
+				return body[:len(body)-n] + Redacted
 			}
 		}
 	}

@@ -1,12 +1,10 @@
-package tartree
+package filecopy
 
 import (
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/internal/inroot"
 )
 
 const (
@@ -21,7 +19,7 @@ var leftoverAge = time.Minute
 
 // removeLeftovers removes the temporary files of copies whose process was killed from a directory. A copy in progress holds a lock on its
 // file. It reports no errors: the next copy tries again.
-func removeLeftovers(dir *inroot.File) {
+func removeLeftovers(dir *File) {
 	f, err := dir.Read()
 	if err != nil {
 		return
@@ -40,7 +38,7 @@ func removeLeftovers(dir *inroot.File) {
 	}
 }
 
-func removeLeftover(dir *inroot.File, name string) {
+func removeLeftover(dir *File, name string) {
 	f, err := dir.Lookup(name)
 	if err != nil {
 		return

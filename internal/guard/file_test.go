@@ -1,4 +1,4 @@
-package heldfile
+package guard
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOpen: nothing that a container can put in the place of a file, or do with a file, makes Open wait.
-func TestOpen(t *testing.T) {
+// TestOpenFile: nothing that a container can put in the place of a file, or do with a file, makes OpenFile wait.
+func TestOpenFile(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(t *testing.T, path string) error
@@ -32,7 +32,7 @@ func TestOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, flags := range []int{os.O_RDONLY, os.O_RDWR} {
-				f, err := Open(path, flags)
+				f, err := OpenFile(path, flags)
 				if (err == nil) != test.opens || test.want != nil && !errors.Is(err, test.want) {
 					t.Errorf("flags %#x: %v, want %v", flags, err, test.want)
 				}
@@ -55,24 +55,24 @@ func holdLease(t *testing.T, path string) error {
 	return err
 }
 
-// TestDo: a function that does not return delays its caller by 5 seconds, the next caller of the same path too, and no other.
-func TestDo(t *testing.T) {
+// TestUseFile: a function that does not return delays its caller by 5 seconds, the next caller of the same path too, and no other.
+func TestUseFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var users Users
+		var users FileUsers
 		stuck := make(chan struct{})
 		for range 2 {
 			start := time.Now()
-			if _, err := Do(t.Context(), &users, "stuck", func() (int, error) { <-stuck; return 0, nil }); !errors.Is(err, ErrHeld) {
+			if _, err := UseFile(t.Context(), &users, "stuck", func() (int, error) { <-stuck; return 0, nil }); !errors.Is(err, ErrHeld) {
 				t.Errorf("stuck: %v, want %v", err, ErrHeld)
 			}
 			if took := time.Since(start); took != 5*time.Second {
 				t.Errorf("the caller was delayed by %v, want 5s", took)
 			}
 		}
-		if n, err := Do(t.Context(), &users, "other", func() (int, error) { return 1, nil }); n != 1 || err != nil {
+		if n, err := UseFile(t.Context(), &users, "other", func() (int, error) { return 1, nil }); n != 1 || err != nil {
 			t.Errorf("other: %d, %v", n, err)
 		}
-		if _, err := Do(t.Context(), &users, "other", func() (int, error) { return 0, unix.EAGAIN }); !errors.Is(err, ErrHeld) {
+		if _, err := UseFile(t.Context(), &users, "other", func() (int, error) { return 0, unix.EAGAIN }); !errors.Is(err, ErrHeld) {
 			t.Errorf("mandatory lock: %v, want %v", err, ErrHeld)
 		}
 		close(stuck)

@@ -1,14 +1,12 @@
-package redact_test
+package plain
 
 import (
 	"encoding/base64"
 	"strings"
 	"testing"
-
-	"github.com/podstead/podstead/internal/redact"
 )
 
-func TestText(t *testing.T) {
+func TestRedactor(t *testing.T) {
 	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
 	for _, test := range []struct{ name, value, text, want string }{
 		{"value", "hunter22", "user=me password=hunter22.", "user=me password=[redacted]."},
@@ -24,26 +22,26 @@ func TestText(t *testing.T) {
 		{"other text", "hunter22", "hunt for 22", "hunt for 22"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := redact.New([]string{test.value}).Text(test.text); got != test.want {
+			if got := NewRedactor([]string{test.value}).Text(test.text); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
 	}
 	// Encoded together with other text, at each position of a group of three bytes.
 	for _, value := range []string{"secret-of-16-by!", "secret-of-17-byt?", "secret-of-18-byte>"} {
-		r := redact.New([]string{value})
+		r := NewRedactor([]string{value})
 		for _, before := range []string{"", "u", "me", "me:", "user:"} {
 			for _, after := range []string{"", "\n", "@h", "@db/x"} {
 				for _, encoded := range []string{std([]byte(before + value + after)), raw([]byte(before + value + after))} {
 					got := r.Text(encoded)
-					if left := strings.Replace(got, redact.Mark, "", 1); left == got || len(left) > len(std([]byte(before)))+len(std([]byte(after)))+3 {
+					if left := strings.Replace(got, Redacted, "", 1); left == got || len(left) > len(std([]byte(before)))+len(std([]byte(after)))+3 {
 						t.Errorf("%q before %q after %q: %q becomes %q", value, before, after, encoded, got)
 					}
 				}
 			}
 		}
 	}
-	if !redact.New([]string{"", "a", "\n"}).Empty() || redact.New([]string{"abcd"}).Empty() {
+	if !NewRedactor([]string{"", "a", "\n"}).Empty() || NewRedactor([]string{"abcd"}).Empty() {
 		t.Error("only values that are too short are nothing to replace")
 	}
 }

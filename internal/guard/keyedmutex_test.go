@@ -1,4 +1,4 @@
-package keyedmutex
+package guard
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Mutex
+		var m KeyedMutex
 		unlock, err := m.Lock(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestLock(t *testing.T) {
 }
 
 func TestTryLock(t *testing.T) {
-	var m Mutex
+	var m KeyedMutex
 	unlock := m.TryLock("a")
 	if unlock == nil || m.TryLock("a") != nil {
 		t.Fatal("a key was not locked by TryLock, or twice")

@@ -1,7 +1,4 @@
-// Package diskreserve keeps space of a disk for what must be written although the disk is full. The space belongs to a file, whose blocks
-// are freed while such a write is repeated, and allocated again afterwards, as far as there is space. The package does not decide which
-// writes these are.
-package diskreserve
+package disk
 
 import (
 	"errors"
@@ -14,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is the unit in which space is allocated if there is not enough for the whole reserve.
-const step = 64 << 10
+// reserveStep is the unit in which space is allocated if there is not enough for the whole reserve.
+const reserveStep = 64 << 10
 
 // Reserve is a reserve of disk space. Its methods may block for as long as the disk does. It is safe for concurrent use. The nil Reserve
 // has no space.
@@ -28,9 +25,9 @@ type Reserve struct {
 	lent int   // how many operations use the space
 }
 
-// New returns a reserve of a size in the file at path, and allocates it as far as there is space. A file system without preallocation has
+// NewReserve returns a reserve of a size in the file at path, and allocates it as far as there is space. A file system without preallocation has
 // no reserve.
-func New(path string, size int64) (*Reserve, error) {
+func NewReserve(path string, size int64) (*Reserve, error) {
 	r := &Reserve{path: path, size: size}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +123,7 @@ func (r *Reserve) allocate() error {
 	case err != nil:
 		return err
 	}
-	for size := r.size; size > r.held; size -= max(step, size/4) {
+	for size := r.size; size > r.held; size -= max(reserveStep, size/4) {
 		err = unix.Fallocate(int(f.Fd()), 0, 0, size)
 		if err == nil {
 			r.held = size

@@ -1,4 +1,4 @@
-package diskreserve
+package disk
 
 import (
 	"errors"
@@ -21,10 +21,10 @@ func blocks(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-// TestDo: an operation that fails because the disk is full is repeated with the space of the reserve, which is allocated again.
-func TestDo(t *testing.T) {
+// TestReserve: an operation that fails because the disk is full is repeated with the space of the reserve, which is allocated again.
+func TestReserve(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reserve")
-	r, err := New(path, 1<<20)
+	r, err := NewReserve(path, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestDo(t *testing.T) {
 // TestConcurrent: the space stays free until the last operation that needs it returns.
 func TestConcurrent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reserve")
-	r, err := New(path, 1<<20)
+	r, err := NewReserve(path, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +90,13 @@ func TestConcurrent(t *testing.T) {
 // again.
 func TestLostFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	if _, err := New(filepath.Join(dir, "reserve"), 1<<20); err == nil {
+	if _, err := NewReserve(filepath.Join(dir, "reserve"), 1<<20); err == nil {
 		t.Error("no error for a missing directory")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(filepath.Join(dir, "reserve"), 1<<20)
+	r, err := NewReserve(filepath.Join(dir, "reserve"), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestSmallDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	path := filepath.Join(dir, "reserve")
-	r, err := New(path, 1<<20)
+	r, err := NewReserve(path, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package tartree
+package filecopy
 
 import (
 	"archive/tar"

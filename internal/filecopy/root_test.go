@@ -1,4 +1,4 @@
-package inroot
+package filecopy
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func newRoot(t *testing.T) (r *Root, path, outside string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = New(dir)
+	r = NewRoot(dir)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -125,7 +125,7 @@ func TestOtherFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := New(host)
+	all := NewRoot(host)
 	defer all.Close()
 	if _, err := content(all, "/dev/null"); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("device: got %v", err)
@@ -143,7 +143,7 @@ func TestExclude(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := New(host)
+	all := NewRoot(host)
 	defer all.Close()
 	var stat unix.Stat_t
 	if err := unix.Stat("/dev", &stat); err != nil {

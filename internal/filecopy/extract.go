@@ -1,4 +1,4 @@
-package tartree
+package filecopy
 
 import (
 	"archive/tar"
@@ -14,8 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/diskblocks"
-	"github.com/podstead/podstead/internal/inroot"
+	"github.com/podstead/podstead/internal/disk"
 )
 
 // Attributes are those that an extracted file gets.
@@ -34,7 +33,7 @@ type Attributes struct {
 // entry creates is never used by the next one. Existing directories are kept. Temporary files that a killed process has left in the
 // directories of the stream are removed.
 type Extractor struct {
-	Dir *inroot.File
+	Dir *File
 	// Attributes returns the attributes for an entry. An error ends the copy.
 	Attributes func(*tar.Header) (Attributes, error)
 	Warn       Warn
@@ -55,7 +54,7 @@ type Extractor struct {
 // openDir is a directory whose files are being created. Its attributes are set when the last of them exists: it may be read-only.
 type openDir struct {
 	name string
-	file *inroot.File
+	file *File
 	set  *Attributes // nil: it existed before
 }
 
@@ -96,7 +95,7 @@ func (x *Extractor) Extract(ctx context.Context, stream io.Reader) (done Copied,
 }
 
 func (x *Extractor) entry(h *tar.Header, data io.Reader) (size int64, err error) {
-	names, err := Elements(h.Name)
+	names, err := elements(h.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -149,7 +148,7 @@ func (x *Extractor) entry(h *tar.Header, data io.Reader) (size int64, err error)
 }
 
 // enter opens the directory with these elements below the destination, and creates it if necessary.
-func (x *Extractor) enter(names []string) (*inroot.File, error) {
+func (x *Extractor) enter(names []string) (*File, error) {
 	same := 0
 	for same < len(names) && same < len(x.open) && x.open[same].name == names[same] {
 		same++
@@ -218,7 +217,7 @@ func (d *openDir) apply() error {
 }
 
 // create creates a file that is not a directory under a temporary name and renames it.
-func (x *Extractor) create(dir *inroot.File, name string, h *tar.Header, data io.Reader, a Attributes) (size int64, err error) {
+func (x *Extractor) create(dir *File, name string, h *tar.Header, data io.Reader, a Attributes) (size int64, err error) {
 	fd := int(dir.Fd())
 	if err := x.room(fd, 0); err != nil {
 		return 0, err
@@ -256,7 +255,7 @@ func (x *Extractor) create(dir *inroot.File, name string, h *tar.Header, data io
 
 // link creates a hard link to a regular file that exists below the destination.
 func (x *Extractor) link(target string, fd int, temporary string) error {
-	names, err := Elements(target)
+	names, err := elements(target)
 	if err != nil {
 		return err
 	}
@@ -337,7 +336,7 @@ func (x *Extractor) room(fd int, bytes int64) error {
 	if err := unix.Fstatfs(fd, &fs); err != nil {
 		return fmt.Errorf("measure free space: %w", err)
 	}
-	free, total := diskblocks.Bytes(&fs, fs.Bavail), diskblocks.Bytes(&fs, fs.Blocks)
+	free, total := disk.BlockBytes(&fs, fs.Bavail), disk.BlockBytes(&fs, fs.Blocks)
 	if total > 0 && free-x.unproven < min(keptFree, total/keptShare) {
 		return fmt.Errorf("stopped before the file system is full, %d MiB are free: %w", free>>20, unix.ENOSPC)
 	}
@@ -393,7 +392,7 @@ func (a Attributes) apply(f *os.File) error {
 }
 
 // applyLink sets the owner and the time of a symbolic link. If the name was exchanged with another file since, it changes nothing.
-func (a Attributes) applyLink(dir *inroot.File, name string) error {
+func (a Attributes) applyLink(dir *File, name string) error {
 	link, err := dir.Lookup(name)
 	if err != nil {
 		return err
