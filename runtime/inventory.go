@@ -13,7 +13,6 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -21,7 +20,7 @@ import (
 // Inventory returns every pod on the host that has a sandbox, a container, a volume, namespaces or a cgroup, sorted by UID. The definition
 // of a pod without the record of a container is nil. A record that cannot be read is logged and left out, so that the other pods are found.
 func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.InventoryTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.InventoryTimeout)
 	defer cancel()
 	pods := found{}
 	err := r.addSandboxes(ctx, pods)
@@ -32,7 +31,7 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 		err = r.addPodsWithoutRecords(ctx, pods)
 	}
 	if err != nil {
-		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
+		return nil, engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
 	}
 	list := make([]lifecycle.Found, 0, len(pods))
 	for _, f := range pods {

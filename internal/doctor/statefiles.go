@@ -18,7 +18,7 @@ import (
 	"github.com/podstead/podstead/internal/daemon/notify"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -70,7 +70,7 @@ func persistentFiles() []stateFile {
 		{"STATE/image-use.json", "when images were used", &imagegc.Format, "all images count as new"},
 		{"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets", &bundleundo.Format, "a bundle that was interrupted is not undone"},
 		{"STATE/bundle.lock", "lock of the client that applies a bundle, empty", nil, "nothing"},
-		{"STATE/users.json", "ID ranges of pods with a user namespace", &idmap.Format, "pods get other ranges after they are created again"},
+		{"STATE/users.json", "ID ranges of pods with a user namespace", &namespace.IDsFormat, "pods get other ranges after they are created again"},
 		{"STATE/podstead.toml", "copy of the last valid configuration file", nil, "the daemon does not start if the file is invalid"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},

@@ -24,9 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -44,7 +43,7 @@ type Config struct {
 	// ProcessDir returns a directory that lists the processes of a container.
 	ProcessDir func(uid, id string) string
 	// IDs returns the ID range of a pod.
-	IDs func(uid string, pod *spec.Pod) (idmap.Range, error)
+	IDs func(uid string, pod *spec.Pod) (namespace.IDRange, error)
 	// Volumes mounts the volumes of a container that is not running, see Volumes of package runtime/container.
 	Volumes func(ctx context.Context, uid string, pod *spec.Pod, name, copy, users string) (
 		mounts []specs.Mount, missing map[string]error, release func() error, err error)
@@ -70,7 +69,7 @@ type container struct {
 	root *filecopy.Root
 	held io.Closer // keeps the mounts of a container that is not running
 	spec *specs.Spec
-	ids  idmap.Range
+	ids  namespace.IDRange
 	// missing has why volumes are not available, by mount path.
 	missing map[string]error
 }
@@ -198,7 +197,7 @@ func (c *container) write(ctx context.Context, path string, r io.Reader, o Optio
 		return filecopy.Result{}, unix.ENOTDIR
 	}
 	x := filecopy.Extractor{Dir: dir, Warn: warned.Add, Attributes: c.attributes(o)}
-	err = netns.OnOwnThread(func() error {
+	err = namespace.OnOwnThread(func() error {
 		if err := assume(c.ids); err != nil {
 			return err
 		}
@@ -218,7 +217,7 @@ func with[T any](ctx context.Context, s *Service, uid, name string, f func(conte
 	if !s.copies.TryAcquire(1) {
 		return none, &filecopy.Error{Kind: filecopy.Busy, Err: fmt.Errorf("%d copies are in progress", maxCopies), Hint: "try again later"}
 	}
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	done := make(chan result, 1)
 	go func() {
 		defer s.copies.Release(1)

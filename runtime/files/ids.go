@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // overflowID is the ID that a user namespace shows for IDs that it does not have.
 const overflowID = 65534
 
 // inside returns the translation of IDs of the host to those that the container sees.
-func inside(ids idmap.Range) func(uint32) int {
+func inside(ids namespace.IDRange) func(uint32) int {
 	return func(id uint32) int {
 		switch {
 		case ids.First == 0:
 			return int(id)
-		case id < ids.First || id-ids.First >= idmap.Size:
+		case id < ids.First || id-ids.First >= namespace.IDRangeSize:
 			return overflowID
 		}
 		return int(id - ids.First)
@@ -27,10 +27,10 @@ func inside(ids idmap.Range) func(uint32) int {
 }
 
 // outside translates an ID of the container to that of the host.
-func outside(ids idmap.Range, id int) (int, error) {
+func outside(ids namespace.IDRange, id int) (int, error) {
 	limit := int64(1<<32 - 1) // the last one stands for no change
 	if ids.First != 0 {
-		limit = idmap.Size
+		limit = namespace.IDRangeSize
 	}
 	if id < 0 || int64(id) >= limit {
 		return 0, fmt.Errorf("owner %d does not exist in the container, which has the IDs 0 to %d; use --no-preserve", id, limit-1)
@@ -62,7 +62,7 @@ const writeCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix
 
 // assume makes the root of the container the creator of the files of this thread: in a mount that is id-mapped, others cannot create files.
 // The thread must end afterwards.
-func assume(ids idmap.Range) error {
+func assume(ids namespace.IDRange) error {
 	for _, call := range []uintptr{unix.SYS_SETFSGID, unix.SYS_SETFSUID} { // the functions of package syscall would change all threads
 		_, _, _ = unix.RawSyscall(call, uintptr(ids.First), 0, 0)
 		if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); now != uintptr(ids.First) {

@@ -19,8 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -61,7 +60,7 @@ func (s *Service) openStopped(ctx context.Context, o stopped, c *container) (err
 	}
 	c.missing = missing
 	defer func() { err = errors.Join(err, release()) }()
-	err = netns.OnOwnThread(func() error {
+	err = namespace.OnOwnThread(func() error {
 		c.held, c.root, err = enter(s.config.Dir, layer, pointsOf(o.pod.Container(o.name), c.spec.Mounts, volumes))
 		return err
 	})
@@ -72,12 +71,12 @@ func (s *Service) openStopped(ctx context.Context, o stopped, c *container) (err
 }
 
 // mountVolumes mounts the volumes of a container. The mounts last until release is called.
-func (s *Service) mountVolumes(ctx context.Context, o stopped, ids idmap.Range) (
+func (s *Service) mountVolumes(ctx context.Context, o stopped, ids namespace.IDRange) (
 	mounts []specs.Mount, missing map[string]error, release func() error, err error,
 ) {
 	users := ""
 	if ids.First != 0 { // that of the sandbox does not exist any more
-		mapping := fmt.Sprintf("0:%d:%d", ids.First, idmap.Size)
+		mapping := fmt.Sprintf("0:%d:%d", ids.First, namespace.IDRangeSize)
 		f, err := mount.GetUsernsFD(mapping, mapping)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("create user namespace: %w", err)

@@ -36,7 +36,6 @@ import (
 
 	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/image/credentials"
-	"github.com/podstead/podstead/runtime/image/registrylimit"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
@@ -93,8 +92,8 @@ type Store struct {
 	flights  flights
 	files    dirFiles
 
-	bandwidth registrylimit.Bandwidth
-	quotas    registrylimit.Quotas
+	bandwidth bandwidth
+	quotas    quotas
 }
 
 // New returns a store that uses the services of engine, which must outlive it. Close the store after use.

@@ -15,11 +15,9 @@ import (
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/guard"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -38,7 +36,7 @@ type peerLister interface {
 
 // EtcFiles writes the files of pods. It is safe for concurrent use.
 type EtcFiles struct {
-	dirs    layout.Dirs
+	dirs    record.Dirs
 	network peerLister
 	index   *Index
 	log     *slog.Logger
@@ -50,7 +48,7 @@ type EtcFiles struct {
 }
 
 // NewEtcFiles returns the files of the pods in index.
-func NewEtcFiles(dirs layout.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
+func NewEtcFiles(dirs record.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
 	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, written: map[string]writtenHosts{}}
 }
 
@@ -64,7 +62,7 @@ const (
 )
 
 // Write writes all files of a sandbox.
-func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox int, ids idmap.Range) error {
+func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox int, ids namespace.IDRange) error {
 	dir := f.dirs.Etc(uid, sandbox)
 	hostname, err := Hostname(pod)
 	if err != nil {
@@ -81,7 +79,7 @@ func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox
 		f.WriteHosts(ctx, uid, pod, sandbox),
 		f.write(ctx, filepath.Join(dir, "hostname"), hostname+"\n"),
 		f.write(ctx, filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
-		userns.Chown(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
+		Chown(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
 	)
 }
 
@@ -306,7 +304,7 @@ func replace(path, text string) error {
 
 // Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm. As in the kubelet and containerd's
 // CRI plug-in, a container with a read-only root file system can write to /etc/hosts and /dev/shm only.
-func (f *EtcFiles) Mounts(uid string, sandbox int, pins netns.Pins) []oci.File {
+func (f *EtcFiles) Mounts(uid string, sandbox int, pins namespace.Pins) []oci.File {
 	dir := f.dirs.Etc(uid, sandbox)
 	return []oci.File{
 		{Path: "/dev/shm", Source: pins.Shm},

@@ -20,7 +20,7 @@ import (
 
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -38,7 +38,7 @@ var readers = map[string]struct {
 	"quarantine":  {state.QuarantineFormat, copyQuarantine},
 	"network":     {network.StateFormat, copyNetwork},
 	"leases":      {network.LeaseFormat, copyLeases},
-	"users":       {idmap.Format, copyUsers},
+	"users":       {namespace.IDsFormat, copyUsers},
 	"damage":      {engine.DamageFormat, copyDamage},
 	"generations": {generation.Format, copyGenerations},
 }
@@ -212,7 +212,7 @@ func copyUsers(t *testing.T, from, to string) {
 	text, err := os.ReadFile(path)
 	check(t, err, json.Unmarshal(text, &want))
 	got := map[string]uint32{}
-	ranges := idmap.New(path, "none", "none")
+	ranges := namespace.NewIDRanges(path, "none", "none")
 	for uid := range want.Pods {
 		r, err := ranges.Find(uid)
 		check(t, err)

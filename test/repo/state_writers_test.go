@@ -18,7 +18,7 @@ var stateWriters = map[string][]string{
 	"internal/daemon/imagegc":    {"STATE/image-use.json"},
 	"internal/daemon/bundleundo": {"STATE/bundle-undo.json"},
 	"runtime/network":            {"STATE/network.json", "RUN/network.json"},
-	"runtime/idmap":              {"STATE/users.json"},
+	"runtime/namespace":          {"STATE/users.json"},
 	"runtime/engine":             {"STATE/engine/images.json", "STATE/engine/images-lost.json", "STATE/engine/damaged/reports.json"},
 }
 
