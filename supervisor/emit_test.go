@@ -81,7 +81,7 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 
 func nothing(*spec.Pod, *spec.Container) {}
 
-// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagedirs and imagegc emit.
+// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagefile and images emit.
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone, event.RolloutResumed,

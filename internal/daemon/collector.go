@@ -6,7 +6,6 @@ import (
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/diskusage"
-	"github.com/podstead/podstead/internal/daemon/imagegc"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime"
@@ -24,7 +23,7 @@ type imageRuntime interface {
 // storage is what the daemon does with images and the disk. The zero value does nothing.
 type storage struct {
 	images    *images.Images
-	collector *imagegc.Collector
+	collector *images.Collector
 	system    *diskusage.System
 }
 
@@ -35,9 +34,9 @@ func (o *Options) newStorage(rt Runtime, s *supervisor.Supervisor, files *podfil
 		return storage{}
 	}
 	list := images.New(r.Images(), s, files)
-	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
+	collector := images.NewCollector(imageLimits(o.Config), images.CollectorOptions{
 		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
-		Disk: func() (images.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
+		Disk: func() (images.Disk, error) { return images.StatDisk(o.Config.StateDir) },
 		Emit: func(kind event.Kind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
 	})
 	return storage{list, collector, &diskusage.System{
@@ -60,8 +59,8 @@ func (s storage) run(ctx context.Context) {
 }
 
 // imageLimits returns the limits of images.
-func imageLimits(c *config.Config) imagegc.Limits {
-	return imagegc.Limits{
+func imageLimits(c *config.Config) images.Limits {
+	return images.Limits{
 		High: int(c.Images.GCHighPercent), Low: int(c.Images.GCLowPercent),
 		MaxAge: c.Images.MaxAge.Duration(), MinAge: c.Images.MinAge.Duration(),
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/config"
-	"github.com/podstead/podstead/internal/daemon/imagedirs"
+	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/supervisor"
@@ -37,7 +37,7 @@ type reloader struct {
 	sendTo func([]config.Notifier)
 }
 
-func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host storage, dirs *imagedirs.Dirs) *reloader {
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host storage, dirs *imagefile.Dirs) *reloader {
 	r := &reloader{o: o, supervisor: s, disk: host}
 	if dirs != nil {
 		r.reverify = dirs.Reverify

@@ -12,7 +12,6 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -147,11 +146,11 @@ func TestWords(t *testing.T) {
 		{string(podfiles.Configured), string(api.PodConfigured)},
 		{string(podfiles.Unchanged), string(api.PodUnchanged)},
 		{string(podfiles.Pruned), string(api.PodPruned)},
-		{string(generation.Progressing), string(api.GenerationProgressing)},
-		{string(generation.Ready), string(api.GenerationReady)},
-		{string(generation.Failed), string(api.GenerationFailed)},
-		{string(generation.RolledBack), string(api.GenerationRolledBack)},
-		{string(generation.Superseded), string(api.GenerationSuperseded)},
+		{string(podfiles.GenerationProgressing), string(api.GenerationProgressing)},
+		{string(podfiles.GenerationReady), string(api.GenerationReady)},
+		{string(podfiles.GenerationFailed), string(api.GenerationFailed)},
+		{string(podfiles.GenerationRolledBack), string(api.GenerationRolledBack)},
+		{string(podfiles.GenerationSuperseded), string(api.GenerationSuperseded)},
 		{string(event.Normal), string(api.EventNormal)},
 		{string(event.Warning), string(api.EventWarning)},
 		{string(api.PodStateReady), string(api.PodStateReady)},

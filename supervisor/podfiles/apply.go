@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -153,7 +152,7 @@ func (f *facts) apply(
 }
 
 // hasReturned reports whether a pod had the images of the generation that runs in place of its file when an instant came.
-func (f *facts) hasReturned(name string, instead *generation.Instead, at lifecycle.Instant) bool {
+func (f *facts) hasReturned(name string, instead *Instead, at lifecycle.Instant) bool {
 	p, exists := f.pods[name]
 	return exists && !p.deleting && p.snapshot.Facts.Trial.Since.Before(at) &&
 		len(supervisor.ImageChanges(p.snapshot, p.definition, instead.Definition.Images)) == 0

@@ -23,7 +23,7 @@ import (
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -40,7 +40,7 @@ var readers = map[string]struct {
 	"leases":      {network.LeaseFormat, copyLeases},
 	"users":       {namespace.IDsFormat, copyUsers},
 	"damage":      {engine.DamageFormat, copyDamage},
-	"generations": {generation.Format, copyGenerations},
+	"generations": {podfiles.HistoryFormat, copyGenerations},
 }
 
 // elsewhere are formats that are read by the tests of their own packages.
@@ -177,9 +177,9 @@ func copyQuarantine(t *testing.T, from, to string) {
 }
 
 func copyGenerations(t *testing.T, from, to string) {
-	histories, problems, err := generation.NewDir(from).Load()
+	histories, problems, err := podfiles.NewHistoryDir(from).Load()
 	check(t, append(problems, err)...)
-	written := generation.NewDir(to)
+	written := podfiles.NewHistoryDir(to)
 	for _, h := range histories {
 		check(t, written.Save(h))
 	}

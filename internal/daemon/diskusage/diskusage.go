@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/daemon/imagegc"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime"
@@ -32,7 +31,7 @@ type Disk interface {
 
 // Pods are the pods and the persistent volumes of the host. [*supervisor.Supervisor] implements it.
 type Pods interface {
-	imagegc.Pods
+	images.FinishedPods
 	Pods() []supervisor.Snapshot
 	Planned() []*spec.Pod
 	Volumes(ctx context.Context) ([]supervisor.Volume, error)
@@ -44,16 +43,16 @@ type Files interface {
 	Claimants(ctx context.Context, settle bool) (list []*spec.Pod, unknown *podfiles.Unknown, err error)
 }
 
-// Ages are those of images. [*imagegc.Collector] implements it.
+// Ages are those of images. [*images.Collector] implements it.
 type Ages interface {
 	Unused() map[string]time.Duration
-	Limits() imagegc.Limits
+	Limits() images.Limits
 }
 
 // System implements [server.System]. All fields are required. It is safe for concurrent use.
 type System struct {
 	Disk   Disk
-	Images imagegc.Images
+	Images images.HostImages
 	Pods   Pods
 	Files  Files
 	Ages   Ages

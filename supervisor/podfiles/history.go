@@ -1,7 +1,4 @@
-// Package generation keeps the definitions that the pods of the pods directory have had, so that a pod can return to one that was ready. It
-// decides what is kept of them and which one a pod can return to, and stores them. Whether a pod returns is decided by podfiles. It never
-// changes pods.
-package generation
+package podfiles
 
 import (
 	"cmp"
@@ -16,22 +13,22 @@ import (
 )
 
 const (
-	// maxReady is how many generations that were ready keep their definition, apart from the one that runs.
-	maxReady = 3
-	// maxListed is how many generations are listed.
-	maxListed = 20
+	// maxReadyGenerations is how many generations that were ready keep their definition, apart from the one that runs.
+	maxReadyGenerations = 3
+	// maxGenerations is how many generations are listed.
+	maxGenerations = 20
 )
 
-// Outcome is what became of a generation.
-type Outcome string
+// GenerationOutcome is what became of a generation.
+type GenerationOutcome string
 
 // The outcomes.
 const (
-	Progressing Outcome = "Progressing" // it is not ready yet
-	Ready       Outcome = "Ready"       // it was ready and stayed so, or succeeded
-	Failed      Outcome = "Failed"      // it failed or was not ready in time, and was kept
-	RolledBack  Outcome = "RolledBack"  // it failed or was not ready in time, and another generation runs in its place
-	Superseded  Outcome = "Superseded"  // the file was changed before it was ready
+	GenerationProgressing GenerationOutcome = "Progressing" // it is not ready yet
+	GenerationReady       GenerationOutcome = "Ready"       // it was ready and stayed so, or succeeded
+	GenerationFailed      GenerationOutcome = "Failed"      // it failed or was not ready in time, and was kept
+	GenerationRolledBack  GenerationOutcome = "RolledBack"  // it failed or was not ready in time, and another generation runs in its place
+	GenerationSuperseded  GenerationOutcome = "Superseded"  // the file was changed before it was ready
 )
 
 // Generation is one definition of a pod.
@@ -43,8 +40,8 @@ type Generation struct {
 	Since lifecycle.Instant `json:"since"`
 	By    string            `json:"by,omitempty"` // who requested it, for people
 	// Changes are the differences from the definition before; nil for the first generation.
-	Changes []change.Change `json:"changes,omitempty"`
-	Outcome Outcome         `json:"outcome"`
+	Changes []change.Change   `json:"changes,omitempty"`
+	Outcome GenerationOutcome `json:"outcome"`
 	// ReadyAt is when it was ready, and has stayed so since; zero: it is not ready.
 	ReadyAt lifecycle.Instant `json:"readyAt,omitzero"`
 	Message string            `json:"message,omitempty"` // why it failed
@@ -59,35 +56,35 @@ type Definition struct {
 	Pod *spec.Pod
 	// Images are those that the containers ran, by container.
 	Images map[string]lifecycle.Image
-	// Config are the config maps and secrets outside of the pod file.
-	Config Config
+	// PinnedConfig are the config maps and secrets outside of the pod file.
+	Config PinnedConfig
 }
 
-// Config are values of config maps and secrets by name and key.
-type Config struct {
+// PinnedConfig are values of config maps and secrets by name and key.
+type PinnedConfig struct {
 	ConfigMaps map[string]map[string][]byte `json:"configMaps,omitempty"`
 	Secrets    map[string]map[string][]byte `json:"secrets,omitempty"`
 }
 
 // String keeps the values out of logs and error messages.
-func (Config) String() string { return "[hidden]" }
+func (PinnedConfig) String() string { return "[hidden]" }
 
-// definition is the JSON of a [Definition]. The JSON of a pod omits the values of its secrets.
-type definition struct {
+// storedDefinition is the JSON of a [Definition]. The JSON of a pod omits the values of its secrets.
+type storedDefinition struct {
 	Pod     *spec.Pod                    `json:"pod"`
 	Secrets map[string]map[string]string `json:"secrets,omitempty"`
 	Images  map[string]lifecycle.Image   `json:"images,omitempty"`
-	Config  Config                       `json:"config,omitzero"`
+	Config  PinnedConfig                 `json:"config,omitzero"`
 }
 
 // MarshalJSON includes the values of secrets: the result is secret.
 func (d *Definition) MarshalJSON() ([]byte, error) {
-	return json.Marshal(definition{Pod: d.Pod, Secrets: d.Pod.SecretValues(), Images: d.Images, Config: d.Config})
+	return json.Marshal(storedDefinition{Pod: d.Pod, Secrets: d.Pod.SecretValues(), Images: d.Images, Config: d.Config})
 }
 
 // UnmarshalJSON reads what [Definition.MarshalJSON] writes.
 func (d *Definition) UnmarshalJSON(text []byte) error {
-	var in definition
+	var in storedDefinition
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
@@ -133,7 +130,9 @@ func (i *Instead) Undo() string {
 	return fmt.Sprintf("generation %d, requested by %s", i.Number, i.By)
 }
 
-// History is the generations of a pod. Its methods change it in place; [History.Clone] returns one that they can change.
+// History is the definitions that a pod of the pods directory has had, so that it can return to one that was ready. It decides what is kept of
+// them and which one the pod can return to, but not whether it returns. Its methods change it in place; [History.Clone] returns one that they
+// can change.
 type History struct {
 	Pod         string       `json:"pod"`
 	Last        int          `json:"last"` // the highest number used
@@ -193,7 +192,7 @@ func (h *History) Begin(g Generation) {
 	}
 	h.Instead = nil
 	h.Last++
-	g.Number, g.Outcome = h.Last, Progressing
+	g.Number, g.Outcome = h.Last, GenerationProgressing
 	h.Generations = append(h.Generations, g)
 	h.Trim()
 }
@@ -201,11 +200,11 @@ func (h *History) Begin(g Generation) {
 // supersede ends what is known of a generation that another one follows.
 func (g *Generation) supersede() {
 	switch {
-	case g.Outcome != Progressing:
+	case g.Outcome != GenerationProgressing:
 	case g.ReadyAt.IsZero():
-		g.Outcome = Superseded
+		g.Outcome = GenerationSuperseded
 	default:
-		g.Outcome = Ready
+		g.Outcome = GenerationReady
 	}
 }
 
@@ -216,7 +215,7 @@ func (h *History) Return(i Instead) {
 		last.supersede()
 	case i.By == "" && h.Find(i.Failed) != nil:
 		failed := h.Find(i.Failed)
-		failed.Outcome, failed.Message = RolledBack, i.Why
+		failed.Outcome, failed.Message = GenerationRolledBack, i.Why
 	}
 	h.Instead = &i
 	h.Trim()
@@ -231,12 +230,12 @@ func (h *History) Retry() {
 // Target returns the last generation that ran before the one with a number, was ready, and whose definition is kept; nil: there is none.
 func (h *History) Target(before int) *Generation {
 	if next := h.Find(before); next != nil && next.After != 0 {
-		if g := h.Find(next.After); g != nil && g.Outcome == Ready && g.Definition != nil {
+		if g := h.Find(next.After); g != nil && g.Outcome == GenerationReady && g.Definition != nil {
 			return g
 		}
 	}
 	for i := len(h.Generations) - 1; i >= 0; i-- {
-		if g := &h.Generations[i]; g.Number < before && g.Outcome == Ready && g.Definition != nil {
+		if g := &h.Generations[i]; g.Number < before && g.Outcome == GenerationReady && g.Definition != nil {
 			return g
 		}
 	}
@@ -257,7 +256,7 @@ func (h *History) Images() []lifecycle.Image {
 
 // Trim limits the list, and removes definitions that are not needed any more.
 func (h *History) Trim() {
-	if surplus := len(h.Generations) - maxListed; surplus > 0 {
+	if surplus := len(h.Generations) - maxGenerations; surplus > 0 {
 		list := h.Generations[:0]
 		for i, g := range h.Generations {
 			if i >= surplus || h.Instead != nil && g.Number == h.Instead.Number {
@@ -272,10 +271,10 @@ func (h *History) Trim() {
 		if h.Instead != nil && g.Number == h.Instead.Number {
 			continue
 		}
-		if g.Outcome == Ready {
+		if g.Outcome == GenerationReady {
 			ready++
 		}
-		if i < len(h.Generations)-1 && (g.Outcome != Ready || ready > maxReady && g.Number != h.Newest().After) {
+		if i < len(h.Generations)-1 && (g.Outcome != GenerationReady || ready > maxReadyGenerations && g.Number != h.Newest().After) {
 			g.Definition = nil
 		}
 	}

@@ -1,4 +1,4 @@
-package imagedirs
+package imagefile
 
 import (
 	"context"
@@ -97,8 +97,8 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) options() Options {
-	return Options{
+func (b *bench) options() DirsOptions {
+	return DirsOptions{
 		Paths: []string{filepath.Join(b.dir, "none"), b.dir},
 		times: times{settle: 50 * time.Millisecond, give: 200 * time.Millisecond, rescan: time.Minute, look: 5 * time.Millisecond, again: time.Hour, stop: 100 * time.Millisecond},
 		Emit: func(kind event.Kind, f event.Fields) {
@@ -111,7 +111,7 @@ func (b *bench) options() Options {
 
 func (b *bench) start() *Dirs {
 	b.t.Helper()
-	d := New(b.store, b.options())
+	d := NewDirs(b.store, b.options())
 	ctx, cancel := context.WithCancel(b.t.Context())
 	d.Scan(ctx)
 	done := make(chan struct{})
@@ -211,7 +211,7 @@ func TestBadArchiveIsReportedOnceAndTriedAgain(t *testing.T) {
 // TestIncompleteArchiveIsWaitedFor writes a file in parts. It must not be read before the last one, and pods wait for it.
 func TestIncompleteArchiveIsWaitedFor(t *testing.T) {
 	b := newBench(t)
-	d := New(b.store, b.options())
+	d := NewDirs(b.store, b.options())
 	now := time.Now()
 	d.now = func() time.Time { return now }
 	for _, text := range []string{"b", "ba", "image"} {

@@ -1,4 +1,4 @@
-package imagegc
+package images
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/supervisor"
@@ -23,7 +22,7 @@ func (c *Collector) collect(ctx context.Context, limits Limits, above bool) erro
 	if err != nil {
 		return err
 	}
-	rule := images.Rule{Respect: images.Collection, MinAge: limits.MinAge, Unused: images.Never, Low: 100}
+	rule := Rule{Respect: Collection, MinAge: limits.MinAge, Unused: Never, Low: 100}
 	if limits.MaxAge > 0 {
 		rule.Unused = limits.MaxAge
 	}
@@ -35,9 +34,9 @@ func (c *Collector) collect(ctx context.Context, limits Limits, above bool) erro
 		}
 		facts.Disk, err = c.o.Disk()
 	}
-	for list := images.Keep(&facts, rule); len(list) > 0 && err == nil; list = images.Keep(&facts, rule) {
+	for list := Keep(&facts, rule); len(list) > 0 && err == nil; list = Keep(&facts, rule) {
 		w := facts.Images[list[0].Image]
-		errs = append(errs, c.discard(ctx, &w, cause(list[0].Cause, &w, facts.Disk)))
+		errs = append(errs, c.discard(ctx, &w, causeText(list[0].Cause, &w, facts.Disk)))
 		facts.Images = slices.Delete(facts.Images, list[0].Image, list[0].Image+1)
 		if above {
 			facts.Disk, err = c.o.Disk()
@@ -49,17 +48,17 @@ func (c *Collector) collect(ctx context.Context, limits Limits, above bool) erro
 	return errors.Join(append(errs, err)...)
 }
 
-// cause returns why an image is removed, as a person reads it.
-func cause(c images.Cause, w *images.Whole, disk images.Disk) string {
-	if c == images.TooOld {
+// causeText returns why an image is removed, as a person reads it.
+func causeText(c Cause, w *Whole, disk Disk) string {
+	if c == TooOld {
 		return fmt.Sprintf("not used for %s, more than images.maxAge", view.Age(w.Unused))
 	}
 	return "the disk uses " + disk.String()
 }
 
 // discard removes an image, unless something claims it by now.
-func (c *Collector) discard(ctx context.Context, w *images.Whole, cause string) error {
-	removed, freed, err := c.o.Images.Discard(ctx, w.ID, images.Collection)
+func (c *Collector) discard(ctx context.Context, w *Whole, cause string) error {
+	removed, freed, err := c.o.Images.Discard(ctx, w.ID, Collection)
 	if removed { // also if its content could not be deleted, or the daemon stops meanwhile
 		c.o.Emit(event.ImageRemoved, event.Fields{
 			"image": strings.Join(w.Names, ", "), "size": view.Size(freed), "bytes": strconv.FormatInt(freed, 10), "cause": cause,
@@ -72,7 +71,7 @@ func (c *Collector) discard(ctx context.Context, w *images.Whole, cause string) 
 }
 
 // relieve removes what finished pods have left if the images that were removed were not enough, and warns if that is not either.
-func (c *Collector) relieve(ctx context.Context, disk images.Disk, limits Limits) (err error) {
+func (c *Collector) relieve(ctx context.Context, disk Disk, limits Limits) (err error) {
 	if disk.Above(limits.High) {
 		if disk, err = c.relievePods(ctx, limits); err != nil {
 			return err
@@ -86,7 +85,7 @@ func (c *Collector) relieve(ctx context.Context, disk images.Disk, limits Limits
 }
 
 // relievePods removes containers, volumes and old logs of finished pods, the oldest first, until the usage is below the high threshold.
-func (c *Collector) relievePods(ctx context.Context, limits Limits) (images.Disk, error) {
+func (c *Collector) relievePods(ctx context.Context, limits Limits) (Disk, error) {
 	var errs []error
 	disk, err := c.o.Disk()
 	pods := c.o.Pods.Finished()
@@ -113,7 +112,7 @@ func (c *Collector) collectPod(ctx context.Context, p *supervisor.Finished) erro
 }
 
 // warn emits that nothing more can be freed, when that begins and then once a day.
-func (c *Collector) warn(ctx context.Context, disk images.Disk, limits Limits) error {
+func (c *Collector) warn(ctx context.Context, disk Disk, limits Limits) error {
 	now := time.Now()
 	if !c.warned.IsZero() && now.Sub(c.warned) < repeatInterval {
 		return nil
@@ -125,7 +124,7 @@ func (c *Collector) warn(ctx context.Context, disk images.Disk, limits Limits) e
 	var used, byHand, young int64
 	for n := range facts.Images {
 		w := &facts.Images[n]
-		switch claim, claimed := facts.Claimed(w, images.Collection); {
+		switch claim, claimed := facts.Claimed(w, Collection); {
 		case !claimed:
 			young += w.Size
 		case claim.By == image.Person:

@@ -1,24 +1,23 @@
-package imagegc
+package images
 
 import (
 	"io/fs"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/disk"
 )
 
-// Stat returns the usage of the file system of a directory.
-func Stat(dir string) (images.Disk, error) {
+// StatDisk returns the usage of the file system of a directory.
+func StatDisk(dir string) (Disk, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
-		return images.Disk{}, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+		return Disk{}, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	used := disk.BlockBytes(&stat, stat.Blocks-stat.Bfree)
 	size := used + disk.BlockBytes(&stat, stat.Bavail)
 	inodes := percent(int64(stat.Files-stat.Ffree), int64(stat.Files))
-	return images.Disk{Space: percent(used, size), Inodes: inodes, Used: used, Size: size}, nil
+	return Disk{Space: percent(used, size), Inodes: inodes, Used: used, Size: size}, nil
 }
 
 func percent(used, size int64) int {

@@ -1,4 +1,4 @@
-package imagegc
+package images
 
 import (
 	"context"
@@ -16,19 +16,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// host has a disk of 1000 bytes and 1000 inodes. An image has as many inodes as bytes. It is an [Images] and a [Pods]. The collector calls
+// host has a disk of 1000 bytes and 1000 inodes. An image has as many inodes as bytes. It is an [HostImages] and a [FinishedPods]. The collector calls
 // it only in [host.run].
 type host struct {
 	mu      sync.Mutex // held by the test, except in run
 	held    bool
-	list    []images.Whole
+	list    []Whole
 	claims  []image.Claim
 	other   int64 // bytes of everything else
 	inodes  bool  // only inodes are used, not space
@@ -40,18 +39,18 @@ type host struct {
 	events  []string
 }
 
-func (h *host) Facts(context.Context) (images.Facts, error) {
+func (h *host) Facts(context.Context) (Facts, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	return images.Facts{Now: time.Now(), Claims: slices.Clone(h.claims), Images: slices.Clone(h.list)}, h.failure
+	return Facts{Now: time.Now(), Claims: slices.Clone(h.claims), Images: slices.Clone(h.list)}, h.failure
 }
 
-func (h *host) Discard(_ context.Context, id string, respect images.Respect) (bool, int64, error) {
+func (h *host) Discard(_ context.Context, id string, respect Respect) (bool, int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	at := slices.IndexFunc(h.list, func(w images.Whole) bool { return w.ID == id })
+	at := slices.IndexFunc(h.list, func(w Whole) bool { return w.ID == id })
 	if at < 0 || h.claimed(id, respect) {
 		return false, 0, nil
 	}
@@ -61,9 +60,9 @@ func (h *host) Discard(_ context.Context, id string, respect images.Respect) (bo
 	return true, size, h.unswept
 }
 
-func (h *host) claimed(id string, respect images.Respect) bool {
-	facts := images.Facts{Now: time.Now(), Claims: h.claims}
-	_, is := facts.Claimed(&images.Whole{ID: id}, respect)
+func (h *host) claimed(id string, respect Respect) bool {
+	facts := Facts{Now: time.Now(), Claims: h.claims}
+	_, is := facts.Claimed(&Whole{ID: id}, respect)
 	return is
 }
 
@@ -91,7 +90,7 @@ func (h *host) CollectFinished(_ context.Context, p *supervisor.Finished) error 
 	return nil
 }
 
-func (h *host) disk() (images.Disk, error) {
+func (h *host) disk() (Disk, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
@@ -100,9 +99,9 @@ func (h *host) disk() (images.Disk, error) {
 		used += w.Size
 	}
 	if h.inodes {
-		return images.Disk{Inodes: percent(used, 1000), Space: 1, Used: 10, Size: 1000}, nil
+		return Disk{Inodes: percent(used, 1000), Space: 1, Used: 10, Size: 1000}, nil
 	}
-	return images.Disk{Space: percent(used, 1000), Inodes: 1, Used: used, Size: 1000}, nil
+	return Disk{Space: percent(used, 1000), Inodes: 1, Used: used, Size: 1000}, nil
 }
 
 // run calls f while the collector can run.
@@ -138,15 +137,15 @@ func (h *host) kinds() []string {
 	return list
 }
 
-func whole(id string, size int64) images.Whole {
-	return images.Whole{ID: id, Names: []string{"example.com/" + id}, Size: size}
+func whole(id string, size int64) Whole {
+	return Whole{ID: id, Names: []string{"example.com/" + id}, Size: size}
 }
 
 var limits = Limits{High: 85, Low: 80, MinAge: 2 * time.Minute}
 
 func (h *host) start(t *testing.T, l Limits, file string) (c *Collector, stop func()) {
 	t.Helper()
-	c = New(l, Options{
+	c = NewCollector(l, CollectorOptions{
 		Images: h, Pods: h, File: file, Disk: h.disk, Log: slog.New(slog.DiscardHandler),
 		Emit: func(kind event.Kind, _ event.Fields) {
 			h.mu.Lock()
@@ -167,7 +166,7 @@ func TestThresholds(t *testing.T) {
 	for _, inodes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("inodes %t", inodes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &host{inodes: inodes, other: 100, list: []images.Whole{
+				h := &host{inodes: inodes, other: 100, list: []Whole{
 					whole("never", 100), whole("old", 100), whole("recent", 100), whole("used", 100), whole("hand", 100), whole("other", 100),
 				}}
 				h.request("hand")
@@ -207,7 +206,7 @@ func TestThresholds(t *testing.T) {
 // once.
 func TestNothingToFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{other: 700, swept: 10, list: []images.Whole{whole("used", 100), whole("hand", 100), whole("young", 150)}}
+		h := &host{other: 700, swept: 10, list: []Whole{whole("used", 100), whole("hand", 100), whole("young", 150)}}
 		h.use("used", true)
 		h.request("hand")
 		h.finish = []supervisor.Finished{
@@ -259,7 +258,7 @@ func TestMaxAge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &host{list: []images.Whole{whole("a", 1), whole("b", 1), whole("hand", 1)}}
+				h := &host{list: []Whole{whole("a", 1), whole("b", 1), whole("hand", 1)}}
 				h.use("b", true)
 				h.request("hand")
 				file := filepath.Join(t.TempDir(), "use.json")
@@ -303,7 +302,7 @@ func savedAt(off time.Duration) func(string, time.Time) string {
 // TestFailure: a failed collection is an event, which is not repeated while it fails. Nothing is removed if it is not known what is used.
 func TestFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{other: 900, list: []images.Whole{whole("a", 50)}, failure: errors.New("no pods directory")}
+		h := &host{other: 900, list: []Whole{whole("a", 50)}, failure: errors.New("no pods directory")}
 		c, _ := h.start(t, Limits{High: 85, Low: 80}, filepath.Join(t.TempDir(), "use.json"))
 		h.pass(time.Hour)
 		if diff := cmp.Diff([]string{string(event.ImageGCFailed)}, h.kinds()); diff != "" || h.removed != nil {
@@ -327,7 +326,7 @@ func TestFailure(t *testing.T) {
 // meanwhile.
 func TestRemovalIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{list: []images.Whole{whole("a", 50)}, unswept: errors.New("context canceled")}
+		h := &host{list: []Whole{whole("a", 50)}, unswept: errors.New("context canceled")}
 		h.start(t, Limits{High: 85, Low: 80, MaxAge: time.Hour}, filepath.Join(t.TempDir(), "use.json"))
 		h.pass(2 * time.Hour)
 		if diff := cmp.Diff([]string{string(event.ImageRemoved), string(event.ImageGCFailed)}, h.events); diff != "" {
@@ -338,11 +337,11 @@ func TestRemovalIsReported(t *testing.T) {
 
 // TestStat: the usage of a file system is plausible.
 func TestStat(t *testing.T) {
-	d, err := Stat(t.TempDir())
+	d, err := StatDisk(t.TempDir())
 	if err != nil || d.Size <= 0 || d.Space < 0 || d.Space > 100 || d.Inodes > 100 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if _, err := Stat("/nonexistent"); err == nil {
+	if _, err := StatDisk("/nonexistent"); err == nil {
 		t.Error("no error for a directory that does not exist")
 	}
 }

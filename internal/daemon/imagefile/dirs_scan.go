@@ -1,4 +1,4 @@
-package imagedirs
+package imagefile
 
 import (
 	"crypto/sha256"
@@ -40,8 +40,8 @@ func isArchive(name string) bool {
 	return false
 }
 
-// found is an archive in a directory.
-type found struct {
+// foundArchive is an archive in a directory.
+type foundArchive struct {
 	path   string
 	origin string // identifies its state
 	size   int64
@@ -49,8 +49,8 @@ type found struct {
 	changed time.Time
 }
 
-// list returns the archives of a directory, sorted by name. A directory that does not exist has none.
-func list(dir string) ([]found, error) {
+// listArchives returns the archives of a directory, sorted by name. A directory that does not exist has none.
+func listArchives(dir string) ([]foundArchive, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -58,7 +58,7 @@ func list(dir string) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
-	var archives []found
+	var archives []foundArchive
 	for _, e := range entries {
 		if len(archives) == maxArchives {
 			break
@@ -77,7 +77,7 @@ func list(dir string) ([]found, error) {
 			h := sha256.New()
 			changed := stamp(h, path, info)
 			stampSignatures(h, path)
-			archives = append(archives, found{path, fmt.Sprintf("%x", h.Sum(nil)), info.Size(), changed})
+			archives = append(archives, foundArchive{path, fmt.Sprintf("%x", h.Sum(nil)), info.Size(), changed})
 		}
 	}
 	return archives, nil
@@ -104,11 +104,11 @@ func stampSignatures(w io.Writer, path string) {
 }
 
 // layoutOf returns a directory in the OCI layout, and false for any other directory.
-func layoutOf(dir string) (found, bool) {
+func layoutOf(dir string) (foundArchive, bool) {
 	if _, err := os.Lstat(filepath.Join(dir, "oci-layout")); err != nil {
-		return found{}, false
+		return foundArchive{}, false
 	}
-	f, h := found{path: dir}, sha256.New()
+	f, h := foundArchive{path: dir}, sha256.New()
 	if err := f.walk(h); err != nil {
 		fmt.Fprint(h, err) // importing it reports the error
 	}
@@ -117,7 +117,7 @@ func layoutOf(dir string) (found, bool) {
 	return f, true
 }
 
-func (f *found) walk(h hash.Hash) error {
+func (f *foundArchive) walk(h hash.Hash) error {
 	files := 0
 	return filepath.WalkDir(f.path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

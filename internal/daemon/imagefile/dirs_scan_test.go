@@ -1,4 +1,4 @@
-package imagedirs
+package imagefile
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestSignatureBesideChangesState(t *testing.T) {
 	}
 	b.write("layout/oci-layout", "{}")
 	origins := func() map[string]string {
-		archives, err := list(b.dir)
+		archives, err := listArchives(b.dir)
 		if err != nil || len(archives) != 2 {
 			t.Fatalf("archives %v, %v", archives, err)
 		}
@@ -46,7 +46,7 @@ func TestSignatureBesideChangesState(t *testing.T) {
 // TestReverify: a change of the policy for signatures gives all archives to the store again, also one whose import is in progress.
 func TestReverify(t *testing.T) {
 	b := newBench(t)
-	d := New(b.store, b.options())
+	d := NewDirs(b.store, b.options())
 	b.write("a.tar", "image")
 	d.now = func() time.Time { return time.Now().Add(time.Minute) }
 	d.Scan(t.Context())
@@ -91,7 +91,7 @@ func TestReverifyWakesUp(t *testing.T) {
 func TestHungDirectory(t *testing.T) {
 	b := newBench(t)
 	b.write("a.tar", "image")
-	d := New(b.store, b.options())
+	d := NewDirs(b.store, b.options())
 	d.Scan(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	respond := make(chan struct{})
@@ -112,7 +112,7 @@ func TestHungDirectory(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		New(deaf, b.options()).Run(run)
+		NewDirs(deaf, b.options()).Run(run)
 	}()
 	<-deaf.started
 	stop()

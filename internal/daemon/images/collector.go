@@ -1,8 +1,4 @@
-// Package imagegc removes unused images when the file system of the state directory is nearly full, and images that were unused for long.
-// It follows the kubelet's image_gc_manager: the images that were used longest ago are removed first, until the usage is below the low
-// threshold. Unlike the kubelet, it watches inodes too, and keeps images that a person has pulled or imported. [images.Keep] decides which
-// images are removed; this package gathers the facts, carries the decision out, and reports it.
-package imagegc
+package images
 
 import (
 	"context"
@@ -10,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -30,15 +25,15 @@ const (
 	stopTimeout = 5 * time.Second
 )
 
-// Images are the images of the host. [*images.Images] implements it.
-type Images interface {
-	Facts(ctx context.Context) (images.Facts, error)
-	Discard(ctx context.Context, id string, respect images.Respect) (removed bool, freed int64, err error)
+// HostImages are the images of the host. [*Images] implements it.
+type HostImages interface {
+	Facts(ctx context.Context) (Facts, error)
+	Discard(ctx context.Context, id string, respect Respect) (removed bool, freed int64, err error)
 	Sweep(ctx context.Context) (freed int64, err error)
 }
 
-// Pods are the finished pods of the host. [*supervisor.Supervisor] implements it.
-type Pods interface {
+// FinishedPods are the finished pods of the host. [*supervisor.Supervisor] implements it.
+type FinishedPods interface {
 	Finished() []supervisor.Finished
 	CollectFinished(ctx context.Context, p *supervisor.Finished) error
 }
@@ -50,14 +45,14 @@ type Limits struct {
 	MinAge    time.Duration // since the image was found
 }
 
-// Options are the options of a [Collector]. All are required.
-type Options struct {
-	Images Images
-	Pods   Pods
+// CollectorOptions are the options of a [Collector]. All are required.
+type CollectorOptions struct {
+	Images HostImages
+	Pods   FinishedPods
 	// File is the path of the file with the use of images.
 	File string
 	// Disk returns the usage of the file system of the state directory.
-	Disk func() (images.Disk, error)
+	Disk func() (Disk, error)
 	// Emit emits an event.
 	Emit func(kind event.Kind, fields event.Fields)
 	Log  *slog.Logger
@@ -65,7 +60,7 @@ type Options struct {
 
 // Collector removes unused images. [Collector.Run] must be called.
 type Collector struct {
-	o Options
+	o CollectorOptions
 
 	mu     sync.Mutex
 	limits Limits
@@ -78,8 +73,10 @@ type Collector struct {
 	warned, complaint time.Time // when a warning was emitted last: that too little was freed, that a collection failed
 }
 
-// New returns a collector.
-func New(limits Limits, o Options) *Collector { return &Collector{o: o, limits: limits} }
+// NewCollector returns a collector.
+func NewCollector(limits Limits, o CollectorOptions) *Collector {
+	return &Collector{o: o, limits: limits}
+}
 
 // SetLimits changes the limits.
 func (c *Collector) SetLimits(limits Limits) {
@@ -99,7 +96,7 @@ func (c *Collector) Limits() Limits {
 // Run collects until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	c.mu.Lock()
-	c.uses = load(ctx, c.o.File, time.Now(), c.o.Log)
+	c.uses = loadUses(ctx, c.o.File, time.Now(), c.o.Log)
 	c.mu.Unlock()
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -149,7 +146,7 @@ func (c *Collector) turn(ctx context.Context, now time.Time) {
 }
 
 // relieved records that the usage is below the high threshold.
-func (c *Collector) relieved(disk images.Disk) {
+func (c *Collector) relieved(disk Disk) {
 	if !c.warned.IsZero() {
 		c.o.Emit(event.DiskSpaceAvailable, event.Fields{"usage": disk.String()})
 	}
@@ -169,7 +166,7 @@ func (c *Collector) fail(ctx context.Context, now time.Time, err error) {
 }
 
 // survey returns the facts about images, but for the disk, and records which are used.
-func (c *Collector) survey(ctx context.Context) (images.Facts, error) {
+func (c *Collector) survey(ctx context.Context) (Facts, error) {
 	facts, err := c.o.Images.Facts(ctx)
 	if err != nil {
 		return facts, err

@@ -1,4 +1,4 @@
-package generation
+package podfiles
 
 import (
 	"errors"
@@ -9,26 +9,26 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Format is that of the file of a [History].
-var Format = statefile.Format{Version: 1, Aside: ".unreadable"}
+// HistoryFormat is that of the file of a [History].
+var HistoryFormat = statefile.Format{Version: 1, Aside: ".unreadable"}
 
-// Dir stores histories, one file per pod in a directory. Its calls may block for as long as the disk does. They must not be concurrent.
-type Dir struct {
+// HistoryDir stores histories, one file per pod in a directory. Its calls may block for as long as the disk does. They must not be concurrent.
+type HistoryDir struct {
 	files *statefile.Dir[History]
 	// later are the names of files that only a later version understands. They are never changed.
 	later map[string]bool
 }
 
-// NewDir returns a store in a directory, which it creates when the first history is saved.
-func NewDir(dir string) *Dir {
-	return &Dir{files: statefile.NewDir[History](Format, dir), later: map[string]bool{}}
+// NewHistoryDir returns a store in a directory, which it creates when the first history is saved.
+func NewHistoryDir(dir string) *HistoryDir {
+	return &HistoryDir{files: statefile.NewDir[History](HistoryFormat, dir), later: map[string]bool{}}
 }
 
 // Load returns all histories by name of the pod. It renames files that cannot be parsed, and leaves those of a later version; problems has
 // an error for each.
-func (d *Dir) Load() (histories map[string]*History, problems []error, err error) {
+func (d *HistoryDir) Load() (histories map[string]*History, problems []error, err error) {
 	histories = map[string]*History{}
-	files, err := d.files.Load(check)
+	files, err := d.files.Load(checkHistory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return histories, nil, nil
 	}
@@ -50,7 +50,7 @@ func (d *Dir) Load() (histories map[string]*History, problems []error, err error
 	return histories, problems, nil
 }
 
-func check(name string, h *History) error {
+func checkHistory(name string, h *History) error {
 	if h.Pod == "" || spec.FileName(h.Pod) != name || h.Instead != nil && (h.Find(h.Instead.Number) == nil || h.Instead.Definition == nil) {
 		return fmt.Errorf("not the generations of pod %q", name)
 	}
@@ -58,7 +58,7 @@ func check(name string, h *History) error {
 }
 
 // Save replaces the history of a pod, and keeps fields that a later version added to the file. It is durable when Save returns.
-func (d *Dir) Save(h *History) error {
+func (d *HistoryDir) Save(h *History) error {
 	name := spec.FileName(h.Pod)
 	if d.later[name] {
 		return nil
@@ -70,7 +70,7 @@ func (d *Dir) Save(h *History) error {
 }
 
 // Delete removes the history of a pod. It succeeds if there is none.
-func (d *Dir) Delete(pod string) error {
+func (d *HistoryDir) Delete(pod string) error {
 	name := spec.FileName(pod)
 	if d.later[name] {
 		return nil

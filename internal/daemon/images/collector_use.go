@@ -1,4 +1,4 @@
-package imagegc
+package images
 
 import (
 	"context"
@@ -8,20 +8,19 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/statefile"
 )
 
-// Format is that of the file with the use of images.
-var Format = statefile.Format{Version: 1}
+// UseFormat is that of the file with the use of images.
+var UseFormat = statefile.Format{Version: 1}
 
 const (
-	// maxOff is the longest time without a daemon that counts as time without use. A host without a battery for its clock may start in
+	// maxTimeOff is the longest time without a daemon that counts as time without use. A host without a battery for its clock may start in
 	// 1970.
-	maxOff = 366 * 24 * time.Hour
-	// saveInterval is how often the ages are saved if nothing else changes. A power cut loses at most as much.
-	saveInterval = 6 * time.Hour
+	maxTimeOff = 366 * 24 * time.Hour
+	// saveUsesInterval is how often the ages are saved if nothing else changes. A power cut loses at most as much.
+	saveUsesInterval = 6 * time.Hour
 )
 
 // ages is the content of the file. The ages are durations: they are right also if the wall clock was set meanwhile.
@@ -52,12 +51,12 @@ type uses struct {
 	foreign bool
 }
 
-// load reads the file of an earlier daemon. Without it, or if it is damaged, all images are as good as new.
-func load(ctx context.Context, path string, now time.Time, log *slog.Logger) *uses {
+// loadUses reads the file of an earlier daemon. Without it, or if it is damaged, all images are as good as new.
+func loadUses(ctx context.Context, path string, now time.Time, log *slog.Logger) *uses {
 	u := &uses{path: path, log: log, disk: disk.NewCaller(log), byID: map[string]use{}, inUse: map[string]bool{}}
 	var saved ages
 	var err error
-	if u.unknown, err = Format.Read(path, &saved); err != nil {
+	if u.unknown, err = UseFormat.Read(path, &saved); err != nil {
 		u.foreign = errors.Is(err, statefile.ErrNewer)
 		if !errors.Is(err, fs.ErrNotExist) {
 			log.WarnContext(ctx, "cannot read when images were used, they count as new", slog.String("file", path), slog.Any("error", err))
@@ -65,7 +64,7 @@ func load(ctx context.Context, path string, now time.Time, log *slog.Logger) *us
 		return u
 	}
 	off := now.Round(0).Sub(saved.SavedAt) // of the wall clock
-	if off < 0 || off > maxOff {
+	if off < 0 || off > maxTimeOff {
 		off = 0
 	}
 	for id, a := range saved.Images {
@@ -78,8 +77,8 @@ func load(ctx context.Context, path string, now time.Time, log *slog.Logger) *us
 func seconds(n int64) time.Duration { return time.Duration(max(0, n)) * time.Second }
 
 // update records which images are used now, saves that if it has changed, and adds the ages to the facts.
-func (u *uses) update(ctx context.Context, f *images.Facts, now time.Time) {
-	changed := now.Sub(u.saved) >= saveInterval
+func (u *uses) update(ctx context.Context, f *Facts, now time.Time) {
+	changed := now.Sub(u.saved) >= saveUsesInterval
 	present, inUse := map[string]use{}, map[string]bool{}
 	for n := range f.Images {
 		w := &f.Images[n]
@@ -120,7 +119,7 @@ func (u *uses) save(ctx context.Context, now time.Time) {
 		a.Images[id] = age{Known: int64(now.Sub(at.found) / time.Second), Unused: int64(now.Sub(used) / time.Second)}
 	}
 	_, err := disk.Call(ctx, u.disk, func() (struct{}, error) {
-		return struct{}{}, Format.Write(u.path, a, u.unknown)
+		return struct{}{}, UseFormat.Write(u.path, a, u.unknown)
 	})
 	if err != nil {
 		u.log.WarnContext(ctx, "cannot save when images were used", slog.Any("error", fmt.Errorf("write %s: %w", u.path, err)))

@@ -1,4 +1,4 @@
-package generation
+package podfiles
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 // Pin returns a definition that has the config of the kept one, whatever the present config is: config maps and secrets whose values differ
 // become inline ones. Values that are not UTF-8 text cannot be inline; the pod reads such a config map or secret from the host. Images are
 // not pulled.
-func (d *Definition) Pin(present Config) *Definition {
+func (d *Definition) Pin(present PinnedConfig) *Definition {
 	pod := *d.Pod
 	pod.ConfigMaps, pod.Secrets = slices.Clone(pod.ConfigMaps), slices.Clone(pod.Secrets)
 	for _, name := range slices.Sorted(maps.Keys(d.Config.ConfigMaps)) {

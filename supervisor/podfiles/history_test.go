@@ -1,4 +1,4 @@
-package generation
+package podfiles
 
 import (
 	"encoding/json"
@@ -14,17 +14,17 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// ready adds a generation with an image that was ready.
-func ready(h *History, image string) {
+// generationReady adds a generation with an image that was ready.
+func generationReady(h *History, image string) {
 	h.Begin(Generation{Digest: "digest of " + image, Definition: &Definition{
 		Pod: &spec.Pod{Name: h.Pod}, Images: map[string]lifecycle.Image{"app": {ID: image}, "second": {ID: "same"}},
 	}})
-	h.Newest().Outcome = Ready
+	h.Newest().Outcome = GenerationReady
 	h.Trim()
 }
 
-// kept returns the numbers of the generations whose definition is kept.
-func kept(h *History) string {
+// generationKept returns the numbers of the generations whose definition is kept.
+func generationKept(h *History) string {
 	var list []string
 	for _, g := range h.Generations {
 		if g.Definition != nil {
@@ -37,15 +37,15 @@ func kept(h *History) string {
 func TestBounds(t *testing.T) {
 	h := &History{Pod: "web"}
 	for i := range 50 {
-		ready(h, fmt.Sprint("image", i))
+		generationReady(h, fmt.Sprint("image", i))
 		h.Begin(Generation{Digest: "bad", Definition: &Definition{Pod: &spec.Pod{Name: "web"}}})
-		h.Newest().Outcome = Failed
+		h.Newest().Outcome = GenerationFailed
 	}
 	h.Trim()
-	if len(h.Generations) != maxListed || h.Last != 100 || h.Newest().Number != 100 {
+	if len(h.Generations) != maxGenerations || h.Last != 100 || h.Newest().Number != 100 {
 		t.Errorf("%d generations, the last is %d of %d", len(h.Generations), h.Newest().Number, h.Last)
 	}
-	if got, want := kept(h), "95 97 99 100"; got != want {
+	if got, want := generationKept(h), "95 97 99 100"; got != want {
 		t.Errorf("kept: got %s, want %s", got, want)
 	}
 	want := []lifecycle.Image{{ID: "image47"}, {ID: "image48"}, {ID: "image49"}, {ID: "same"}}
@@ -57,21 +57,21 @@ func TestBounds(t *testing.T) {
 // TestReturnKeepsWhatRuns: the generation that runs is never dropped, however many follow it.
 func TestReturnKeepsWhatRuns(t *testing.T) {
 	h := &History{Pod: "web"}
-	ready(h, "first")
+	generationReady(h, "first")
 	for i := range 6 {
-		ready(h, fmt.Sprint("image", i))
+		generationReady(h, fmt.Sprint("image", i))
 	}
 	target := h.Target(6)
 	if target.Number != 5 {
 		t.Fatalf("target: generation %d", target.Number)
 	}
 	h.Return(Instead{Digest: "x", Number: 5, Failed: 7, Why: "a test", Definition: target.Definition})
-	if g := h.Running(); g.Number != 5 || h.Newest().Outcome != RolledBack || h.Newest().Message != "a test" {
+	if g := h.Running(); g.Number != 5 || h.Newest().Outcome != GenerationRolledBack || h.Newest().Message != "a test" {
 		t.Errorf("runs %d, newest %+v", g.Number, h.Newest())
 	}
-	for range 2 * maxListed {
+	for range 2 * maxGenerations {
 		c := h.Clone()
-		c.Generations = append(c.Generations, Generation{Number: c.Last + 1, Outcome: Failed})
+		c.Generations = append(c.Generations, Generation{Number: c.Last + 1, Outcome: GenerationFailed})
 		c.Last++
 		c.Trim()
 		h = c
@@ -89,7 +89,7 @@ func TestReturnKeepsWhatRuns(t *testing.T) {
 func TestTargetAfterReturn(t *testing.T) {
 	h := &History{Pod: "web"}
 	for i := range 8 {
-		ready(h, fmt.Sprint("image", i))
+		generationReady(h, fmt.Sprint("image", i))
 	}
 	h.Return(Instead{Digest: "y", Number: 6, By: "a person", Definition: h.Find(6).Definition})
 	for range 2 {
@@ -107,7 +107,7 @@ func TestSuperseded(t *testing.T) {
 	h := &History{Pod: "web"}
 	h.Begin(Generation{Digest: "1"})
 	h.Begin(Generation{Digest: "2"})
-	if got := h.Find(1).Outcome; got != Superseded {
+	if got := h.Find(1).Outcome; got != GenerationSuperseded {
 		t.Errorf("got %s", got)
 	}
 	if h.Target(2) != nil || h.Find(3) != nil {
@@ -122,12 +122,12 @@ func TestPin(t *testing.T) {
 			{Name: "app", ImagePullPolicy: spec.PullAlways}, {Name: "unknown", ImagePullPolicy: spec.PullAlways}, {Name: "never", ImagePullPolicy: spec.PullNever},
 		}},
 		Images: map[string]lifecycle.Image{"app": {ID: "a"}, "never": {ID: "b"}},
-		Config: Config{
+		Config: PinnedConfig{
 			ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("old"), "gone": values("old"), "binary": values("\xff")},
 			Secrets:    map[string]map[string][]byte{"cred": values("old"), "secret": values("old")},
 		},
 	}
-	got := d.Pin(Config{ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("new")}}).Pod
+	got := d.Pin(PinnedConfig{ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("new")}}).Pod
 	if diff := cmp.Diff([]spec.ConfigMap{{Name: "differs", Data: map[string]string{"key": "old"}}, {Name: "gone", Data: map[string]string{"key": "old"}}}, got.ConfigMaps); diff != "" {
 		t.Errorf("config maps (-want +got):\n%s", diff)
 	}
@@ -146,12 +146,12 @@ func TestPin(t *testing.T) {
 
 func TestDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "generations")
-	d := NewDir(dir)
+	d := NewHistoryDir(dir)
 	if all, problems, err := d.Load(); len(all)+len(problems) > 0 || err != nil {
 		t.Fatalf("a directory that does not exist: %v %v %v", all, problems, err)
 	}
 	h := &History{Pod: "web"}
-	ready(h, "a")
+	generationReady(h, "a")
 	h.Newest().Definition.Pod.Secrets = []spec.Secret{{Name: "s", Data: spec.SecretData{"k": "hidden"}}}
 	h.Newest().Definition.Config.Secrets = map[string]map[string][]byte{"host": {"k": {0xff}}}
 	if err := d.Save(h); err != nil {
@@ -167,7 +167,7 @@ func TestDir(t *testing.T) {
 	write("other.json", `{"version":1,"pod":"web"}`)
 	later := `{"version":999,"pod":"later","future":1}`
 	write("later.json", later)
-	d = NewDir(dir)
+	d = NewHistoryDir(dir)
 	all, problems, err := d.Load()
 	if err != nil || len(problems) != 3 || len(all) != 1 {
 		t.Fatalf("loaded %v, problems %v, error %v", all, problems, err)
@@ -205,7 +205,7 @@ func TestUnknownFields(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := NewDir(dir)
+	d := NewHistoryDir(dir)
 	all, problems, err := d.Load()
 	if err != nil || len(problems) > 0 || all["web"] == nil {
 		t.Fatalf("loaded %v, problems %v, error %v", all, problems, err)
@@ -235,7 +235,7 @@ func TestUnknownFields(t *testing.T) {
 
 // TestHidden: values of secrets do not appear in logs.
 func TestHidden(t *testing.T) {
-	d := Definition{Pod: &spec.Pod{}, Config: Config{Secrets: map[string]map[string][]byte{"s": {"k": []byte("s3cret")}}}}
+	d := Definition{Pod: &spec.Pod{}, Config: PinnedConfig{Secrets: map[string]map[string][]byte{"s": {"k": []byte("s3cret")}}}}
 	if text := fmt.Sprintf("%v %+v", d.Config, &d.Config); strings.Contains(text, "s3cret") {
 		t.Error(text)
 	}

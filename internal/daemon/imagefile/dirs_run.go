@@ -1,4 +1,4 @@
-package imagedirs
+package imagefile
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (d *Dirs) Run(ctx context.Context) {
 	defer cancel()
 	changed := make(chan struct{}, 1)
 	notifiers := d.notify(ctx, &running, changed)
-	done := make(chan outcome, 1)
+	done := make(chan importOutcome, 1)
 	busy, failed := false, false
 	for {
 		for _, n := range notifiers {
@@ -75,35 +75,35 @@ func (d *Dirs) await(ctx context.Context, running *sync.WaitGroup) {
 
 // begin starts an import, or the release of the images of archives that are gone, and reports whether there is one to be done. After a
 // release that failed it waits for the next scan.
-func (d *Dirs) begin(ctx context.Context, running *sync.WaitGroup, a *archive, failed bool, done chan<- outcome) bool {
+func (d *Dirs) begin(ctx context.Context, running *sync.WaitGroup, a *dirArchive, failed bool, done chan<- importOutcome) bool {
 	switch {
 	case a != nil:
 		d.outdated = false
 		f := image.DirFile{Path: a.path, Origin: a.origin, Size: a.size}
 		running.Go(func() { done <- d.work(ctx, f) })
 	case d.released && !failed:
-		running.Go(func() { done <- outcome{err: d.store.PublishFiles(ctx)} })
+		running.Go(func() { done <- importOutcome{err: d.store.PublishFiles(ctx)} })
 	default:
 		return false
 	}
 	return true
 }
 
-// notifier is that of a directory, which may be on a file system that does not respond.
-type notifier struct {
+// dirsNotifier is that of a directory, which may be on a file system that does not respond.
+type dirsNotifier struct {
 	*watch.Notifier
 	disk *disk.Caller
 }
 
 // notify sends to changed when a directory changes, until ctx ends.
-func (d *Dirs) notify(ctx context.Context, running *sync.WaitGroup, changed chan<- struct{}) (list []notifier) {
+func (d *Dirs) notify(ctx context.Context, running *sync.WaitGroup, changed chan<- struct{}) (list []dirsNotifier) {
 	for _, dir := range d.o.Paths {
 		n, err := watch.NewNotifier(dir)
 		if err != nil {
 			d.o.Log.LogAttrs(ctx, slog.LevelWarn, "changes of an image directory are found at intervals only", slog.Any("error", err))
 			continue
 		}
-		list = append(list, notifier{n, disk.NewCaller(d.o.Log)})
+		list = append(list, dirsNotifier{n, disk.NewCaller(d.o.Log)})
 		running.Go(func() {
 			defer n.Close()
 			n.Run(ctx)

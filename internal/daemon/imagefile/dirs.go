@@ -1,6 +1,4 @@
-// Package imagedirs imports the image archives in the image directories, at the start of the daemon and when they appear or change. It
-// decides which archives are complete, and reports those that cannot be imported. What an import does with the images is left to the store.
-package imagedirs
+package imagefile
 
 import (
 	"context"
@@ -13,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -27,8 +24,8 @@ type Store interface {
 	PublishFiles(ctx context.Context) error
 }
 
-// Options are options of [New].
-type Options struct {
+// DirsOptions are options of [NewDirs].
+type DirsOptions struct {
 	// Paths are the directories, by precedence, the highest last. They need not exist.
 	Paths []string
 	// Emit emits an event; nil: events are dropped.
@@ -51,10 +48,10 @@ type times struct {
 // Dirs are the image directories. Call Scan, then Run.
 type Dirs struct {
 	store Store
-	o     Options
+	o     DirsOptions
 
-	archives []*archive // by precedence
-	released bool       // an archive was removed, and its images are not released yet
+	archives []*dirArchive // by precedence
+	released bool          // an archive was removed, and its images are not released yet
 	failing  map[string]bool
 	disks    map[string]*disk.Caller // for listings, by directory: one may be on a file system that does not respond
 	now      func() time.Time
@@ -63,9 +60,9 @@ type Dirs struct {
 	outdated bool          // the policy has changed since the current import began
 }
 
-// archive is an archive that is in a directory.
-type archive struct {
-	found
+// dirArchive is an archive that is in a directory.
+type dirArchive struct {
+	foundArchive
 	first  time.Time // when it was first seen incomplete
 	since  time.Time // when it was first seen in this state
 	done   string    // the state in which it was imported
@@ -76,8 +73,8 @@ type archive struct {
 	everFailed bool
 }
 
-// New returns the image directories of a store.
-func New(store Store, o Options) *Dirs {
+// NewDirs returns the image directories of a store.
+func NewDirs(store Store, o DirsOptions) *Dirs {
 	if o.times == (times{}) {
 		o.times = times{settle: 2 * time.Second, give: 5 * time.Minute, rescan: 30 * time.Second, look: 500 * time.Millisecond, again: 10 * time.Minute, stop: 5 * time.Second}
 	}
@@ -121,10 +118,10 @@ func (d *Dirs) forget() {
 // Scan lists the directories, and tells the store which archives pods have to wait for. It imports nothing. A directory on a file system
 // that does not respond is one that cannot be listed.
 func (d *Dirs) Scan(ctx context.Context) {
-	var archives []*archive
+	var archives []*dirArchive
 	now := d.now()
 	for _, dir := range d.o.Paths {
-		files, err := disk.Call(ctx, d.disks[dir], func() ([]found, error) { return list(dir) })
+		files, err := disk.Call(ctx, d.disks[dir], func() ([]foundArchive, error) { return listArchives(dir) })
 		if err != nil {
 			d.report(ctx, dir, err)
 			archives = append(archives, d.knownIn(dir)...) // as they were
@@ -136,7 +133,7 @@ func (d *Dirs) Scan(ctx context.Context) {
 		}
 	}
 	for _, before := range d.archives {
-		d.released = d.released || !slices.ContainsFunc(archives, func(a *archive) bool { return a.path == before.path })
+		d.released = d.released || !slices.ContainsFunc(archives, func(a *dirArchive) bool { return a.path == before.path })
 	}
 	d.archives = archives
 	d.publish()
@@ -150,7 +147,7 @@ func (d *Dirs) report(ctx context.Context, dir string, err error) {
 	d.failing[dir] = true
 }
 
-func (d *Dirs) knownIn(dir string) (list []*archive) {
+func (d *Dirs) knownIn(dir string) (list []*dirArchive) {
 	for _, a := range d.archives {
 		if filepath.Dir(a.path) == dir {
 			list = append(list, a)
@@ -160,7 +157,7 @@ func (d *Dirs) knownIn(dir string) (list []*archive) {
 }
 
 // seen returns what is known of an archive.
-func (d *Dirs) seen(f found, now time.Time) *archive {
+func (d *Dirs) seen(f foundArchive, now time.Time) *dirArchive {
 	for _, a := range d.archives {
 		if a.path != f.path {
 			continue
@@ -171,14 +168,14 @@ func (d *Dirs) seen(f found, now time.Time) *archive {
 				a.first = now
 			}
 		}
-		a.found = f
+		a.foundArchive = f
 		return a
 	}
 	since := now
 	if f.changed.Before(now) {
 		since = f.changed
 	}
-	return &archive{found: f, first: now, since: since}
+	return &dirArchive{foundArchive: f, first: now, since: since}
 }
 
 // publish tells the store what is in the directories.
@@ -190,16 +187,16 @@ func (d *Dirs) publish() {
 	d.store.SetFiles(list)
 }
 
-func (a *archive) file() image.DirFile {
+func (a *dirArchive) file() image.DirFile {
 	return image.DirFile{Path: a.path, Origin: a.origin, Size: a.size, Pending: a.open() && !a.everFailed}
 }
 
-// open reports whether the state of the archive was neither imported nor refused.
-func (a *archive) open() bool { return a.origin != a.done && a.origin != a.failed }
+// openArchive reports whether the state of the archive was neither imported nor refused.
+func (a *dirArchive) open() bool { return a.origin != a.done && a.origin != a.failed }
 
 // next returns the next archive that is complete as far as can be seen, smaller ones first; nil: none. With changing, there are some that
 // may be incomplete.
-func (d *Dirs) next() (a *archive, changing bool) {
+func (d *Dirs) next() (a *dirArchive, changing bool) {
 	now := d.now()
 	for _, c := range d.archives {
 		switch {
@@ -213,8 +210,8 @@ func (d *Dirs) next() (a *archive, changing bool) {
 	return a, changing
 }
 
-// outcome is what has become of an import.
-type outcome struct {
+// importOutcome is what has become of an import.
+type importOutcome struct {
 	path, origin string // empty: images of archives that are gone were released
 	images       []image.Image
 	read         bool
@@ -222,23 +219,23 @@ type outcome struct {
 }
 
 // work imports an archive.
-func (d *Dirs) work(ctx context.Context, f image.DirFile) outcome {
+func (d *Dirs) work(ctx context.Context, f image.DirFile) importOutcome {
 	list, read, err := d.store.ImportDirFile(ctx, f, func() (io.ReadCloser, error) {
-		return open(ctx, f.Path)
+		return openArchive(ctx, f.Path)
 	})
-	return outcome{f.Path, f.Origin, list, read, err}
+	return importOutcome{f.Path, f.Origin, list, read, err}
 }
 
-// open opens a regular file, or a directory in the OCI layout.
-func open(ctx context.Context, path string) (io.ReadCloser, error) {
+// openArchive opens a regular file, or a directory in the OCI layout.
+func openArchive(ctx context.Context, path string) (io.ReadCloser, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return imagefile.Open(ctx, path)
+		return Open(ctx, path)
 	}
 	return spec.OpenFile(path)
 }
 
 // finish records what has become of an import.
-func (d *Dirs) finish(ctx context.Context, o outcome) {
+func (d *Dirs) finish(ctx context.Context, o importOutcome) {
 	if o.path == "" {
 		d.released = o.err != nil
 		if o.err != nil {
@@ -246,7 +243,7 @@ func (d *Dirs) finish(ctx context.Context, o outcome) {
 		}
 		return
 	}
-	i := slices.IndexFunc(d.archives, func(a *archive) bool { return a.path == o.path })
+	i := slices.IndexFunc(d.archives, func(a *dirArchive) bool { return a.path == o.path })
 	if i < 0 {
 		return // it was removed
 	}
@@ -254,7 +251,7 @@ func (d *Dirs) finish(ctx context.Context, o outcome) {
 	if o.err == nil {
 		a.done, a.first, a.everFailed = o.origin, time.Time{}, false
 		if o.read {
-			d.o.Emit(event.ImageArchiveImported, event.Fields{"archive": o.path, "images": names(o.images)})
+			d.o.Emit(event.ImageArchiveImported, event.Fields{"archive": o.path, "images": namesOf(o.images)})
 		}
 	} else {
 		d.refuse(ctx, a, o.origin, causeOf(o.err))
@@ -266,7 +263,7 @@ func (d *Dirs) finish(ctx context.Context, o outcome) {
 }
 
 // refuse records and reports that an archive cannot be imported. The same failure is reported once.
-func (d *Dirs) refuse(ctx context.Context, a *archive, origin, cause string) {
+func (d *Dirs) refuse(ctx context.Context, a *dirArchive, origin, cause string) {
 	known := a.failed == origin && a.cause == cause
 	a.failed, a.cause, a.first, a.everFailed = origin, cause, time.Time{}, true
 	a.again = d.now().Add(d.o.times.again)
@@ -285,13 +282,13 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-// maxNamed bounds the images in an event.
-const maxNamed = 5
+// maxNamedImages bounds the images in an event.
+const maxNamedImages = 5
 
-func names(list []image.Image) string {
+func namesOf(list []image.Image) string {
 	var text []string
 	for i := range list {
-		if i == maxNamed {
+		if i == maxNamedImages {
 			text = append(text, "...")
 			break
 		}
