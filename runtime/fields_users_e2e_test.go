@@ -142,7 +142,8 @@ func (m *testHost) usersDir() string {
 	m.write("host/stranger", "not for you\n", 0o600)
 	below := filepath.Join(dir, "below")
 	err := errors.Join(
-		os.Chown(filepath.Join(dir, "user"), 1234, 1234), os.Chown(filepath.Join(dir, "stranger"), 5*namespace.IDRangeSize, 5*namespace.IDRangeSize),
+		os.Chown(filepath.Join(dir, "user"), 1234, 1234),
+		os.Chown(filepath.Join(dir, "stranger"), 5*namespace.IDRangeSize, 5*namespace.IDRangeSize),
 		os.Mkdir(below, 0o755), unix.Mount("below", below, "tmpfs", 0, "size=64k"), os.WriteFile(filepath.Join(below, "f"), nil, 0o644),
 	)
 	m.beforeCheck = func() {

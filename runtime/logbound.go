@@ -49,9 +49,9 @@ type logBoundOptions struct {
 	Log    *slog.Logger
 }
 
-// logBound bounds the disk space of the logs of all containers in a directory. It removes files of logs, the oldest rotated files first, and
-// never the file that a running container writes to. The limits of each container are those of package crilog, and are kept by the shims, also
-// while the daemon is down. The methods must not be called at the same time.
+// logBound bounds the disk space of the logs of all containers in a directory. It removes files of logs, the oldest rotated files first,
+// and never the file that a running container writes to. The limits of each container are those of package crilog, and are kept by the
+// shims, also while the daemon is down. The methods must not be called at the same time.
 type logBound struct {
 	o        logBoundOptions
 	reported time.Time
@@ -76,7 +76,8 @@ func (b *logBound) Run(ctx context.Context) {
 	var before int64 = -1
 	for pause := minLogPause; ctx.Err() == nil; {
 		var used, limit int64
-		_, err := guard.Call(ctx, logCleanup, b.o.Log, func(ctx context.Context) (_ struct{}, err error) { // the file system may not respond
+		// The file system may not respond.
+		_, err := guard.Call(ctx, logCleanup, b.o.Log, func(ctx context.Context) (_ struct{}, err error) {
 			used, limit, err = b.Check(ctx)
 			return struct{}{}, err
 		})

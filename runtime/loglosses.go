@@ -16,8 +16,8 @@ const (
 	maxWaitingLosses = 200
 )
 
-// LogLoss is what was removed of the logs of a container since the last report. Without a name, it is that of all containers for which there
-// was no room among those that wait for a report.
+// LogLoss is what was removed of the logs of a container since the last report. Without a name, it is that of all containers for which
+// there was no room among those that wait for a report.
 type LogLoss struct {
 	Pod, UID, Container string
 	Files               int

@@ -218,7 +218,9 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	})
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
-		b := newLogBound(logBoundOptions{Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log})
+		b := newLogBound(logBoundOptions{
+			Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log,
+		})
 		r.workers.Go(func() { b.Run(ctx) })
 	}
 }

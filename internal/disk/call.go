@@ -18,8 +18,8 @@ const (
 	CallCleanup = time.Second
 )
 
-// Caller calls functions that access files, one at a time. A function that hangs, as on a network file system whose server does not respond,
-// is abandoned. Until it returns, all further calls fail at once, so that at most one goroutine hangs.
+// Caller calls functions that access files, one at a time. A function that hangs, as on a network file system whose server does not
+// respond, is abandoned. Until it returns, all further calls fail at once, so that at most one goroutine hangs.
 type Caller struct {
 	busy chan struct{} // full while a function runs
 	log  *slog.Logger

@@ -25,8 +25,8 @@ type Reserve struct {
 	lent int   // how many operations use the space
 }
 
-// NewReserve returns a reserve of a size in the file at path, and allocates it as far as there is space. A file system without preallocation has
-// no reserve.
+// NewReserve returns a reserve of a size in the file at path, and allocates it as far as there is space. A file system without
+// preallocation has no reserve.
 func NewReserve(path string, size int64) (*Reserve, error) {
 	r := &Reserve{path: path, size: size}
 	r.mu.Lock()

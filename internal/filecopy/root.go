@@ -115,8 +115,8 @@ func (r *Root) Locate(path string) (dir *File, name, located string, err error) 
 	return nil, "", "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 }
 
-// splitPath divides a path into the directory and the last element, "." for a path that has none. It removes nothing else: the element before
-// ".." can be a link.
+// splitPath divides a path into the directory and the last element, "." for a path that has none. It removes nothing else: the element
+// before ".." can be a link.
 func splitPath(path string) (dir, name string) {
 	trimmed := strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(trimmed, '/')

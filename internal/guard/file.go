@@ -18,7 +18,8 @@ import (
 // [UseFile] has a deadline.
 var ErrHeld = errors.New("the file is held by another process")
 
-// fileTimeout bounds the use of a file. It is long enough for a slow disk, and shorter than what a container's start or exit may be delayed by.
+// fileTimeout bounds the use of a file. It is long enough for a slow disk, and shorter than what a container's start or exit may be delayed
+// by.
 const fileTimeout = 5 * time.Second
 
 // OpenFile opens an existing regular file without waiting and without following a link. The flags are O_RDONLY or O_RDWR. Nothing but a
@@ -54,8 +55,8 @@ func fileError(err error) error {
 // FileUsers runs functions that use files. The zero value is ready for use, by several goroutines.
 type FileUsers struct{ running KeyedMutex }
 
-// UseFile runs use, which uses a file, and waits for it at most 5 seconds. Then the error is [ErrHeld], and use continues in the background. At
-// most one function runs for each path.
+// UseFile runs use, which uses a file, and waits for it at most 5 seconds. Then the error is [ErrHeld], and use continues in the
+// background. At most one function runs for each path.
 func UseFile[T any](ctx context.Context, u *FileUsers, path string, use func() (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("%w: %s did not respond within %v", ErrHeld, path, fileTimeout))
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 const (
 	// Redacted stands for the value of a secret.
 	Redacted = "[redacted]"
-	// shortestSecret is the length of the shortest value that is replaced, in bytes. A shorter one, such as a digit, would be found in texts that
-	// have nothing to do with it.
+	// shortestSecret is the length of the shortest value that is replaced, in bytes. A shorter one, such as a digit, would be found in
+	// texts that have nothing to do with it.
 	shortestSecret = 4
 	// shortestEncoded is the same for the encoded forms of a value.
 	shortestEncoded = 5
@@ -25,8 +25,9 @@ type Redactor struct {
 	values []string // those whose beginnings are replaced at the end of a text, the longest first
 }
 
-// NewRedactor returns a redactor for values of secrets. Of a value of several lines each line is replaced, since a log has lines. The forms of a
-// value in quotes, in JSON, in URLs and in base64 are replaced too, the last one also if the value was encoded together with other text.
+// NewRedactor returns a redactor for values of secrets. Of a value of several lines each line is replaced, since a log has lines. The forms
+// of a value in quotes, in JSON, in URLs and in base64 are replaced too, the last one also if the value was encoded together with other
+// text.
 func NewRedactor(values []string) *Redactor {
 	r := &Redactor{}
 	for _, value := range values {

@@ -246,7 +246,8 @@ func TestLimits(t *testing.T) {
 // TestBatches: large texts are redacted in several requests, and an incomplete response is an error.
 func TestBatches(t *testing.T) {
 	requests, drop := 0, 0
-	r := &redactor{local: plain.NewRedactor([]string{"local-value"}), daemon: func(_ context.Context, texts []string) (api.Redacted, error) {
+	local := plain.NewRedactor([]string{"local-value"})
+	r := &redactor{local: local, daemon: func(_ context.Context, texts []string) (api.Redacted, error) {
 		requests++
 		var out []string
 		for _, text := range texts[drop:] {

@@ -23,14 +23,15 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// labelViewUID is the label of a view with the UID of its pod. Its prefix makes the snapshotter keep it too, so that it survives damage to the
-// engine's metadata.
+// labelViewUID is the label of a view with the UID of its pod. Its prefix makes the snapshotter keep it too, so that it survives damage to
+// the engine's metadata.
 const labelViewUID = "containerd.io/snapshot/" + record.LabelUID
 
 // labelViewReference is the label of a view with the hash of the reference of its volume.
 const labelViewReference = "podstead.io/image-volume-reference"
 
-// ImageVolumes mounts the images of image volumes (KEP-4639), read-only, from views of their snapshots, and unmounts them. It is safe for concurrent use.
+// ImageVolumes mounts the images of image volumes (KEP-4639), read-only, from views of their snapshots, and unmounts them. It is safe for
+// concurrent use.
 type ImageVolumes struct {
 	snapshotter snapshots.Snapshotter
 	images      *image.Store
@@ -63,7 +64,9 @@ func ImageVolumesOf(pod *spec.Pod, c *spec.Container) []*spec.Volume {
 
 // Mount mounts the image volumes that a container mounts, and returns their directories by volume. The image of a volume does not change
 // until the pod is removed, or the volume has another reference. Then no container may use it.
-func (m *ImageVolumes) Mount(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, n oci.Namespaces) (map[string]string, error) {
+func (m *ImageVolumes) Mount(
+	ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, n oci.Namespaces,
+) (map[string]string, error) {
 	dirs := map[string]string{}
 	for _, v := range ImageVolumesOf(pod, c) {
 		dir := filepath.Join(m.dirs.Images(uid), v.Name)

@@ -21,8 +21,8 @@ const IDRangeSize = 1 << 16
 // IDsFormat is that of the file with the ranges.
 var IDsFormat = statefile.Format{Version: 1}
 
-// IDRange is the range of user and group IDs of a pod with a user namespace (hostUsers = false, KEP-127). The zero value means the IDs of the
-// host.
+// IDRange is the range of user and group IDs of a pod with a user namespace (hostUsers = false, KEP-127). The zero value means the IDs of
+// the host.
 //
 // Each pod has [IDRangeSize] IDs from its first start until it is deleted. Volumes are mounted id-mapped, so their files are
 // owned by the IDs inside the container. A range can therefore be reused by another pod.
@@ -134,7 +134,8 @@ func (r *IDRanges) free() (uint32, error) {
 	}
 	taken := make(map[uint32]bool, len(r.pods))
 	for _, first := range r.pods {
-		taken[first/IDRangeSize], taken[(first+IDRangeSize-1)/IDRangeSize] = true, true // a range from an earlier configuration may overlap two
+		// A range from an earlier configuration may overlap two.
+		taken[first/IDRangeSize], taken[(first+IDRangeSize-1)/IDRangeSize] = true, true
 	}
 	n := 0
 	for first := range allowed {

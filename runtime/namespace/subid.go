@@ -49,7 +49,8 @@ func idPool(subUID, subGID string) (iter.Seq[uint32], error) {
 	}
 	return func(yield func(uint32) bool) {
 		for _, s := range ours {
-			for first := max(IDRangeSize, (s.first+IDRangeSize-1)/IDRangeSize*IDRangeSize); first+IDRangeSize <= min(s.end, idLimit); first += IDRangeSize {
+			first := max(IDRangeSize, (s.first+IDRangeSize-1)/IDRangeSize*IDRangeSize)
+			for ; first+IDRangeSize <= min(s.end, idLimit); first += IDRangeSize {
 				if !slices.ContainsFunc(reserved, idSpan{first, first + IDRangeSize}.overlaps) && !yield(uint32(first)) {
 					return
 				}

@@ -21,8 +21,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Users prepares the user namespaces of pods (hostUsers = false, KEP-127): the ID range of a pod, the permissions of directories on the path
-// to its containers, and options of the container engine. It is safe for concurrent use.
+// Users prepares the user namespaces of pods (hostUsers = false, KEP-127): the ID range of a pod, the permissions of directories on the
+// path to its containers, and options of the container engine. It is safe for concurrent use.
 type Users struct {
 	ranges *namespace.IDRanges
 	dirs   record.Dirs

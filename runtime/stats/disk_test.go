@@ -61,7 +61,9 @@ func newSized(t *testing.T) (*DiskMonitor, *sized) {
 	s := &sized{bytes: map[string]int64{"/logs/a": 100, "/layer/a": 15, "/volume/a": 5, "/logs/b": 3}}
 	m := NewDiskMonitor(nil, s, record.Dirs{}, 10*time.Second, slog.New(slog.DiscardHandler))
 	m.find = func(context.Context, string, *spec.Pod) (map[string]containerDirectories, error) {
-		dirs := map[string]containerDirectories{"a": {"/logs/a", []string{"/layer/a", "/volume/a"}}, "b": {"/logs/b", nil}, "c": {"/logs/c", nil}}
+		dirs := map[string]containerDirectories{
+			"a": {"/logs/a", []string{"/layer/a", "/volume/a"}}, "b": {"/logs/b", nil}, "c": {"/logs/c", nil},
+		}
 		return dirs, errors.New("one layer is missing")
 	}
 	return m, s

@@ -124,8 +124,8 @@ func (m *DiskMonitor) measure(ctx context.Context, uid string, pod *spec.Pod) (m
 	return exceededLimit(pod, volumes, disk.counted), errors.Join(err, failed)
 }
 
-// exceededLimit returns the message of a pod that exceeds a limit of ephemeral-storage. The usage of containers is in bytes, by name. As in the
-// kubelet, the limit of the pod is the sum of the limits of its containers.
+// exceededLimit returns the message of a pod that exceeds a limit of ephemeral-storage. The usage of containers is in bytes, by name. As in
+// the kubelet, the limit of the pod is the sum of the limits of its containers.
 func exceededLimit(pod *spec.Pod, volumes []volume.Usage, containers map[string]int64) string {
 	var total int64
 	for _, u := range volumes {

@@ -130,9 +130,9 @@ func (i *Instead) Undo() string {
 	return fmt.Sprintf("generation %d, requested by %s", i.Number, i.By)
 }
 
-// History is the definitions that a pod of the pods directory has had, so that it can return to one that was ready. It decides what is kept of
-// them and which one the pod can return to, but not whether it returns. Its methods change it in place; [History.Clone] returns one that they
-// can change.
+// History is the definitions that a pod of the pods directory has had, so that it can return to one that was ready. It decides what is kept
+// of them and which one the pod can return to, but not whether it returns. Its methods change it in place; [History.Clone] returns one that
+// they can change.
 type History struct {
 	Pod         string       `json:"pod"`
 	Last        int          `json:"last"` // the highest number used

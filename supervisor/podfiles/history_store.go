@@ -12,7 +12,8 @@ import (
 // HistoryFormat is that of the file of a [History].
 var HistoryFormat = statefile.Format{Version: 1, Aside: ".unreadable"}
 
-// HistoryDir stores histories, one file per pod in a directory. Its calls may block for as long as the disk does. They must not be concurrent.
+// HistoryDir stores histories, one file per pod in a directory. Its calls may block for as long as the disk does. They must not be
+// concurrent.
 type HistoryDir struct {
 	files *statefile.Dir[History]
 	// later are the names of files that only a later version understands. They are never changed.

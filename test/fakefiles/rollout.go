@@ -28,8 +28,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Judge sets what became of the newest generation of a pod. With [podfiles.GenerationRolledBack], the last generation that was ready is to run in
-// its place; the definition of the pod does not change.
+// Judge sets what became of the newest generation of a pod. With [podfiles.GenerationRolledBack], the last generation that was ready is to
+// run in its place; the definition of the pod does not change.
 func (s *Set) Judge(pod string, outcome podfiles.GenerationOutcome, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

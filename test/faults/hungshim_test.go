@@ -106,8 +106,8 @@ func (f *fixture) signalContainer(name string, sig unix.Signal) {
 	f.signal(f.containerPID(name), sig)
 }
 
-// containerPID returns the process of the shell in the container of a pod. What the shell starts has the same command line at first, and gets
-// signals that are lost: it is not PID 1 of the container.
+// containerPID returns the process of the shell in the container of a pod. What the shell starts has the same command line at first, and
+// gets signals that are lost: it is not PID 1 of the container.
 func (f *fixture) containerPID(name string) (pid int) {
 	f.Helper()
 	uid := f.get(name).Metadata.UID

@@ -89,7 +89,10 @@ func NewDirs(store Store, o DirsOptions) *Dirs {
 		paths[i] = filepath.Clean(path)
 	}
 	o.Paths = slices.Compact(paths)
-	d := &Dirs{store: store, o: o, failing: map[string]bool{}, disks: map[string]*disk.Caller{}, now: time.Now, released: true, verify: make(chan struct{}, 1)}
+	d := &Dirs{
+		store: store, o: o, failing: map[string]bool{}, disks: map[string]*disk.Caller{}, now: time.Now, released: true,
+		verify: make(chan struct{}, 1),
+	}
 	for _, dir := range o.Paths {
 		d.disks[dir] = disk.NewCaller(o.Log)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// host has a disk of 1000 bytes and 1000 inodes. An image has as many inodes as bytes. It is an [HostImages] and a [FinishedPods]. The collector calls
-// it only in [host.run].
+// host has a disk of 1000 bytes and 1000 inodes. An image has as many inodes as bytes. It is [HostImages] and a [FinishedPods]. The
+// collector calls it only in [host.run].
 type host struct {
 	mu      sync.Mutex // held by the test, except in run
 	held    bool
