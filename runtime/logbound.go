@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// defaultLogPart and defaultMax are the default limit: a tenth of the file system, at most 4 GiB.
+	// defaultLogPart and defaultLogMax are the default limit: a tenth of the file system, at most 4 GiB.
 	defaultLogPart = 10
 	defaultLogMax  = 4 << 30
 
-	// minLogPause and maxPause are the shortest and the longest time between two checks.
+	// minLogPause and maxLogPause are the shortest and the longest time between two checks.
 	minLogPause, maxLogPause = time.Second, 10 * time.Second
 
 	// logCleanup is the time after which a check is abandoned when the daemon stops.
