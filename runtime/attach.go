@@ -6,7 +6,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/internal/attach"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -15,7 +15,7 @@ import (
 // [*attach.Error] if the container is not running or the request cannot be fulfilled, a [lifecycle.FailureNotFound] if it was removed, and
 // [attach.ErrNoServer] if its shim serves no clients.
 func (r *Runtime) Attach(ctx context.Context, uid string, ref lifecycle.Ref, request attach.Request) (*attach.Session, error) {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.CreateTimeout)
 	defer cancel()
 	request.Container = record.ContainerID(uid, ref)
 	c, err := r.client.LoadContainer(ctx, request.Container)
@@ -32,7 +32,7 @@ func (r *Runtime) Attach(ctx context.Context, uid string, ref lifecycle.Ref, req
 // loadFailure returns the failure of a container that could not be loaded.
 func loadFailure(ctx context.Context, err error) error {
 	if errdefs.IsNotFound(err) {
-		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", err)
+		return engine.Failure(ctx, lifecycle.FailureNotFound, "", err)
 	}
-	return enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
+	return engine.Failure(ctx, lifecycle.FailureUnavailable, "", err)
 }

@@ -3,7 +3,7 @@ package runtime
 import (
 	"context"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -28,7 +28,7 @@ func (r *Runtime) Damaged(ctx context.Context) []lifecycle.Damage {
 
 // podOf returns the UID of the pod of a container or sandbox; empty: it has no record.
 func (r *Runtime) podOf(ctx context.Context, id string) string {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	if c, err := r.client.ContainerService().Get(ctx, id); err == nil {
 		return c.Labels[record.LabelUID]
 	}

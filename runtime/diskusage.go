@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
@@ -35,7 +35,7 @@ type WritableLayer struct {
 
 // DiskUsage measures what is on the disk. It walks all directories except those of images.
 func (r *Runtime) DiskUsage(ctx context.Context) (u DiskUsage, err error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	list, err := r.client.ContainerService().List(ctx)
 	if err != nil {
 		return u, fmt.Errorf("list containers: %w", err)

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/podstead/podstead/runtime/container"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
@@ -20,7 +20,7 @@ import (
 
 // Damage overwrites a label and the pod definition in the record of a container.
 func (r *Runtime) Damage(ctx context.Context, uid string, ref lifecycle.Ref, label string) error {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	info, err := r.client.ContainerService().Get(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *Runtime) Damage(ctx context.Context, uid string, ref lifecycle.Ref, lab
 
 // WriteExit records an exit without deleting the task, like a daemon that is killed in between.
 func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, status uint32) error {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, 
 
 // Undo marks a container as one that could not be started, like a daemon that is killed before it has removed it.
 func (r *Runtime) Undo(ctx context.Context, uid string, ref lifecycle.Ref) error {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err == nil {
 		_, err = c.SetLabels(ctx, map[string]string{record.LabelUndone: "true"})
@@ -54,7 +54,7 @@ func (r *Runtime) Undo(ctx context.Context, uid string, ref lifecycle.Ref) error
 // Left lists what the engine has of pods: containers, sandboxes, layers that nothing but a label keeps, views, leases. The next collection
 // removes other layers.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	containers, err := r.client.Containers(ctx)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 
 // Collect runs a garbage collection. Removals during the collection that may be running already are not missed.
 func (r *Runtime) Collect(ctx context.Context) error {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	for range 2 {
 		l, err := r.client.LeasesService().Create(ctx, leases.WithRandomID(), leases.WithExpiration(time.Minute))
 		if err == nil {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -89,9 +89,9 @@ func TestFieldsPorts(t *testing.T) {
 func (p *pod) listenInside(ref lifecycle.Ref, network, addr string) net.PacketConn {
 	p.Helper()
 	var conn net.PacketConn
-	namespace := fmt.Sprintf("/proc/%d/ns/net", p.pidOf(ref))
-	err := netns.OnOwnThread(func() error {
-		fd, err := unix.Open(namespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	path := fmt.Sprintf("/proc/%d/ns/net", p.pidOf(ref))
+	err := namespace.OnOwnThread(func() error {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}

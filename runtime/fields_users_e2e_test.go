@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -142,7 +142,8 @@ func (m *testHost) usersDir() string {
 	m.write("host/stranger", "not for you\n", 0o600)
 	below := filepath.Join(dir, "below")
 	err := errors.Join(
-		os.Chown(filepath.Join(dir, "user"), 1234, 1234), os.Chown(filepath.Join(dir, "stranger"), 5*idmap.Size, 5*idmap.Size),
+		os.Chown(filepath.Join(dir, "user"), 1234, 1234),
+		os.Chown(filepath.Join(dir, "stranger"), 5*namespace.IDRangeSize, 5*namespace.IDRangeSize),
 		os.Mkdir(below, 0o755), unix.Mount("below", below, "tmpfs", 0, "size=64k"), os.WriteFile(filepath.Join(below, "f"), nil, 0o644),
 	)
 	m.beforeCheck = func() {
@@ -234,7 +235,7 @@ func (p *pod) checkFromHost(name string) {
 // rootOf returns the ID on the host of a pod's root.
 func (m *testHost) rootOf(uid string) uint32 {
 	m.Helper()
-	ids, err := idmap.New(filepath.Join(m.opts.StateDir, "users.json"), "", "").Find(uid)
+	ids, err := namespace.NewIDRanges(filepath.Join(m.opts.StateDir, "users.json"), "", "").Find(uid)
 	if err != nil {
 		m.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"net"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/files"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -34,7 +34,7 @@ func (r *Runtime) DialPort(ctx context.Context, uid string, pod *spec.Pod, port 
 	if pod.HostNetwork {
 		return dialLoopback(ctx, "", port)
 	}
-	numbers, err := r.sandboxes.Numbers(enginecall.Context(ctx), uid)
+	numbers, err := r.sandboxes.Numbers(engine.Context(ctx), uid)
 	if err != nil {
 		return nil, err
 	}
@@ -42,5 +42,5 @@ func (r *Runtime) DialPort(ctx context.Context, uid string, pod *spec.Pod, port 
 		return nil, errors.New("the pod is not running")
 	}
 	dir := r.dirs.Sandbox(uid, numbers[len(numbers)-1])
-	return dialLoopback(ctx, netns.Paths(dir, netns.Options{Network: true}).Network, port)
+	return dialLoopback(ctx, namespace.Paths(dir, namespace.Options{Network: true}).Network, port)
 }

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/image/signature"
@@ -20,12 +20,12 @@ func (r *Runtime) Images() *Images { return &Images{r.images} }
 
 // Catalog returns all names of images, see [image.Store.Catalog].
 func (i *Images) Catalog(ctx context.Context) ([]image.Entry, error) {
-	return i.store.Catalog(enginecall.Context(ctx))
+	return i.store.Catalog(engine.Context(ctx))
 }
 
 // Detail returns an image with its configuration.
 func (i *Images) Detail(ctx context.Context, record string) (image.Detail, error) {
-	return i.store.Detail(enginecall.Context(ctx), record)
+	return i.store.Detail(engine.Context(ctx), record)
 }
 
 // Pull pulls an image for a platform; empty: that of the host. See [image.Store.PullByHand].
@@ -36,7 +36,7 @@ func (i *Images) Pull(
 	if err != nil {
 		return "", image.Image{}, err
 	}
-	img, err = i.store.PullByHand(enginecall.Context(ctx), ref, p, policy, progress)
+	img, err = i.store.PullByHand(engine.Context(ctx), ref, p, policy, progress)
 	return p.Record(img.Name), img, err
 }
 
@@ -49,9 +49,9 @@ func (i *Images) SetVerification(p *signature.Policy) { i.store.SetVerification(
 // Import adds the images of an archive, see [image.Store.Import] and, without keep, [image.Store.ImportUsed].
 func (i *Images) Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]image.Image, error) {
 	if !keep {
-		return i.store.ImportUsed(enginecall.Context(ctx), r, signatures...)
+		return i.store.ImportUsed(engine.Context(ctx), r, signatures...)
 	}
-	return i.store.Import(enginecall.Context(ctx), r, signatures...)
+	return i.store.Import(engine.Context(ctx), r, signatures...)
 }
 
 // SetFiles sets the archives in the image directories, see [image.Store.SetFiles].
@@ -59,27 +59,27 @@ func (i *Images) SetFiles(list []image.DirFile) { i.store.SetFiles(list) }
 
 // ImportDirFile imports an archive of an image directory, see [image.Store.ImportDirFile].
 func (i *Images) ImportDirFile(ctx context.Context, f image.DirFile, open func() (io.ReadCloser, error)) (list []image.Image, read bool, err error) {
-	return i.store.ImportDirFile(enginecall.Context(ctx), f, open)
+	return i.store.ImportDirFile(engine.Context(ctx), f, open)
 }
 
 // PublishFiles gives the names in archives to all pods, see [image.Store.PublishFiles].
 func (i *Images) PublishFiles(ctx context.Context) error {
-	return i.store.PublishFiles(enginecall.Context(ctx))
+	return i.store.PublishFiles(engine.Context(ctx))
 }
 
 // Export writes images to an archive, see [image.Store.Export].
 func (i *Images) Export(ctx context.Context, w io.Writer, records ...string) error {
-	return i.store.Export(enginecall.Context(ctx), w, records...)
+	return i.store.Export(engine.Context(ctx), w, records...)
 }
 
 // Restore makes the name of an image refer to the one before an import, see [image.Store.Restore].
 func (i *Images) Restore(ctx context.Context, record string, after time.Time) (bool, error) {
-	return i.store.Restore(enginecall.Context(ctx), record, after)
+	return i.store.Restore(engine.Context(ctx), record, after)
 }
 
 // Signatures returns the signatures of an image in its registry, see [image.Store.Signatures].
 func (i *Images) Signatures(ctx context.Context, record string) ([]signature.Signature, error) {
-	return i.store.Signatures(enginecall.Context(ctx), record)
+	return i.store.Signatures(engine.Context(ctx), record)
 }
 
 // Login checks and saves credentials for a registry, see [image.Store.Login].
@@ -97,20 +97,20 @@ func (r *Runtime) SetPullBandwidth(bytesPerSecond int64) { r.images.SetBandwidth
 
 // Claims returns who needs which images, but for pods, see [image.Store.Claims].
 func (i *Images) Claims(ctx context.Context) ([]image.Claim, error) {
-	return i.store.Claims(enginecall.Context(ctx))
+	return i.store.Claims(engine.Context(ctx))
 }
 
 // Forget removes the name of an image, see [image.Store.Forget].
 func (i *Images) Forget(ctx context.Context, record string) error {
-	return i.store.Forget(enginecall.Context(ctx), record)
+	return i.store.Forget(engine.Context(ctx), record)
 }
 
 // ForgetUnless removes names of images unless something uses them afterwards, see [image.Store.ForgetUnless].
 func (i *Images) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
-	return i.store.ForgetUnless(enginecall.Context(ctx), records, used)
+	return i.store.ForgetUnless(engine.Context(ctx), records, used)
 }
 
 // Free deletes what nothing refers to after remove, see [image.Store.Free].
 func (i *Images) Free(ctx context.Context, remove func() error) (int64, error) {
-	return i.store.Free(enginecall.Context(ctx), remove)
+	return i.store.Free(engine.Context(ctx), remove)
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/runtime/container"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/image"
-	"github.com/podstead/podstead/runtime/imagevolume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -22,7 +21,7 @@ import (
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress),
 ) (lifecycle.ImagePulled, error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	none := lifecycle.ImagePulled{}
 	c, err := container.Find(pod, a.Container)
 	if err != nil {
@@ -42,7 +41,7 @@ func (r *Runtime) PullImage(
 	}
 	result := lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: identity(img), Pulled: img.Pulled}
 	images := []used{{c.Image, img}}
-	for _, v := range imagevolume.Of(pod, c) {
+	for _, v := range container.ImageVolumesOf(pod, c) {
 		img, err := scope.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, report)
 		if err != nil {
 			return none, withArchives(imageFailure(ctx, err), held)
@@ -92,7 +91,7 @@ func (r *Runtime) importArchives(
 	if a.Imported {
 		scope := r.images.In(archives...)
 		_, present, err := scope.FindAgain(ctx, c.Image, spec.PullNever, previous(a.Image))
-		for _, v := range imagevolume.Of(pod, c) {
+		for _, v := range container.ImageVolumesOf(pod, c) {
 			if present && err == nil {
 				present, err = scope.Find(ctx, v.Image.Reference, spec.PullNever)
 			}
@@ -118,7 +117,7 @@ func (r *Runtime) importArchives(
 // FindImage checks that the image of a container and the images of the volumes that it mounts are present, so that no pull is needed
 // according to their pull policies. If not, it returns a [lifecycle.FailureNotFound]. It makes no request to a registry.
 func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	none := lifecycle.ImagePulled{}
 	c, err := container.Find(pod, a.Container)
 	if err != nil {
@@ -127,7 +126,7 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	scope := r.images.In(pod.ArchivesOf(c)...)
 	img, present, err := scope.FindAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image))
 	images := []used{{c.Image, img}}
-	for _, v := range imagevolume.Of(pod, c) {
+	for _, v := range container.ImageVolumesOf(pod, c) {
 		if present && err == nil {
 			var mounted image.Image
 			mounted, present, err = scope.FindAgain(ctx, v.Image.Reference, v.Image.PullPolicy, image.Previous{})
@@ -149,7 +148,7 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 
 // NewestImage returns the image that a first run of a container would use now, if it is not pulled. See [image.Scope.Newest].
 func (r *Runtime) NewestImage(ctx context.Context, pod *spec.Pod, name string) (img lifecycle.Image, ok bool, err error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	c, err := container.Find(pod, name)
 	if err != nil {
 		return lifecycle.Image{}, false, fmt.Errorf("newest image: %w", err)
@@ -167,7 +166,7 @@ func (r *Runtime) NewestImage(ctx context.Context, pod *spec.Pod, name string) (
 // KeepImages keeps the content and the unpacked layers of images for a pod, whatever their names refer to, until the next call for the pod.
 // Without images it releases them. An image that is not present is skipped. If nothing changes, nothing is written.
 func (r *Runtime) KeepImages(ctx context.Context, pod string, images []lifecycle.Image) error {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	configs := make([]string, len(images))
 	for i := range images {
 		configs[i] = images[i].ID
@@ -177,17 +176,17 @@ func (r *Runtime) KeepImages(ctx context.Context, pod string, images []lifecycle
 		r.garbage.Request()
 	}
 	if err != nil {
-		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("keep images of pod %q: %w", pod, err))
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("keep images of pod %q: %w", pod, err))
 	}
 	return nil
 }
 
 // KeptImages returns the names of the pods for which images are kept, sorted. The pods may have been deleted.
 func (r *Runtime) KeptImages(ctx context.Context) ([]string, error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	pods, err := r.images.Kept(ctx)
 	if err != nil {
-		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("list kept images: %w", err))
+		return nil, engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("list kept images: %w", err))
 	}
 	return pods, nil
 }
@@ -205,7 +204,7 @@ func previous(i lifecycle.Image) image.Previous {
 func pullFailure(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*image.Error](err)
 	if ok && (e.Reason == image.ReasonPull || e.Reason == image.ReasonSignature) && e.Err != nil {
-		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e.Err)}
+		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: engine.Message(e.Err)}
 	}
 	return imageFailure(ctx, err)
 }
@@ -231,7 +230,7 @@ func withArchives(err error, held []string) error {
 
 func imageFailure(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*image.Error](err); ok {
-		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e)}
+		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: engine.Message(e)}
 	}
-	return enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
+	return engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
 }

@@ -5,15 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -21,7 +25,7 @@ import (
 // Inventory returns every pod on the host that has a sandbox, a container, a volume, namespaces or a cgroup, sorted by UID. The definition
 // of a pod without the record of a container is nil. A record that cannot be read is logged and left out, so that the other pods are found.
 func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.InventoryTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.InventoryTimeout)
 	defer cancel()
 	pods := found{}
 	err := r.addSandboxes(ctx, pods)
@@ -32,7 +36,7 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 		err = r.addPodsWithoutRecords(ctx, pods)
 	}
 	if err != nil {
-		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
+		return nil, engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
 	}
 	list := make([]lifecycle.Found, 0, len(pods))
 	for _, f := range pods {
@@ -122,4 +126,57 @@ func (r *Runtime) addPodsWithoutRecords(ctx context.Context, pods found) error {
 		pods.pod(uid)
 	}
 	return err
+}
+
+// leftUIDs returns the UIDs of pods that have pinned namespaces or a cgroup with containers. Their records may be lost. Other daemons have
+// pods below the same cgroup: what does not show that it belongs to this runtime is left out.
+func (r *Runtime) leftUIDs() ([]string, error) {
+	var uids []string
+	pinned, err := os.ReadDir(r.dirs.Namespaces())
+	for _, dir := range pinned {
+		uids = append(uids, dir.Name())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	present, presentErr := r.cgroups.Containers()
+	for uid, ids := range present {
+		if r.hasFiles(uid) || slices.ContainsFunc(ids, func(id string) bool { return r.hasRoot(uid, id) }) || r.isOver(uid, ids) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids, errors.Join(err, presentErr)
+}
+
+// hasFiles reports whether the directories of the runtime have something of a pod. The log directory does not count: daemons can share it.
+func (r *Runtime) hasFiles(uid string) bool {
+	for _, pattern := range []string{r.dirs.Pod(uid), r.dirs.Sandboxes(uid), filepath.Join(r.dirs.MemoryLogs(), "*_"+uid)} {
+		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isOver reports whether a pod has logs, and no process in its cgroup: nothing is lost if it is another daemon's.
+func (r *Runtime) isOver(uid string, ids []string) bool {
+	logs, _ := filepath.Glob(filepath.Join(r.dirs.Log, "*_"+uid))
+	return len(logs) > 0 && !slices.ContainsFunc(ids, func(id string) bool {
+		list, err := proctree.List(r.cgroups.ProcessDir(uid, id))
+		return err != nil || len(list) > 0
+	})
+}
+
+// hasRoot reports whether the root file system of a process of a container is a layer of this runtime.
+func (r *Runtime) hasRoot(uid, id string) bool {
+	list, _ := proctree.List(r.cgroups.ProcessDir(uid, id)) // the container may have exited
+	return slices.ContainsFunc(list, func(p proctree.Process) bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", p.PID))
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) > 4 && fields[4] == "/" {
+				return strings.Contains(line, "="+r.dirs.Engine()+"/")
+			}
+		}
+		return false
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/image"
-	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/record"
@@ -79,7 +78,7 @@ type Options struct {
 	// LogMaxSize in bytes (default 10 MiB) and LogMaxFiles (default 5) limit the log of each container.
 	LogMaxSize  int64
 	LogMaxFiles int
-	// LogTotalMaxSize in bytes limits the logs of all containers, see [logbound.Options].
+	// LogTotalMaxSize in bytes limits the logs of all containers, see [logBoundOptions].
 	LogTotalMaxSize int64
 	// LogDriver is where logs are written to (default [spec.LogFile]).
 	LogDriver spec.LogDriver
@@ -127,8 +126,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) dirs() layout.Dirs {
-	return layout.Dirs{State: o.StateDir, Run: o.RunDir, Log: o.LogDir}
+func (o Options) dirs() record.Dirs {
+	return record.Dirs{State: o.StateDir, Run: o.RunDir, Log: o.LogDir}
 }
 
 func (o Options) capacity(groups podcgroup.Groups) sandbox.Host {

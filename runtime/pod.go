@@ -11,9 +11,8 @@ import (
 	"github.com/containerd/containerd/v2/client"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/volume"
@@ -60,9 +59,9 @@ type removal struct {
 
 // remove removes a pod.
 func (r *Runtime) remove(ctx context.Context, uid string, with removal) error {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
 	defer cancel()
-	if err := layout.CheckUID(uid); err != nil {
+	if err := record.CheckUID(uid); err != nil {
 		return err
 	}
 	unlock, err := r.podLocks.Lock(ctx, uid)
@@ -71,7 +70,7 @@ func (r *Runtime) remove(ctx context.Context, uid string, with removal) error {
 	}
 	defer unlock()
 	if err := r.removePod(ctx, uid, with); err != nil {
-		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
 	}
 	return nil
 }
@@ -107,7 +106,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string, with removal) error
 		return err
 	}
 	err = r.users.Release(uid)
-	if errors.Is(err, idmap.ErrUnreadable) { // reported to pods that need an ID range; it must not block the removal of this pod
+	if errors.Is(err, namespace.ErrUnreadableIDs) { // reported to pods that need an ID range; it must not block the removal of this pod
 		r.log.WarnContext(ctx, "cannot release the ID range of a pod", slog.String("uid", uid), slog.Any("error", err))
 		return nil
 	}

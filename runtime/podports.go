@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // This file connects to ports of pods from the network namespace of the pod, so that also servers on its loopback interface are
@@ -18,17 +18,17 @@ import (
 
 // dialLoopback connects to a TCP port of the loopback interface in the network namespace at a path, with IPv4 and then with IPv6. An empty
 // path is the network of the host.
-func dialLoopback(ctx context.Context, namespace string, port uint16) (net.Conn, error) {
-	if namespace == "" {
+func dialLoopback(ctx context.Context, path string, port uint16) (net.Conn, error) {
+	if path == "" {
 		return dialIn(ctx, port)
 	}
-	f, err := os.Open(namespace)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace: %w", err)
 	}
 	defer f.Close()
 	var conn net.Conn
-	err = netns.OnOwnThread(func() error {
+	err = namespace.OnOwnThread(func() error {
 		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter network namespace: %w", err)
 		}

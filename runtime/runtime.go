@@ -2,13 +2,12 @@
 //
 // It owns everything that a pod is on the host (sandboxes, containers, files, logs and cgroups) and the container engine. It makes no
 // decisions: it carries out actions, finds the results of actions before a restart, and classifies errors as [lifecycle.Failure]. It keeps
-// no state of its own. Everything that is needed to find a pod again is in the records of the engine, see package record.
+// no state of its own. Everything that is needed to find a pod again is in the records of the engine, see package record, which also
+// describes the files and directories.
 //
 // [Runtime] composes the packages below this one, each of which provides one part of a pod. References run in this direction only:
 //
-//	runtime → container → sandbox → exit → record, layout, enginecall → engine, image, oci, …
-//
-// The files and directories are described in package layout.
+//	runtime → container → sandbox → exit → record, engine, image, oci, …
 package runtime
 
 import (
@@ -26,28 +25,22 @@ import (
 
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/exec"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/files"
 	"github.com/podstead/podstead/runtime/image"
-	"github.com/podstead/podstead/runtime/imagevolume"
-	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/logbound"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/stats"
-	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -55,7 +48,7 @@ import (
 // Runtime is the supervisor's Runtime. It is safe for concurrent use.
 type Runtime struct {
 	opts    Options
-	dirs    layout.Dirs
+	dirs    record.Dirs
 	log     *slog.Logger
 	host    oci.Host
 	bootID  string
@@ -67,8 +60,8 @@ type Runtime struct {
 	ociRuntime ociruntime.Choice
 
 	images       *image.Store
-	imageVolumes *imagevolume.Mounter
-	users        *userns.Users
+	imageVolumes *container.ImageVolumes
+	users        *sandbox.Users
 	exits        *exit.Recorder
 	execs        *exec.Runner
 	garbage      *container.LayerCollector
@@ -81,7 +74,7 @@ type Runtime struct {
 	stats        *stats.Collector
 
 	index    *sandbox.Index
-	podLocks keyedmutex.Mutex // by UID; held while a sandbox is started or removed, and while a pod is removed
+	podLocks guard.KeyedMutex // by UID; held while a sandbox is started or removed, and while a pod is removed
 	workers  sync.WaitGroup   // run until stop is called
 	stop     context.CancelFunc
 
@@ -89,7 +82,7 @@ type Runtime struct {
 
 	cleared clearings
 
-	lossReport atomic.Pointer[func(logbound.Loss)] // see OnLogsRemoved
+	lossReport atomic.Pointer[func(LogLoss)] // see OnLogsRemoved
 }
 
 // Start starts the engine, recovers the running containers, and returns when the runtime is ready. Values of ctx reach the engine, but its
@@ -128,11 +121,11 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		engine: e, client: e.Client(), index: sandbox.NewIndex(),
 	}
-	if err := r.compose(enginecall.Context(ctx)); err != nil {
+	if err := r.compose(engine.Context(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
 	}
-	r.startWorkers(enginecall.Context(ctx))
-	if err := r.execs.KillLeft(enginecall.Context(ctx)); err != nil {
+	r.startWorkers(engine.Context(ctx))
+	if err := r.execs.KillLeft(engine.Context(ctx)); err != nil {
 		r.log.WarnContext(ctx, "cannot kill the commands of an earlier daemon", slog.Any("error", err))
 	}
 	return r, nil
@@ -152,7 +145,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	snapshotter := r.opts.Images.Snapshotter
 	r.opts.Images.Collect = r.engine.CollectGarbage
 	r.images = image.New(r.client, r.opts.Images)
-	r.imageVolumes = imagevolume.New(r.client.SnapshotService(snapshotter), r.images, r.dirs)
+	r.imageVolumes = container.NewImageVolumes(r.client.SnapshotService(snapshotter), r.images, r.dirs)
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
@@ -163,8 +156,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
-	remaps := userns.CanRemap(ctx, r.client, snapshotter, r.log)
-	r.users = userns.New(r.dirs, remaps)
+	remaps := sandbox.CanRemap(ctx, r.client, snapshotter, r.log)
+	r.users = sandbox.NewUsers(r.dirs, remaps)
 	if err := r.images.DeleteLeases(ctx); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}
@@ -181,8 +174,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 		return err
 	}
 	r.etc = sandbox.NewEtcFiles(r.dirs, r.network, r.index, r.log)
-	evictions := eviction.NewMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log)
-	r.stats = stats.New(r.cgroups, r.dirs, evictions, r.log)
+	evictions := stats.NewDiskMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log)
+	r.stats = stats.NewCollector(r.cgroups, r.dirs, evictions, r.log)
 	r.sandboxes = sandbox.New(sandbox.Config{
 		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
 		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
@@ -225,15 +218,23 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	})
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
-		b := logbound.New(logbound.Options{Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log})
+		b := newLogBound(logBoundOptions{
+			Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log,
+		})
 		r.workers.Go(func() { b.Run(ctx) })
 	}
 }
 
-// OnLogsRemoved sets the function that receives what containers lose because of [Options.LogTotalMaxSize], at a bounded rate.
-func (r *Runtime) OnLogsRemoved(report func(logbound.Loss)) { r.lossReport.Store(&report) }
+// OnCleared sets the function that receives what was killed and removed in the cgroup of a pod because it belonged to none of the pod's
+// containers. The function is called at once with what was found at the start.
+func (r *Runtime) OnCleared(report func(uid string, cleared podcgroup.Cleared)) {
+	r.cleared.receive(report)
+}
 
-func (r *Runtime) reportLoss(l logbound.Loss) bool {
+// OnLogsRemoved sets the function that receives what containers lose because of [Options.LogTotalMaxSize], at a bounded rate.
+func (r *Runtime) OnLogsRemoved(report func(LogLoss)) { r.lossReport.Store(&report) }
+
+func (r *Runtime) reportLoss(l LogLoss) bool {
 	report := r.lossReport.Load()
 	if report != nil {
 		(*report)(l)
@@ -243,7 +244,7 @@ func (r *Runtime) reportLoss(l logbound.Loss) bool {
 
 // runningLogs returns the logs of all containers that have not exited.
 func (r *Runtime) runningLogs(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
 	defer cancel()
 	return record.RunningLogs(ctx, r.client)
 }
@@ -368,17 +369,17 @@ func (r *Runtime) ImportVolume(
 
 // Stats measures what pods use, see [stats.Collector.Collect].
 func (r *Runtime) Stats(ctx context.Context, targets []stats.Target) []stats.Pod {
-	return r.stats.Collect(enginecall.Context(ctx), targets)
+	return r.stats.Collect(engine.Context(ctx), targets)
 }
 
 // ReadStats measures what pods use, see [stats.Collector.Read].
 func (r *Runtime) ReadStats(ctx context.Context, targets []stats.Target) []stats.Pod {
-	return r.stats.Read(enginecall.Context(ctx), targets)
+	return r.stats.Read(engine.Context(ctx), targets)
 }
 
 // CheckEngine returns nil if the container engine can read its records. It may hang with the disk.
 func (r *Runtime) CheckEngine(ctx context.Context) error {
-	_, err := r.client.NamespaceService().List(enginecall.Context(ctx))
+	_, err := r.client.NamespaceService().List(engine.Context(ctx))
 	return err
 }
 

@@ -82,7 +82,7 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 
 func nothing(*spec.Pod, *spec.Container) {}
 
-// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagedirs and imagegc emit.
+// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagefile and images emit.
 var elsewhere = []api.EventKind{
 	api.EventFileInvalid, api.EventFileRejected, api.EventFileAccepted, api.EventUpdateWaiting, api.EventPodsDirLost, api.EventPodsDirFound,
 	api.EventUpdateCompleted, api.EventUpdateFailed, api.EventRollbackStarted, api.EventRollbackCompleted, api.EventRolloutUndone,

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/podstead/podstead/internal/diskreserve"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -39,7 +39,7 @@ type shared struct {
 	store       state.Store
 	checkpoints state.Checkpoints // nil: none are kept
 	journal     event.Journal     // nil: none is kept
-	space       *diskreserve.Reserve
+	space       *disk.Reserve
 	quarantine  *state.Quarantine // nil: none is kept
 	crash       string            // of the last daemon; empty: it did not
 	uncleanBoot string            // that ended without a shutdown of the host; empty: none is known

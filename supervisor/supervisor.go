@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/internal/diskreserve"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
@@ -30,7 +30,7 @@ type Options struct {
 	Checkpoints state.Checkpoints // nil: probes start again after a restart of the daemon, and stop signals may be sent twice
 	Journal     event.Journal     // nil: events are lost at a restart of the daemon
 	// Space is for states, events, and the actions of pods if the disk is full; nil: there is none.
-	Space *diskreserve.Reserve
+	Space *disk.Reserve
 	// Quarantine keeps pods whose handling crashed the daemon; nil: none is kept.
 	Quarantine *state.Quarantine
 	// Crash is why the last daemon crashed; empty: it did not.
@@ -270,7 +270,7 @@ const NotSupervised = "Pod is not supervised: "
 // reservedStore saves states with the space of a reserve if the disk is full.
 type reservedStore struct {
 	state.Store
-	space *diskreserve.Reserve
+	space *disk.Reserve
 }
 
 // Save implements [state.Store].
@@ -281,7 +281,7 @@ func (s reservedStore) Save(p state.Pod) error {
 // reservedJournal stores events with the space of a reserve if the disk is full.
 type reservedJournal struct {
 	event.Journal
-	space *diskreserve.Reserve
+	space *disk.Reserve
 }
 
 // Append implements [event.Journal].

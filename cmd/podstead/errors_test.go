@@ -16,7 +16,7 @@ import (
 var imageAndDiskSources = []string{
 	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "internal/follow/logs.go",
 	"../../internal/bundle/*.go", "../../internal/daemon/bundleundo/*.go", "../../internal/daemon/diskusage/*.go", "../../internal/daemon/image*/*.go",
-	"../../runtime/image/*.go", "../../runtime/image/*/*.go", "../../runtime/logbound/*.go",
+	"../../runtime/image/*.go", "../../runtime/image/*/*.go", "../../runtime/log*.go",
 }
 
 // goTests are the tests that run the binary without a script, and what they expect.

@@ -11,7 +11,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -22,7 +21,7 @@ func newRollouts(t *testing.T) *testHost {
 	h := newTestHost(t, api.Version{})
 	h.write(t, "web.toml", script("", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web created\n")
-	h.files.Judge("web", generation.Ready, "")
+	h.files.Judge("web", podfiles.GenerationReady, "")
 	h.files.Changes = []change.Change{
 		{Path: "containers[0].image", Container: "app", Old: `"a"`, New: `"b"`, Effect: change.RestartContainer},
 		{Path: "hostname", Container: "app", New: `"x"`},
@@ -31,7 +30,7 @@ func newRollouts(t *testing.T) *testHost {
 	}
 	h.write(t, "web.toml", script("labels.a = \"b\"", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
-	h.files.Judge("web", generation.Ready, "")
+	h.files.Judge("web", podfiles.GenerationReady, "")
 	h.files.Changes = h.files.Changes[:1]
 	h.write(t, "web.toml", script("labels.a = \"c\"", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
@@ -45,14 +44,14 @@ func TestRolloutStatus(t *testing.T) {
 	h.fails(t, "rollout status web --timeout 10ms", statusTimeout, `podstead: rollout of pod "web": timed out after 10ms`)
 	done := make(chan output, 1)
 	go func() { done <- h.run(t, "rollout status pod/web") }()
-	h.files.Judge("web", generation.Ready, "")
+	h.files.Judge("web", podfiles.GenerationReady, "")
 	if got := <-done; got.code != 0 || !strings.HasSuffix(got.stdout, "pod \"web\" successfully rolled out\n") {
 		t.Errorf("exit code %d, stdout:\n%sstderr:\n%s", got.code, got.stdout, got.stderr)
 	}
 	h.want(t, "rollout status pod web -w", "pod \"web\" successfully rolled out\n")
-	h.files.Judge("web", generation.Failed, "no memory")
+	h.files.Judge("web", podfiles.GenerationFailed, "no memory")
 	h.fails(t, "rollout status web", statusFailed, `podstead: rollout of pod "web": generation 3 failed: no memory`)
-	h.files.Judge("web", generation.RolledBack, "no memory")
+	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
 	got := h.fails(t, "rollout status web", statusFailed, `podstead: rollout of pod "web": generation 3 was rolled back: no memory; generation 2 is being restored`)
 	if !strings.HasPrefix(got.stderr, "web is running and ready. The newest version of its file is not running: generation 3 was rolled back") {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
@@ -68,7 +67,7 @@ CURRENT +GENERATION +AGE +OUTCOME +CHANGES +BY
  +2 +\d+s +Ready +containers\[0\]\.image, hostname and 1 more +`+by+`
 \* +3 +\d+s +Progressing +containers\[0\]\.image +`+by+`
 $`)
-	h.files.Judge("web", generation.RolledBack, "no memory")
+	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
 	got := h.run(t, "rollout history web")
 	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 3 was rolled back: no memory; generation 2 is being restored\n"; got.code != 0 || got.stderr != want {
 		t.Errorf("exit code %d, stderr %q, want %q", got.code, got.stderr, want)
@@ -153,7 +152,7 @@ func TestUndoneImage(t *testing.T) {
 // back.
 func TestWaitDuringTrial(t *testing.T) {
 	h := newRollouts(t)
-	h.files.Judge("web", generation.Ready, "")
+	h.files.Judge("web", podfiles.GenerationReady, "")
 	h.write(t, "web.toml", script("update = { minReadySeconds = 3600 }", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
 	exits := map[string]<-chan int{}
@@ -163,7 +162,7 @@ func TestWaitDuringTrial(t *testing.T) {
 		stdout.await(t, "pod/web "+word+"\n")
 		exits[command], texts[command] = exit, stderr
 	}
-	h.files.Judge("web", generation.RolledBack, "no memory")
+	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
 	for command, exit := range exits {
 		const want = `podstead: wait for pod "web": RolledBack: generation 4 was rolled back: no memory; generation 3 runs`
 		if code := <-exit; code != statusFailed || !strings.Contains(texts[command].String(), want) {
@@ -176,7 +175,7 @@ func TestWaitDuringTrial(t *testing.T) {
 func TestApplyRolledBack(t *testing.T) {
 	h := newRollouts(t)
 	h.await(t, "get web", "web +1/1 +Running")
-	h.files.Judge("web", generation.RolledBack, "no memory")
+	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
 	h.await(t, "get web -o wide", `web +1/1 +Running \(RolledBack\)`)
 	const cause = "generation 3 was rolled back: no memory; generation 2 runs\n"
 	const hint = "hint: change the file, or try it again with podstead rollout undo web --to-generation 3\n"

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/bundleundo"
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -113,7 +113,7 @@ var freeSpace = func(dir string) (int64, error) {
 		var st unix.Statfs_t
 		err := unix.Statfs(dir, &st)
 		if err == nil {
-			return diskblocks.Bytes(&st, st.Bavail), nil
+			return disk.BlockBytes(&st, st.Bavail), nil
 		}
 		if above := filepath.Dir(dir); above != dir && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES)) {
 			dir = above

@@ -7,7 +7,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/diskusage"
-	"github.com/podstead/podstead/internal/daemon/imagegc"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime"
@@ -22,47 +21,47 @@ type imageRuntime interface {
 	diskusage.Disk
 }
 
-// disk is what the daemon does with images and the disk. The zero value does nothing.
-type disk struct {
+// storage is what the daemon does with images and the disk. The zero value does nothing.
+type storage struct {
 	images    *images.Images
-	collector *imagegc.Collector
+	collector *images.Collector
 	system    *diskusage.System
 }
 
-// newDisk returns the images of the host with their collector, if the runtime manages images.
-func (o *Options) newDisk(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) disk {
+// newStorage returns the images of the host with their collector, if the runtime manages images.
+func (o *Options) newStorage(rt Runtime, s *supervisor.Supervisor, files *podfiles.Set) storage {
 	r, ok := rt.(imageRuntime)
 	if !ok {
-		return disk{}
+		return storage{}
 	}
 	list := images.New(r.Images(), s, files)
-	collector := imagegc.New(imageLimits(o.Config), imagegc.Options{
+	collector := images.NewCollector(imageLimits(o.Config), images.CollectorOptions{
 		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
-		Disk: func() (images.Disk, error) { return imagegc.Stat(o.Config.StateDir) },
+		Disk: func() (images.Disk, error) { return images.StatDisk(o.Config.StateDir) },
 		Emit: func(kind api.EventKind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
 	})
-	return disk{list, collector, &diskusage.System{
+	return storage{list, collector, &diskusage.System{
 		Disk: r, Images: list, Pods: s, Files: files, Ages: collector, Dir: o.Config.StateDir,
 	}}
 }
 
 // serve sets the images and the system of the API, if the runtime manages images.
-func (d disk) serve(o *server.Options) {
-	if d.images != nil {
-		o.Images, o.System = d.images, d.system
+func (s storage) serve(o *server.Options) {
+	if s.images != nil {
+		o.Images, o.System = s.images, s.system
 	}
 }
 
 // run collects images until ctx ends.
-func (d disk) run(ctx context.Context) {
-	if d.collector != nil {
-		d.collector.Run(ctx)
+func (s storage) run(ctx context.Context) {
+	if s.collector != nil {
+		s.collector.Run(ctx)
 	}
 }
 
 // imageLimits returns the limits of images.
-func imageLimits(c *config.Config) imagegc.Limits {
-	return imagegc.Limits{
+func imageLimits(c *config.Config) images.Limits {
+	return images.Limits{
 		High: int(c.Images.GCHighPercent), Low: int(c.Images.GCLowPercent),
 		MaxAge: c.Images.MaxAge.Duration(), MinAge: c.Images.MinAge.Duration(),
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
-	"github.com/podstead/podstead/internal/diskreserve"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -31,7 +31,6 @@ import (
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
@@ -165,11 +164,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.restoreBundle(ctx) // before the pods directory and its values are read
 	defer o.keepReboots(ctx)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
-		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
+		Events: s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
 	defer o.undoBundles(ctx, s, files, imagesOf(rt))()
-	host := o.newDisk(rt, s, files)
+	host := o.newStorage(rt, s, files)
 	o.closeUnused(ctx)
 	r := newReloader(&o, loaded, rt, s, host, dirs)
 	defer o.sendEvents(ctx, s, r)()
@@ -288,7 +287,7 @@ func (o *Options) supervise(
 	if err != nil {
 		return nil, err
 	}
-	space, err := diskreserve.New(filepath.Join(o.Config.StateDir, "reserve"), reservedSpace)
+	space, err := disk.NewReserve(filepath.Join(o.Config.StateDir, "reserve"), reservedSpace)
 	if err != nil {
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "no disk space is reserved for the state of pods", slog.Any("error", err))
 	}

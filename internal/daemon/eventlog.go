@@ -11,9 +11,9 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
-	"github.com/podstead/podstead/runtime/logbound"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -41,11 +41,11 @@ func unitLogDriver(c *config.Config) spec.LogDriver {
 
 // reportLosses emits an event when logs of a container were removed, if the runtime keeps logs.
 func reportLosses(rt Runtime, s *supervisor.Supervisor) {
-	r, ok := rt.(interface{ OnLogsRemoved(func(logbound.Loss)) })
+	r, ok := rt.(interface{ OnLogsRemoved(func(runtime.LogLoss)) })
 	if !ok {
 		return
 	}
-	r.OnLogsRemoved(func(l logbound.Loss) {
+	r.OnLogsRemoved(func(l runtime.LogLoss) {
 		e := event.New(api.EventLogsRemoved, s.Now().Wall, l.Pod, event.Fields{
 			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit), "bytes": strconv.FormatInt(l.Bytes, 10),
 		})

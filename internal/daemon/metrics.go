@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/podstead/podstead/internal/daemon/metrics"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -27,7 +27,7 @@ func (o *Options) newMetrics(ctx context.Context, rt Runtime, s *supervisor.Supe
 	options := metrics.Options{
 		Supervisor: s, Recorder: recorder, Version: o.Version.Version, Node: node, Log: o.Log,
 		Directories: map[string]string{"state": o.Config.StateDir, "logs": o.Config.LogDir, "run": o.Config.RunDir},
-		Claims:      layout.Dirs{State: o.Config.StateDir}.PersistentVolumes(),
+		Claims:      record.Dirs{State: o.Config.StateDir}.PersistentVolumes(),
 	}
 	if r, ok := rt.(measuredRuntime); ok {
 		options.ReadStats, options.CheckEngine = r.ReadStats, r.CheckEngine

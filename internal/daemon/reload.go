@@ -13,7 +13,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
-	"github.com/podstead/podstead/internal/daemon/imagedirs"
+	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/supervisor"
@@ -26,7 +26,7 @@ type reloader struct {
 	supervisor *supervisor.Supervisor
 	// bandwidth changes the limit of pulls in bytes per second; nil: the runtime pulls nothing.
 	bandwidth func(int64)
-	disk      disk
+	disk      storage
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 	// images take the policy for signatures; nil: the runtime does not manage images.
@@ -38,7 +38,7 @@ type reloader struct {
 	sendTo func([]config.Notifier)
 }
 
-func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host disk, dirs *imagedirs.Dirs) *reloader {
+func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Supervisor, host storage, dirs *imagefile.Dirs) *reloader {
 	r := &reloader{o: o, supervisor: s, disk: host}
 	if dirs != nil {
 		r.reverify = dirs.Reverify

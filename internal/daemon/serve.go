@@ -49,7 +49,7 @@ type services struct {
 	runtime    Runtime
 	supervisor *supervisor.Supervisor
 	files      *podfiles.Set
-	disk       disk
+	disk       storage
 	metrics    *metrics.Metrics
 }
 

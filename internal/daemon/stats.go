@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -113,7 +112,7 @@ func fsStats(at time.Time, bytes *int64) *api.FsStats {
 }
 
 // storageStats is the sum of the disk usage of a pod.
-func storageStats(d *eviction.Disk) *api.FsStats {
+func storageStats(d *stats.Disk) *api.FsStats {
 	if d.At.IsZero() {
 		return nil
 	}

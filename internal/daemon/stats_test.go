@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -52,7 +51,7 @@ func TestPodStats(t *testing.T) {
 		{
 			UID: "u", Sample: stats.Sample{At: at, Usage: cgroup.Usage{Memory: &cgroup.MemoryUsage{Usage: 70, WorkingSet: 70}}},
 			Containers: map[string]stats.Sample{"app": sample},
-			Disk: eviction.Disk{At: at, Containers: map[string]eviction.ContainerDisk{
+			Disk: stats.Disk{At: at, Containers: map[string]stats.ContainerDisk{
 				"app": {Layer: new(int64(4096)), Logs: new(int64(100))}, "init": {Logs: new(int64(20))}, "waits": {},
 			}},
 			Network: &stats.Network{At: at, Interfaces: []stats.Interface{{Name: "a0"}, {Name: "eth0", RxBytes: 9, RxErrors: 1, TxBytes: 8, TxErrors: 2}}},

@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
 )
 
 // damagedFiles reports the files of the container engine that were damaged and set aside.
@@ -49,6 +49,6 @@ func Repair(ctx context.Context, c *config.Config) ([]engine.DamageReport, error
 	})
 }
 
-func dirs(c *config.Config) layout.Dirs {
-	return layout.Dirs{State: c.StateDir, Run: c.RunDir, Log: c.LogDir}
+func dirs(c *config.Config) record.Dirs {
+	return record.Dirs{State: c.StateDir, Run: c.RunDir, Log: c.LogDir}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/daemon/bundleundo"
-	"github.com/podstead/podstead/internal/daemon/imagegc"
+	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/daemon/notify"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -55,7 +55,7 @@ func persistentFiles() []stateFile {
 		{"STATE/pods/*/etc/...", "files of `/etc` of containers", nil, "written again when the sandbox starts"},
 		{"STATE/pods/*/messages/...", "termination messages of containers", nil, "the messages"},
 		{"STATE/pods/*/*", "marks of volumes that are set up", nil, "the volumes are set up again"},
-		{"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes", &generation.Format, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file"},
+		{"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes", &podfiles.HistoryFormat, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file"},
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &state.QuarantineFormat, "the pod is supervised again"},
@@ -67,10 +67,10 @@ func persistentFiles() []stateFile {
 		{"STATE/notify/*.json", "notifier: events to be sent, and the results", &notify.Format, "the events are not sent"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &network.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},
-		{"STATE/image-use.json", "when images were used", &imagegc.Format, "all images count as new"},
+		{"STATE/image-use.json", "when images were used", &images.UseFormat, "all images count as new"},
 		{"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets", &bundleundo.Format, "a bundle that was interrupted is not undone"},
 		{"STATE/bundle.lock", "lock of the client that applies a bundle, empty", nil, "nothing"},
-		{"STATE/users.json", "ID ranges of pods with a user namespace", &idmap.Format, "pods get other ranges after they are created again"},
+		{"STATE/users.json", "ID ranges of pods with a user namespace", &namespace.IDsFormat, "pods get other ranges after they are created again"},
 		{"STATE/podstead.toml", "copy of the last valid configuration file", nil, "the daemon does not start if the file is invalid"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},

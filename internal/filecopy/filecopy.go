@@ -1,5 +1,10 @@
-// Package filecopy holds what the API and the runtime share about copies of files from and to containers: attributes of a file, results and
-// errors. It copies nothing.
+// Package filecopy copies trees of files whose owner can be hostile: files of containers and of volumes, and archives from anywhere. A
+// [Packer] writes a tree to a tar stream, an [Extractor] creates one from a stream, and both reach files only by a [Root], below which
+// every path stays. The package also has what the API and the runtime agree on: attributes of files, results and errors of a copy.
+//
+// Regular files, directories and symbolic links are copied. Holes of files stay holes. Devices, FIFOs and sockets are left out with a
+// warning, neither opened nor created. Hard links in a tree become separate files, and extended attributes are not copied, unless the whole
+// tree is ([Packer.Whole]).
 package filecopy
 
 import (

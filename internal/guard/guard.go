@@ -1,4 +1,5 @@
-// Package guard calls functions that may panic or hang, such as calls to a container engine.
+// Package guard keeps callers from waiting for others without limit: for functions that panic or hang, such as calls to a container engine
+// ([Call]), for holders of a lock ([KeyedMutex]), and for a container that holds a file ([OpenFile], [UseFile]).
 package guard
 
 import (

@@ -1,5 +1,6 @@
-// Package plain makes text that others have written harmless: text of containers, images and registries must not control a terminal,
-// reorder or hide what is printed around it, or make a document invalid. It is the one place that decides which characters are escaped.
+// Package plain makes text harmless before somebody reads it. Text of containers, images and registries must not control a terminal,
+// reorder or hide what is printed around it, or make a document invalid: this is the one place that decides which characters are escaped.
+// And no text may contain the value of a secret: a [Redactor] replaces the values that it was given. The package does not read secrets.
 package plain
 
 import (

@@ -17,7 +17,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
@@ -247,7 +247,7 @@ func TestUnresponsiveFileSystem(t *testing.T) {
 	if _, err := d.client.Apply(t.Context(), applied("a", app("main", "sleep 1000"))); err != nil {
 		t.Fatal(err)
 	}
-	d.files.OnRemove = func(string) error { return diskcall.UnresponsiveError{} }
+	d.files.OnRemove = func(string) error { return disk.UnresponsiveError{} }
 	_, err := d.client.Prune(t.Context(), api.PruneRequest{})
 	e, ok := errors.AsType[*api.Error](err)
 	if !ok || e.Status != http.StatusServiceUnavailable || e.Reason != api.ReasonUnresponsive || e.Hint == "" || errors.Is(err, api.ErrUnavailable) {

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 // TestConversions requires that a converted value has the same JSON as the internal one: no field is lost. Fields of the supervisor that
@@ -139,11 +139,11 @@ func TestWords(t *testing.T) {
 		{string(lifecycle.ReasonCompleted), string(api.ReasonCompleted)},
 		{string(lifecycle.ReasonQuarantined), string(api.ReasonQuarantined)},
 		{string(lifecycle.ReasonUnexpectedAdmissionError), "UnexpectedAdmissionError"},
-		{string(generation.Progressing), string(api.GenerationProgressing)},
-		{string(generation.Ready), string(api.GenerationReady)},
-		{string(generation.Failed), string(api.GenerationFailed)},
-		{string(generation.RolledBack), string(api.GenerationRolledBack)},
-		{string(generation.Superseded), string(api.GenerationSuperseded)},
+		{string(podfiles.GenerationProgressing), string(api.GenerationProgressing)},
+		{string(podfiles.GenerationReady), string(api.GenerationReady)},
+		{string(podfiles.GenerationFailed), string(api.GenerationFailed)},
+		{string(podfiles.GenerationRolledBack), string(api.GenerationRolledBack)},
+		{string(podfiles.GenerationSuperseded), string(api.GenerationSuperseded)},
 		{string(lifecycle.ProbeStartup), string(api.ProbeStartup)},
 		{string(lifecycle.ProbeReadiness), string(api.ProbeReadiness)},
 		{string(lifecycle.ProbeLiveness), string(api.ProbeLiveness)},

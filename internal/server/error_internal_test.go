@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -19,7 +19,7 @@ func TestStatusOfErrors(t *testing.T) {
 		{&supervisor.NotPossibleError{Verb: "restart", Pod: "web", Why: "the pod is being deleted"}, http.StatusConflict},
 		{&supervisor.ContainerNotFoundError{Pod: "web", Container: "app"}, http.StatusNotFound},
 		{&podfiles.ConflictError{Message: `file web.toml defines pod "api"`}, http.StatusConflict},
-		{fmt.Errorf("apply: %w", diskcall.UnresponsiveError{}), http.StatusServiceUnavailable},
+		{fmt.Errorf("apply: %w", disk.UnresponsiveError{}), http.StatusServiceUnavailable},
 	} {
 		if got := asError(test.err); got.Status != test.want || got.Message != test.err.Error() {
 			t.Errorf("%v: %d %q, want %d", test.err, got.Status, got.Message, test.want)

@@ -23,7 +23,6 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -109,7 +108,7 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 	if _, err := d.client.Apply(t.Context(), api.ApplyRequest{File: "/pods/web.toml", Text: strings.ReplaceAll(text, "name = \"PASSWORD\"", "name=\"PASSWORD\"")}); err != nil {
 		t.Fatal(err)
 	}
-	d.files.Judge("web", generation.Ready, "")
+	d.files.Judge("web", podfiles.GenerationReady, "")
 	if r, err := d.client.Rollout(t.Context(), "web"); err != nil || len(r.Generations) != 2 || r.Generations[1].Changes[0].Old != password {
 		t.Fatalf("rollout: %+v, %v", r, err)
 	}

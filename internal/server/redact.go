@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -48,7 +48,7 @@ func (s *Server) redact(r *http.Request) (any, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	redactor := redact.New(slices.Concat(values...))
+	redactor := plain.NewRedactor(slices.Concat(values...))
 	for i := range q.Texts {
 		q.Texts[i] = redactor.Text(q.Texts[i])
 	}
@@ -56,7 +56,7 @@ func (s *Server) redact(r *http.Request) (any, error) {
 }
 
 // redactorOf returns the redactor of a pod for a request; nil: its secrets cannot be read.
-func (s *Server) redactorOf(ctx context.Context, uid string, pod *spec.Pod) *redact.Redactor {
+func (s *Server) redactorOf(ctx context.Context, uid string, pod *spec.Pod) *plain.Redactor {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
 	return s.redactors.of(ctx, pod, redactorKey{uid, isReader(ctx)})
@@ -99,7 +99,7 @@ func (s *Server) redactPods(ctx context.Context, pods []api.Pod) map[string]bool
 }
 
 // redactStatus removes the values of secrets; nil: they cannot be read.
-func redactStatus(p *api.PodStatus, r *redact.Redactor) {
+func redactStatus(p *api.PodStatus, r *plain.Redactor) {
 	replace := func(message *string) {
 		if r != nil {
 			*message = r.Text(*message)
@@ -135,7 +135,7 @@ func (s *Server) redactEvent(ctx context.Context, e api.Event) api.Event {
 	if e.UID == "" || len(e.Fields) == 0 {
 		return e
 	}
-	var redactor *redact.Redactor // nil: the secrets cannot be read, or the pod was deleted
+	var redactor *plain.Redactor // nil: the secrets cannot be read, or the pod was deleted
 	if snapshot, ok := s.o.Supervisor.Pod(e.Pod); ok && snapshot.Facts.UID == e.UID {
 		redactor = s.redactorOf(ctx, e.UID, snapshot.Pod)
 	}

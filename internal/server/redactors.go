@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -35,14 +35,14 @@ type redactorKey struct {
 type podRedactor struct {
 	names    map[string]bool // of the secrets
 	done     chan struct{}   // closed when the secrets were read
-	redactor *redact.Redactor
+	redactor *plain.Redactor
 }
 
 // of returns the redactor of a pod; nil: its secrets cannot be read.
-func (r *redactors) of(ctx context.Context, pod *spec.Pod, key redactorKey) *redact.Redactor {
+func (r *redactors) of(ctx context.Context, pod *spec.Pod, key redactorKey) *plain.Redactor {
 	names := pod.SecretNames()
 	if len(names) == 0 {
-		return redact.New(nil)
+		return plain.NewRedactor(nil)
 	}
 	p := r.entry(ctx, pod, key, names)
 	select {
@@ -69,7 +69,7 @@ func (r *redactors) entry(ctx context.Context, pod *spec.Pod, key redactorKey, n
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyLimit)
 		defer cancel()
 		if values, err := r.read(ctx, pod); err == nil {
-			p.redactor = redact.New(values)
+			p.redactor = plain.NewRedactor(values)
 		}
 		close(p.done)
 		timer := time.NewTimer(redactorLife)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -89,9 +88,9 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (api.RolloutState, st
 		return api.RolloutFailed, rolledBack(instead)
 	case r.Changing:
 		return s.notYet(r.Pod, h.Running().Number)
-	case instead != nil, newest.Outcome == generation.Ready:
+	case instead != nil, newest.Outcome == podfiles.GenerationReady:
 		return s.outcome(r.Pod, h.Running().Number)
-	case newest.Outcome == generation.Failed:
+	case newest.Outcome == podfiles.GenerationFailed:
 		return api.RolloutFailed, fmt.Sprintf("generation %d failed: %s", newest.Number, newest.Message)
 	}
 	return s.notYet(r.Pod, h.Running().Number)
@@ -118,7 +117,7 @@ func (s *Server) notYet(pod string, generation int) (api.RolloutState, string) {
 }
 
 // rolledBack describes a rollback.
-func rolledBack(i *generation.Instead) string {
+func rolledBack(i *podfiles.Instead) string {
 	text := fmt.Sprintf("generation %d was rolled back: %s; generation %d ", i.Failed, i.Why, i.Number)
 	if i.Completed {
 		return text + "runs"

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -347,7 +347,7 @@ func asError(err error) *api.Error {
 		return e
 	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
-	case errors.Is(err, diskcall.UnresponsiveError{}):
+	case errors.Is(err, disk.UnresponsiveError{}):
 		return unresponsive(err)
 	case errors.Is(err, supervisor.ErrLeaving), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, "the daemon is stopping")

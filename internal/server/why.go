@@ -12,7 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/explain"
@@ -112,7 +112,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	if values, err := s.secretsOf(ctx, snapshot.Pod); err != nil {
 		explain.Withhold(&e)
 	} else {
-		explain.Redact(&e, redact.New(values))
+		explain.Redact(&e, plain.NewRedactor(values))
 	}
 	explain.Render(&e, s.o.Supervisor.Now().Wall.Local())
 	s.addProbes(&e)

@@ -20,7 +20,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -218,7 +218,7 @@ func TestFailedParts(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	var out bytes.Buffer
-	c := &collector{archive: tar.NewWriter(&out), redactor: &redactor{local: redact.New(nil)}}
+	c := &collector{archive: tar.NewWriter(&out), redactor: &redactor{local: plain.NewRedactor(nil)}}
 	for i := range maxTotal / maxFile {
 		if err := c.add(fmt.Sprint(i), make([]byte, maxFile+1)); err != nil {
 			t.Fatal(err)
@@ -247,17 +247,18 @@ func TestLimits(t *testing.T) {
 // TestBatches: large texts are redacted in several requests, and an incomplete response is an error.
 func TestBatches(t *testing.T) {
 	requests, drop := 0, 0
-	r := &redactor{local: redact.New([]string{"local-value"}), daemon: func(_ context.Context, texts []string) (api.Redacted, error) {
+	local := plain.NewRedactor([]string{"local-value"})
+	r := &redactor{local: local, daemon: func(_ context.Context, texts []string) (api.Redacted, error) {
 		requests++
 		var out []string
 		for _, text := range texts[drop:] {
-			out = append(out, strings.ReplaceAll(text, planted, redact.Mark))
+			out = append(out, strings.ReplaceAll(text, planted, plain.Redacted))
 		}
 		return api.Redacted{Texts: out}, nil
 	}}
 	texts := []string{strings.Repeat("a", maxBatch), planted, strings.Repeat("b", 2*maxBatch), "local-value", ""}
 	got, err := r.texts(t.Context(), texts)
-	texts[1], texts[3] = redact.Mark, redact.Mark
+	texts[1], texts[3] = plain.Redacted, plain.Redacted
 	if diff := cmp.Diff(texts, got); diff != "" || err != nil || requests != 4 {
 		t.Errorf("%d requests, %v, %s", requests, err, diff)
 	}

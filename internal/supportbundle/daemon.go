@@ -12,7 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
@@ -82,7 +82,7 @@ func withoutValues(p *api.Pod) *api.Pod {
 			env := slices.Clone((*list)[i].Env)
 			for n := range env {
 				if env[n].Value != "" {
-					env[n].Value = redact.Mark
+					env[n].Value = plain.Redacted
 				}
 			}
 			(*list)[i].Env = env
@@ -92,7 +92,7 @@ func withoutValues(p *api.Pod) *api.Pod {
 	for i := range c.Spec.ConfigMaps {
 		data := make(map[string]string, len(c.Spec.ConfigMaps[i].Data))
 		for key := range c.Spec.ConfigMaps[i].Data {
-			data[key] = redact.Mark
+			data[key] = plain.Redacted
 		}
 		c.Spec.ConfigMaps[i].Data = data
 	}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 type redactor struct {
 	// daemon replaces the values of the pods of the daemon; nil: it is not running, or does not do it for this user.
 	daemon func(ctx context.Context, texts []string) (api.Redacted, error)
-	local  *redact.Redactor
+	local  *plain.Redactor
 	// complete reports that all secrets are known, except those of pods in unreadable.
 	complete   bool
 	unreadable map[string]bool
@@ -39,9 +39,9 @@ type redactor struct {
 
 // findSecrets prepares the redaction. It is the first part: without it nothing can be redacted.
 func (c *collector) findSecrets(ctx context.Context) error {
-	c.redactor = &redactor{local: redact.New(nil), unreadable: map[string]bool{}}
+	c.redactor = &redactor{local: plain.NewRedactor(nil), unreadable: map[string]bool{}}
 	values, localErr := within(ctx, func(context.Context) ([]string, error) { return localSecrets(c.Config.ConfigDir, c.Config.StateDir) })
-	c.redactor.local = redact.New(values)
+	c.redactor.local = plain.NewRedactor(values)
 	_, err := c.Client.Version(ctx)
 	switch {
 	case errors.Is(err, api.ErrUnavailable):

@@ -3,7 +3,8 @@
 // A container is named after its pod, its round and its attempt, so that a repeated start finds the container of the first one. Calls for
 // one container of a pod are serialised.
 //
-// It keeps the values of secrets out of what the container engine stores and out of errors, and provides the AppArmor and seccomp profiles.
+// It keeps the values of secrets out of what the container engine stores and out of errors, provides the AppArmor and seccomp
+// profiles, and mounts the images of image volumes ([ImageVolumes]).
 package container
 
 import (
@@ -15,19 +16,15 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/image"
-	"github.com/podstead/podstead/runtime/imagevolume"
-	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -38,7 +35,7 @@ type Config struct {
 	Engine       *engine.Engine
 	Images       *image.Store
 	Snapshotter  string
-	Dirs         layout.Dirs
+	Dirs         record.Dirs
 	Cgroups      podcgroup.Groups
 	Host         oci.Host
 	PidsLimit    int64 // processes and threads of each pod; 0: no limit
@@ -48,8 +45,8 @@ type Config struct {
 	Exits        *exit.Recorder
 	Etc          *sandbox.EtcFiles
 	Volumes      *sandbox.Volumes
-	ImageVolumes *imagevolume.Mounter
-	Users        *userns.Users
+	ImageVolumes *ImageVolumes
+	Users        *sandbox.Users
 	Network      *sandbox.Network
 	AppArmor     AppArmor
 	Garbage      *LayerCollector
@@ -60,7 +57,7 @@ type Config struct {
 type Service struct {
 	config    Config
 	processes ProcessFiles
-	locks     keyedmutex.Mutex // by UID and name of the container
+	locks     guard.KeyedMutex // by UID and name of the container
 }
 
 // New returns the service.
@@ -86,34 +83,34 @@ func (s *Service) Start(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
 ) (lifecycle.ContainerStarted, error) {
 	var none lifecycle.ContainerStarted
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.CreateTimeout)
 	defer cancel()
-	if err := layout.CheckUID(uid); err != nil {
-		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	if err := record.CheckUID(uid); err != nil {
+		return none, engine.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	unlock, err := s.locks.Lock(ctx, uid+"/"+a.Container)
 	if err != nil {
 		// Another call is still using the container. This is not a failed attempt, and it is retried soon.
-		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
+		return none, engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
 	}
 	defer unlock()
 	if s.config.Engine.Unresponsive(record.SandboxID(uid, a.Sandbox)) {
-		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", engine.ErrUnresponsive)
+		return none, engine.Failure(ctx, lifecycle.FailureUnavailable, "", engine.ErrUnresponsive)
 	}
 	c, err := s.adopt(ctx, uid, a.Ref)
 	if err == nil && c == nil {
 		c, err = s.create(ctx, uid, pod, a)
 	}
 	if err != nil {
-		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
+		return none, engine.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	info, err := record.Info(ctx, c)
 	if err != nil {
-		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
+		return none, engine.Failure(ctx, lifecycle.FailureUnavailable, "", err)
 	}
 	run, err := record.Run(info)
 	if err != nil {
-		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
+		return none, engine.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	err = s.startProcess(ctx, pod, c, info.Labels)
 	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -121,8 +118,8 @@ func (s *Service) Start(
 	}
 	if err != nil {
 		err = startError(ctx, c, pod.Container(a.Container), err)
-		err = enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
-		return none, s.undo(ctx, c, withRun(enginecall.WithArchitectures(err, run.Architecture), run))
+		err = engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
+		return none, s.undo(ctx, c, withRun(engine.WithArchitectures(err, run.Architecture), run))
 	}
 	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}, nil
 }
@@ -162,7 +159,7 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 	}
 	if info.Labels[record.LabelUndone] != "" {
 		if err := s.removeUndone(ctx, c); err != nil {
-			return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("remove the container of an earlier start: %w", err))
+			return nil, engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("remove the container of an earlier start: %w", err))
 		}
 		return nil, nil
 	}
@@ -184,7 +181,7 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	if labels[record.LabelExit] != "" {
 		return nil
 	}
-	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.CreateTimeout)
 	defer cancel()
 	ids, err := s.config.Users.Find(labels[record.LabelUID], pod)
 	if err != nil {
@@ -194,7 +191,7 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.Streams{
 			Output: s.output(pod, c.ID(), labels), Terminal: labels[record.LabelTerminal] != "",
-		}.Creator(), userns.TaskOpts(ids)...)
+		}.Creator(), sandbox.TaskOpts(ids)...)
 	}
 	// An earlier daemon may not have removed these.
 	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID()), s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID()))
@@ -232,7 +229,7 @@ func stdinOf(c *spec.Container) shim.Stdin {
 
 // undo removes a container whose process could not be started. It returns cause, with the errors of the removal.
 func (s *Service) undo(ctx context.Context, c client.Container, cause error) error {
-	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.UndoTimeout)
 	defer cancel()
 	err := s.removeUndone(ctx, c)
 	if err == nil {

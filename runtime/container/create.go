@@ -13,13 +13,12 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/exit"
-	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -36,7 +35,7 @@ type creation struct {
 	image        image.Image
 	config       ocispec.ImageConfig
 	architecture string
-	ids          idmap.Range
+	ids          namespace.IDRange
 	user         oci.User
 	volumes      volume.Pod
 	request      volume.Request // of the volumes that the container mounts
@@ -49,7 +48,7 @@ type creation struct {
 func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (client.Container, error) {
 	if err := s.terminateOlder(ctx, uid, a.Container); err != nil {
 		// The old run is unchanged. This is not a failed attempt, and it is retried soon.
-		return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("terminate the previous run: %w", err))
+		return nil, engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("terminate the previous run: %w", err))
 	}
 	n, err := s.prepare(ctx, uid, pod, a)
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	}
 	user, err := oci.UserOf(pod, c, uid, config.Config.User)
 	if err != nil {
-		return nil, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
+		return nil, engine.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
 	}
 	return &creation{
 		uid: uid, pod: pod, container: c, action: a, id: record.ContainerID(uid, a.Ref),
@@ -140,7 +139,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
 	options := []client.NewContainerOpts{
 		client.WithSnapshotter(s.config.Snapshotter),
-		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
+		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), sandbox.SnapshotOpts(n.ids)...),
 		client.WithSpec(n.spec, s.withRoot(n)),
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
@@ -175,13 +174,13 @@ func (s *Service) terminateOlder(ctx context.Context, uid, container string) err
 
 // discard removes what was prepared for a container that could not be created.
 func (s *Service) discard(ctx context.Context, uid string, ref lifecycle.Ref) error {
-	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.UndoTimeout)
 	defer cancel()
 	return s.release(ctx, uid, record.ContainerID(uid, ref), ref.Container)
 }
 
 func (s *Service) removeSnapshot(ctx context.Context, id string) error {
-	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.UndoTimeout)
 	defer cancel()
 	if err := s.snapshotter().Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("remove writable layer: %w", err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
@@ -17,7 +16,7 @@ import (
 
 // TestOutput checks when lines go to journald, and with which fields and limits.
 func TestOutput(t *testing.T) {
-	dirs := layout.Dirs{State: "/state", Run: "/run", Log: "/log"}
+	dirs := record.Dirs{State: "/state", Run: "/run", Log: "/log"}
 	s := &Service{config: Config{Dirs: dirs, Logs: Logs{Driver: spec.LogFile, File: crilog.Options{Keep: 5}, Memory: crilog.Options{Keep: 4}}}}
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Image: "example.com/app:1"}}}
 	labels := map[string]string{record.LabelLog: "/log/x/0.log", record.LabelUID: "u", record.LabelContainer: "app", record.LabelRestarts: "2"}
@@ -51,7 +50,7 @@ func TestOutput(t *testing.T) {
 
 // TestEarlierShim checks that logs of a shim of an earlier version, which does not copy them to journald, are in files.
 func TestEarlierShim(t *testing.T) {
-	s := &Service{config: Config{Dirs: layout.Dirs{State: "/state", Run: "/proc", Log: "/log"}, Logs: Logs{Driver: spec.LogJournald}}}
+	s := &Service{config: Config{Dirs: record.Dirs{State: "/state", Run: "/proc", Log: "/log"}, Logs: Logs{Driver: spec.LogJournald}}}
 	n := &creation{uid: "u", pod: &spec.Pod{Name: "web"}, action: lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app"}}, sandbox: &engine.Sandbox{}}
 	path, err := s.logPath(n)
 	if want := s.config.Dirs.ContainerLog("u", "web", "app", 0); err != nil || path != want {

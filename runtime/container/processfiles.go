@@ -11,7 +11,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -19,10 +19,10 @@ import (
 // from the creation of the container until the shim has read it. It is in the directory for runtime state, only root can read it, and it is
 // in a directory of its pod: if the daemon is killed before it creates the record of the container, only the removal of the pod finds the
 // file.
-type ProcessFiles struct{ dirs layout.Dirs }
+type ProcessFiles struct{ dirs record.Dirs }
 
 // NewProcessFiles returns the files in dirs.
-func NewProcessFiles(dirs layout.Dirs) ProcessFiles { return ProcessFiles{dirs} }
+func NewProcessFiles(dirs record.Dirs) ProcessFiles { return ProcessFiles{dirs} }
 
 // Path returns the file of a container.
 func (f ProcessFiles) Path(uid, id string) string { return filepath.Join(f.dirs.Processes(uid), id) }

@@ -11,7 +11,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -19,7 +19,7 @@ import (
 
 // Remove removes a run that has exited, and older runs of its container. A running container is an error.
 func (s *Service) Remove(ctx context.Context, uid string, ref lifecycle.Ref) error {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
 	defer cancel()
 	unlock, err := s.locks.Lock(ctx, uid+"/"+ref.Container)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Service) Remove(ctx context.Context, uid string, ref lifecycle.Ref) err
 	}
 	defer unlock()
 	if err := s.deleteUpTo(ctx, uid, ref); err != nil {
-		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
 	}
 	return nil
 }

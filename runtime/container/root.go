@@ -13,7 +13,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -36,7 +36,7 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 			}
 			left, err := s.config.Volumes.Nest(ctx, n.volumes, n.request, root, result.Mounts)
 			if err != nil {
-				return enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, n.values.Redact(err))
+				return engine.Refused(ctx, lifecycle.ReasonCreateConfigError, n.values.Redact(err))
 			}
 			result.Mounts = left
 			files, err := os.OpenRoot(root)

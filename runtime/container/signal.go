@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
@@ -47,7 +46,7 @@ func (s *Service) Kill(ctx context.Context, uid string, ref lifecycle.Ref) error
 func (s *Service) signal(
 	ctx context.Context, uid string, ref lifecycle.Ref, send func(context.Context, client.Task, map[string]string) error,
 ) error {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.SignalTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.SignalTimeout)
 	defer cancel()
 	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
@@ -71,7 +70,7 @@ func (s *Service) signal(
 		err = send(ctx, task, labels)
 	}
 	if err != nil && !errdefs.IsNotFound(err) {
-		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("signal container %s: %w", ref.Container, err))
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("signal container %s: %w", ref.Container, err))
 	}
 	return nil
 }

@@ -9,13 +9,12 @@ import (
 	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/exit"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -39,7 +38,7 @@ func (s *Service) spec(ctx context.Context, n *creation) (*specs.Spec, error) {
 			return nil, err
 		}
 	}
-	return result, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
+	return result, engine.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
 }
 
 // input returns the input of [oci.Spec] that does not depend on the configuration of the pod, and writes its files.
@@ -51,7 +50,7 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 	if err != nil {
 		return oci.Input{}, err
 	}
-	pins := netns.Paths(s.config.Dirs.Sandbox(n.uid, n.action.Sandbox), sandbox.Namespaces(n.pod, n.ids))
+	pins := namespace.Paths(s.config.Dirs.Sandbox(n.uid, n.action.Sandbox), sandbox.Namespaces(n.pod, n.ids))
 	in := oci.Input{
 		ID: n.id, Pod: n.pod, Container: n.container, Image: n.config,
 		Hostname: hostname, Namespaces: sandbox.Joined(pins, n.ids),
@@ -74,7 +73,7 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 	}
 	if n.container.TerminationMessagePath != "" {
 		message := s.config.Dirs.Message(n.uid, n.container.Name, n.id)
-		if err := errors.Join(exit.CreateMessage(message), userns.Chown(n.ids, message)); err != nil {
+		if err := errors.Join(exit.CreateMessage(message), sandbox.Chown(n.ids, message)); err != nil {
 			return oci.Input{}, err
 		}
 		in.Files = append(in.Files, oci.File{Path: path.Join("/", n.container.TerminationMessagePath), Source: message})

@@ -5,6 +5,9 @@
 // containers and sandboxes and has no notion of pods. Shims and containers outlive the engine. An engine that starts on the same
 // directories reconnects to them.
 //
+// It also has what every call to the engine needs: a context with its namespace and a timeout ([WithTimeout]), and the
+// classification of errors as [lifecycle.Failure] ([Failure]).
+//
 // Files named adopt make it possible to adopt running containers although the engine's metadata is damaged: they keep a copy of the
 // records of containers and sandboxes in the directory for runtime state, and rebuild the metadata from it and from the records of the
 // snapshotters. They end no process: the caller ends the containers if that fails.

@@ -17,7 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -98,8 +98,8 @@ func (r *Runner) Exec(
 			return 0, nil, err
 		}
 	}
-	if !r.begin(func() { r.run(enginecall.Context(ctx), q, done) }) {
-		return 0, nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
+	if !r.begin(func() { r.run(engine.Context(ctx), q, done) }) {
+		return 0, nil, engine.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
 	}
 	a := await(ctx, done)
 	return a.code, a.output, a.err
@@ -147,11 +147,11 @@ func (q request) String() string { return "exec in container " + q.ref.Container
 func (q request) startError(ctx context.Context, err error, exited bool) error {
 	switch {
 	case exited:
-		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
+		return engine.Failure(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
 	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
 		return fmt.Errorf("%v: not started: %w (%w)", q, context.DeadlineExceeded, err)
 	}
-	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))
+	return engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))
 }
 
 // result is what [Runner.Exec] returns.
@@ -231,7 +231,7 @@ func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
 	select {
 	case status := <-x.exited:
 		if err := status.Error(); err != nil {
-			report(result{err: enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))})
+			report(result{err: engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))})
 			x.kill(ctx)
 			return
 		}
@@ -246,7 +246,7 @@ func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
 		report(result{err: fmt.Errorf("%v: %w", q, context.Cause(ctx))})
 	case <-r.closing:
 		x.kill(ctx)
-		report(result{err: enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
+		report(result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
 	}
 }
 
@@ -328,7 +328,7 @@ func (r *Runner) KillLeft(ctx context.Context) error {
 			trees = append(trees, proctree.Tree{Cgroup: cgroup, Belongs: m.is})
 		}
 	}
-	ctx, cancel := enginecall.WithTimeout(ctx, killTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	for _, t := range trees {
 		err = errors.Join(err, t.Kill(ctx))
@@ -338,7 +338,7 @@ func (r *Runner) KillLeft(ctx context.Context) error {
 
 // runs reports whether the first process of a command is running.
 func runs(ctx context.Context, c client.Container, m mark) (bool, error) {
-	ctx, cancel := enginecall.WithTimeout(ctx, stateTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	status, err := func() (client.Status, error) {
 		task, err := c.Task(ctx, nil)

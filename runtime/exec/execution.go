@@ -13,7 +13,7 @@ import (
 	"github.com/containerd/errdefs"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -33,7 +33,7 @@ type execution struct {
 
 // awaitShim waits until the shim of a container responds, as long as a command may take to start.
 func (r *Runner) awaitShim(ctx context.Context, c client.Container) error {
-	ctx, cancel := context.WithTimeout(ctx, enginecall.CreateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, engine.CreateTimeout)
 	defer cancel()
 	info, err := record.Info(ctx, c)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Runner) launch(
 	}
 	start := r.watchStart(ctx, c.ID(), mark, limit)
 	defer func() { err = start.end(err) }()
-	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.CreateTimeout)
 	defer cancel()
 	task, err := c.Task(ctx, nil)
 	if err != nil {
@@ -144,7 +144,7 @@ func (x *execution) output(max int) []byte {
 
 // kill kills all processes that the command has started.
 func (x *execution) kill(ctx context.Context) {
-	ctx, cancel := enginecall.Detached(ctx, killTimeout)
+	ctx, cancel := engine.Detached(ctx, killTimeout)
 	defer cancel()
 	if err := x.tree.Kill(ctx); err != nil {
 		x.log.WarnContext(ctx, "cannot kill the processes of a command", slog.Any("error", err))
@@ -154,7 +154,7 @@ func (x *execution) kill(ctx context.Context) {
 // delete removes the command from the engine and from disk. While processes are left that may write, the engine would wait for them, and
 // close their output in the end. Then only this side of the streams is closed.
 func (x *execution) delete(ctx context.Context, left bool) {
-	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.UndoTimeout)
 	defer cancel()
 	defer x.stopWaiting()
 	var err error
@@ -172,7 +172,7 @@ func (x *execution) delete(ctx context.Context, left bool) {
 	streams.Cancel()
 	streams.Wait()
 	_ = streams.Close()
-	if err != nil && !errdefs.IsNotFound(err) && !enginecall.Unavailable(err) {
+	if err != nil && !errdefs.IsNotFound(err) && !engine.Unavailable(err) {
 		x.log.WarnContext(ctx, "cannot clean up after a command", slog.Any("error", err))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/session"
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -37,8 +37,8 @@ const (
 func (r *Runner) Session(ctx context.Context, uid string, ref lifecycle.Ref, c session.Command) (code int, err error) {
 	done := make(chan result, 1)
 	q := request{uid: uid, ref: ref}
-	if !r.begin(func() { r.runSession(enginecall.Context(ctx), q, c, done) }) {
-		return 0, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
+	if !r.begin(func() { r.runSession(engine.Context(ctx), q, c, done) }) {
+		return 0, engine.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
 	}
 	a := await(ctx, done)
 	return a.code, a.err
@@ -104,7 +104,7 @@ func (r *Runner) runSession(ctx context.Context, q request, c session.Command, d
 			x.closeInput(ctx)
 		case status := <-x.exited:
 			if err := status.Error(); err != nil {
-				done <- result{err: enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))}
+				done <- result{err: engine.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))}
 				x.kill(ctx)
 				return
 			}
@@ -121,7 +121,7 @@ func (r *Runner) runSession(ctx context.Context, q request, c session.Command, d
 		case <-r.closing:
 			streams.detach()
 			x.kill(ctx)
-			done <- result{err: enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))}
+			done <- result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))}
 			return
 		}
 	}
@@ -138,7 +138,7 @@ func (x *execution) resize(ctx context.Context, size session.Size) {
 
 // closeInput closes the shim's side of the input, after which the command reads EOF. The command may have exited.
 func (x *execution) closeInput(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, enginecall.SignalTimeout)
+	ctx, cancel := context.WithTimeout(ctx, engine.SignalTimeout)
 	defer cancel()
 	if err := x.process.CloseIO(ctx, client.WithStdinCloser); err != nil {
 		x.log.DebugContext(ctx, "cannot close the input of a command", slog.Any("error", err))

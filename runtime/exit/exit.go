@@ -17,8 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/internal/guard"
-	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -94,7 +93,7 @@ type Recorder struct {
 	client     *client.Client
 	shims      Shims
 	cgroups    Cgroups
-	dirs       layout.Dirs
+	dirs       record.Dirs
 	bootID     string
 	log        *slog.Logger
 	messages   messageReader
@@ -102,14 +101,14 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder. The boot ID is that of the kernel.
-func NewRecorder(c *client.Client, shims Shims, cgroups Cgroups, dirs layout.Dirs, bootID string, log *slog.Logger) *Recorder {
+func NewRecorder(c *client.Client, shims Shims, cgroups Cgroups, dirs record.Dirs, bootID string, log *slog.Logger) *Recorder {
 	return &Recorder{client: c, shims: shims, cgroups: cgroups, dirs: dirs, bootID: bootID, log: log}
 }
 
 // WaitContainer returns when the process has exited. It has no timeout. By then the exit is recorded and the log is complete, unless that
 // takes longer than [reportTimeout]. The task is deleted meanwhile; see [Recorder.Settle].
 func (r *Recorder) WaitContainer(ctx context.Context, uid string, ref lifecycle.Ref) (lifecycle.Exit, time.Time, error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	id := record.ContainerID(uid, ref)
 	exited, err := r.wait(ctx, id)
 	if errdefs.IsNotFound(err) {
@@ -117,7 +116,7 @@ func (r *Recorder) WaitContainer(ctx context.Context, uid string, ref lifecycle.
 		return e, time.Now(), nil
 	}
 	if err != nil {
-		return lifecycle.Exit{}, time.Time{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+		return lifecycle.Exit{}, time.Time{}, engine.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	if !exited.within(reportTimeout) {
 		r.log.WarnContext(ctx, "recording the exit of a container takes long", slog.String("container", id))
@@ -208,7 +207,7 @@ func (r *Recorder) hasTask(ctx context.Context, id string) error {
 
 // Exited reports whether a container is known to have no process.
 func (r *Recorder) Exited(ctx context.Context, uid string, ref lifecycle.Ref) bool {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.SignalTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.SignalTimeout)
 	defer cancel()
 	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err == nil && r.unresponsive(ctx, c) {

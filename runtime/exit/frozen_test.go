@@ -16,7 +16,6 @@ import (
 	"github.com/containerd/errdefs"
 	"google.golang.org/grpc"
 
-	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -34,7 +33,7 @@ func TestWaitContainerOnFrozenDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := NewRecorder(c, respondingShims{}, nil, layout.Dirs{State: t.TempDir()}, "boot", slog.New(slog.DiscardHandler))
+		r := NewRecorder(c, respondingShims{}, nil, record.Dirs{State: t.TempDir()}, "boot", slog.New(slog.DiscardHandler))
 		begun := time.Now()
 		exit, _, err := r.WaitContainer(t.Context(), "uid", ref)
 		if err != nil || exit.Code != 4 {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/containerd/errdefs"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 )
 
 // reportTimeout bounds how long an exit is not reported because it is being recorded. On a disk that hangs, the status of the pod would
@@ -115,7 +115,7 @@ func (r *Recorder) record(ctx context.Context, id string, e Exit, written func()
 }
 
 func (r *Recorder) writeAndDelete(ctx context.Context, id string, e Exit, written func()) error {
-	writing, stopWriting := enginecall.Detached(ctx, enginecall.RecordExitTimeout)
+	writing, stopWriting := engine.Detached(ctx, engine.RecordExitTimeout)
 	defer stopWriting()
 	c, err := r.client.LoadContainer(writing, id)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Recorder) writeAndDelete(ctx context.Context, id string, e Exit, writte
 	}
 	written()
 	// The write may have taken longer than its timeout: the engine's database waits for the disk.
-	deleting, stopDeleting := enginecall.Detached(ctx, enginecall.RecordExitTimeout)
+	deleting, stopDeleting := engine.Detached(ctx, engine.RecordExitTimeout)
 	defer stopDeleting()
 	return DeleteTask(deleting, c)
 }

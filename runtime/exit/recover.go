@@ -7,7 +7,6 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -42,7 +41,7 @@ func (r *Recorder) Recover(ctx context.Context, exits map[string]engine.Exit) er
 // oomRecorded reports whether the shim of an exited container has recorded an OOM kill. A running shim may be about to do so: it
 // answers a wait afterwards.
 func (r *Recorder) oomRecorded(ctx context.Context, c client.Container) bool {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RecordExitTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.RecordExitTimeout)
 	defer cancel()
 	if task, err := c.Task(ctx, nil); err == nil {
 		if done, err := task.Wait(ctx); err == nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/containerd/containerd/v2/pkg/protobuf"
 	"google.golang.org/grpc"
 
-	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -41,7 +40,7 @@ func TestExitIsReportedBeforeTaskIsDeleted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := NewRecorder(c, respondingShims{}, nil, layout.Dirs{State: t.TempDir()}, "boot", slog.New(slog.DiscardHandler))
+				r := NewRecorder(c, respondingShims{}, nil, record.Dirs{State: t.TempDir()}, "boot", slog.New(slog.DiscardHandler))
 				begun := time.Now()
 				exit, _, err := r.WaitContainer(t.Context(), "uid", ref)
 				if err != nil || exit.Code != 4 {

@@ -11,7 +11,7 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/record"
 )
 
@@ -68,7 +68,7 @@ func (r *Recorder) Terminate(ctx context.Context, c client.Container) error {
 	if err == nil {
 		err = Kill(ctx, task)
 	}
-	if err != nil && !errdefs.IsNotFound(err) && !enginecall.Unavailable(err) {
+	if err != nil && !errdefs.IsNotFound(err) && !engine.Unavailable(err) {
 		return err
 	}
 	if _, err := r.Wait(ctx, c); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"google.golang.org/grpc"
 
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
 )
 
 // TestTerminateRemovedContainer: a container that another call has removed since it was listed is terminated. The removal of a sandbox
@@ -28,7 +28,7 @@ func TestTerminateRemovedContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	records.removed = true
-	r := NewRecorder(c, respondingShims{}, noCgroups{}, layout.Dirs{State: t.TempDir()}, "boot", slog.New(slog.DiscardHandler))
+	r := NewRecorder(c, respondingShims{}, noCgroups{}, record.Dirs{State: t.TempDir()}, "boot", slog.New(slog.DiscardHandler))
 	if err := r.Terminate(t.Context(), listed); err != nil {
 		t.Errorf("error %v, want none", err)
 	}

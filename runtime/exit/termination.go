@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/internal/heldfile"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // This file creates and reads the termination messages of containers: the file that a container sees at its
@@ -21,7 +21,7 @@ import (
 //
 // The limits are the kubelet's (kuberuntime: getTerminationMessage). The limit for all containers of a pod is applied to the pod's status.
 // A container can write anything to its file, therefore no more of it is read than is returned. A process that survives the container can
-// hold the file, therefore reading has a deadline, see package heldfile.
+// hold the file, therefore reading has a deadline, see [guard.OpenFile].
 
 const (
 	// maxMessage is how many bytes are read from the end of a file.
@@ -56,12 +56,12 @@ func CreateMessage(path string) error {
 }
 
 // messageReader reads the messages of containers. The zero value is ready for use, by several goroutines.
-type messageReader struct{ users heldfile.Users }
+type messageReader struct{ users guard.FileUsers }
 
 // Read returns the message in a file: its last 4096 bytes. A file that does not exist is an empty message. The text of an error is shown in
 // place of the message. A file that another process holds is an error, at the latest after a few seconds.
 func (r *messageReader) Read(ctx context.Context, path string) (string, error) {
-	text, err := heldfile.Do(ctx, &r.users, path, func() (string, error) { return read(path) })
+	text, err := guard.UseFile(ctx, &r.users, path, func() (string, error) { return read(path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -72,7 +72,7 @@ func (r *messageReader) Read(ctx context.Context, path string) (string, error) {
 }
 
 func read(path string) (string, error) {
-	f, err := heldfile.Open(path, os.O_RDONLY)
+	f, err := guard.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/heldfile"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 func TestFile(t *testing.T) {
@@ -89,7 +89,7 @@ func TestHeldFile(t *testing.T) {
 		t.Error(err)
 	}
 	var r messageReader
-	if _, err := r.Read(t.Context(), path); !errors.Is(err, heldfile.ErrHeld) {
+	if _, err := r.Read(t.Context(), path); !errors.Is(err, guard.ErrHeld) {
 		t.Errorf("held file: %v", err)
 	}
 }

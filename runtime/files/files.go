@@ -1,5 +1,5 @@
 // Package files copies files from and to containers, running or not, without a program in the container. It is the daemon, which is root,
-// that reads and writes, while the processes of the container change the files; package inroot resolves the paths.
+// that reads and writes, while the processes of the container change the files; a [filecopy.Root] resolves the paths.
 //
 // A running container is reached by the root directory of its first process, so that its volumes are seen. Of a container that is not
 // running, its writable layer and its volumes are mounted in a mount namespace that ends with the copy, also if the daemon is killed.
@@ -24,11 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/inroot"
-	"github.com/podstead/podstead/internal/tartree"
-	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -46,7 +43,7 @@ type Config struct {
 	// ProcessDir returns a directory that lists the processes of a container.
 	ProcessDir func(uid, id string) string
 	// IDs returns the ID range of a pod.
-	IDs func(uid string, pod *spec.Pod) (idmap.Range, error)
+	IDs func(uid string, pod *spec.Pod) (namespace.IDRange, error)
 	// Volumes mounts the volumes of a container that is not running, see Volumes of package runtime/container.
 	Volumes func(ctx context.Context, uid string, pod *spec.Pod, name, copy, users string) (
 		mounts []specs.Mount, missing map[string]error, release func() error, err error)
@@ -69,10 +66,10 @@ func New(c Config) (*Service, error) {
 
 // container is a container whose files are accessible.
 type container struct {
-	root *inroot.Root
+	root *filecopy.Root
 	held io.Closer // keeps the mounts of a container that is not running
 	spec *specs.Spec
-	ids  idmap.Range
+	ids  namespace.IDRange
 	// missing has why volumes are not available, by mount path.
 	missing map[string]error
 }
@@ -152,10 +149,10 @@ func (c *container) read(ctx context.Context, path string, w io.Writer) (filecop
 	}
 	if !f.IsDir() && !f.IsRegular() && !f.IsLink() {
 		_ = f.Close()
-		return filecopy.Result{}, inroot.ErrNotRegular
+		return filecopy.Result{}, filecopy.ErrNotRegular
 	}
 	stream := tar.NewWriter(w)
-	p := tartree.Packer{Stream: stream, Out: w, Warn: warned.Add, ID: inside(c.ids)}
+	p := filecopy.Packer{Stream: stream, Out: w, Warn: warned.Add, ID: inside(c.ids)}
 	if err := p.Pack(ctx, f, baseName(path)); err != nil {
 		if stream.Flush() == nil { // an archive that ends between two files looks complete to tar(1)
 			_, _ = w.Write(bytes.Repeat([]byte{'!'}, filecopy.InvalidBlock))
@@ -190,7 +187,7 @@ func (s *Service) Write(ctx context.Context, uid, name, path string, r io.Reader
 
 func (c *container) write(ctx context.Context, path string, r io.Reader, o Options) (filecopy.Result, error) {
 	var warned filecopy.Warnings
-	var done tartree.Copied
+	var done filecopy.Copied
 	dir, err := c.root.Open(c.absolute(path))
 	if err != nil {
 		return filecopy.Result{}, err
@@ -199,8 +196,8 @@ func (c *container) write(ctx context.Context, path string, r io.Reader, o Optio
 	if !dir.IsDir() {
 		return filecopy.Result{}, unix.ENOTDIR
 	}
-	x := tartree.Extractor{Dir: dir, Warn: warned.Add, Attributes: c.attributes(o)}
-	err = netns.OnOwnThread(func() error {
+	x := filecopy.Extractor{Dir: dir, Warn: warned.Add, Attributes: c.attributes(o)}
+	err = namespace.OnOwnThread(func() error {
 		if err := assume(c.ids); err != nil {
 			return err
 		}
@@ -220,7 +217,7 @@ func with[T any](ctx context.Context, s *Service, uid, name string, f func(conte
 	if !s.copies.TryAcquire(1) {
 		return none, &filecopy.Error{Kind: filecopy.Busy, Err: fmt.Errorf("%d copies are in progress", maxCopies), Hint: "try again later"}
 	}
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	done := make(chan result, 1)
 	go func() {
 		defer s.copies.Release(1)
@@ -272,12 +269,12 @@ func describe(operation, container, path string, err error) error {
 		return refused(filecopy.NotFound, "")
 	case errors.Is(err, unix.EROFS):
 		return refused(filecopy.Conflict, "copy to a volume that is mounted read-write, or set readOnlyRootFilesystem to false")
-	case errors.Is(err, inroot.ErrCovered):
+	case errors.Is(err, filecopy.ErrCovered):
 		return refused(filecopy.Conflict, "start the pod, or copy the file while the container runs")
-	case errors.Is(err, inroot.ErrKernel):
+	case errors.Is(err, filecopy.ErrKernel):
 		return refused(filecopy.Conflict, "read files of /proc and /sys with podstead exec POD -- cat FILE")
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG),
-		errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, inroot.ErrNotRegular), errors.Is(err, os.ErrPermission):
+		errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, filecopy.ErrNotRegular), errors.Is(err, os.ErrPermission):
 		return refused(filecopy.Conflict, "")
 	}
 	return err

@@ -6,20 +6,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/tartree"
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/internal/filecopy"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // overflowID is the ID that a user namespace shows for IDs that it does not have.
 const overflowID = 65534
 
 // inside returns the translation of IDs of the host to those that the container sees.
-func inside(ids idmap.Range) func(uint32) int {
+func inside(ids namespace.IDRange) func(uint32) int {
 	return func(id uint32) int {
 		switch {
 		case ids.First == 0:
 			return int(id)
-		case id < ids.First || id-ids.First >= idmap.Size:
+		case id < ids.First || id-ids.First >= namespace.IDRangeSize:
 			return overflowID
 		}
 		return int(id - ids.First)
@@ -27,10 +27,10 @@ func inside(ids idmap.Range) func(uint32) int {
 }
 
 // outside translates an ID of the container to that of the host.
-func outside(ids idmap.Range, id int) (int, error) {
+func outside(ids namespace.IDRange, id int) (int, error) {
 	limit := int64(1<<32 - 1) // the last one stands for no change
 	if ids.First != 0 {
-		limit = idmap.Size
+		limit = namespace.IDRangeSize
 	}
 	if id < 0 || int64(id) >= limit {
 		return 0, fmt.Errorf("owner %d does not exist in the container, which has the IDs 0 to %d; use --no-preserve", id, limit-1)
@@ -40,11 +40,11 @@ func outside(ids idmap.Range, id int) (int, error) {
 
 // attributes returns the attributes of created files. Without Preserve, files belong to the user of the container, have no setuid bit and
 // can be written only by their owner.
-func (c *container) attributes(o Options) func(*tar.Header) (tartree.Attributes, error) {
-	return func(h *tar.Header) (tartree.Attributes, error) {
-		uid, gid, a := h.Uid, h.Gid, tartree.Attributes{Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime}
+func (c *container) attributes(o Options) func(*tar.Header) (filecopy.Attributes, error) {
+	return func(h *tar.Header) (filecopy.Attributes, error) {
+		uid, gid, a := h.Uid, h.Gid, filecopy.Attributes{Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime}
 		if !o.Preserve {
-			uid, gid, a = 0, 0, tartree.Attributes{Mode: uint32(h.Mode & 0o755)}
+			uid, gid, a = 0, 0, filecopy.Attributes{Mode: uint32(h.Mode & 0o755)}
 			if c.spec.Process != nil {
 				uid, gid = int(c.spec.Process.User.UID), int(c.spec.Process.User.GID)
 			}
@@ -62,7 +62,7 @@ const writeCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix
 
 // assume makes the root of the container the creator of the files of this thread: in a mount that is id-mapped, others cannot create files.
 // The thread must end afterwards.
-func assume(ids idmap.Range) error {
+func assume(ids namespace.IDRange) error {
 	for _, call := range []uintptr{unix.SYS_SETFSGID, unix.SYS_SETFSUID} { // the functions of package syscall would change all threads
 		_, _, _ = unix.RawSyscall(call, uintptr(ids.First), 0, 0)
 		if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); now != uintptr(ids.First) {

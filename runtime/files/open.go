@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/inroot"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
@@ -100,7 +99,7 @@ func (s *Service) newest(ctx context.Context, uid, name string) (client.Containe
 
 // openRunning opens the root directory of a process of a container. The process ID can be reused by another process until the process has a
 // descriptor, therefore the process must be in the cgroup of the container, and must be running after that was checked.
-func (s *Service) openRunning(uid, id string, pid int) (*inroot.Root, error) {
+func (s *Service) openRunning(uid, id string, pid int) (*filecopy.Root, error) {
 	exited := &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container has just exited"), Hint: "try again"}
 	process, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -114,7 +113,7 @@ func (s *Service) openRunning(uid, id string, pid int) (*inroot.Root, error) {
 	if err != nil {
 		return nil, exited
 	}
-	root := inroot.New(os.NewFile(uintptr(fd), "/"))
+	root := filecopy.NewRoot(os.NewFile(uintptr(fd), "/"))
 	list, err := proctree.List(s.config.ProcessDir(uid, id))
 	if err == nil && !slices.ContainsFunc(list, func(p proctree.Process) bool { return p.PID == pid }) {
 		err = exited

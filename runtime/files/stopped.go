@@ -19,9 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/inroot"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -62,7 +60,7 @@ func (s *Service) openStopped(ctx context.Context, o stopped, c *container) (err
 	}
 	c.missing = missing
 	defer func() { err = errors.Join(err, release()) }()
-	err = netns.OnOwnThread(func() error {
+	err = namespace.OnOwnThread(func() error {
 		c.held, c.root, err = enter(s.config.Dir, layer, pointsOf(o.pod.Container(o.name), c.spec.Mounts, volumes))
 		return err
 	})
@@ -73,12 +71,12 @@ func (s *Service) openStopped(ctx context.Context, o stopped, c *container) (err
 }
 
 // mountVolumes mounts the volumes of a container. The mounts last until release is called.
-func (s *Service) mountVolumes(ctx context.Context, o stopped, ids idmap.Range) (
+func (s *Service) mountVolumes(ctx context.Context, o stopped, ids namespace.IDRange) (
 	mounts []specs.Mount, missing map[string]error, release func() error, err error,
 ) {
 	users := ""
 	if ids.First != 0 { // that of the sandbox does not exist any more
-		mapping := fmt.Sprintf("0:%d:%d", ids.First, idmap.Size)
+		mapping := fmt.Sprintf("0:%d:%d", ids.First, namespace.IDRangeSize)
 		f, err := mount.GetUsernsFD(mapping, mapping)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("create user namespace: %w", err)
@@ -97,12 +95,12 @@ func (s *Service) mountVolumes(ctx context.Context, o stopped, ids idmap.Range) 
 // withCause adds why the volume is not available to the error for a file in it. A path that leads to it by a symbolic link has no cause.
 func (c *container) withCause(err error) error {
 	p, ok := errors.AsType[*fs.PathError](err)
-	if !ok || !errors.Is(p.Err, inroot.ErrCovered) {
+	if !ok || !errors.Is(p.Err, filecopy.ErrCovered) {
 		return err
 	}
 	for at := path.Clean(p.Path); path.IsAbs(at); at = path.Dir(at) {
 		if cause := c.missing[at]; cause != nil { // its kind says nothing about the file
-			return &fs.PathError{Op: p.Op, Path: p.Path, Err: fmt.Errorf("%w: the volume at %s is not available: %s", inroot.ErrCovered, at, cause.Error())}
+			return &fs.PathError{Op: p.Op, Path: p.Path, Err: fmt.Errorf("%w: the volume at %s is not available: %s", filecopy.ErrCovered, at, cause.Error())}
 		}
 		if at == "/" {
 			break
@@ -174,7 +172,7 @@ func clearMounts(dir string) error {
 
 // enter creates a mount namespace that has the layer and what is mounted in it, and returns it with its root directory. The thread must
 // end afterwards.
-func enter(dir string, layer int, points []point) (namespace *os.File, root *inroot.Root, err error) {
+func enter(dir string, layer int, points []point) (namespace *os.File, root *filecopy.Root, err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return nil, nil, fmt.Errorf("unshare: %w", err)
 	}
@@ -207,7 +205,7 @@ func enter(dir string, layer int, points []point) (namespace *os.File, root *inr
 	if err != nil {
 		return nil, nil, err
 	}
-	root = inroot.New(f)
+	root = filecopy.NewRoot(f)
 	root.Exclude(device)
 	return namespace, root, nil
 }
@@ -232,11 +230,11 @@ func mountAll(dir, top string, points []point) error {
 	if err != nil {
 		return err
 	}
-	layer := inroot.New(f)
+	layer := filecopy.NewRoot(f)
 	defer layer.Close()
 	for _, p := range points {
 		at, err := layer.Open(p.path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, inroot.ErrKernel) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, filecopy.ErrKernel) {
 			continue
 		}
 		if err != nil {
@@ -255,7 +253,7 @@ func mountAll(dir, top string, points []point) error {
 }
 
 // attach mounts a volume with its options. Nothing that is mounted later on the host or here propagates.
-func attach(m *specs.Mount, at *inroot.File) error {
+func attach(m *specs.Mount, at *filecopy.File) error {
 	defer at.Close()
 	options := slices.DeleteFunc(slices.Clone(m.Options), func(o string) bool { return o == "rslave" || o == "rshared" })
 	fd, err := volume.AttachMount(m.Source, int(at.Fd()), options)
@@ -265,7 +263,7 @@ func attach(m *specs.Mount, at *inroot.File) error {
 	return unix.Close(fd)
 }
 
-func cover(dir string, at *inroot.File) error {
+func cover(dir string, at *filecopy.File) error {
 	defer at.Close()
 	name := "file"
 	if at.IsDir() {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/internal/inroot"
+	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -36,7 +36,7 @@ func TestPointsOf(t *testing.T) {
 // TestWithCause checks that the error for a file in a volume that is not available has the reason.
 func TestWithCause(t *testing.T) {
 	c := &container{missing: map[string]error{"/data": fs.ErrNotExist, "/data/in": errors.New("no key")}}
-	covered := func(p string) error { return &fs.PathError{Op: "open", Path: p, Err: inroot.ErrCovered} }
+	covered := func(p string) error { return &fs.PathError{Op: "open", Path: p, Err: filecopy.ErrCovered} }
 	for p, want := range map[string]string{
 		"/data":      ": the volume at /data is not available: file does not exist",
 		"/data/x/y/": ": the volume at /data is not available: file does not exist",
@@ -46,7 +46,7 @@ func TestWithCause(t *testing.T) {
 		"relative":   "",
 	} {
 		err := c.withCause(covered(p))
-		if got := err.Error(); got != covered(p).Error()+want || !errors.Is(err, inroot.ErrCovered) || errors.Is(err, fs.ErrNotExist) {
+		if got := err.Error(); got != covered(p).Error()+want || !errors.Is(err, filecopy.ErrCovered) || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: got %s", p, got)
 		}
 		if text := describe("read", "app", p, err).Error(); strings.Count(text, p) != 1+strings.Count(want, p) {

@@ -18,7 +18,7 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/errdefs"
 
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/image/credentials"
 )
 
@@ -197,7 +197,7 @@ func (a *access) redact(err error) error {
 		return nil
 	}
 	a.mu.Lock()
-	text := redact.New(a.secrets).Text(withoutQueries(err))
+	text := plain.NewRedactor(a.secrets).Text(withoutQueries(err))
 	a.mu.Unlock()
 	if text == err.Error() {
 		return err
@@ -224,7 +224,7 @@ func withoutQueries(err error) string {
 	visit = func(err error) {
 		if e, ok := err.(*url.Error); ok { //nolint:errorlint // it visits all of the tree
 			if u, perr := url.Parse(e.URL); perr == nil && u.RawQuery != "" {
-				text = strings.ReplaceAll(text, "?"+u.RawQuery, "?"+redact.Mark)
+				text = strings.ReplaceAll(text, "?"+u.RawQuery, "?"+plain.Redacted)
 			}
 		}
 		switch e := err.(type) { //nolint:errorlint // as above

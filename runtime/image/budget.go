@@ -16,7 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 )
 
 const (
@@ -57,7 +57,7 @@ func (s *Store) newBudget(moved func(n int64)) (*budget, error) {
 			return nil, fmt.Errorf("free space of %s: %w", s.opts.Disk, err)
 		}
 		b.from, b.fromDisk = "half of the free disk space", true
-		b.limit = diskblocks.Bytes(&fs, fs.Bavail) / 2
+		b.limit = disk.BlockBytes(&fs, fs.Bavail) / 2
 	}
 	return b, nil
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-
-	"github.com/podstead/podstead/runtime/image/registrylimit"
 )
 
 // TestDocumentsAreBounded checks that only blobs may be larger than a document, also behind a redirect to another path.
@@ -22,7 +20,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	defer server.Close()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: documents{Transport: transport, quotas: &registrylimit.Quotas{}, access: &access{}}}
+	client := &http.Client{Transport: documents{Transport: transport, quotas: &quotas{}, access: &access{}}}
 	for path, fits := range map[string]bool{"/v2/shop/blobs/sha256:abcd": true, "/v2/shop/manifests/1": false, "/cdn/token": false} {
 		resp, err := client.Get(server.URL + path)
 		if err != nil {

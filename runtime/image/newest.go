@@ -18,7 +18,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -104,7 +104,7 @@ const maxPeeks = 64
 // peeks are the names of archives that were read, so that several containers, and the commands that follow each other, read a large archive
 // once.
 type peeks struct {
-	reading keyedmutex.Mutex // by archive
+	reading guard.KeyedMutex // by archive
 	mu      sync.Mutex
 	names   map[string]map[string]found // of an archive and of an image
 }

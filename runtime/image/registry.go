@@ -15,7 +15,6 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes/docker/config"
 
 	"github.com/podstead/podstead/runtime/image/credentials"
-	"github.com/podstead/podstead/runtime/image/registrylimit"
 )
 
 // resolver resolves images by containerd's hosts.toml convention, with credentials for the registry of the image. A registry on a loopback
@@ -57,7 +56,7 @@ type pace struct {
 	stall     time.Duration // within which a byte must arrive
 	window    time.Duration // within which minRate must be reached
 	meter     *meter        // counts what arrives
-	bandwidth *registrylimit.Bandwidth
+	bandwidth *bandwidth
 }
 
 // minRate is the least mean rate of a connection, in bytes per second.
@@ -151,7 +150,7 @@ const maxHeader = 1 << 20
 type documents struct {
 	*http.Transport
 
-	quotas *registrylimit.Quotas
+	quotas *quotas
 	access *access
 }
 

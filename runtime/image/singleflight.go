@@ -2,12 +2,18 @@ package image
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
 
-// ErrClosed is the error of Ensure after Close, also during a pull. It is not a fault of the image.
-var ErrClosed = errors.New("the daemon is stopping")
+// ErrClosed is the error of Ensure after Close, also during a pull. It is not a fault of the image. [errdefs.IsUnavailable] holds for it.
+var ErrClosed error = closedError{}
+
+type closedError struct{}
+
+func (closedError) Error() string { return "the daemon is stopping" }
+
+// Unavailable marks the error for package errdefs.
+func (closedError) Unavailable() {}
 
 // work pulls or unpacks an image. Its reports reach all callers that share it.
 type work func(ctx context.Context, report func(Progress)) (Image, error)

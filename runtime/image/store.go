@@ -34,9 +34,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/image/credentials"
-	"github.com/podstead/podstead/runtime/image/registrylimit"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
@@ -84,17 +83,17 @@ type Store struct {
 	platform platforms.MatchComparer
 	pulls    slots
 	imports  slots
-	archives keyedmutex.Mutex // by prefix of records; held during an import
-	kept     keyedmutex.Mutex // by pod; held while the kept images are changed
+	archives guard.KeyedMutex // by prefix of records; held during an import
+	kept     guard.KeyedMutex // by pod; held while the kept images are changed
 	reads    reads
 	peeks    peeks
-	names    keyedmutex.Mutex                 // by image; held during a pull
+	names    guard.KeyedMutex                 // by image; held during a pull
 	policy   atomic.Pointer[signature.Policy] // of signatures
 	flights  flights
 	files    dirFiles
 
-	bandwidth registrylimit.Bandwidth
-	quotas    registrylimit.Quotas
+	bandwidth bandwidth
+	quotas    quotas
 }
 
 // New returns a store that uses the services of engine, which must outlive it. Close the store after use.

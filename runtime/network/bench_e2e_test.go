@@ -7,18 +7,18 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // BenchmarkSetup measures Setup with a host port. Teardown and the removal of the link are not measured.
 func BenchmarkSetup(b *testing.B) {
 	dir := b.TempDir()
 	pin := func(name string) string {
-		pins, err := netns.Pin(filepath.Join(dir, name), netns.Options{Network: true})
+		pins, err := namespace.Pin(filepath.Join(dir, name), namespace.Options{Network: true})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { _ = netns.Unpin(filepath.Join(dir, name)) })
+		b.Cleanup(func() { _ = namespace.Unpin(filepath.Join(dir, name)) })
 		return pins.Network
 	}
 	n, err := New(b.Context(), Options{
@@ -55,16 +55,16 @@ func BenchmarkSetup(b *testing.B) {
 // BenchmarkTeardown measures Teardown without the removal of the link.
 func BenchmarkTeardown(b *testing.B) {
 	dir := b.TempDir()
-	pins, err := netns.Pin(filepath.Join(dir, "host"), netns.Options{Network: true})
+	pins, err := namespace.Pin(filepath.Join(dir, "host"), namespace.Options{Network: true})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = netns.Unpin(filepath.Join(dir, "host")) }()
-	pod, err := netns.Pin(filepath.Join(dir, "pod"), netns.Options{Network: true})
+	defer func() { _ = namespace.Unpin(filepath.Join(dir, "host")) }()
+	pod, err := namespace.Pin(filepath.Join(dir, "pod"), namespace.Options{Network: true})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = netns.Unpin(filepath.Join(dir, "pod")) }()
+	defer func() { _ = namespace.Unpin(filepath.Join(dir, "pod")) }()
 	n, err := New(b.Context(), Options{
 		StateFile: filepath.Join(dir, "state.json"), LeaseFile: filepath.Join("/dev/shm", filepath.Base(dir)+".json"),
 		BootID: "this boot", NetnsPath: pins.Network,

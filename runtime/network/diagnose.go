@@ -16,7 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // Finding is a condition of the host that breaks the pod network.
@@ -63,7 +63,7 @@ func (t diagnosis) kernelSupport(ctx context.Context) ([]Finding, error) {
 			Hint:    fmt.Sprintf("load the kernel module or use a kernel with %s. Pods with hostNetwork = true do not need it", option),
 		})
 	}
-	err := netns.OnOwnThread(func() error {
+	err := namespace.OnOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("create network namespace: %w", err)
 		}

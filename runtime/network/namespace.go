@@ -9,7 +9,7 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // replyTimeout bounds each wait for a reply of the kernel.
@@ -44,7 +44,7 @@ func (n Namespace) Do(f func() error) error {
 	if n.file == nil {
 		return f()
 	}
-	return netns.OnOwnThread(func() error {
+	return namespace.OnOwnThread(func() error {
 		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter network namespace: %w", err)
 		}

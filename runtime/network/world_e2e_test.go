@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/test/suite"
 )
 
@@ -50,7 +50,7 @@ func sweep() {
 		}
 		inside, _ := filepath.Glob(dir + "/*")
 		for _, d := range inside {
-			_ = netns.Unpin(d)
+			_ = namespace.Unpin(d)
 		}
 		_ = os.RemoveAll(dir)
 	}
@@ -106,10 +106,10 @@ func newWorld(t *testing.T) *world {
 func (w *world) pin(name string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.dir, "ns-"+name)
-	pins, err := netns.Pin(dir, netns.Options{Network: true})
+	pins, err := namespace.Pin(dir, namespace.Options{Network: true})
 	check(w.t, err)
 	w.t.Cleanup(func() {
-		if err := netns.Unpin(dir); err != nil {
+		if err := namespace.Unpin(dir); err != nil {
 			w.t.Error(err)
 		}
 	})

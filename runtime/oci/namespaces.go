@@ -3,7 +3,7 @@ package oci
 import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // Namespaces are the paths of the pod's namespaces that its containers join. An empty path means the namespace of the host. For
@@ -12,7 +12,7 @@ type Namespaces struct {
 	Network, IPC, UTS, PID string
 	// User is the user namespace that owns the others. IDs are its mappings.
 	User string
-	IDs  idmap.Range
+	IDs  namespace.IDRange
 }
 
 // users sets the mappings of the user namespace, if there is one. The OCI runtime requires them even to join an existing one.

@@ -1,5 +1,30 @@
-// Package record defines what the container engine stores about pods: the IDs, labels and extensions of containers and
-// sandboxes. Everything that is needed to find a pod after a restart of the daemon is in these records.
+// Package record defines where a pod is: what the container engine stores about it, and the files and directories of the
+// runtime on disk. It writes no file.
+//
+// The records of the engine are the IDs, labels and extensions of containers and sandboxes. Everything that is needed to
+// find a pod after a restart of the daemon is in these records. The files and directories are:
+//
+//	<State>/engine               images, snapshots, metadata
+//	<State>/pods/<uid>/volumes   volumes of the pod
+//	<State>/pods/<uid>/etc       files of /etc for the containers of each sandbox
+//	<State>/pods/<uid>/messages  termination messages of containers
+//	<State>/volumes              persistent volumes
+//	<State>/network.json         subnets of the network, and the last addresses of pods
+//	<State>/users.json           ID ranges of pods with a user namespace
+//	<Run>/engine                 bundles and sockets
+//	<Run>/rootfs/<container>     root file systems of containers with a user namespace
+//	<Run>/process/<uid>          arguments and variables with secrets, until the shim has read them
+//	<Run>/exec                   output of commands
+//	<Run>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
+//	<Run>/volumes/<uid>          volumes in memory; see package volume
+//	<Run>/images/<uid>/<volume>  mounted images of image volumes
+//	<Run>/files                  mount points of copies from and to containers that are not running
+//	<Run>/trial                  the container with which the OCI runtime is selected, while the daemon starts
+//	<Run>/trial.json             its result, until the next boot
+//	<Run>/network.json           addresses and host ports of pods
+//	<Log>/<pod>_<uid>/<container>/<restarts>.log
+//
+// The directories of a pod are named after its UID, which is never reused.
 package record
 
 import (

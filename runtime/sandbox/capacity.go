@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
 )
@@ -41,8 +41,8 @@ func (h Host) Allocatable() spec.ResourceList {
 		}
 		h.set(list, spec.ResourceMemory, resource.NewQuantity(total, resource.BinarySI))
 	}
-	if disk, err := fileSystem(h.StateDir); err == nil {
-		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(diskblocks.Bytes(&disk, disk.Blocks), resource.BinarySI)) // no host has more
+	if fs, err := fileSystem(h.StateDir); err == nil {
+		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(disk.BlockBytes(&fs, fs.Blocks), resource.BinarySI)) // no host has more
 	}
 	return list
 }

@@ -14,19 +14,16 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/heldfile"
-	"github.com/podstead/podstead/internal/keyedmutex"
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
 
 // This file writes the files of a pod that its containers see at /etc/hosts, /etc/hostname and /etc/resolv.conf.
 //
-// Containers have these files mounted, and can hold them for any time. No file is opened in a way that waits, see package heldfile. A file
+// Containers have these files mounted, and can hold them for any time. No file is opened in a way that waits, see [guard.OpenFile]. A file
 // that is held is replaced by a new one for containers that start; running containers get its content when it is free.
 
 // peerLister returns what /etc/hosts contains about pods.
@@ -39,19 +36,19 @@ type peerLister interface {
 
 // EtcFiles writes the files of pods. It is safe for concurrent use.
 type EtcFiles struct {
-	dirs    layout.Dirs
+	dirs    record.Dirs
 	network peerLister
 	index   *Index
 	log     *slog.Logger
-	pods    keyedmutex.Mutex // by UID, held while the files of a pod are written
-	users   heldfile.Users
+	pods    guard.KeyedMutex // by UID, held while the files of a pod are written
+	users   guard.FileUsers
 
 	mu      sync.Mutex
 	written map[string]writtenHosts // by UID, the newest content of /etc/hosts; containers may have changed the file since
 }
 
 // NewEtcFiles returns the files of the pods in index.
-func NewEtcFiles(dirs layout.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
+func NewEtcFiles(dirs record.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
 	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, written: map[string]writtenHosts{}}
 }
 
@@ -65,7 +62,7 @@ const (
 )
 
 // Write writes all files of a sandbox.
-func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox int, ids idmap.Range) error {
+func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox int, ids namespace.IDRange) error {
 	dir := f.dirs.Etc(uid, sandbox)
 	hostname, err := Hostname(pod)
 	if err != nil {
@@ -82,7 +79,7 @@ func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox
 		f.WriteHosts(ctx, uid, pod, sandbox),
 		f.write(ctx, filepath.Join(dir, "hostname"), hostname+"\n"),
 		f.write(ctx, filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
-		userns.Chown(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
+		Chown(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
 	)
 }
 
@@ -211,7 +208,7 @@ func (f *EtcFiles) updateAll(ctx context.Context, logged map[string]bool) (held 
 	}
 	group.Wait()
 	for uid, err := range failed {
-		held = held || errors.Is(err, heldfile.ErrHeld)
+		held = held || errors.Is(err, guard.ErrHeld)
 		if !logged[uid] {
 			f.log.WarnContext(ctx, "cannot update /etc/hosts of a pod", slog.String("pod", pods[uid].Pod.Name), slog.Any("error", err))
 		}
@@ -259,7 +256,7 @@ func readOptional(path string) (string, error) {
 // is replaced.
 func (f *EtcFiles) write(ctx context.Context, path, text string) error {
 	err := f.overwrite(ctx, path, text)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, heldfile.ErrHeld) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, guard.ErrHeld) {
 		return replace(path, text)
 	}
 	return err
@@ -267,13 +264,13 @@ func (f *EtcFiles) write(ctx context.Context, path, text string) error {
 
 // overwrite writes an existing file in place if its content differs.
 func (f *EtcFiles) overwrite(ctx context.Context, path, text string) error {
-	_, err := heldfile.Do(ctx, &f.users, path, func() (struct{}, error) { return struct{}{}, overwrite(path, text) })
+	_, err := guard.UseFile(ctx, &f.users, path, func() (struct{}, error) { return struct{}{}, overwrite(path, text) })
 	return err
 }
 
 // overwrite reads no more of the file than needed, because containers may have written anything to it.
 func overwrite(path, text string) error {
-	f, err := heldfile.Open(path, os.O_RDWR)
+	f, err := guard.OpenFile(path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -307,7 +304,7 @@ func replace(path, text string) error {
 
 // Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm. As in the kubelet and containerd's
 // CRI plug-in, a container with a read-only root file system can write to /etc/hosts and /dev/shm only.
-func (f *EtcFiles) Mounts(uid string, sandbox int, pins netns.Pins) []oci.File {
+func (f *EtcFiles) Mounts(uid string, sandbox int, pins namespace.Pins) []oci.File {
 	dir := f.dirs.Etc(uid, sandbox)
 	return []oci.File{
 		{Path: "/dev/shm", Source: pins.Shm},

@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
 
 func TestWrite(t *testing.T) {
-	dirs := layout.Dirs{State: t.TempDir()}
+	dirs := record.Dirs{State: t.TempDir()}
 	f := NewEtcFiles(dirs, &fakeNetwork{}, NewIndex(), slog.Default())
 	path := filepath.Join(dirs.State, "hosts")
 	for _, test := range []struct {
@@ -58,7 +58,7 @@ func (n *fakeNetwork) PodPeers(string) (ips []string, lines string) {
 func (n *fakeNetwork) Changed() <-chan struct{} { return n.changed }
 
 func TestWriteHosts(t *testing.T) {
-	dirs := layout.Dirs{State: t.TempDir()}
+	dirs := record.Dirs{State: t.TempDir()}
 	network := &fakeNetwork{}
 	f := NewEtcFiles(dirs, network, NewIndex(), slog.Default())
 	pod := &spec.Pod{Name: "web"}
@@ -69,7 +69,7 @@ func TestWriteHosts(t *testing.T) {
 	if _, err := os.Stat(hosts); !os.IsNotExist(err) {
 		t.Errorf("an update created the file of a removed sandbox: %v", err)
 	}
-	if err := f.Write(t.Context(), "u", pod, 1, idmap.Range{}); err != nil {
+	if err := f.Write(t.Context(), "u", pod, 1, namespace.IDRange{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(hosts, []byte("changed by a container"), 0o600); err != nil {
@@ -90,7 +90,7 @@ func TestWriteHosts(t *testing.T) {
 		t.Errorf("%q, %v; want the pod and the other pod", text, err)
 	}
 	network.peers = ""
-	if err := f.Write(t.Context(), "u", pod, 2, idmap.Range{}); err != nil {
+	if err := f.Write(t.Context(), "u", pod, 2, namespace.IDRange{}); err != nil {
 		t.Fatal(err)
 	}
 	network.peers = otherPod
@@ -108,14 +108,14 @@ func TestWriteHosts(t *testing.T) {
 // TestHeldFiles: a container that holds its files delays neither the next container of its pod, which gets new files, nor other pods. When
 // it releases them, they are written.
 func TestHeldFiles(t *testing.T) {
-	dirs := layout.Dirs{State: t.TempDir()}
+	dirs := record.Dirs{State: t.TempDir()}
 	index := NewIndex()
 	network := &fakeNetwork{}
 	f := NewEtcFiles(dirs, network, index, slog.Default())
 	pod := &spec.Pod{Name: "web"}
 	var held []*os.File
 	for _, uid := range []string{"u", "v"} {
-		if err := f.Write(t.Context(), uid, pod, 1, idmap.Range{}); err != nil {
+		if err := f.Write(t.Context(), uid, pod, 1, namespace.IDRange{}); err != nil {
 			t.Fatal(err)
 		}
 		index.Put(uid, pod, 1)
@@ -136,7 +136,7 @@ func TestHeldFiles(t *testing.T) {
 	}
 	for i, name := range []string{"hosts", "hostname", "resolv.conf"} {
 		path := filepath.Join(dirs.Etc("u", 1), name)
-		if err := f.Write(t.Context(), "u", pod, 1, idmap.Range{}); err != nil {
+		if err := f.Write(t.Context(), "u", pod, 1, namespace.IDRange{}); err != nil {
 			t.Fatal(err)
 		}
 		now, err := os.Stat(path)
@@ -213,7 +213,7 @@ func TestChangesAreGrouped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		network, index := &countingNetwork{changed: make(chan struct{})}, NewIndex()
 		index.Put("u", &spec.Pod{Name: "web"}, 1)
-		f := NewEtcFiles(layout.Dirs{State: t.TempDir()}, network, index, slog.Default())
+		f := NewEtcFiles(record.Dirs{State: t.TempDir()}, network, index, slog.Default())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

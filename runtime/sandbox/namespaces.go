@@ -5,8 +5,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
@@ -15,8 +14,8 @@ import (
 
 // Namespaces returns the namespaces of a pod. The IDs are those of its user namespace, or zero. A pod with hostNetwork also has the host
 // name of the host.
-func Namespaces(pod *spec.Pod, ids idmap.Range) netns.Options {
-	o := netns.Options{HostIPC: pod.HostIPC, PID: pod.ShareProcessNamespace, IDs: ids}
+func Namespaces(pod *spec.Pod, ids namespace.IDRange) namespace.Options {
+	o := namespace.Options{HostIPC: pod.HostIPC, PID: pod.ShareProcessNamespace, IDs: ids}
 	if pod.SecurityContext != nil {
 		o.Sysctls = pod.SecurityContext.Sysctls
 	}
@@ -27,7 +26,7 @@ func Namespaces(pod *spec.Pod, ids idmap.Range) netns.Options {
 }
 
 // Joined returns the namespaces of a sandbox that its containers join.
-func Joined(pins netns.Pins, ids idmap.Range) oci.Namespaces {
+func Joined(pins namespace.Pins, ids namespace.IDRange) oci.Namespaces {
 	return oci.Namespaces{Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS, PID: pins.PID, User: pins.User, IDs: ids}
 }
 

@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -34,7 +34,7 @@ type NetworkOptions struct {
 	Bridge  string
 	Subnets []netip.Prefix
 	BootID  string
-	Dirs    layout.Dirs
+	Dirs    record.Dirs
 	Log     *slog.Logger
 }
 
@@ -66,7 +66,7 @@ func OpenNetwork(ctx context.Context, o NetworkOptions, live []string) (*Network
 }
 
 // Connect connects a sandbox to the network, and returns its addresses.
-func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins netns.Pins) ([]string, error) {
+func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins namespace.Pins) ([]string, error) {
 	r := request(uid, pod, pins)
 	if n.mode == NetworkNone {
 		if len(r.Ports) > 0 && !pod.HostNetwork {
@@ -89,7 +89,7 @@ func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 }
 
 // request returns what a pod needs from the network.
-func request(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
+func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 	r := network.Request{UID: uid, PodName: pod.Name, Names: oci.Names(pod), NetnsPath: pins.Network}
 	for _, p := range pod.HostPorts() {
 		ip, err := netip.ParseAddr(p.HostIP)
@@ -148,7 +148,7 @@ var errNoHostPorts = errors.New(`host ports need network mode "bridge", or hostN
 // Admit returns a [lifecycle.Refusal] for each host port that another process of the host uses. A port of another pod is no reason to
 // refuse the pod: the supervisor may be about to stop that pod, and this one waits for its ports.
 func (n *Network) Admit(pod *spec.Pod) []error {
-	all := request("new", pod, netns.Pins{Network: "new"})
+	all := request("new", pod, namespace.Pins{Network: "new"})
 	if pod.HostNetwork {
 		all.NetnsPath = ""
 	}

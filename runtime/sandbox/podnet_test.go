@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -21,7 +21,7 @@ func TestRequest(t *testing.T) {
 		{ContainerPort: 53, HostPort: 5353, Protocol: "UDP"},
 		{ContainerPort: 81},
 	}}}}
-	got := request("u", pod, netns.Pins{Network: "/ns"})
+	got := request("u", pod, namespace.Pins{Network: "/ns"})
 	want := []network.Port{
 		{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: 8080, ContainerPort: 80, Protocol: "TCP"},
 		{HostPort: 5353, ContainerPort: 53, Protocol: "UDP"},
@@ -47,7 +47,7 @@ func TestHostPortsWithoutBridge(t *testing.T) {
 	if r, is := errors.AsType[lifecycle.Refusal](refused[0]); !is || r.Reason != lifecycle.ReasonNodePorts || r.Hint == "" {
 		t.Errorf("%+v, want reason NodePorts with a hint", refused[0])
 	}
-	if _, err := n.Connect(t.Context(), "u", pod, netns.Pins{}); !errors.Is(err, errNoHostPorts) {
+	if _, err := n.Connect(t.Context(), "u", pod, namespace.Pins{}); !errors.Is(err, errNoHostPorts) {
 		t.Errorf("connect: %v, want %v", err, errNoHostPorts)
 	}
 	if refused := n.Admit(&spec.Pod{}); len(refused) != 0 {

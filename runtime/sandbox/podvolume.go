@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -17,7 +17,7 @@ import (
 // This file prepares the volumes of pods and keeps their content up to date while the pods run. It also provides the values of the
 // downward API.
 
-// refreshTimeout bounds an update before the start of a container, which has enginecall.CreateTimeout for everything.
+// refreshTimeout bounds an update before the start of a container, which has engine.CreateTimeout for everything.
 const refreshTimeout = 10 * time.Second
 
 // Downward returns the values of the downward API for a pod with these addresses.
@@ -98,7 +98,7 @@ func (v *Volumes) Run(ctx context.Context) {
 		}
 		failed, stale := map[string]bool{}, map[string]string{}
 		for uid := range v.index.All() {
-			err := v.update(ctx, uid, enginecall.CreateTimeout)
+			err := v.update(ctx, uid, engine.CreateTimeout)
 			if ctx.Err() != nil {
 				return
 			}

@@ -1,5 +1,6 @@
 // Package sandbox starts, watches and removes pod sandboxes: the namespaces, the network, the cgroup and the shim of a pod. It also has
-// what all containers of a pod share: the files in /etc ([EtcFiles]), the network ([Network]) and the volumes ([Volumes]).
+// what all containers of a pod share: the files in /etc ([EtcFiles]), the network ([Network]), the volumes ([Volumes]) and the user
+// namespace ([Users]).
 package sandbox
 
 import (
@@ -17,17 +18,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/exit"
-	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -36,22 +34,22 @@ import (
 type Config struct {
 	Client    *client.Client
 	Engine    *engine.Engine
-	Dirs      layout.Dirs
+	Dirs      record.Dirs
 	Cgroups   podcgroup.Groups
 	Host      oci.Host
 	PidsLimit int64 // processes and threads of each pod; 0: no limit
 	Exits     *exit.Recorder
 	Etc       *EtcFiles
 	Volumes   *Volumes
-	Users     *userns.Users
+	Users     *Users
 	Network   *Network
-	Evictions *eviction.Monitor
+	Evictions *stats.DiskMonitor
 	// Index contains the pods with a sandbox.
 	Index *Index
 	// Cleared receives what was killed and removed in the cgroup of a pod.
 	Cleared func(uid string, cleared podcgroup.Cleared)
 	// Locks has a lock for each pod, by UID. It is held while a sandbox is started or removed.
-	Locks *keyedmutex.Mutex
+	Locks *guard.KeyedMutex
 }
 
 // Service manages the sandboxes of all pods. It is safe for concurrent use.
@@ -64,17 +62,17 @@ func New(c Config) *Service { return &Service{c} }
 func (s *Service) Start(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox,
 ) (lifecycle.SandboxStarted, error) {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.CreateTimeout)
 	defer cancel()
 	ips, err := s.start(ctx, uid, pod, a.Sandbox)
 	if err != nil {
-		return lifecycle.SandboxStarted{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+		return lifecycle.SandboxStarted{}, engine.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	return lifecycle.SandboxStarted{Sandbox: a.Sandbox, IPs: ips}, nil
 }
 
 func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox int) ([]string, error) {
-	if err := layout.CheckUID(uid); err != nil {
+	if err := record.CheckUID(uid); err != nil {
 		return nil, err
 	}
 	unlock, err := s.config.Locks.Lock(ctx, uid)
@@ -88,16 +86,16 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		}
 	}
 	if err := s.config.Volumes.PreparePod(ctx, uid, pod); err != nil { // needs no undo
-		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
+		return nil, engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
 	}
-	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	ctx, cancel := engine.Detached(ctx, engine.CreateTimeout)
 	defer cancel()
 	ips, err := s.create(ctx, uid, pod, sandbox)
 	if err == nil {
 		s.config.Index.Put(uid, pod, sandbox)
 		return ips, nil
 	}
-	undoing, cancelUndo := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	undoing, cancelUndo := engine.Detached(ctx, engine.UndoTimeout)
 	defer cancelUndo()
 	if undo := s.RemoveLocked(undoing, uid, sandbox); undo != nil {
 		err = fmt.Errorf("%w (and the sandbox could not be removed: %w)", err, undo)
@@ -129,7 +127,7 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox
 	if err != nil {
 		return nil, err
 	}
-	pins, err := netns.Pin(s.config.Dirs.Sandbox(uid, sandbox), Namespaces(pod, ids))
+	pins, err := namespace.Pin(s.config.Dirs.Sandbox(uid, sandbox), Namespaces(pod, ids))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +172,7 @@ func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sand
 // removed, the volumes and /etc/hosts of the pod are kept up to date. A later call with another definition of the pod replaces the one that
 // they and the limits of its storage follow; the caller cancels the earlier call.
 func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (evicted string, err error) {
-	ctx, cancel := context.WithCancel(enginecall.Context(ctx))
+	ctx, cancel := context.WithCancel(engine.Context(ctx))
 	defer cancel()
 	found, err := s.adopt(ctx, uid, pod, sandbox)
 	for errors.Is(err, engine.ErrUnresponsive) {
@@ -187,9 +185,9 @@ func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox i
 		return "", nil
 	}
 	if err != nil {
-		return "", enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+		return "", engine.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
-	if !eviction.MayEnd(pod) {
+	if !stats.MayEnd(pod) {
 		return "", found.Wait(ctx)
 	}
 	type result struct {
@@ -223,9 +221,9 @@ func (s *Service) adopt(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 
 // Remove kills the containers in a sandbox, stops its shim, and removes its namespaces.
 func (s *Service) Remove(ctx context.Context, uid string, sandbox int) error {
-	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
 	defer cancel()
-	if err := layout.CheckUID(uid); err != nil {
+	if err := record.CheckUID(uid); err != nil {
 		return err
 	}
 	unlock, err := s.config.Locks.Lock(ctx, uid)
@@ -233,7 +231,7 @@ func (s *Service) Remove(ctx context.Context, uid string, sandbox int) error {
 		return err
 	}
 	defer unlock()
-	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", s.RemoveLocked(ctx, uid, sandbox))
+	return engine.Failure(ctx, lifecycle.FailureRetry, "", s.RemoveLocked(ctx, uid, sandbox))
 }
 
 // RemoveLocked is Remove for callers that hold the lock of the pod.
@@ -304,7 +302,7 @@ func (s *Service) terminateAll(ctx context.Context, list []client.Container) err
 
 // removeDir removes the directory of a sandbox, and that of its pod if it was the last one.
 func removeDir(dir string) (last bool, err error) {
-	if err := netns.Unpin(dir); err != nil {
+	if err := namespace.Unpin(dir); err != nil {
 		return false, err // keep the directory: a mount in it must not be deleted
 	}
 	if err := os.RemoveAll(dir); err != nil {

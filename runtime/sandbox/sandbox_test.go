@@ -7,8 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/runtime/idmap"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -17,19 +16,19 @@ func TestNamespaces(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		pod  spec.Pod
-		want netns.Options
+		want namespace.Options
 	}{
-		{"default", spec.Pod{Name: "web"}, netns.Options{Network: true, Hostname: "web"}},
-		{"hostNetwork", spec.Pod{Name: "web", HostNetwork: true}, netns.Options{}},
-		{"hostIPC", spec.Pod{Name: "web", HostIPC: true}, netns.Options{Network: true, Hostname: "web", HostIPC: true}},
-		{"shareProcessNamespace", spec.Pod{Name: "web", ShareProcessNamespace: true}, netns.Options{Network: true, Hostname: "web", PID: true}},
+		{"default", spec.Pod{Name: "web"}, namespace.Options{Network: true, Hostname: "web"}},
+		{"hostNetwork", spec.Pod{Name: "web", HostNetwork: true}, namespace.Options{}},
+		{"hostIPC", spec.Pod{Name: "web", HostIPC: true}, namespace.Options{Network: true, Hostname: "web", HostIPC: true}},
+		{"shareProcessNamespace", spec.Pod{Name: "web", ShareProcessNamespace: true}, namespace.Options{Network: true, Hostname: "web", PID: true}},
 		{
 			"sysctls",
 			spec.Pod{Name: "web", SecurityContext: &spec.PodSecurityContext{Sysctls: sysctls}},
-			netns.Options{Network: true, Hostname: "web", Sysctls: sysctls},
+			namespace.Options{Network: true, Hostname: "web", Sysctls: sysctls},
 		},
 	} {
-		if diff := cmp.Diff(test.want, Namespaces(&test.pod, idmap.Range{})); diff != "" {
+		if diff := cmp.Diff(test.want, Namespaces(&test.pod, namespace.IDRange{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}

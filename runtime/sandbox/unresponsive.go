@@ -9,7 +9,6 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -18,7 +17,7 @@ import (
 // WatchShim calls report when the shim of a sandbox stops responding, and when it responds again. It returns when the shim has exited
 // or ctx ends.
 func (s *Service) WatchShim(ctx context.Context, uid string, sandbox int, report func(responds bool)) error {
-	return s.config.Engine.WatchShim(enginecall.Context(ctx), record.SandboxID(uid, sandbox), report)
+	return s.config.Engine.WatchShim(engine.Context(ctx), record.SandboxID(uid, sandbox), report)
 }
 
 // KillContainer kills the processes of a container whose shim does not respond, by its cgroup. If no container of the sandbox has a
@@ -30,7 +29,7 @@ func (s *Service) WatchShim(ctx context.Context, uid string, sandbox int, report
 // other sandbox is killed; two kills of the same shim are the same as one; and the start of a container, which does not hold the lock
 // either, fails without the shim and is retried in a new sandbox.
 func (s *Service) KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) (killed bool, err error) {
-	ctx = enginecall.Context(ctx)
+	ctx = engine.Context(ctx)
 	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return false, ignoreNotFound(err)
@@ -43,7 +42,7 @@ func (s *Service) KillContainer(ctx context.Context, uid string, ref lifecycle.R
 	if err == nil {
 		err = s.killContainer(ctx, uid, sandbox, c.ID())
 	}
-	return true, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+	return true, engine.Failure(ctx, lifecycle.FailureRetry, "", err)
 }
 
 func (s *Service) killContainer(ctx context.Context, uid string, sandbox int, id string) error {

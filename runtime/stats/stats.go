@@ -1,7 +1,11 @@
 // Package stats measures what pods use: CPU time, memory and processes from their cgroups, network traffic from their network namespaces,
-// and the disk usage that package eviction measures. It does nothing unless [Collector.Collect] is called, and changes nothing on the host.
+// and the disk usage of their containers and volumes. It changes nothing on the host.
 //
-// A figure that cannot be read in time is left out. It affects no other figure and no other pod.
+// A [Collector] measures on request only. A figure that cannot be read in time is left out. It affects no other figure and no other pod.
+//
+// A [DiskMonitor] measures the disk usage, and detects pods that must be evicted, because they exceed a limit of ephemeral-storage or of an
+// emptyDir volume. The messages are the kubelet's (localStorageEviction). It also detects pods with a volume whose device has failed, which
+// the kubelet does not.
 package stats
 
 import (
@@ -14,9 +18,8 @@ import (
 	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
-	"github.com/podstead/podstead/runtime/eviction"
-	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -45,7 +48,7 @@ type Pod struct {
 	Sample
 	Containers map[string]Sample // of the running containers, by name
 	Network    *Network          // nil: it is not known, or that of the host
-	Disk       eviction.Disk
+	Disk       Disk
 	// Cgroup and Cgroups are the paths of the cgroups of the pod and of its running containers, by name. Only [Collector.Read] sets them.
 	Cgroup  string
 	Cgroups map[string]string
@@ -74,13 +77,13 @@ type Interface struct {
 
 // Disks measures the disk usage of pods.
 type Disks interface {
-	Disk(ctx context.Context, uid string, pod *spec.Pod) eviction.Disk
+	Disk(ctx context.Context, uid string, pod *spec.Pod) Disk
 }
 
 // Collector measures pods. It is safe for concurrent use.
 type Collector struct {
 	cgroups podcgroup.Groups
-	dirs    layout.Dirs
+	dirs    record.Dirs
 	disks   Disks
 	log     *slog.Logger
 	reading *semaphore.Weighted
@@ -91,8 +94,8 @@ type Collector struct {
 	interfaces func(netns string) ([]Interface, error)
 }
 
-// New returns a collector.
-func New(cgroups podcgroup.Groups, dirs layout.Dirs, disks Disks, log *slog.Logger) *Collector {
+// NewCollector returns a collector.
+func NewCollector(cgroups podcgroup.Groups, dirs record.Dirs, disks Disks, log *slog.Logger) *Collector {
 	return &Collector{
 		cgroups: cgroups, dirs: dirs, disks: disks, log: log, reading: semaphore.NewWeighted(maxParallel), samples: newSamples(),
 		usage: cgroup.UsageOf, interfaces: interfaces,
@@ -163,9 +166,9 @@ func (c *Collector) read(ctx context.Context, t *Target) Pod {
 }
 
 // readWith measures a pod whose disk usage is known.
-func (c *Collector) readWith(ctx context.Context, t *Target, disk eviction.Disk, sample func(path string) Sample) Pod {
+func (c *Collector) readWith(ctx context.Context, t *Target, disk Disk, sample func(path string) Sample) Pod {
 	p := Pod{UID: t.UID, Disk: disk}
-	if layout.CheckUID(t.UID) != nil || c.reading.Acquire(ctx, 1) != nil {
+	if record.CheckUID(t.UID) != nil || c.reading.Acquire(ctx, 1) != nil {
 		return p
 	}
 	read, err := guard.Call(ctx, 0, c.log, func(context.Context) (Pod, error) {
@@ -232,7 +235,7 @@ func (c *Collector) network(t *Target) *Network {
 	if t.Sandbox == 0 || t.Pod.HostNetwork {
 		return nil
 	}
-	path := netns.Paths(c.dirs.Sandbox(t.UID, t.Sandbox), netns.Options{Network: true}).Network
+	path := namespace.Paths(c.dirs.Sandbox(t.UID, t.Sandbox), namespace.Options{Network: true}).Network
 	list, err := c.interfaces(path)
 	if err != nil || len(list) == 0 {
 		return nil

@@ -13,8 +13,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
-	"github.com/podstead/podstead/runtime/eviction"
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -32,12 +31,12 @@ type world struct {
 // disks have one figure for each pod; that of the pod slow is late.
 type disks struct{}
 
-func (disks) Disk(ctx context.Context, uid string, _ *spec.Pod) eviction.Disk {
+func (disks) Disk(ctx context.Context, uid string, _ *spec.Pod) Disk {
 	if uid == "slow" {
 		<-ctx.Done()
-		return eviction.Disk{}
+		return Disk{}
 	}
-	return eviction.Disk{At: time.Now(), Containers: map[string]eviction.ContainerDisk{"app": {Layer: new(int64(7))}}}
+	return Disk{At: time.Now(), Containers: map[string]ContainerDisk{"app": {Layer: new(int64(7))}}}
 }
 
 func newWorld(t *testing.T) *world {
@@ -47,7 +46,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{created: time.Now(), missing: map[string]bool{}, hangs: map[string]time.Duration{}}
-	w.Collector = New(groups, layout.Dirs{Run: "/run"}, disks{}, slog.New(slog.DiscardHandler))
+	w.Collector = NewCollector(groups, record.Dirs{Run: "/run"}, disks{}, slog.New(slog.DiscardHandler))
 	w.usage = func(path string) cgroup.Usage {
 		w.mu.Lock()
 		hangs, missing := w.hangs[path], w.missing[path]
@@ -90,7 +89,7 @@ func TestCollect(t *testing.T) {
 			{UID: "u", Sample: sample, Containers: map[string]Sample{"app": sample}, Disk: disk, Network: &Network{started, []Interface{{Name: "/run/ns/u/2/net", RxBytes: 1, TxBytes: 2}}}},
 			{UID: "finished", Disk: disk},
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(eviction.Disk{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Disk{})); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		time.Sleep(10 * time.Second)

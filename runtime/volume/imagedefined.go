@@ -15,8 +15,8 @@ import (
 	continuity "github.com/containerd/continuity/fs"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/diskblocks"
-	"github.com/podstead/podstead/internal/inroot"
+	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -77,7 +77,7 @@ func (s *Set) FillImageDefined(ctx context.Context, uid, run, root string, paths
 	if err != nil {
 		return err
 	}
-	image := inroot.New(dir)
+	image := filecopy.NewRoot(dir)
 	defer image.Close()
 	for i, p := range paths {
 		if err := ctx.Err(); err != nil {
@@ -90,7 +90,7 @@ func (s *Set) FillImageDefined(ctx context.Context, uid, run, root string, paths
 	return nil
 }
 
-func (s *Set) fillImageDefined(ctx context.Context, image *inroot.Root, p, dir string) error {
+func (s *Set) fillImageDefined(ctx context.Context, image *filecopy.Root, p, dir string) error {
 	source, err := image.Open(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(os.Lchown(dir, os.Getuid(), os.Getgid()), os.Chmod(dir, 0o755)) // as the CRI plug-in creates it
@@ -106,11 +106,11 @@ func (s *Set) fillImageDefined(ctx context.Context, image *inroot.Root, p, dir s
 	if err != nil {
 		return err
 	}
-	var disk unix.Statfs_t
-	if err := unix.Statfs(dir, &disk); err != nil {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
 		return err
 	}
-	if free := diskblocks.Bytes(&disk, disk.Bavail); used.Bytes > free {
+	if free := disk.BlockBytes(&fs, fs.Bavail); used.Bytes > free {
 		return fmt.Errorf("copy %d bytes of the image: only %d bytes are free", used.Bytes, free)
 	}
 	return continuity.CopyDir(dir, fdPath(int(source.Fd())), continuity.WithXAttrExclude("security.selinux"))

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -65,7 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 type Set struct {
 	values Values
 	opts   Options
-	locks  keyedmutex.Mutex
+	locks  guard.KeyedMutex
 }
 
 // New creates missing directories of o with access for root only.
@@ -157,7 +157,7 @@ func withPod[T any](ctx context.Context, s *Set, uid string, f func(context.Cont
 
 // exclusive runs f while it holds the lock of a key. If ctx ends first, exclusive returns and f keeps the lock until it
 // returns.
-func exclusive[T any](ctx context.Context, l *keyedmutex.Mutex, name string, f func(context.Context) (T, error)) (T, error) {
+func exclusive[T any](ctx context.Context, l *guard.KeyedMutex, name string, f func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error

@@ -16,7 +16,6 @@ import (
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/internal/tartree"
 )
 
 // importPrefix is the prefix of the directory in which the files of a claim are created during an import. Names of claims cannot start
@@ -37,7 +36,7 @@ func (s *Set) ExportClaim(ctx context.Context, name string, w io.Writer) (fileco
 	if err != nil {
 		return fail(err)
 	}
-	root, err := tartree.OpenHost(s.claimDir(name))
+	root, err := filecopy.OpenHost(s.claimDir(name))
 	if err != nil {
 		return fail(err)
 	}
@@ -48,7 +47,7 @@ func (s *Set) ExportClaim(ctx context.Context, name string, w io.Writer) (fileco
 	}
 	stream := tar.NewWriter(w)
 	var warned filecopy.Warnings
-	p := tartree.Packer{Stream: stream, Out: w, Whole: true, Warn: warned.Add}
+	p := filecopy.Packer{Stream: stream, Out: w, Whole: true, Warn: warned.Add}
 	err = p.Pack(ctx, dir, ".")
 	if after, statErr := os.Stat(s.claimDir(name)); err == nil && (statErr != nil || !os.SameFile(before, after)) {
 		err = errors.New("the volume was deleted or replaced meanwhile")
@@ -168,7 +167,7 @@ func checkTarget(target string, replace bool) (exists bool, err error) {
 }
 
 func extractClaim(ctx context.Context, dir string, r io.Reader) (result filecopy.Result, err error) {
-	root, err := tartree.OpenHost(dir)
+	root, err := filecopy.OpenHost(dir)
 	if err != nil {
 		return result, err
 	}
@@ -179,9 +178,9 @@ func extractClaim(ctx context.Context, dir string, r io.Reader) (result filecopy
 	}
 	defer f.Close()
 	var warned filecopy.Warnings
-	x := tartree.Extractor{Dir: f, Root: true, Warn: warned.Add, Attributes: func(h *tar.Header) (tartree.Attributes, error) {
-		return tartree.Attributes{
-			UID: h.Uid, GID: h.Gid, Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime, Extended: tartree.Extended(h),
+	x := filecopy.Extractor{Dir: f, Root: true, Warn: warned.Add, Attributes: func(h *tar.Header) (filecopy.Attributes, error) {
+		return filecopy.Attributes{
+			UID: h.Uid, GID: h.Gid, Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime, Extended: filecopy.Extended(h),
 		}, nil
 	}}
 	archive := &ending{Reader: r}

@@ -2,15 +2,15 @@ package explain
 
 import (
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 // Redacted stands for the value of a secret.
-const Redacted = redact.Mark
+const Redacted = plain.Redacted
 
 // Redact replaces the values of secrets in everything that an explanation has of containers, hooks, probes and the engine, see package
 // redact. It must be called before [Render].
-func Redact(e *api.Explanation, r *redact.Redactor) {
+func Redact(e *api.Explanation, r *plain.Redactor) {
 	if !r.Empty() {
 		visit(e, func(s *string, _ author) { *s = r.Text(*s) })
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/redact"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -43,7 +43,7 @@ func TestRedact(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, e := withSecrets(t, test.text)
-				explain.Redact(&e, redact.New([]string{test.secret}))
+				explain.Redact(&e, plain.NewRedactor([]string{test.secret}))
 				text := w.report(&e) + w.json(&e)
 				for _, leak := range test.leaks {
 					if strings.Contains(text, leak) {
@@ -61,7 +61,7 @@ func TestRedact(t *testing.T) {
 func TestRedactLeavesShortValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := withSecrets(t, "port 1")
-		explain.Redact(&e, redact.New([]string{"1", "", "  \n"}))
+		explain.Redact(&e, plain.NewRedactor([]string{"1", "", "  \n"}))
 		if text := w.report(&e); strings.Contains(text, explain.Redacted) {
 			t.Errorf("redacted:\n%s", text)
 		}

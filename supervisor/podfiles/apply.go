@@ -14,11 +14,10 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -154,7 +153,7 @@ func (f *facts) apply(
 }
 
 // hasReturned reports whether a pod had the images of the generation that runs in place of its file when an instant came.
-func (f *facts) hasReturned(name string, instead *generation.Instead, at lifecycle.Instant) bool {
+func (f *facts) hasReturned(name string, instead *Instead, at lifecycle.Instant) bool {
 	p, exists := f.pods[name]
 	return exists && !p.deleting && p.snapshot.Facts.Trial.Since.Before(at) &&
 		len(supervisor.ImageChanges(p.snapshot, p.definition, instead.Definition.Images)) == 0
@@ -227,7 +226,7 @@ type existing struct {
 // s.turn must be held.
 func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte, replaced []string) error {
 	paths := append(slices.Clone(replaced), path)
-	found, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() ([]existing, error) { return inspect(paths) })
+	found, err := disk.Call(context.WithoutCancel(ctx), s.disk, func() ([]existing, error) { return inspect(paths) })
 	if err != nil {
 		return err
 	}
@@ -240,7 +239,7 @@ func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte,
 		if known := s.facts.contents[f.path]; f.text == nil || known != nil && known.digest == sha256.Sum256(f.text) {
 			continue
 		}
-		c, err := diskcall.Do(context.WithoutCancel(ctx), s.referenced(f.path), func() (*content, error) {
+		c, err := disk.Call(context.WithoutCancel(ctx), s.referenced(f.path), func() (*content, error) {
 			return s.accept(f.path, f.text), nil
 		})
 		if err != nil {
@@ -297,7 +296,7 @@ func isLink(path string) bool {
 
 // change changes files. If it times out, the change may happen later. s.turn must be held.
 func (s *Set) change(ctx context.Context, do func() error) error {
-	_, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() (struct{}, error) { return struct{}{}, do() })
+	_, err := disk.Call(context.WithoutCancel(ctx), s.disk, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 

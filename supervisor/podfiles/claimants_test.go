@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -125,6 +124,6 @@ var errUnreadable = errors.New("input/output error")
 // unreadableHistories are generations that cannot be read.
 type unreadableHistories struct{ Histories }
 
-func (unreadableHistories) Load() (map[string]*generation.History, []error, error) {
+func (unreadableHistories) Load() (map[string]*History, []error, error) {
 	return nil, nil, errUnreadable
 }

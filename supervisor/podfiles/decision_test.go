@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
@@ -29,20 +28,20 @@ func watched(image string, outcome lifecycle.OutcomeState) pod {
 }
 
 // generationOf returns a generation of web.toml with an image.
-func generationOf(number int, image string, outcome generation.Outcome) generation.Generation {
+func generationOf(number int, image string, outcome GenerationOutcome) Generation {
 	c := accept(testDir+"/web.toml", []byte(updating(image, withinHour)))
-	return generation.Generation{Number: number, Digest: c.hex(), Outcome: outcome, Definition: &generation.Definition{Pod: c.pod}}
+	return Generation{Number: number, Digest: c.hex(), Outcome: outcome, Definition: &Definition{Pod: c.pod}}
 }
 
-func historyOf(list ...generation.Generation) *generation.History {
-	return &generation.History{Pod: "web", Last: len(list), Generations: list}
+func historyOf(list ...Generation) *History {
+	return &History{Pod: "web", Last: len(list), Generations: list}
 }
 
 // rolledBackTo returns a history whose newest generation is not carried out.
-func rolledBackTo(number int, by string, list ...generation.Generation) *generation.History {
+func rolledBackTo(number int, by string, list ...Generation) *History {
 	h := historyOf(list...)
 	newest := h.Newest()
-	h.Instead = &generation.Instead{
+	h.Instead = &Instead{
 		Digest: newest.Digest, Number: number, Failed: newest.Number, Why: "why", By: by, Definition: h.Find(number).Definition,
 	}
 	return h
@@ -54,11 +53,11 @@ func TestJudge(t *testing.T) {
 	const ready, complete = lifecycle.OutcomeReady, lifecycle.OutcomeComplete
 	const failing, progressing = lifecycle.OutcomeFailed, lifecycle.OutcomeProgressing
 	gen := generationOf
-	isReady := func(g generation.Generation) generation.Generation {
+	isReady := func(g Generation) Generation {
 		g.ReadyAt = lifecycle.Instant{Boot: "b", Mono: time.Second}
 		return g
 	}
-	dropped := func(g generation.Generation) generation.Generation {
+	dropped := func(g Generation) Generation {
 		g.Definition = nil
 		return g
 	}
@@ -70,103 +69,103 @@ func TestJudge(t *testing.T) {
 		name    string
 		file    string // the image
 		pod     pod
-		history *generation.History
+		history *History
 		change  func(*facts)
 		want    verdict
 	}{
 		{name: "no generation", file: "a", pod: watched("a", progressing), want: begun},
-		{name: "not ready", file: "a", pod: watched("a", progressing), history: historyOf(gen(1, "a", generation.Progressing))},
-		{name: "ready", file: "a", pod: watched("a", ready), history: historyOf(gen(1, "a", generation.Progressing)), want: "ready"},
-		{name: "still ready", file: "a", pod: watched("a", ready), history: historyOf(isReady(gen(1, "a", generation.Progressing)))},
+		{name: "not ready", file: "a", pod: watched("a", progressing), history: historyOf(gen(1, "a", GenerationProgressing))},
+		{name: "ready", file: "a", pod: watched("a", ready), history: historyOf(gen(1, "a", GenerationProgressing)), want: "ready"},
+		{name: "still ready", file: "a", pod: watched("a", ready), history: historyOf(isReady(gen(1, "a", GenerationProgressing)))},
 		{
 			name: "not ready any more", file: "a", pod: watched("a", progressing),
-			history: historyOf(isReady(gen(1, "a", generation.Progressing))), want: unready,
+			history: historyOf(isReady(gen(1, "a", GenerationProgressing))), want: unready,
 		},
 		{
 			name: "stayed ready", file: "a", pod: watched("a", complete), want: "complete",
-			history: historyOf(isReady(gen(1, "a", generation.Progressing))),
+			history: historyOf(isReady(gen(1, "a", GenerationProgressing))),
 		},
-		{name: "ready since long", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", generation.Ready))},
+		{name: "ready since long", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", GenerationReady))},
 		{
 			name: "the first one failed", file: "a", pod: watched("a", failing),
-			history: historyOf(gen(1, "a", generation.Progressing)), want: failed,
+			history: historyOf(gen(1, "a", GenerationProgressing)), want: failed,
 		},
-		{name: "failed before", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", generation.Failed))},
+		{name: "failed before", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", GenerationFailed))},
 		{
 			name: "ready after it has failed", file: "a", pod: watched("a", complete),
-			history: historyOf(gen(1, "a", generation.Failed)), want: "complete",
+			history: historyOf(gen(1, "a", GenerationFailed)), want: "complete",
 		},
 		{
 			name: "an update failed", file: "b", pod: watched("b", failing), want: rolledBack,
-			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
 		},
 		{
 			name: "an update failed, the one before was never ready", file: "b", pod: watched("b", failing), want: failed,
-			history: historyOf(gen(1, "a", generation.Failed), gen(2, "b", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationFailed), gen(2, "b", GenerationProgressing)),
 		},
 		{
 			name: "an update failed, the one before is not kept", file: "b", pod: watched("b", failing), want: failed,
-			history: historyOf(dropped(gen(1, "a", generation.Ready)), gen(2, "b", generation.Progressing)),
+			history: historyOf(dropped(gen(1, "a", GenerationReady)), gen(2, "b", GenerationProgressing)),
 		},
 		{
 			name: "an update of a stopped pod", file: "b", pod: watched("b", failing).with(func(p *pod) { p.stopped = true }),
-			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
 		},
 		{
 			name: "a pod that is being deleted", file: "b", pod: watched("b", failing).with(func(p *pod) { p.deleting = true }),
-			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
 		},
 		{
 			name: "a pod that is not supervised", file: "b", pod: watched("b", failing).with(func(p *pod) { p.held = "crashed" }),
-			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
 		},
 		{
 			name: "another text of the definition", file: "b", pod: watched("b", progressing), change: commented, want: renamed,
-			history: historyOf(gen(1, "b", generation.Ready)),
+			history: historyOf(gen(1, "b", GenerationReady)),
 		},
 		{
 			name: "a change that was not recorded", file: "b", pod: watched("b", progressing), want: begun,
-			history: historyOf(gen(1, "a", generation.Ready)),
+			history: historyOf(gen(1, "a", GenerationReady)),
 		},
 		{
 			name: "a generation that was rolled back is tried again", file: "b", pod: watched("b", progressing), want: begun,
-			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.RolledBack)),
+			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
 		},
 		{
 			name: "the file waits, the pod is ready", file: "b", pod: watched("a", ready), want: "ready",
-			history: historyOf(gen(1, "a", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationProgressing)),
 		},
 		{
 			name: "the file waits, the pod has stayed ready", file: "b", pod: watched("a", complete), want: "complete",
-			history: historyOf(gen(1, "a", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationProgressing)),
 		},
 		{
 			name: "the file waits, the pod fails", file: "b", pod: watched("a", failing),
-			history: historyOf(gen(1, "a", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationProgressing)),
 		},
 		{
 			name: "the file waits, the pod runs no generation", file: "b", pod: watched("c", ready),
-			history: historyOf(gen(1, "a", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationProgressing)),
 		},
 		{
 			name: "rolled back, the earlier one is not ready", file: "b", pod: watched("a", progressing),
-			history: rolledBackTo(1, "", gen(1, "a", generation.Ready), gen(2, "b", generation.RolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
 		},
 		{
 			name: "rolled back, the earlier one is ready", file: "b", pod: watched("a", ready), want: returned,
-			history: rolledBackTo(1, "", gen(1, "a", generation.Ready), gen(2, "b", generation.RolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
 		},
 		{
 			name: "rolled back, the newer one still runs", file: "b", pod: watched("b", failing),
-			history: rolledBackTo(1, "", gen(1, "a", generation.Ready), gen(2, "b", generation.RolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
 		},
 		{
 			name: "rolled back, the file is changed and runs", file: "c", pod: watched("c", progressing), want: begun,
-			history: rolledBackTo(1, "", gen(1, "a", generation.Ready), gen(2, "b", generation.RolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
 		},
 		{
 			name: "a step is in progress", file: "b", pod: watched("b", failing),
-			history: historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Progressing)),
+			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
 			change:  func(f *facts) { f.working["web"] = progress{step: step{kind: remove}} },
 		},
 	} {
@@ -196,12 +195,12 @@ func TestJudge(t *testing.T) {
 // TestPlanOfRollback: a generation that runs in place of a file is what the pod is changed to, and the file shows why.
 func TestPlanOfRollback(t *testing.T) {
 	t.Parallel()
-	list := []generation.Generation{generationOf(1, "a", generation.Ready), generationOf(2, "b", generation.RolledBack)}
+	list := []Generation{generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationRolledBack)}
 	for _, test := range []struct {
 		name    string
 		file    string
 		pod     pod
-		history *generation.History
+		history *History
 		steps   string
 		states  string
 	}{
@@ -234,7 +233,7 @@ func TestPlanOfHeld(t *testing.T) {
 	text := func(image string) map[string]string {
 		return map[string]string{"web.toml": updating(image, withinHour)}
 	}
-	list := []generation.Generation{generationOf(1, "a", generation.Ready), generationOf(2, "b", generation.RolledBack)}
+	list := []Generation{generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationRolledBack)}
 	rolled := func(f *facts) { f.histories["web"] = rolledBackTo(1, "", list...) }
 	for _, test := range []struct {
 		name   string
@@ -387,14 +386,14 @@ func TestPlanOfReports(t *testing.T) {
 func TestPlanOfUndo(t *testing.T) {
 	t.Parallel()
 	gen := generationOf
-	two := historyOf(gen(1, "a", generation.Ready), gen(2, "b", generation.Ready))
-	rolled := rolledBackTo(1, "", gen(1, "a", generation.Ready), gen(2, "b", generation.RolledBack))
+	two := historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationReady))
+	rolled := rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack))
 	web := watched("b", lifecycle.OutcomeComplete)
 	for _, test := range []struct {
 		name    string
 		file    string
 		pods    []pod
-		history *generation.History
+		history *History
 		to      int
 		want    int // 0: the file is tried again
 		err     string
@@ -405,7 +404,7 @@ func TestPlanOfUndo(t *testing.T) {
 		{name: "no such generation", file: "b", pods: []pod{web}, history: two, to: 7, err: "has no generation 7"},
 		{
 			name: "the only one", file: "b", pods: []pod{web},
-			history: historyOf(gen(1, "b", generation.Ready)), err: "no earlier generation that was ready",
+			history: historyOf(gen(1, "b", GenerationReady)), err: "no earlier generation that was ready",
 		},
 		{name: "no generation", file: "b", pods: []pod{web}, err: "has no earlier generation"},
 		{name: "the file waits", file: "c", pods: []pod{web}, history: two, want: 2},
@@ -469,12 +468,12 @@ func TestPlanChangesNothing(t *testing.T) {
 	f := factsOf(map[string]string{"web.toml": updating("b", withinHour), "bad.toml": "x = 1", "db.toml": podText("a")},
 		watched("b", lifecycle.OutcomeFailed), running("old", "old.toml", "a"), running("db", "db.toml", "a"))
 	f.between = effect(change.RestartContainer)
-	f.histories["web"] = historyOf(generationOf(1, "a", generation.Ready), generationOf(2, "b", generation.Progressing))
+	f.histories["web"] = historyOf(generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationProgressing))
 	f.newer["db"] = newer{digest: f.contents[testDir+"/db.toml"].digest}
 	before := *f
 	before.contents, before.pods, before.newer = maps.Clone(f.contents), maps.Clone(f.pods), maps.Clone(f.newer)
 	before.missing, before.attempts, before.reported = maps.Clone(f.missing), maps.Clone(f.attempts), maps.Clone(f.reported)
-	before.histories = map[string]*generation.History{"web": f.histories["web"].Clone()}
+	before.histories = map[string]*History{"web": f.histories["web"].Clone()}
 	options := cmp.Options{
 		cmp.AllowUnexported(
 			facts{}, directory{}, content{}, pod{}, absence{}, newer{}, progress{}, step{}, attempt{}, times{},
@@ -498,13 +497,13 @@ func TestPlanChangesNothing(t *testing.T) {
 // TestPlanOfApply has one row per situation in which a file is applied.
 func TestPlanOfApply(t *testing.T) {
 	t.Parallel()
-	list := []generation.Generation{generationOf(1, "a", generation.Ready), generationOf(2, "b", generation.RolledBack)}
+	list := []Generation{generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationRolledBack)}
 	web := watched("a", lifecycle.OutcomeComplete)
 	for _, test := range []struct {
 		name    string
 		file    string // the image in the directory; empty: there is no file
 		pods    []pod
-		history *generation.History
+		history *History
 		text    string // the image that is applied
 		create  bool
 		want    api.Outcome

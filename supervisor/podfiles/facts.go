@@ -12,7 +12,6 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -49,8 +48,8 @@ type facts struct {
 	reported  map[string]string   // what the newest events of files say, by path
 
 	// Generations.
-	histories map[string]*generation.History // by name of the pod. Values are not changed, but replaced
-	unloaded  time.Time                      // since when they cannot be read; zero: they were read
+	histories map[string]*History // by name of the pod. Values are not changed, but replaced
+	unloaded  time.Time           // since when they cannot be read; zero: they were read
 
 	// compare compares two definitions, and between what a pod runs with a content. Both are pure functions.
 	compare func(from, to *spec.Pod) []change.Change
@@ -64,7 +63,7 @@ func newFacts(path string, t times) facts {
 		contents: map[string]*content{}, present: map[string]bool{}, changing: map[string]*content{}, confirmed: map[string]bool{},
 		applied: map[string]applied{}, pods: map[string]pod{}, missing: map[string]absence{}, newer: map[string]newer{},
 		working: map[string]progress{}, attempts: map[string]attempt{}, keeping: map[string]bool{}, reported: map[string]string{},
-		histories: map[string]*generation.History{},
+		histories: map[string]*History{},
 	}
 }
 
@@ -80,7 +79,7 @@ type content struct {
 	err      error // the file cannot be read
 
 	// instead is set for the definition of an earlier generation, which runs in place of the file.
-	instead *generation.Instead
+	instead *Instead
 }
 
 // hex is the digest as text.
@@ -360,7 +359,7 @@ func (f *facts) changes(p *pod, c *content) []change.Change {
 }
 
 // instead returns what runs in place of the file of a pod; nil: the file is carried out.
-func (f *facts) instead(pod string) *generation.Instead {
+func (f *facts) instead(pod string) *Instead {
 	if h := f.histories[pod]; h != nil {
 		return h.Instead
 	}

@@ -12,18 +12,17 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Histories stores the generations of pods. [*generation.Dir] implements it.
+// Histories stores the generations of pods. [*HistoryDir] implements it.
 type Histories interface {
-	Load() (histories map[string]*generation.History, problems []error, err error)
-	Save(h *generation.History) error
+	Load() (histories map[string]*History, problems []error, err error)
+	Save(h *History) error
 	Delete(pod string) error
 }
 
@@ -40,20 +39,20 @@ type generations struct {
 	store   Histories // nil: the generations are known until the set ends
 	values  Values    // nil: no config is kept
 	log     *slog.Logger
-	retry   time.Duration  // before a disk that failed is used again
-	saving  *diskcall.Disk // for calls of store
-	reading *diskcall.Disk // for calls of values
+	retry   time.Duration // before a disk that failed is used again
+	saving  *disk.Caller  // for calls of store
+	reading *disk.Caller  // for calls of values
 	images  *keeper
 
-	histories map[string]*generation.History // by name of the pod; nil: not loaded yet. Values are not changed, but replaced
-	unsaved   map[string]bool                // names of pods whose history has changed
-	saveAgain time.Time                      // when to save after a failure; zero: now
-	events    []func()                       // to be emitted when what they report is saved
+	histories map[string]*History // by name of the pod; nil: not loaded yet. Values are not changed, but replaced
+	unsaved   map[string]bool     // names of pods whose history has changed
+	saveAgain time.Time           // when to save after a failure; zero: now
+	events    []func()            // to be emitted when what they report is saved
 }
 
 func newGenerations(o *Options, log *slog.Logger, retry time.Duration) *generations {
 	return &generations{
-		store: o.Histories, values: o.Values, log: log, retry: retry, saving: diskcall.New(log), reading: diskcall.New(log),
+		store: o.Histories, values: o.Values, log: log, retry: retry, saving: disk.NewCaller(log), reading: disk.NewCaller(log),
 		images: newKeeper(o.Images, log, retry), unsaved: map[string]bool{},
 	}
 }
@@ -63,13 +62,13 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 	if g.histories != nil {
 		return nil
 	}
-	loaded, problems := map[string]*generation.History{}, 0
+	loaded, problems := map[string]*History{}, 0
 	if g.store != nil {
 		type result struct {
-			histories map[string]*generation.History
+			histories map[string]*History
 			problems  []error
 		}
-		r, err := diskcall.Do(ctx, g.saving, func() (result, error) {
+		r, err := disk.Call(ctx, g.saving, func() (result, error) {
 			histories, problems, err := g.store.Load()
 			return result{histories, problems}, err
 		})
@@ -85,7 +84,7 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 	known := map[string]bool{}
 	for name, h := range loaded {
 		r := h.Running()
-		if r != nil && r.Outcome == generation.Progressing && !r.ReadyAt.IsZero() && r.ReadyAt.Boot != now.Boot {
+		if r != nil && r.Outcome == GenerationProgressing && !r.ReadyAt.IsZero() && r.ReadyAt.Boot != now.Boot {
 			r.ReadyAt = lifecycle.Instant{} // an update starts again with the host
 			g.unsaved[name] = true
 		}
@@ -99,11 +98,11 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 }
 
 // of returns a copy of the generations of a pod, which has none at first.
-func (g *generations) of(pod string) *generation.History {
+func (g *generations) of(pod string) *History {
 	if h := g.histories[pod]; h != nil {
 		return h.Clone()
 	}
-	return &generation.History{Pod: pod}
+	return &History{Pod: pod}
 }
 
 // definitions returns the definitions of all generations that are kept, of all pods.
@@ -140,7 +139,7 @@ func (g *generations) drop(pod string) {
 }
 
 // put replaces a history.
-func (g *generations) put(h *generation.History) {
+func (g *generations) put(h *History) {
 	g.histories[h.Pod] = h
 	g.unsaved[h.Pod] = true
 	g.images.keep(h.Pod, h.Images())
@@ -177,7 +176,7 @@ func (g *generations) save(ctx context.Context) (again time.Time) {
 	g.saveAgain = time.Time{}
 	for _, name := range slices.Sorted(maps.Keys(g.unsaved)) {
 		h := g.histories[name]
-		_, err := diskcall.Do(context.WithoutCancel(ctx), g.saving, func() (struct{}, error) {
+		_, err := disk.Call(context.WithoutCancel(ctx), g.saving, func() (struct{}, error) {
 			if h == nil {
 				return struct{}{}, g.store.Delete(name)
 			}
@@ -194,11 +193,11 @@ func (g *generations) save(ctx context.Context) (again time.Time) {
 }
 
 // config returns the config maps and secrets of the host that a pod uses. Those that cannot be read are not kept.
-func (g *generations) config(ctx context.Context, p *spec.Pod) generation.Config {
+func (g *generations) config(ctx context.Context, p *spec.Pod) PinnedConfig {
 	if g.values == nil {
-		return generation.Config{}
+		return PinnedConfig{}
 	}
-	c, err := diskcall.Do(context.WithoutCancel(ctx), g.reading, func() (generation.Config, error) { return readConfig(g.values, p) })
+	c, err := disk.Call(context.WithoutCancel(ctx), g.reading, func() (PinnedConfig, error) { return readConfig(g.values, p) })
 	if err != nil {
 		g.log.LogAttrs(ctx, slog.LevelWarn, "config of a generation cannot be read", slog.String("pod", p.Name), slog.Any("error", err))
 	}
@@ -206,13 +205,13 @@ func (g *generations) config(ctx context.Context, p *spec.Pod) generation.Config
 }
 
 // pinned returns a definition with the config that it had, where that differs from the present one.
-func (g *generations) pinned(ctx context.Context, d *generation.Definition) *generation.Definition {
+func (g *generations) pinned(ctx context.Context, d *Definition) *Definition {
 	return d.Pin(g.config(ctx, d.Pod))
 }
 
 // readConfig reads the config maps and secrets of the host that a pod refers to.
-func readConfig(values Values, p *spec.Pod) (generation.Config, error) {
-	c := generation.Config{ConfigMaps: map[string]map[string][]byte{}, Secrets: map[string]map[string][]byte{}}
+func readConfig(values Values, p *spec.Pod) (PinnedConfig, error) {
+	c := PinnedConfig{ConfigMaps: map[string]map[string][]byte{}, Secrets: map[string]map[string][]byte{}}
 	var errs []error
 	read := func(into map[string]map[string][]byte, name string, from func(*spec.Pod, string) (map[string][]byte, error)) {
 		v, err := from(p, name)
@@ -275,7 +274,7 @@ func (s *Set) record(ctx context.Context, records ...record) {
 }
 
 // conclude changes the newest generation of a history.
-func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
+func (s *Set) conclude(ctx context.Context, h *History, r *record) {
 	g := h.Newest()
 	number := strconv.Itoa(g.Number)
 	emit := func(kind api.EventKind, f event.Fields) {
@@ -291,20 +290,20 @@ func (s *Set) conclude(ctx context.Context, h *generation.History, r *record) {
 		g.ReadyAt = lifecycle.Instant{}
 	case complete:
 		s.isReady(g, &r.pod)
-		g.Outcome, g.Message = generation.Ready, ""
+		g.Outcome, g.Message = GenerationReady, ""
 		if g.Number > 1 {
 			emit(api.EventUpdateCompleted, event.Fields{})
 		}
 		h.Trim()
 	case failed:
-		g.ReadyAt, g.Outcome, g.Message = lifecycle.Instant{}, generation.Failed, r.why
+		g.ReadyAt, g.Outcome, g.Message = lifecycle.Instant{}, GenerationFailed, r.why
 		if g.Number > 1 { // the first one is no update
 			emit(api.EventUpdateFailed, event.Fields{"error": r.why})
 		}
 	case rolledBack:
 		g.ReadyAt = lifecycle.Instant{}
 		target := h.Target(g.Number)
-		h.Return(generation.Instead{
+		h.Return(Instead{
 			Digest: g.Digest, Number: target.Number, Failed: g.Number, Why: r.why, At: s.pods.Now(),
 			Definition: s.generations.pinned(ctx, target.Definition),
 		})
@@ -356,9 +355,9 @@ func (s *Set) recordStep(
 }
 
 // beginNew adds a generation.
-func (s *Set) beginNew(ctx context.Context, h *generation.History, b *beginning) {
+func (s *Set) beginNew(ctx context.Context, h *History, b *beginning) {
 	s.resumes(h, b.uid)
-	g := generation.Generation{Digest: b.digest, Since: s.pods.Now(), By: b.by, Definition: s.define(ctx, b)}
+	g := Generation{Digest: b.digest, Since: s.pods.Now(), By: b.by, Definition: s.define(ctx, b)}
 	if from := definitionOf(h); from != nil {
 		g.Changes = slices.Concat(s.facts.compare(from, b.definition), b.changes)
 		change.Sort(g.Changes)
@@ -367,20 +366,20 @@ func (s *Set) beginNew(ctx context.Context, h *generation.History, b *beginning)
 }
 
 // define returns a definition with the config that its containers are about to read.
-func (s *Set) define(ctx context.Context, b *beginning) *generation.Definition {
-	return &generation.Definition{Pod: b.definition, Images: b.images, Config: s.generations.config(ctx, b.definition)}
+func (s *Set) define(ctx context.Context, b *beginning) *Definition {
+	return &Definition{Pod: b.definition, Images: b.images, Config: s.generations.config(ctx, b.definition)}
 }
 
 // resumes reports that a file is about to be carried out that a person had undone.
-func (s *Set) resumes(h *generation.History, uid string) {
+func (s *Set) resumes(h *History, uid string) {
 	if i := h.Instead; i != nil && i.By != "" {
 		s.emit(api.EventRolloutResumed, h.Pod, uid, event.Fields{"generation": strconv.Itoa(i.Number), "by": i.By})
 	}
 }
 
 // isReady records that a generation is ready, and what is needed to return to it.
-func (s *Set) isReady(g *generation.Generation, p *pod) {
-	d := &generation.Definition{Pod: p.own(), Images: map[string]lifecycle.Image{}, Config: g.Definition.Config}
+func (s *Set) isReady(g *Generation, p *pod) {
+	d := &Definition{Pod: p.own(), Images: map[string]lifecycle.Image{}, Config: g.Definition.Config}
 	for name, c := range p.snapshot.Facts.Containers {
 		if d.Pod.Container(name) != nil && c.Image.ID != "" {
 			d.Images[name] = c.Image

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 )
 
 // TestHungDirectory: while the file system of the directory does not respond, pods keep running, requests fail, and Run returns.
@@ -39,11 +39,11 @@ func TestHungDirectory(t *testing.T) {
 }
 
 // onceHung makes calls fail as if one hung, when the current one has returned. The function that it returns ends that.
-func onceHung(d *diskcall.Disk) (end func()) {
+func onceHung(d *disk.Caller) (end func()) {
 	release := make(chan struct{})
 	for hangs := false; !hangs; {
 		ctx, cancel := context.WithCancel(context.Background())
-		_, _ = diskcall.Do(ctx, d, func() (struct{}, error) {
+		_, _ = disk.Call(ctx, d, func() (struct{}, error) {
 			hangs = true
 			cancel()
 			<-release
@@ -54,7 +54,7 @@ func onceHung(d *diskcall.Disk) (end func()) {
 	return func() {
 		close(release)
 		for {
-			if _, err := diskcall.Do(context.Background(), d, func() (struct{}, error) { return struct{}{}, nil }); err == nil {
+			if _, err := disk.Call(context.Background(), d, func() (struct{}, error) { return struct{}{}, nil }); err == nil {
 				return
 			}
 		}

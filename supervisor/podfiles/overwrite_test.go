@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 )
 
 // TestApplyKeepsNewFile: a file that was saved a moment ago, and is not listed yet, is not overwritten if it defines another pod.
@@ -91,7 +91,7 @@ func TestHungEnvFile(t *testing.T) {
 	if _, err := b.apply("d", ".toml", podText("x"), false); err != nil {
 		t.Errorf("another pod: %v", err)
 	}
-	if _, err := b.apply("b", ".toml", podText("y"), false); !errors.Is(err, diskcall.UnresponsiveError{}) {
+	if _, err := b.apply("b", ".toml", podText("y"), false); !errors.Is(err, disk.UnresponsiveError{}) {
 		t.Errorf("the pod of the file: %v, want a timeout", err)
 	}
 	want["d"] = "x"

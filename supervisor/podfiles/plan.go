@@ -16,7 +16,6 @@ import (
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -452,12 +451,12 @@ func (f *facts) judge(p *pod, d *decision) {
 
 // judgeOutdated judges a pod whose file defines something else by now, such as while an update waits for an image. If the update fails, the
 // pod can return to what it runs.
-func (f *facts) judgeOutdated(h *generation.History, p *pod) verdict {
+func (f *facts) judgeOutdated(h *History, p *pod) verdict {
 	if h == nil || h.Instead != nil || p.stopped {
 		return ""
 	}
 	g := h.Newest()
-	if g == nil || g.Outcome == generation.Ready || !g.ReadyAt.IsZero() || g.Definition == nil || !f.runs(p, g.Definition) {
+	if g == nil || g.Outcome == GenerationReady || !g.ReadyAt.IsZero() || g.Definition == nil || !f.runs(p, g.Definition) {
 		return ""
 	}
 	switch p.snapshot.Outcome.State {
@@ -471,19 +470,19 @@ func (f *facts) judgeOutdated(h *generation.History, p *pod) verdict {
 }
 
 // runs reports whether a pod has the definition of a generation, and uses its images as far as they are known.
-func (f *facts) runs(p *pod, g *generation.Definition) bool {
+func (f *facts) runs(p *pod, g *Definition) bool {
 	return len(f.compare(g.Pod, p.own())) == 0 && len(supervisor.ImageChanges(p.snapshot, g.Pod, g.Images)) == 0
 }
 
 // judgeText compares the definition that a pod runs with the newest generation. It is new if it was changed in a way that needs no change
 // of the pod, or by a daemon that did not record it.
-func (f *facts) judgeText(h *generation.History, p *pod, t *content) verdict {
+func (f *facts) judgeText(h *History, p *pod, t *content) verdict {
 	if h == nil || h.Instead != nil {
 		return begun
 	}
 	last := h.Newest()
 	switch {
-	case last == nil || last.Definition == nil || last.Outcome == generation.RolledBack: // it is tried again
+	case last == nil || last.Definition == nil || last.Outcome == GenerationRolledBack: // it is tried again
 		return begun
 	case last.Digest == t.hex():
 		return ""
@@ -494,10 +493,10 @@ func (f *facts) judgeText(h *generation.History, p *pod, t *content) verdict {
 }
 
 // judgeOutcome judges the newest generation of a pod, which the pod runs.
-func judgeOutcome(h *generation.History, p *pod) (v verdict, why string) {
+func judgeOutcome(h *History, p *pod) (v verdict, why string) {
 	g, outcome := h.Newest(), p.snapshot.Outcome
 	switch {
-	case g.Outcome == generation.Ready:
+	case g.Outcome == GenerationReady:
 	case outcome.State == lifecycle.OutcomeComplete:
 		return complete, ""
 	case outcome.State == lifecycle.OutcomeReady:
@@ -505,7 +504,7 @@ func judgeOutcome(h *generation.History, p *pod) (v verdict, why string) {
 			return ready, ""
 		}
 	case outcome.State == lifecycle.OutcomeFailed:
-		if g.Outcome != generation.Progressing {
+		if g.Outcome != GenerationProgressing {
 			return "", ""
 		}
 		if _, _, rollback := p.definition.UpdateRule(); rollback && h.Target(g.Number) != nil {
@@ -560,29 +559,29 @@ const (
 )
 
 // compare compares what a pod is about to run with the newest generation. The same text with other images is a generation of its own.
-func (b *beginning) compare(h *generation.History) novelty {
+func (b *beginning) compare(h *History) novelty {
 	last := h.Newest()
 	switch {
 	case last == nil || last.Digest != b.digest || h.Instead != nil || b.usesOthers(last):
-	case last.Outcome == generation.Progressing:
+	case last.Outcome == GenerationProgressing:
 		return interrupted
-	case last.Outcome == generation.Ready:
+	case last.Outcome == GenerationReady:
 		return known
 	}
 	return newGeneration
 }
 
 // usesOthers reports whether newer images are requested for a generation than it has.
-func (b *beginning) usesOthers(g *generation.Generation) bool {
+func (b *beginning) usesOthers(g *Generation) bool {
 	return slices.ContainsFunc(b.changes, func(c change.Change) bool {
 		return g.Definition == nil || g.Definition.Images[c.Container].ID != b.images[c.Container].ID
 	})
 }
 
 // rollsBackIfFailed reports whether an earlier generation replaces the newest one if it fails.
-func rollsBackIfFailed(h *generation.History) bool {
+func rollsBackIfFailed(h *History) bool {
 	g := h.Newest()
-	if g == nil || h.Instead != nil || g.Definition == nil || g.Outcome != generation.Progressing {
+	if g == nil || h.Instead != nil || g.Definition == nil || g.Outcome != GenerationProgressing {
 		return false
 	}
 	_, _, rollback := g.Definition.Pod.UpdateRule()
@@ -590,12 +589,12 @@ func rollsBackIfFailed(h *generation.History) bool {
 }
 
 // definitionOf is the definition that a pod runs, or ran before; nil: it is not known.
-func definitionOf(h *generation.History) *spec.Pod {
+func definitionOf(h *History) *spec.Pod {
 	if h.Instead != nil {
 		return h.Instead.Definition.Pod
 	}
 	g := h.Newest()
-	if g != nil && g.Outcome == generation.RolledBack { // it is tried again
+	if g != nil && g.Outcome == GenerationRolledBack { // it is tried again
 		g = h.Target(g.Number)
 	}
 	if g != nil && g.Definition != nil {
@@ -605,7 +604,7 @@ func definitionOf(h *generation.History) *spec.Pod {
 }
 
 // failedWith reports whether the generation of a file that was rolled back had these images.
-func failedWith(h *generation.History, images map[string]lifecycle.Image) bool {
+func failedWith(h *History, images map[string]lifecycle.Image) bool {
 	if h == nil || h.Instead == nil {
 		return false
 	}
@@ -621,7 +620,7 @@ func failedWith(h *generation.History, images map[string]lifecycle.Image) bool {
 // undo decides which generation runs in place of a file that a person undoes; nil: the one that was rolled back is tried again. Generation
 // 0 is the last one before the running one that was ready, or the running one if the file waits to be carried out. The error is a
 // [*ConflictError], or a [*NoRolloutError] if the pod has no file.
-func (f *facts) undo(pod string, to int) (*generation.Generation, error) {
+func (f *facts) undo(pod string, to int) (*Generation, error) {
 	if _, err := f.rollout(pod); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
@@ -126,8 +126,8 @@ type Set struct {
 
 	// turn is held for a comparison, and while the set itself writes files. It protects everything up to mu.
 	turn       lock
-	disk       *diskcall.Disk            // for listings, and for what the set writes
-	references map[string]*diskcall.Disk // for what a pod file refers to, by its path
+	disk       *disk.Caller            // for listings, and for what the set writes
+	references map[string]*disk.Caller // for what a pod file refers to, by its path
 	listed     *watch.Dir
 	facts      facts
 	compared   map[string]comparison
@@ -142,8 +142,8 @@ type Set struct {
 	changed chan struct{}
 
 	// Of the goroutine of Run.
-	notifying *diskcall.Disk // for what the notifier does
-	armError  string         // logged last
+	notifying *disk.Caller // for what the notifier does
+	armError  string       // logged last
 }
 
 // New returns the set of a directory, which need not exist.
@@ -151,7 +151,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, kick: make(chan struct{}, 1),
 		compared: map[string]comparison{}, workers: map[string]*worker{},
-		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*diskcall.Disk{}, accept: o.accept,
+		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*disk.Caller{}, accept: o.accept,
 	}
 	if o.times != nil {
 		s.times = *o.times
@@ -165,7 +165,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	if s.events == nil {
 		s.events = event.NewRing(1)
 	}
-	s.disk, s.notifying = diskcall.New(s.log), diskcall.New(s.log)
+	s.disk, s.notifying = disk.NewCaller(s.log), disk.NewCaller(s.log)
 	s.listed = watch.NewDir(s.dir)
 	s.generations = newGenerations(&o, s.log, s.times.retry)
 	s.facts = newFacts(s.dir, s.times)

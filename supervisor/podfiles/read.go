@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
@@ -81,7 +81,7 @@ func (s *Set) forget() {
 	f := &s.facts
 	f.forget()
 	maps.DeleteFunc(s.compared, func(name string, _ comparison) bool { _, exists := f.pods[name]; return !exists })
-	maps.DeleteFunc(s.references, func(path string, d *diskcall.Disk) bool { return !f.present[path] && d.Idle() })
+	maps.DeleteFunc(s.references, func(path string, d *disk.Caller) bool { return !f.present[path] && d.Idle() })
 }
 
 // list lists the directory, and takes the files that have changed, apart from those that may be half-written. After the end of ctx it
@@ -89,7 +89,7 @@ func (s *Set) forget() {
 func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 	f := &s.facts
 	listed := s.listed
-	l, err := diskcall.Do(ctx, s.disk, listed.List)
+	l, err := disk.Call(ctx, s.disk, listed.List)
 	if err != nil {
 		s.listed = watch.NewDir(s.dir) // the listing before may not have ended
 	}
@@ -157,7 +157,7 @@ func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
-			c, err := diskcall.Do(ctx, d, func() (*content, error) { return s.accept(path, file.Text), nil })
+			c, err := disk.Call(ctx, d, func() (*content, error) { return s.accept(path, file.Text), nil })
 			if err != nil {
 				c = unreadable(path, fmt.Errorf("read the files that %s refers to: %w", path, err))
 			}
@@ -177,9 +177,9 @@ func accept(path string, text []byte) *content {
 
 // referenced returns the disk for the files that a pod file refers to, such as env files. Each pod file has its own, so that one whose
 // env file does not respond keeps no other. s.turn must be held.
-func (s *Set) referenced(path string) *diskcall.Disk {
+func (s *Set) referenced(path string) *disk.Caller {
 	if s.references[path] == nil {
-		s.references[path] = diskcall.New(s.log)
+		s.references[path] = disk.NewCaller(s.log)
 	}
 	return s.references[path]
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -84,7 +84,7 @@ func (s *Set) ConfirmLoss(ctx context.Context, keep []string, dryRun bool) (map[
 	}
 	paths := f.undefined(keep)
 	for pod, path := range paths {
-		exists, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() (bool, error) { return fileExists(path) })
+		exists, err := disk.Call(context.WithoutCancel(ctx), s.disk, func() (bool, error) { return fileExists(path) })
 		if err != nil {
 			return nil, fmt.Errorf("confirm the loss of the file of pod %q: %w", pod, err)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -36,7 +35,7 @@ const (
 func newRollback(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	b.store = generation.NewDir(filepath.Join(t.TempDir(), "generations"))
+	b.store = NewHistoryDir(filepath.Join(t.TempDir(), "generations"))
 	b.becomes["a"], b.becomes["d"] = "ready", "ready"
 	return b
 }
@@ -380,7 +379,7 @@ type failingStore struct {
 	err error
 }
 
-func (f *failingStore) Save(h *generation.History) error {
+func (f *failingStore) Save(h *History) error {
 	if f.err != nil {
 		return f.err
 	}
@@ -434,7 +433,7 @@ type unreadableStore struct {
 	err error
 }
 
-func (u *unreadableStore) Load() (map[string]*generation.History, []error, error) {
+func (u *unreadableStore) Load() (map[string]*History, []error, error) {
 	if u.err != nil {
 		return nil, nil, u.err
 	}

@@ -7,14 +7,13 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 )
 
 // Rollout is the generations of a pod of the pods directory.
 type Rollout struct {
 	Pod     string
 	File    string
-	History *generation.History // a copy
+	History *History // a copy
 	// Newer is set if the file has changed since the newest generation, or newer images are requested.
 	Newer bool
 	// Changing is set if the pod does not have the definition yet that is to run.
@@ -50,7 +49,7 @@ func (f *facts) rollout(pod string) (Rollout, error) {
 	case !exists && h == nil && c == nil:
 		return Rollout{}, &NoRolloutError{pod, "it does not exist"}
 	case h == nil:
-		h = &generation.History{Pod: pod}
+		h = &History{Pod: pod}
 	}
 	r := Rollout{Pod: pod, File: p.file, History: h.Clone(), Newer: f.unsettled()}
 	if c != nil {
@@ -108,8 +107,8 @@ func (s *Set) retry(ctx context.Context, pod string) {
 }
 
 // returnTo records that a generation runs in place of a file with a digest because a person has requested it. s.turn must be held.
-func (s *Set) returnTo(ctx context.Context, pod, digest string, target *generation.Generation, by string) {
-	i := generation.Instead{
+func (s *Set) returnTo(ctx context.Context, pod, digest string, target *Generation, by string) {
+	i := Instead{
 		Digest: digest, Number: target.Number, Why: "requested by " + by, By: by, At: s.pods.Now(),
 		Definition: s.generations.pinned(ctx, target.Definition),
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
 
@@ -44,7 +44,7 @@ func (s *Set) Run(ctx context.Context) error {
 	stop()
 	<-done
 	stopping := context.WithoutCancel(ctx)
-	if _, closeErr := diskcall.Do(stopping, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Close() }); closeErr != nil {
+	if _, closeErr := disk.Call(stopping, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Close() }); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("stop watching pods directory: %w", closeErr))
 	}
 	return err
@@ -56,7 +56,7 @@ func (s *Set) sweep(ctx context.Context) {
 		return
 	}
 	defer s.turn.Unlock()
-	if _, err := diskcall.Do(ctx, s.disk, func() (struct{}, error) { return struct{}{}, atomicfile.Sweep(s.dir) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.Call(ctx, s.disk, func() (struct{}, error) { return struct{}{}, atomicfile.Sweep(s.dir) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.LogAttrs(ctx, slog.LevelInfo, "could not remove temporary files from the pods directory", slog.Any("error", err))
 	}
 }
@@ -132,7 +132,7 @@ func (s *Set) arm(ctx context.Context, notifier *watch.Notifier) time.Duration {
 	if notifier == nil {
 		return s.times.unnotified
 	}
-	_, err := diskcall.Do(ctx, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Arm() })
+	_, err := disk.Call(ctx, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Arm() })
 	if err != nil && ctx.Err() == nil && text(err) != s.armError {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "changes of the pods directory are found at intervals only", slog.Any("error", err))
 	}

@@ -3,23 +3,22 @@ package main
 // copyDefences are against containers whose files are copied, and against archives that are copied to them.
 func copyDefences() []defence {
 	const (
-		inroot  = "internal/inroot"
-		tartree = "internal/tartree"
-		pkg     = "./internal/tartree"
+		filecopy = "internal/filecopy"
+		pkg      = "./internal/filecopy"
 	)
-	root := replaced(inroot, "Root.open", "unix.RESOLVE_IN_ROOT", "0")
+	root := replaced(filecopy, "Root.open", "unix.RESOLVE_IN_ROOT", "0")
 	entry := []edit{
-		replaced(inroot, "File.Lookup", "unix.O_NOFOLLOW", "0"),
-		replaced(inroot, "File.Lookup", "unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS", "0"),
+		replaced(filecopy, "File.Lookup", "unix.O_NOFOLLOW", "0"),
+		replaced(filecopy, "File.Lookup", "unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS", "0"),
 	}
-	covered := replaced(inroot, "Root.Exclude", "true", "false")
-	regular := replaced(inroot, "File.Read", `return nil, &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}`, "flags |= unix.O_NONBLOCK")
-	kind := replaced(tartree, "Extractor.entry", `x.Warn("%q left out: not a regular file, directory or link", h.Name); return 0, nil`, "h.Typeflag = tar.TypeReg")
+	covered := replaced(filecopy, "Root.Exclude", "true", "false")
+	regular := replaced(filecopy, "File.Read", `return nil, &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}`, "flags |= unix.O_NONBLOCK")
+	kind := replaced(filecopy, "Extractor.entry", `x.Warn("%q left out: not a regular file, directory or link", h.Name); return 0, nil`, "h.Typeflag = tar.TypeReg")
 	return []defence{
-		{"paths of a container are resolved below its root", []edit{root}, "./internal/inroot", "TestLinksStayInTheRoot", false, []attack{
+		{"paths of a container are resolved below its root", []edit{root}, pkg, "TestLinksStayInTheRoot", false, []attack{
 			{"have `cp` read a file of the host through a link", "", "want an error"},
 		}},
-		{"mount points without a volume are covered in containers that do not run", []edit{covered}, "./internal/inroot", "TestExclude", false, []attack{
+		{"mount points without a volume are covered in containers that do not run", []edit{covered}, pkg, "TestExclude", false, []attack{
 			{"have `cp` read or write what a mount hides, through a link of a container that does not run", "", "/dev/none: got"},
 		}},
 		{"links are not followed in directories that are copied", entry, pkg, "TestPackSwapped", false, []attack{
@@ -28,7 +27,7 @@ func copyDefences() []defence {
 		{"links are not followed in directories that are copied", entry, pkg, "TestSwappedDirectory", false, []attack{
 			{"exchange a directory with a link while files are copied to the container", "", "created outside"},
 		}},
-		{"only regular files are read", []edit{regular}, "./internal/inroot", "TestOtherFiles", false, []attack{
+		{"only regular files are read", []edit{regular}, pkg, "TestOtherFiles", false, []attack{
 			{"have `cp` open a FIFO or a device", "", "FIFO: got"},
 		}},
 		{"archives create no devices and FIFOs", []edit{kind}, pkg, "TestHostileArchives", false, []attack{

@@ -52,14 +52,14 @@ func fileDefences() []defence {
 
 // heldDefences are against files that a container holds, and mounts that it copies.
 func heldDefences() []defence {
-	const heldfile, spec, special = "internal/heldfile", "spec", "./spec"
-	wait := without(heldfile, "Open", "unix.O_NONBLOCK")
-	patient := constant(heldfile, "timeout", "500 * time.Second")
+	const guard, spec, special = "internal/guard", "spec", "./spec"
+	wait := without(guard, "OpenFile", "unix.O_NONBLOCK")
+	patient := constant(guard, "fileTimeout", "500 * time.Second")
 	one := replaced("runtime/sandbox", "EtcFiles.withHosts", "f.pods.Lock(ctx, uid)", `f.pods.Lock(ctx, "")`)
 	each := replaced("runtime/volume", "withPod", `exclusive(ctx, &s.locks, "pod/"+uid, f)`, `exclusive(ctx, &s.locks, "pod/", f)`)
 	return []defence{
-		{"open without waiting for a lease", []edit{wait}, "./internal/heldfile", "TestOpen", false, []attack{{"hold a write lease on a file that the daemon opens", "TestOpen/write_lease", "want the file is held"}}},
-		{"deadline for held files", []edit{patient}, "./internal/heldfile", "TestDo", false, []attack{{"hold a file that the daemon uses", "", "delayed by"}}},
+		{"open without waiting for a lease", []edit{wait}, "./internal/guard", "TestOpenFile", false, []attack{{"hold a write lease on a file that the daemon opens", "TestOpenFile/write_lease", "want the file is held"}}},
+		{"deadline for held files", []edit{patient}, "./internal/guard", "TestUseFile", false, []attack{{"hold a file that the daemon uses", "", "delayed by"}}},
 		{"both", []edit{wait, patient}, "./runtime/sandbox", "TestHeldFiles", false, []attack{
 			{"hold a write lease on its `/etc/hosts`", "", "hosts was not replaced"},
 		}},

@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -36,8 +35,8 @@ type Set struct {
 	refused []podfiles.File
 	changed chan struct{}
 
-	histories map[string]*generation.History // by pod
-	changing  map[string]bool                // by pod: Undo was called, and Reached was not
+	histories map[string]*podfiles.History // by pod
+	changing  map[string]bool              // by pod: Undo was called, and Reached was not
 	suspended bool
 }
 
@@ -45,7 +44,7 @@ type Set struct {
 func New(dir string, pods *supervisor.Supervisor) *Set {
 	return &Set{
 		Dir: dir, Pods: pods, texts: map[string]string{}, owned: map[string]bool{}, changed: make(chan struct{}),
-		histories: map[string]*generation.History{}, changing: map[string]bool{},
+		histories: map[string]*podfiles.History{}, changing: map[string]bool{},
 	}
 }
 

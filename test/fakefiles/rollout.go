@@ -9,7 +9,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
@@ -17,11 +16,11 @@ import (
 func (s *Set) begin(pod *spec.Pod, changes []change.Change, by string) {
 	h := s.histories[pod.Name]
 	if h == nil {
-		h = &generation.History{Pod: pod.Name}
+		h = &podfiles.History{Pod: pod.Name}
 		s.histories[pod.Name] = h
 	}
-	h.Begin(generation.Generation{
-		Digest: digest(s.texts[pod.Name]), Since: s.Pods.Now(), By: by, Changes: changes, Definition: &generation.Definition{Pod: pod},
+	h.Begin(podfiles.Generation{
+		Digest: digest(s.texts[pod.Name]), Since: s.Pods.Now(), By: by, Changes: changes, Definition: &podfiles.Definition{Pod: pod},
 	})
 }
 
@@ -30,20 +29,20 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Judge sets what became of the newest generation of a pod. With [generation.RolledBack], the last generation that was ready is to run in
-// its place; the definition of the pod does not change.
-func (s *Set) Judge(pod string, outcome generation.Outcome, why string) {
+// Judge sets what became of the newest generation of a pod. With [podfiles.GenerationRolledBack], the last generation that was ready is to
+// run in its place; the definition of the pod does not change.
+func (s *Set) Judge(pod string, outcome podfiles.GenerationOutcome, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
 	h := s.histories[pod]
 	newest := h.Newest()
-	if outcome != generation.RolledBack {
+	if outcome != podfiles.GenerationRolledBack {
 		newest.Outcome, newest.Message = outcome, why
 		return
 	}
 	target := h.Target(newest.Number)
-	h.Return(generation.Instead{
+	h.Return(podfiles.Instead{
 		Digest: newest.Digest, Number: target.Number, Failed: newest.Number, Why: why, At: s.Pods.Now(), Definition: target.Definition,
 	})
 }
@@ -128,7 +127,7 @@ func (s *Set) Undo(_ context.Context, pod string, to int, by string) (podfiles.R
 	case target == h.Running():
 		return r, &podfiles.ConflictError{Message: fmt.Sprintf("generation %d of pod %q runs already", to, pod)}
 	}
-	h.Return(generation.Instead{
+	h.Return(podfiles.Instead{
 		Digest: digest(s.texts[pod]), Number: target.Number, Failed: h.Newest().Number, Why: "requested by " + by, By: by, At: s.Pods.Now(),
 		Definition: target.Definition,
 	})

@@ -20,10 +20,10 @@ import (
 
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -38,9 +38,9 @@ var readers = map[string]struct {
 	"quarantine":  {state.QuarantineFormat, copyQuarantine},
 	"network":     {network.StateFormat, copyNetwork},
 	"leases":      {network.LeaseFormat, copyLeases},
-	"users":       {idmap.Format, copyUsers},
+	"users":       {namespace.IDsFormat, copyUsers},
 	"damage":      {engine.DamageFormat, copyDamage},
-	"generations": {generation.Format, copyGenerations},
+	"generations": {podfiles.HistoryFormat, copyGenerations},
 }
 
 // elsewhere are formats that are read by the tests of their own packages.
@@ -177,9 +177,9 @@ func copyQuarantine(t *testing.T, from, to string) {
 }
 
 func copyGenerations(t *testing.T, from, to string) {
-	histories, problems, err := generation.NewDir(from).Load()
+	histories, problems, err := podfiles.NewHistoryDir(from).Load()
 	check(t, append(problems, err)...)
-	written := generation.NewDir(to)
+	written := podfiles.NewHistoryDir(to)
 	for _, h := range histories {
 		check(t, written.Save(h))
 	}
@@ -212,7 +212,7 @@ func copyUsers(t *testing.T, from, to string) {
 	text, err := os.ReadFile(path)
 	check(t, err, json.Unmarshal(text, &want))
 	got := map[string]uint32{}
-	ranges := idmap.New(path, "none", "none")
+	ranges := namespace.NewIDRanges(path, "none", "none")
 	for uid := range want.Pods {
 		r, err := ranges.Find(uid)
 		check(t, err)

@@ -11,14 +11,14 @@ import (
 // stateWriters are the packages that may write files of state with a format, and those files. docs/reference/state-files.md describes them.
 var stateWriters = map[string][]string{
 	"supervisor/state":           {"STATE/pods/*.json", "RUN/pods/*.json", "STATE/quarantine/*.json"},
-	"supervisor/generation":      {"STATE/generations/*.json"},
+	"supervisor/podfiles":        {"STATE/generations/*.json"},
 	"supervisor/event":           {"STATE/events/*.jsonl"},
 	"internal/daemon":            {"RUN/daemon.json", "STATE/reboots.json"},
 	"internal/daemon/notify":     {"STATE/notify/*.json"},
-	"internal/daemon/imagegc":    {"STATE/image-use.json"},
+	"internal/daemon/images":     {"STATE/image-use.json"},
 	"internal/daemon/bundleundo": {"STATE/bundle-undo.json"},
 	"runtime/network":            {"STATE/network.json", "RUN/network.json"},
-	"runtime/idmap":              {"STATE/users.json"},
+	"runtime/namespace":          {"STATE/users.json"},
 	"runtime/engine":             {"STATE/engine/images.json", "STATE/engine/images-lost.json", "STATE/engine/damaged/reports.json"},
 }
 

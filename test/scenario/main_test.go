@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/test/internal/rig"
 	"github.com/podstead/podstead/test/suite"
 )
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func unpinSpaces(dir string) error {
 	spaces, err := filepath.Glob(filepath.Join(dir, "*", "space-*"))
 	for _, space := range spaces {
-		err = errors.Join(err, netns.Unpin(space))
+		err = errors.Join(err, namespace.Unpin(space))
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 type containerStatus = api.ContainerStatus
@@ -35,7 +35,7 @@ func (s space) do(work func() error) error {
 	if s == "" {
 		return work()
 	}
-	return netns.OnOwnThread(func() error {
+	return namespace.OnOwnThread(func() error {
 		file, err := os.Open(string(s))
 		if err != nil {
 			return err
@@ -121,10 +121,10 @@ func (f *fixture) inside(ip, path string, query ...string) (answer string) {
 func (f *fixture) space(name string) space {
 	f.Helper()
 	dir := filepath.Join(f.Dir, "space-"+name)
-	pins, err := netns.Pin(dir, netns.Options{Network: true})
+	pins, err := namespace.Pin(dir, namespace.Options{Network: true})
 	f.Check(err)
 	f.Cleanup(func() {
-		if err := netns.Unpin(dir); err != nil {
+		if err := namespace.Unpin(dir); err != nil {
 			f.Error(err)
 		}
 	})

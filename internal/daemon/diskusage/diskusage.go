@@ -15,9 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/daemon/imagegc"
 	"github.com/podstead/podstead/internal/daemon/images"
-	"github.com/podstead/podstead/internal/diskblocks"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -32,7 +31,7 @@ type Disk interface {
 
 // Pods are the pods and the persistent volumes of the host. [*supervisor.Supervisor] implements it.
 type Pods interface {
-	imagegc.Pods
+	images.FinishedPods
 	Pods() []supervisor.Snapshot
 	Planned() []*spec.Pod
 	Volumes(ctx context.Context) ([]supervisor.Volume, error)
@@ -44,16 +43,16 @@ type Files interface {
 	Claimants(ctx context.Context, settle bool) (list []*spec.Pod, unknown *podfiles.Unknown, err error)
 }
 
-// Ages are those of images. [*imagegc.Collector] implements it.
+// Ages are those of images. [*images.Collector] implements it.
 type Ages interface {
 	Unused() map[string]time.Duration
-	Limits() imagegc.Limits
+	Limits() images.Limits
 }
 
 // System implements [server.System]. All fields are required. It is safe for concurrent use.
 type System struct {
 	Disk   Disk
-	Images imagegc.Images
+	Images images.HostImages
 	Pods   Pods
 	Files  Files
 	Ages   Ages
@@ -172,9 +171,9 @@ func (s *System) filesystem() (api.Filesystem, error) {
 		return api.Filesystem{}, &fs.PathError{Op: "statfs", Path: s.Dir, Err: err}
 	}
 	limits := s.Ages.Limits()
-	used := diskblocks.Bytes(&stat, stat.Blocks-stat.Bfree)
+	used := disk.BlockBytes(&stat, stat.Blocks-stat.Bfree)
 	return api.Filesystem{
-		Path: s.Dir, Size: used + diskblocks.Bytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files), InodesUsed: int64(stat.Files - stat.Ffree),
+		Path: s.Dir, Size: used + disk.BlockBytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files), InodesUsed: int64(stat.Files - stat.Ffree),
 		HighPercent: limits.High, LowPercent: limits.Low,
 	}, nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/daemon/imagegc"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
@@ -48,7 +47,7 @@ func (h *host) Facts(context.Context) (images.Facts, error) {
 }
 
 func (h *host) Unused() map[string]time.Duration { return h.ages }
-func (h *host) Limits() imagegc.Limits           { return imagegc.Limits{High: 85, Low: 80} }
+func (h *host) Limits() images.Limits            { return images.Limits{High: 85, Low: 80} }
 func (h *host) Finished() []supervisor.Finished  { return h.finished }
 func (h *host) Pods() []supervisor.Snapshot      { return h.pods }
 func (h *host) Planned() []*spec.Pod             { return h.planned }

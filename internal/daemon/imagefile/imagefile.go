@@ -1,4 +1,7 @@
 // Package imagefile opens image archives and layouts to be imported, and writes archives.
+//
+// [Dirs] imports the archives in the image directories, at the start of the daemon and when they appear or change. It decides which
+// archives are complete, and reports those that cannot be imported. What an import does with the images is left to the store.
 package imagefile
 
 import (

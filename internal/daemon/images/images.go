@@ -1,5 +1,10 @@
 // Package images implements the API's images on a container engine: it collects who needs which image, decides which are removed, see
-// [Keep], and refuses to remove others. It owns no state.
+// [Keep], and refuses to remove others.
+//
+// A [Collector] removes unused images when the file system of the state directory is nearly full, and images that were unused for long. It
+// owns the file with the use of images. It follows the kubelet's image_gc_manager: the images that were used longest ago are removed first,
+// until the usage is below the low threshold. Unlike the kubelet, it watches inodes too, and keeps images that a person has pulled or
+// imported.
 package images
 
 import (

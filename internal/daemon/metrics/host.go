@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 )
 
 // checkTimeout bounds each check of the daemon and the host for one request.
@@ -18,12 +18,12 @@ const checkTimeout = time.Second
 // directory is a directory of the daemon whose file system is measured.
 type directory struct {
 	name, path string
-	disk       *diskcall.Disk // a file system that hangs blocks no other one
+	disk       *disk.Caller // a file system that hangs blocks no other one
 	statfs     func(string, *unix.Statfs_t) error
 }
 
 func newDirectory(name, path string, log *slog.Logger) *directory {
-	return &directory{name, path, diskcall.New(log), unix.Statfs}
+	return &directory{name, path, disk.NewCaller(log), unix.Statfs}
 }
 
 // fileSystem is the usage of a file system.
@@ -33,7 +33,7 @@ type fileSystem struct{ size, used, inodes, inodesUsed float64 }
 func (d *directory) usage(ctx context.Context) *fileSystem {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	f, err := diskcall.Do(ctx, d.disk, func() (fileSystem, error) {
+	f, err := disk.Call(ctx, d.disk, func() (fileSystem, error) {
 		var fs unix.Statfs_t
 		if err := d.statfs(d.path, &fs); err != nil {
 			return fileSystem{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/podstead/podstead/internal/diskcall"
+	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -47,7 +47,7 @@ type Metrics struct {
 	o           Options
 	directories []*directory
 	claims      claims
-	engine      *diskcall.Disk       // for CheckEngine
+	engine      *disk.Caller         // for CheckEngine
 	address     atomic.Pointer[bool] // whether the address is served; nil: there is none
 	requests    chan struct{}
 	gathering   chan struct{} // held while figures are read
@@ -63,7 +63,7 @@ type gathered struct {
 // New returns the metrics of a daemon.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		o: o, engine: diskcall.New(o.Log), idle: idleTimeout, claims: claims{o.Claims, o.Log, map[string]*directory{}},
+		o: o, engine: disk.NewCaller(o.Log), idle: idleTimeout, claims: claims{o.Claims, o.Log, map[string]*directory{}},
 		requests: make(chan struct{}, maxRequests), gathering: make(chan struct{}, 1),
 	}
 	for name, path := range o.Directories {
@@ -121,7 +121,7 @@ func (m *Metrics) sample(ctx context.Context) (*sample, error) {
 
 // checkEngine returns nil if the container engine responds before ctx ends.
 func (m *Metrics) checkEngine(ctx context.Context) error {
-	_, err := diskcall.Do(ctx, m.engine, func() (struct{}, error) { return struct{}{}, m.o.CheckEngine(ctx) })
+	_, err := disk.Call(ctx, m.engine, func() (struct{}, error) { return struct{}{}, m.o.CheckEngine(ctx) })
 	return err
 }
 

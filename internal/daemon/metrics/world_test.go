@@ -19,7 +19,6 @@ import (
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/spec"
@@ -91,11 +90,11 @@ func measure(_ context.Context, targets []stats.Target) []stats.Pod {
 		p := stats.Pod{
 			UID: targets[i].UID, Sample: figures, Containers: map[string]stats.Sample{}, Cgroup: "/podstead/" + targets[i].UID, Cgroups: map[string]string{},
 			Network: &stats.Network{Interfaces: []stats.Interface{{Name: "eth0", RxBytes: 1, TxBytes: 2}}},
-			Disk:    eviction.Disk{Containers: map[string]eviction.ContainerDisk{}},
+			Disk:    stats.Disk{Containers: map[string]stats.ContainerDisk{}},
 		}
 		for name, id := range targets[i].Containers {
 			p.Containers[name], p.Cgroups[name] = figures, p.Cgroup+"/"+id
-			p.Disk.Containers[name] = eviction.ContainerDisk{Layer: new(int64(4096)), Logs: new(int64(100))}
+			p.Disk.Containers[name] = stats.ContainerDisk{Layer: new(int64(4096)), Logs: new(int64(100))}
 		}
 		list = append(list, p)
 	}

@@ -19,8 +19,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/internal/inroot"
-	"github.com/podstead/podstead/internal/tartree"
+	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/supervisor/explain"
 )
 
@@ -100,23 +99,23 @@ func (c *Copy) warn(list []string) {
 func (c *Copy) extract(ctx context.Context, stream io.Reader, from, to Place) error {
 	mask := uint32(unix.Umask(0))
 	unix.Umask(int(mask))
-	x := &tartree.Extractor{Rebase: true, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
+	x := &filecopy.Extractor{Rebase: true, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
 	// Neither the owner nor a setuid bit is taken from a container: root would install programs of the container with the rights of root.
-	x.Attributes = func(h *tar.Header) (tartree.Attributes, error) {
-		a := tartree.Attributes{UID: -1, GID: -1, Mode: uint32(h.Mode) & 0o777 &^ mask}
+	x.Attributes = func(h *tar.Header) (filecopy.Attributes, error) {
+		a := filecopy.Attributes{UID: -1, GID: -1, Mode: uint32(h.Mode) & 0o777 &^ mask}
 		if c.Preserve {
 			a.ModTime = h.ModTime
 		}
 		return a, nil
 	}
-	var root *inroot.Root
+	var root *filecopy.Root
 	x.Start = func(first *tar.Header) (err error) {
 		_, base := parts(from.Path)
 		dir, name, err := destination(to.Path, base, first.Typeflag == tar.TypeDir)
 		if err != nil {
 			return err
 		}
-		if root, err = tartree.OpenHost(dir); err != nil {
+		if root, err = filecopy.OpenHost(dir); err != nil {
 			return err
 		}
 		if name != "" {
@@ -142,7 +141,7 @@ func (c *Copy) extract(ctx context.Context, stream io.Reader, from, to Place) er
 }
 
 // into creates the directory that gets the content of another one.
-func (c *Copy) into(root *inroot.Root, name string, x *tartree.Extractor) error {
+func (c *Copy) into(root *filecopy.Root, name string, x *filecopy.Extractor) error {
 	dir, err := root.Open("/")
 	if err != nil {
 		return err
@@ -205,7 +204,7 @@ func (c *Copy) Put(ctx context.Context, from, to Place) error {
 	q.Path = dir
 	return c.send(ctx, to.Pod, q, false, func(w io.Writer) error {
 		stream := tar.NewWriter(w)
-		p := tartree.Packer{Stream: stream, Out: w, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
+		p := filecopy.Packer{Stream: stream, Out: w, Warn: func(format string, args ...any) { c.Warn(fmt.Sprintf(format, args...)) }}
 		if err := p.Pack(ctx, file, name); err != nil {
 			return err
 		}
@@ -214,13 +213,13 @@ func (c *Copy) Put(ctx context.Context, from, to Place) error {
 }
 
 // openSource opens a file of the host. A symbolic link is not followed, unless the path ends with a slash or a dot.
-func openSource(path string) (root *inroot.Root, file *inroot.File, base string, err error) {
+func openSource(path string) (root *filecopy.Root, file *filecopy.File, base string, err error) {
 	dir, base := parts(path)
 	follow := base == "." || strings.HasSuffix(path, "/")
 	if follow {
 		dir = path
 	}
-	if root, err = tartree.OpenHost(dir); err != nil {
+	if root, err = filecopy.OpenHost(dir); err != nil {
 		return nil, nil, "", whole(path, err)
 	}
 	name := base
@@ -228,7 +227,7 @@ func openSource(path string) (root *inroot.Root, file *inroot.File, base string,
 		name = "/"
 	}
 	if file, err = root.OpenLink(name); err == nil && !file.IsDir() && !file.IsRegular() && !file.IsLink() {
-		err = errors.Join(inroot.ErrNotRegular, file.Close())
+		err = errors.Join(filecopy.ErrNotRegular, file.Close())
 	}
 	if err != nil {
 		return nil, nil, "", errors.Join(whole(path, err), root.Close())

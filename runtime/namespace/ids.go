@@ -1,0 +1,176 @@
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/statefile"
+)
+
+// IDRangeSize is the number of user IDs, and of group IDs, of a pod: idsPerPod of the kubelet.
+const IDRangeSize = 1 << 16
+
+// IDsFormat is that of the file with the ranges.
+var IDsFormat = statefile.Format{Version: 1}
+
+// IDRange is the range of user and group IDs of a pod with a user namespace (hostUsers = false, KEP-127). The zero value means the IDs of
+// the host.
+//
+// Each pod has [IDRangeSize] IDs from its first start until it is deleted. Volumes are mounted id-mapped, so their files are
+// owned by the IDs inside the container. A range can therefore be reused by another pod.
+type IDRange struct {
+	// First is the host's user and group ID of the pod's root.
+	First uint32
+}
+
+// Mappings returns the range as the OCI runtime and the snapshotter take it, both for users and groups; nil for the zero
+// value.
+func (r IDRange) Mappings() []specs.LinuxIDMapping {
+	if r.First == 0 {
+		return nil
+	}
+	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: r.First, Size: IDRangeSize}}
+}
+
+// IDRanges are the ranges of all pods. It is safe for concurrent use by one process. Two processes must not use the same
+// file.
+type IDRanges struct {
+	file           string
+	subUID, subGID string
+
+	mu     sync.Mutex
+	loaded bool
+	pods   map[string]uint32 // first ID by pod UID
+
+	unknown statefile.Unknown // fields that a later version added
+}
+
+// idsFile is the content of the file.
+type idsFile struct {
+	Pods map[string]uint32 `json:"pods"`
+}
+
+// NewIDRanges returns the ranges saved in a file. The file may be missing, and its directory is created. The files with
+// subordinate IDs, see subuid(5), are read when a range is allocated. No file is read before it is needed, so hosts
+// without such pods do not need them.
+func NewIDRanges(file, subUID, subGID string) *IDRanges {
+	return &IDRanges{file: file, subUID: subUID, subGID: subGID}
+}
+
+// ErrUnreadableIDs means that the file cannot be read. No range is allocated or released then.
+var ErrUnreadableIDs = errors.New("read user IDs")
+
+// Allocate returns the range of a pod. It is the same until [IDRanges.Release]. It is saved on disk before Allocate
+// returns.
+func (r *IDRanges) Allocate(uid string) (IDRange, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.load(); err != nil {
+		return IDRange{}, fmt.Errorf("allocate user IDs: %w", err)
+	}
+	if first, ok := r.pods[uid]; ok {
+		return IDRange{first}, nil
+	}
+	first, err := r.free()
+	if err == nil {
+		r.pods[uid] = first
+		if err = r.save(); err != nil {
+			delete(r.pods, uid)
+		}
+	}
+	if err != nil {
+		return IDRange{}, fmt.Errorf("allocate user IDs: %w", err)
+	}
+	return IDRange{first}, nil
+}
+
+// Find returns the range of a pod. It is an error if the pod has none.
+func (r *IDRanges) Find(uid string) (IDRange, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.load(); err != nil {
+		return IDRange{}, fmt.Errorf("find user IDs: %w", err)
+	}
+	first, ok := r.pods[uid]
+	if !ok {
+		return IDRange{}, fmt.Errorf("find user IDs: pod %s has none", uid)
+	}
+	return IDRange{first}, nil
+}
+
+// Release releases the range of a pod, which must have no processes left. It is no error if the pod has none, and
+// [ErrUnreadableIDs] if the file cannot be read.
+func (r *IDRanges) Release(uid string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.load(); err != nil {
+		return fmt.Errorf("release user IDs: %w", err)
+	}
+	first, ok := r.pods[uid]
+	if !ok {
+		return nil
+	}
+	delete(r.pods, uid)
+	if err := r.save(); err != nil {
+		r.pods[uid] = first
+		return fmt.Errorf("release user IDs: %w", err)
+	}
+	return nil
+}
+
+// free returns the lowest free range.
+func (r *IDRanges) free() (uint32, error) {
+	allowed, err := idPool(r.subUID, r.subGID)
+	if err != nil {
+		return 0, err
+	}
+	taken := make(map[uint32]bool, len(r.pods))
+	for _, first := range r.pods {
+		// A range from an earlier configuration may overlap two.
+		taken[first/IDRangeSize], taken[(first+IDRangeSize-1)/IDRangeSize] = true, true
+	}
+	n := 0
+	for first := range allowed {
+		n++
+		if !taken[first/IDRangeSize] && !taken[(first+IDRangeSize-1)/IDRangeSize] {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("all %d ranges allowed by %s and %s are in use", n, r.subUID, r.subGID)
+}
+
+// load reads the file once. It does not change a file of a later version.
+func (r *IDRanges) load() error {
+	if r.loaded {
+		return nil
+	}
+	var f idsFile
+	unknown, err := IDsFormat.Read(r.file, &f)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s: %w", ErrUnreadableIDs, r.file, err)
+	}
+	r.pods, r.unknown = maps.Clone(f.Pods), unknown
+	if r.pods == nil {
+		r.pods = map[string]uint32{}
+	}
+	r.loaded = true
+	return nil
+}
+
+func (r *IDRanges) save() error {
+	if len(r.pods) == 0 && r.unknown.IsZero() {
+		return atomicfile.Remove(r.file)
+	}
+	if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {
+		return err
+	}
+	return IDsFormat.Write(r.file, idsFile{Pods: r.pods}, r.unknown)
+}
