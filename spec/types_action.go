@@ -1,5 +1,12 @@
 package spec
 
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
 // Probe checks a container periodically. Exactly one of the handlers is set.
 type Probe struct {
 	// Command that must exit with 0.
@@ -23,6 +30,41 @@ type Probe struct {
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 	// Grace period after a failure of the probe, greater than 0; not for readiness probes. Default: that of the pod.
 	TerminationGracePeriodSeconds *Seconds `json:"terminationGracePeriodSeconds,omitempty"`
+}
+
+// String describes the handler, for people.
+func (p *Probe) String() string {
+	switch {
+	case p.Exec != nil:
+		return "command " + CommandLine(p.Exec.Command)
+	case p.HTTPGet != nil:
+		return fmt.Sprintf("%s://%s:%s%s", strings.ToLower(p.HTTPGet.Scheme), p.HTTPGet.Host, p.HTTPGet.Port, p.HTTPGet.Path)
+	case p.TCPSocket != nil:
+		return fmt.Sprintf("TCP %s:%s", p.TCPSocket.Host, p.TCPSocket.Port)
+	case p.GRPC != nil:
+		text := fmt.Sprintf("gRPC port %d", p.GRPC.Port)
+		if p.GRPC.Service != "" {
+			text += ", service " + p.GRPC.Service
+		}
+		return text
+	}
+	return ""
+}
+
+// SameHandler reports whether two probes check the same. Their times and thresholds may differ.
+func (p *Probe) SameHandler(q *Probe) bool { return reflect.DeepEqual(p.handler(), q.handler()) }
+
+// handler returns the probe without its times and thresholds.
+func (p *Probe) handler() Probe {
+	h := *p
+	h.InitialDelaySeconds, h.PeriodSeconds, h.TimeoutSeconds = 0, 0, 0
+	h.SuccessThreshold, h.FailureThreshold, h.TerminationGracePeriodSeconds = 0, 0, nil
+	return h
+}
+
+// NamesPort reports whether the handler refers to a port of the container by its name.
+func (p *Probe) NamesPort() bool {
+	return p.HTTPGet != nil && p.HTTPGet.Port.Name != "" || p.TCPSocket != nil && p.TCPSocket.Port.Name != ""
 }
 
 // Lifecycle has the hooks and the stop signal of a container.
@@ -166,4 +208,15 @@ type Sysctl struct {
 	Name string `json:"name"`
 	// Value. Required.
 	Value string `json:"value"`
+}
+
+// CommandLine returns arguments as a shell would read them.
+func CommandLine(args []string) string {
+	list := slices.Clone(args)
+	for i, arg := range list {
+		if arg == "" || strings.ContainsAny(arg, " \t\n\"'\\$&;|<>()*?[]#~`{}!") {
+			list[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(list, " ")
 }

@@ -1,5 +1,7 @@
 package spec
 
+import "fmt"
+
 // Volume is a volume of the pod. At most one of the sources is set. A volume without a source is an `emptyDir`.
 type Volume struct {
 	// Name of the volume, a DNS label that is unique in the pod. Required.
@@ -20,6 +22,36 @@ type Volume struct {
 	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
 	// Read-only content of an image.
 	Image *ImageVolume `json:"image,omitempty"`
+}
+
+// String says where the files of the volume come from, for people.
+func (v *Volume) String() string {
+	switch {
+	case v.EmptyDir != nil:
+		text := "empty directory"
+		if v.EmptyDir.Medium != "" {
+			text += " in memory"
+		}
+		if v.EmptyDir.SizeLimit != nil {
+			text += ", limit " + v.EmptyDir.SizeLimit.String()
+		}
+		return text
+	case v.HostPath != nil:
+		return "host path " + v.HostPath.Path
+	case v.PersistentVolumeClaim != nil:
+		return "persistent volume " + v.PersistentVolumeClaim.ClaimName
+	case v.ConfigMap != nil:
+		return "config map " + v.ConfigMap.Name
+	case v.Secret != nil:
+		return "secret " + v.Secret.SecretName
+	case v.Projected != nil:
+		return fmt.Sprintf("%d projected sources", len(v.Projected.Sources))
+	case v.DownwardAPI != nil:
+		return "fields of the pod"
+	case v.Image != nil:
+		return "image " + v.Image.Reference
+	}
+	return ""
 }
 
 // EmptyDirVolume is an empty directory. It is kept across restarts of containers and deleted with the pod.

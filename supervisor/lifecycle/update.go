@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/podstead/podstead/spec"
@@ -195,17 +194,7 @@ func (f *Facts) probeAgain(from, to *spec.Container, at Instant) {
 // checksSame reports whether the readiness probes of two definitions check the same.
 func checksSame(from, to *spec.Container) bool {
 	a, b := from.ReadinessProbe, to.ReadinessProbe
-	if a == nil {
-		return false
-	}
-	same := func(a, b any) bool { return reflect.DeepEqual(a, b) }
-	return same(a.Exec, b.Exec) && same(a.HTTPGet, b.HTTPGet) && same(a.TCPSocket, b.TCPSocket) && same(a.GRPC, b.GRPC) &&
-		(!namesPort(b) || slices.Equal(from.Ports, to.Ports))
-}
-
-// namesPort reports whether a probe refers to a port of the container by its name.
-func namesPort(p *spec.Probe) bool {
-	return p.HTTPGet != nil && p.HTTPGet.Port.Name != "" || p.TCPSocket != nil && p.TCPSocket.Port.Name != ""
+	return a != nil && a.SameHandler(b) && (!b.NamesPort() || slices.Equal(from.Ports, to.Ports))
 }
 
 // ContainerRestartRequested requests to restart one container. A running one is stopped with its preStop hook and grace period.

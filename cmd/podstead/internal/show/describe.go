@@ -267,8 +267,8 @@ func (p *page) state(name string, s api.ContainerState) {
 
 // definition adds what the pod file says about a container.
 func (p *page) definition(c *spec.Container) {
-	p.add("Command", command(c.Command))
-	p.add("Arguments", command(c.Args))
+	p.add("Command", spec.CommandLine(c.Command))
+	p.add("Arguments", spec.CommandLine(c.Args))
 	var ports []string
 	for _, port := range c.Ports {
 		ports = append(ports, portText(port))
@@ -294,17 +294,6 @@ func (p *page) definition(c *spec.Container) {
 		mounts = append(mounts, mountText(m))
 	}
 	p.list("Mounts", mounts)
-}
-
-// command returns arguments as a shell would read them.
-func command(args []string) string {
-	list := slices.Clone(args)
-	for i, arg := range list {
-		if arg == "" || strings.ContainsAny(arg, " \t\n\"'\\$&;|<>()*?[]#~`{}!") {
-			list[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(list, " ")
 }
 
 func portText(c spec.ContainerPort) string {
@@ -400,22 +389,8 @@ func (p *page) answer(why *api.Explanation, container string, kind api.ProbeKind
 var answers = []api.EventKind{api.EventProbeFailed, api.EventProbeErrored, api.EventProbeWarned}
 
 func probeText(p *spec.Probe) string {
-	var text string
-	switch {
-	case p.Exec != nil:
-		text = "command " + command(p.Exec.Command)
-	case p.HTTPGet != nil:
-		scheme := strings.ToLower(p.HTTPGet.Scheme)
-		text = fmt.Sprintf("%s://%s:%s%s", scheme, p.HTTPGet.Host, p.HTTPGet.Port, p.HTTPGet.Path)
-	case p.TCPSocket != nil:
-		text = fmt.Sprintf("TCP %s:%s", p.TCPSocket.Host, p.TCPSocket.Port)
-	case p.GRPC != nil:
-		text = fmt.Sprintf("gRPC port %d", p.GRPC.Port)
-		if p.GRPC.Service != "" {
-			text += ", service " + p.GRPC.Service
-		}
-	}
-	text += fmt.Sprintf(", every %v, timeout %v, failure threshold %d", p.PeriodSeconds.Duration(), p.TimeoutSeconds.Duration(), p.FailureThreshold)
+	text := fmt.Sprintf("%v, every %v, timeout %v, failure threshold %d",
+		p, p.PeriodSeconds.Duration(), p.TimeoutSeconds.Duration(), p.FailureThreshold)
 	if p.SuccessThreshold > 1 {
 		text += fmt.Sprintf(", success threshold %d", p.SuccessThreshold)
 	}
@@ -433,38 +408,9 @@ func (p *page) volumes(pod *api.Pod) {
 	p.head("Volumes")
 	p.indented(func() {
 		for i := range pod.Spec.Volumes {
-			p.add(pod.Spec.Volumes[i].Name, volumeText(&pod.Spec.Volumes[i]))
+			p.add(pod.Spec.Volumes[i].Name, pod.Spec.Volumes[i].String())
 		}
 	})
-}
-
-func volumeText(v *spec.Volume) string {
-	switch {
-	case v.EmptyDir != nil:
-		text := "empty directory"
-		if v.EmptyDir.Medium != "" {
-			text += " in memory"
-		}
-		if v.EmptyDir.SizeLimit != nil {
-			text += ", limit " + v.EmptyDir.SizeLimit.String()
-		}
-		return text
-	case v.HostPath != nil:
-		return "host path " + v.HostPath.Path
-	case v.PersistentVolumeClaim != nil:
-		return "persistent volume " + v.PersistentVolumeClaim.ClaimName
-	case v.ConfigMap != nil:
-		return "config map " + v.ConfigMap.Name
-	case v.Secret != nil:
-		return "secret " + v.Secret.SecretName
-	case v.Projected != nil:
-		return fmt.Sprintf("%d projected sources", len(v.Projected.Sources))
-	case v.DownwardAPI != nil:
-		return "fields of the pod"
-	case v.Image != nil:
-		return "image " + v.Image.Reference
-	}
-	return ""
 }
 
 // podUsage returns what a pod uses, one line for each resource.
