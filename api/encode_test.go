@@ -115,7 +115,8 @@ func TestOutputIsInput(t *testing.T) {
 				continue
 			}
 			ignored := cmp.Options{
-				cmpopts.IgnoreFields(spec.Pod{}, "Hash"), cmpopts.IgnoreFields(spec.Container{}, "Hash"), cmpopts.IgnoreFields(spec.ConfigMap{}, "EnvFile"),
+				cmpopts.IgnoreFields(spec.Pod{}, "Hash"), cmpopts.IgnoreFields(spec.Container{}, "Hash"),
+				cmpopts.IgnoreFields(spec.ConfigMap{}, "EnvFile"),
 			}
 			if diff := cmp.Diff(want, got, ignored); diff != "" {
 				t.Errorf("%s as %s (-want +got):\n%s", file, name, diff)
@@ -131,7 +132,8 @@ func TestOwnFields(t *testing.T) {
 		Metadata: api.Metadata{Name: "web", Annotations: map[string]string{"note": "x"}},
 		Spec:     api.PodSpec{Pod: spec.Pod{Hash: "v1:1"}},
 		Status: api.PodStatus{
-			Owner: "me", StoppedBy: "you", StoppedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), File: "/pods.d/web.toml", AtRest: true, NotDurable: true, Pulling: map[string]api.Progress{"app": {}},
+			Owner: "me", StoppedBy: "you", StoppedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), File: "/pods.d/web.toml", AtRest: true,
+			NotDurable: true, Pulling: map[string]api.Progress{"app": {}},
 			Outcome: api.RequestOutcome{State: api.RolloutFailed, Message: "container \"a\" failed: no", Request: 2},
 		},
 	}
@@ -165,14 +167,16 @@ func TestOwnFields(t *testing.T) {
 // TestSecretsAreNotPrinted checks that the output for a pod with a secret in its file is refused because the values are missing.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	pod, _ := spec.Parse("web.toml", []byte("secrets = [{ name = \"s\", data.a = \"hunter2\" }]\n[[containers]]\nname = \"c\"\nimage = \"i\"\n"+
-		"env.A.secretKeyRef = { name = \"s\", key = \"a\" }\n"))
+	pod, _ := spec.Parse("web.toml",
+		[]byte("secrets = [{ name = \"s\", data.a = \"hunter2\" }]\n[[containers]]\nname = \"c\"\nimage = \"i\"\n"+
+			"env.A.secretKeyRef = { name = \"s\", key = \"a\" }\n"))
 	text, err := json.Marshal(api.Pod{Kind: "Pod", APIVersion: "v1", Metadata: api.Metadata{Name: "web"}, Spec: api.PodSpec{Pod: *pod}})
 	if err != nil || strings.Contains(string(text), "hunter2") {
 		t.Fatal(string(text), err)
 	}
 	_, problems := spec.Parse("web.json", text)
-	if errs := problems.Errors(); len(errs) != 1 || errs[0].Path != "spec.secrets[0].data" || !strings.Contains(errs[0].Hint, "write the values") {
+	if errs := problems.Errors(); len(errs) != 1 || errs[0].Path != "spec.secrets[0].data" ||
+		!strings.Contains(errs[0].Hint, "write the values") {
 		t.Errorf("got %v, want one error for the data", errs)
 	}
 }

@@ -34,13 +34,39 @@ func EventEntries() []EventEntry {
 func lifeEvents() []EventEntry {
 	return []EventEntry{
 		{EventPodAccepted, "Accepted", normal, "Pod accepted", nil, []string{"by"}, true},
-		{EventPodRejected, "FailedAdmission", warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by", "file"}, true}, // Reason is that of the first refusal
-		{EventPodRecovered, "Recovered", normal, "Recovered after a restart of the daemon, {containers} running", []string{"containers"}, nil, true},
-		{EventStateLost, "StateLost", warning, "State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels", []string{"file", "error"}, nil, true},
+		// Reason is that of the first refusal
+		{EventPodRejected, "FailedAdmission", warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by", "file"}, true},
+		{
+			EventPodRecovered, "Recovered", normal, "Recovered after a restart of the daemon, {containers} running",
+			[]string{"containers"},
+			nil, true,
+		},
+		{
+			EventStateLost, "StateLost", warning,
+			"State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels",
+			[]string{"file", "error"},
+			nil, true,
+		},
 		{EventStateUnsupported, "StateUnsupported", warning, "Ignored state file {file}: {error}", []string{"file", "error"}, nil, true},
-		{EventPodQuarantined, "Quarantined", warning, "Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}", []string{"count", "error"}, nil, true},
-		{EventOrphanFound, "OrphanFound", warning, "Found orphaned containers, they are stopped unless a pod file defines their pod", nil, nil, true},
-		{EventEngineDamaged, "EngineDamaged", warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
+		{
+			EventPodQuarantined, "Quarantined", warning,
+			"Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}",
+			[]string{"count", "error"},
+			nil,
+			true,
+		},
+		{
+			EventOrphanFound, "OrphanFound", warning, "Found orphaned containers, they are stopped unless a pod file defines their pod",
+			nil, nil, true,
+		},
+		{
+			EventEngineDamaged, "EngineDamaged", warning,
+			"Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be " +
+				"restarted",
+			[]string{"file", "error"},
+			[]string{"aside"},
+			true,
+		},
 		{
 			EventCgroupCleared, "CgroupCleared", warning,
 			"Removed leftovers in the cgroup of the pod: {what}",
@@ -55,7 +81,8 @@ func lifeEvents() []EventEntry {
 		{EventVolumeFailed, "FailedMount", warning, "Unable to mount volumes: {error}", []string{"error"}, nil, true},
 		{EventSandboxChanged, "SandboxChanged", normal, "Pod sandbox changed, {then}: {error}", []string{"then", "error"}, nil, true},
 		{EventRemovalFailed, "FailedKillPod", warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
-		{EventImageImporting, "Importing", normal, "Importing image archive \"{archive}\"", []string{"archive"}, nil, false}, // only if it takes over a second
+		// only if it takes over a second
+		{EventImageImporting, "Importing", normal, "Importing image archive \"{archive}\"", []string{"archive"}, nil, false},
 		{EventImagePulling, "Pulling", normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
 		{
 			EventImagePulled, "Pulled", normal,
@@ -64,13 +91,39 @@ func lifeEvents() []EventEntry {
 			nil, true,
 		},
 		{EventImagePresent, "Pulled", normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
-		{EventImageShadowed, "ImageShadowed", normal, "Image \"{image}\" of archive \"{archive}\" differs from the image of this name that is already present, only pods that list the archive use it", []string{"image", "archive"}, nil, true},
-		{EventImagePullFailed, "Failed", warning, "Failed to pull image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
-		{EventImageNeverPull, "ErrImageNeverPull", warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
-		{EventImageInspectFailed, "InspectFailed", warning, "Failed to inspect image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
+		{
+			EventImageShadowed, "ImageShadowed", normal,
+			"Image \"{image}\" of archive \"{archive}\" differs from the image of this name that is already present, only pods that list " +
+				"the archive use it",
+			[]string{"image", "archive"},
+			nil, true,
+		},
+		{
+			EventImagePullFailed, "Failed", warning, "Failed to pull image \"{image}\": {error}",
+			[]string{"image", "error"},
+			[]string{"reason"},
+			true,
+		},
+		{
+			EventImageNeverPull, "ErrImageNeverPull", warning, "Container image \"{image}\" is not present with pull policy of Never",
+			[]string{"image"},
+			[]string{"reason", "error"},
+			true,
+		},
+		{
+			EventImageInspectFailed, "InspectFailed", warning, "Failed to inspect image \"{image}\": {error}",
+			[]string{"image", "error"},
+			[]string{"reason"},
+			true,
+		},
 		{EventImageBackOff, "BackOff", normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
-		{EventImageError, "Failed", warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second event for an image that it cannot get
-		{EventContainerAdded, "EphemeralContainerAdded", normal, "Ephemeral container {container} added, requested by {by}", []string{"container", "by"}, nil, true},
+		// the kubelet's second event for an image that it cannot get
+		{EventImageError, "Failed", warning, "Error: {error}", []string{"error"}, nil, false},
+		{
+			EventContainerAdded, "EphemeralContainerAdded", normal, "Ephemeral container {container} added, requested by {by}",
+			[]string{"container", "by"},
+			nil, true,
+		},
 		{
 			EventContainerGivenUp, "EphemeralContainerRemoved", normal,
 			"Ephemeral container {container} removed, its image cannot be pulled: {error}",
@@ -85,11 +138,24 @@ func lifeEvents() []EventEntry {
 		{EventPreStopFailed, "FailedPreStopHook", warning, "PreStopHook failed", nil, nil, true},
 		{EventHookWarned, "LifecycleHTTPFallback", warning, "{warning}", []string{"warning"}, nil, true},
 		{EventProbeFailed, "Unhealthy", warning, "{probe} probe failed: {output}", []string{"probe", "output"}, []string{"count"}, false},
-		{EventProbeErrored, "Unhealthy", warning, "{probe} probe errored and resulted in unknown state: {error}", []string{"probe", "error"}, nil, false},
+		{
+			EventProbeErrored, "Unhealthy", warning, "{probe} probe errored and resulted in unknown state: {error}",
+			[]string{"probe", "error"},
+			nil, false,
+		},
 		{EventProbeWarned, "ProbeWarning", warning, "{probe} probe warning: {output}", []string{"probe", "output"}, nil, false},
 		{EventContainerSucceeded, "Exited", normal, "Container exited with code 0", nil, []string{"message"}, true},
-		{EventContainerFailed, "Exited", warning, "Container exited with code {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
-		{EventContainerBackOff, "BackOff", warning, "Back-off restarting failed container {container} in pod {pod} for {delay}", []string{"container", "pod", "delay"}, nil, true},
+		{
+			EventContainerFailed, "Exited", warning, "Container exited with code {code} ({reason})",
+			[]string{"code", "reason"},
+			[]string{"message"},
+			true,
+		},
+		{
+			EventContainerBackOff, "BackOff", warning, "Back-off restarting failed container {container} in pod {pod} for {delay}",
+			[]string{"container", "pod", "delay"},
+			nil, true,
+		},
 		{
 			EventContainerStopping, "Killing", normal,
 			"Stopping container {container}",
@@ -97,20 +163,55 @@ func lifeEvents() []EventEntry {
 			[]string{"grace", "why"},
 			true,
 		},
-		{EventContainerSandboxChanged, "Killing", normal, "Stopping container {container}, its pod sandbox changed", []string{"container"}, []string{"grace"}, true},
-		{EventContainerLivenessFailed, "Killing", normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
-		{EventContainerStartupFailed, "Killing", normal, "{role} {container} failed startup probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
+		{
+			EventContainerSandboxChanged, "Killing", normal, "Stopping container {container}, its pod sandbox changed",
+			[]string{"container"},
+			[]string{"grace"},
+			true,
+		},
+		{
+			EventContainerLivenessFailed, "Killing", normal, "{role} {container} failed liveness probe{then}",
+			[]string{"role", "container", "then"},
+			[]string{"count", "output", "grace"},
+			true,
+		},
+		{
+			EventContainerStartupFailed, "Killing", normal, "{role} {container} failed startup probe{then}",
+			[]string{"role", "container", "then"},
+			[]string{"count", "output", "grace"},
+			true,
+		},
 		{EventContainerPostStartFailed, "Killing", normal, "FailedPostStartHook", nil, []string{"grace"}, true},
-		{EventContainerKilled, "Killing", warning, "Container {container} {cause}, killing it", []string{"container", "cause"}, []string{"grace"}, true},
-		{EventSignalFailed, "FailedKillPod", warning, "Failed to send a signal to container {container}: {error}", []string{"container", "error"}, nil, true},
+		{
+			EventContainerKilled, "Killing", warning, "Container {container} {cause}, killing it",
+			[]string{"container", "cause"},
+			[]string{"grace"},
+			true,
+		},
+		{
+			EventSignalFailed, "FailedKillPod", warning, "Failed to send a signal to container {container}: {error}",
+			[]string{"container", "error"},
+			nil, true,
+		},
 		{
 			EventEngineUnavailable, "EngineUnavailable", warning,
 			"Container engine unavailable, retrying: {error}",
 			[]string{"error"},
 			nil, true,
 		},
-		{EventConditionChanged, "ConditionChanged", normal, "Condition {condition} set to {status}, requested by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
-		{EventPodRestarting, "RestartingAllContainers", normal, "Restarting all containers, triggered by a restart policy rule of container {container}", []string{"container"}, []string{"code"}, true},
+		{
+			EventConditionChanged, "ConditionChanged", normal, "Condition {condition} set to {status}, requested by {by}",
+			[]string{"condition", "status", "by"},
+			[]string{"reason", "message"},
+			false,
+		},
+		{
+			EventPodRestarting, "RestartingAllContainers", normal,
+			"Restarting all containers, triggered by a restart policy rule of container {container}",
+			[]string{"container"},
+			[]string{"code"},
+			true,
+		},
 		{
 			EventPodDeadlineExceeded, "DeadlineExceeded", normal,
 			"Pod was active on the node longer than the specified deadline", nil, nil, true,
@@ -136,12 +237,28 @@ func requestEvents() []EventEntry {
 		},
 		{EventPodStartRequested, "StartRequested", normal, "Starting pod, requested by {by}", []string{"by"}, nil, true},
 		{EventPodRestartRequested, "RestartRequested", normal, "Restarting pod, requested by {by}", []string{"by"}, nil, true},
-		{EventRestartRequested, "RestartRequested", normal, "Restarting container {container}, requested by {by}", []string{"container", "by"}, nil, true},
-		{EventPodEscalated, "UnreadyTooLong", warning, "Pod was not ready for {duration}, next step: {step}", []string{"duration", "step"}, []string{"by"}, true},
-		{EventRebootRequested, "RebootRequested", warning, "Pod was not ready for {duration}, requesting a reboot of the host", []string{"duration"}, nil, true},
+		{
+			EventRestartRequested, "RestartRequested", normal, "Restarting container {container}, requested by {by}",
+			[]string{"container", "by"},
+			nil, true,
+		},
+		{
+			EventPodEscalated, "UnreadyTooLong", warning, "Pod was not ready for {duration}, next step: {step}",
+			[]string{"duration", "step"},
+			[]string{"by"},
+			true,
+		},
+		{
+			EventRebootRequested, "RebootRequested", warning, "Pod was not ready for {duration}, requesting a reboot of the host",
+			[]string{"duration"},
+			nil, true,
+		},
 		{EventRebootHeldBack, "RebootHeldBack", warning, "The host is not rebooted: {error}", []string{"error"}, nil, true},
 		{EventRebootFailed, "FailedReboot", warning, "Failed to reboot the host: {error}", []string{"error"}, nil, true},
-		{EventPodCollected, "Collected", normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil, nil, true},
+		{
+			EventPodCollected, "Collected", normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil,
+			nil, true,
+		},
 		{
 			EventDefinitionChanged, "DefinitionChanged", normal,
 			"Pod definition changed: {changes}",
@@ -149,8 +266,18 @@ func requestEvents() []EventEntry {
 			[]string{"by"},
 			true,
 		},
-		{EventContainerChanged, "Killing", normal, "Container {container} definition changed, will be restarted", []string{"container"}, []string{"grace", "changes"}, true},
-		{EventContainerDropped, "Killing", normal, "Stopping container {container}, it was removed from the pod definition", []string{"container"}, []string{"grace"}, true},
+		{
+			EventContainerChanged, "Killing", normal, "Container {container} definition changed, will be restarted",
+			[]string{"container"},
+			[]string{"grace", "changes"},
+			true,
+		},
+		{
+			EventContainerDropped, "Killing", normal, "Stopping container {container}, it was removed from the pod definition",
+			[]string{"container"},
+			[]string{"grace"},
+			true,
+		},
 	}
 }
 
@@ -161,11 +288,30 @@ func troubleEvents() []EventEntry {
 			EventUncleanShutdown, "UncleanShutdown", warning, "The host stopped without a shutdown: power loss, reset or kernel panic",
 			nil, nil, true,
 		},
-		{EventPullSecretsMissing, "FailedToRetrieveImagePullSecret", warning, "Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.", []string{"secrets"}, nil, true},
-		{EventStateNotDurable, "StateNotDurable", warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
+		{
+			EventPullSecretsMissing, "FailedToRetrieveImagePullSecret", warning,
+			"Unable to retrieve some image pull secrets ({secrets}); attempting to pull the image may not succeed.",
+			[]string{"secrets"},
+			nil, true,
+		},
+		{
+			EventStateNotDurable, "StateNotDurable", warning,
+			"Pod state could not be saved; after a restart of the daemon an older state would be used: {error}",
+			[]string{"error"},
+			nil,
+			true,
+		},
 		{EventStateDurable, "StateDurable", normal, "Pod state can be saved again", nil, nil, false},
-		{EventJournalNotDurable, "JournalNotDurable", warning, "Failed to save events, they would be lost if the daemon restarts: {error}", []string{"error"}, nil, false},
-		{EventShimUnresponsive, "ShimUnresponsive", warning, "The shim of the pod does not respond, containers keep running without supervision", nil, nil, true},
+		{
+			EventJournalNotDurable, "JournalNotDurable", warning,
+			"Failed to save events, they would be lost if the daemon restarts: {error}",
+			[]string{"error"},
+			nil, false,
+		},
+		{
+			EventShimUnresponsive, "ShimUnresponsive", warning,
+			"The shim of the pod does not respond, containers keep running without supervision", nil, nil, true,
+		},
 		{EventShimResponding, "ShimResponding", normal, "The shim of the pod responds again", nil, nil, true},
 		{
 			EventVolumesNotUpdated, "FailedMount", warning, "Unable to update volumes, containers keep the last content: {error}",
@@ -182,12 +328,37 @@ func troubleEvents() []EventEntry {
 		},
 		{EventFileRejected, "FileRejected", warning, "Pod file {file} rejected: {error}", []string{"file", "error"}, nil, true},
 		{EventFileAccepted, "FileAccepted", normal, "Pod file {file} accepted", []string{"file"}, nil, true},
-		{EventUpdateWaiting, "UpdateWaiting", warning, "Update waits, the pod keeps running: {error}", []string{"error"}, []string{"file"}, true},
-		{EventUpdateCompleted, "UpdateCompleted", normal, "Update completed, generation {generation} is ready", []string{"generation"}, nil, true},
-		{EventUpdateFailed, "UpdateFailed", warning, "Generation {generation} failed and is kept: {error}", []string{"generation", "error"}, nil, true},
-		{EventRollbackStarted, "RollbackStarted", warning, "Rolling back from generation {generation} to {target}: {error}", []string{"generation", "target", "error"}, nil, true},
-		{EventRollbackCompleted, "RollbackCompleted", normal, "Rolled back, generation {generation} is ready", []string{"generation"}, nil, true},
-		{EventRolloutUndone, "RolloutUndone", normal, "Returning to generation {generation}, requested by {by}", []string{"generation", "by"}, nil, true},
+		{
+			EventUpdateWaiting, "UpdateWaiting", warning, "Update waits, the pod keeps running: {error}",
+			[]string{"error"},
+			[]string{"file"},
+			true,
+		},
+		{
+			EventUpdateCompleted, "UpdateCompleted", normal, "Update completed, generation {generation} is ready",
+			[]string{"generation"},
+			nil, true,
+		},
+		{
+			EventUpdateFailed, "UpdateFailed", warning, "Generation {generation} failed and is kept: {error}",
+			[]string{"generation", "error"},
+			nil, true,
+		},
+		{
+			EventRollbackStarted, "RollbackStarted", warning, "Rolling back from generation {generation} to {target}: {error}",
+			[]string{"generation", "target", "error"},
+			nil, true,
+		},
+		{
+			EventRollbackCompleted, "RollbackCompleted", normal, "Rolled back, generation {generation} is ready",
+			[]string{"generation"},
+			nil, true,
+		},
+		{
+			EventRolloutUndone, "RolloutUndone", normal, "Returning to generation {generation}, requested by {by}",
+			[]string{"generation", "by"},
+			nil, true,
+		},
 		{
 			EventRolloutResumed, "RolloutResumed", normal,
 			"Pod file is carried out again, in place of generation {generation} requested by {by}",
@@ -196,26 +367,65 @@ func troubleEvents() []EventEntry {
 		},
 		{EventPodsDirLost, "PodsDirLost", warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{EventPodsDirFound, "PodsDirFound", normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
-		{EventImageArchiveImported, "ImageArchiveImported", normal, "Imported image archive {archive}: {images}", []string{"archive", "images"}, nil, true},
-		{EventImageArchiveFailed, "ImageArchiveFailed", warning, "Failed to import image archive {archive}, retrying: {error}", []string{"archive", "error"}, nil, true},
+		{
+			EventImageArchiveImported, "ImageArchiveImported", normal, "Imported image archive {archive}: {images}",
+			[]string{"archive", "images"},
+			nil, true,
+		},
+		{
+			EventImageArchiveFailed, "ImageArchiveFailed", warning, "Failed to import image archive {archive}, retrying: {error}",
+			[]string{"archive", "error"},
+			nil, true,
+		},
 		{
 			EventDaemonCrashed, "DaemonCrashed", warning, "Daemon restarted after a crash, pods kept running: {error}",
 			[]string{"error"},
 			nil, true,
 		},
 		{EventConfigReloaded, "ConfigReloaded", normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
-		{EventConfigRestartRequired, "ConfigRestartRequired", warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
+		{
+			EventConfigRestartRequired, "ConfigRestartRequired", warning, "Configuration changes need a restart of the daemon: {keys}",
+			[]string{"keys"},
+			nil, true,
+		},
 		{
 			EventConfigInvalid, "ConfigInvalid", warning, "Configuration is invalid, the last valid one stays in effect: {error}",
 			[]string{"error"},
 			nil, true,
 		},
-		{EventImageRemoved, "ImageRemoved", normal, "Removed image {image}, freed {size}: {cause}", []string{"image", "size", "cause"}, []string{"bytes"}, true},
+		{
+			EventImageRemoved, "ImageRemoved", normal, "Removed image {image}, freed {size}: {cause}",
+			[]string{"image", "size", "cause"},
+			[]string{"bytes"},
+			true,
+		},
 		{EventImageGCFailed, "ImageGCFailed", warning, "Image garbage collection failed: {error}", []string{"error"}, nil, true},
-		{EventFreeDiskSpaceFailed, "FreeDiskSpaceFailed", warning, "Failed to garbage collect required amount of images. {usage}. {kept}", []string{"usage", "kept"}, []string{"bytes"}, true},
-		{EventDiskSpaceAvailable, "DiskSpaceAvailable", normal, "Disk usage is below the threshold of image garbage collection again: {usage}", []string{"usage"}, nil, true},
-		{EventLogsRemoved, "LogsRemoved", warning, "Removed {files} of the log of container {container} ({size}): the logs of all containers exceed {limit}", []string{"files", "container", "size", "limit"}, []string{"bytes"}, false}, // repeated
-		{EventInternalError, "InternalError", warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
+		{
+			EventFreeDiskSpaceFailed, "FreeDiskSpaceFailed", warning,
+			"Failed to garbage collect required amount of images. {usage}. {kept}",
+			[]string{"usage", "kept"},
+			[]string{"bytes"},
+			true,
+		},
+		{
+			EventDiskSpaceAvailable, "DiskSpaceAvailable", normal,
+			"Disk usage is below the threshold of image garbage collection again: {usage}",
+			[]string{"usage"},
+			nil, true,
+		},
+		// repeated
+		{
+			EventLogsRemoved, "LogsRemoved", warning,
+			"Removed {files} of the log of container {container} ({size}): the logs of all containers exceed {limit}",
+			[]string{"files", "container", "size", "limit"},
+			[]string{"bytes"},
+			false,
+		},
+		{
+			EventInternalError, "InternalError", warning, "Recovered from an internal error in the supervisor of the pod: {error}",
+			[]string{"error"},
+			nil, true,
+		},
 	}
 }
 

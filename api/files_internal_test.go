@@ -21,7 +21,8 @@ func TestTrailerIsBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(text), err)
 		}
 		var got CopyEnd
-		if err := json.Unmarshal(text, &got); err != nil || (got.Error == nil) != (end.Error == nil) || (len(got.Warnings) == 0) != (len(end.Warnings) == 0) {
+		if err := json.Unmarshal(text, &got); err != nil || (got.Error == nil) != (end.Error == nil) ||
+			(len(got.Warnings) == 0) != (len(end.Warnings) == 0) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}

@@ -50,7 +50,8 @@ func (p *Prober) grpc(ctx context.Context, t Target, g *spec.GRPCAction, timeout
 	response, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: g.Service})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
-		return failed("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + status.Convert(err).Message())
+		return failed("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " +
+			status.Convert(err).Message())
 	case status.Code(err) == codes.DeadlineExceeded:
 		return failed(fmt.Sprintf("timeout: health rpc did not complete within %v", timeout))
 	case err != nil:

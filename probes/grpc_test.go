@@ -116,7 +116,8 @@ func TestGRPC(t *testing.T) {
 			"no health service",
 			spec.GRPCAction{Port: bare},
 			"127.0.0.1", 10,
-			lifecycle.ProbeFailure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service",
+			lifecycle.ProbeFailure,
+			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service",
 		},
 		{
 			"no listener",

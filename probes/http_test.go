@@ -101,24 +101,45 @@ func TestHTTPGet(t *testing.T) {
 		{name: "no path", outcome: lifecycle.ProbeSuccess},
 		{name: "path without a slash", action: spec.HTTPGetAction{Path: "200"}, outcome: lifecycle.ProbeSuccess},
 		{name: "path that cannot be parsed", action: spec.HTTPGetAction{Path: "/%zz"}, outcome: lifecycle.ProbeSuccess},
-		{name: "400", action: spec.HTTPGetAction{Path: "/400"}, outcome: lifecycle.ProbeFailure, message: "HTTP probe failed with statuscode: 400"},
-		{name: "500", action: spec.HTTPGetAction{Path: "/500"}, outcome: lifecycle.ProbeFailure, message: "HTTP probe failed with statuscode: 500"},
-		{name: "304", action: spec.HTTPGetAction{Path: "/304"}, outcome: lifecycle.ProbeWarning, message: "Probe terminated redirects, Response body: "},
+		{
+			name: "400", action: spec.HTTPGetAction{Path: "/400"}, outcome: lifecycle.ProbeFailure,
+			message: "HTTP probe failed with statuscode: 400",
+		},
+		{
+			name: "500", action: spec.HTTPGetAction{Path: "/500"}, outcome: lifecycle.ProbeFailure,
+			message: "HTTP probe failed with statuscode: 500",
+		},
+		{
+			name: "304", action: spec.HTTPGetAction{Path: "/304"}, outcome: lifecycle.ProbeWarning,
+			message: "Probe terminated redirects, Response body: ",
+		},
 		{
 			name: "3xx without Location", action: spec.HTTPGetAction{Path: "/300"}, outcome: lifecycle.ProbeWarning,
 			message: "Probe terminated redirects, Response body: the body",
 		},
-		{name: "redirect within the host", action: spec.HTTPGetAction{Path: "/to?url=/500"}, outcome: lifecycle.ProbeFailure, message: "statuscode: 500"},
+		{
+			name: "redirect within the host", action: spec.HTTPGetAction{Path: "/to?url=/500"}, outcome: lifecycle.ProbeFailure,
+			message: "statuscode: 500",
+		},
 		{
 			name: "redirect to another port and scheme", action: spec.HTTPGetAction{Path: "/to?url=" + secure.URL + "/503"},
 			outcome: lifecycle.ProbeFailure, message: "statuscode: 503",
 		},
-		{name: "redirect to another host", action: spec.HTTPGetAction{Path: elsewhere}, outcome: lifecycle.ProbeWarning, message: "Probe terminated redirects"},
+		{
+			name: "redirect to another host", action: spec.HTTPGetAction{Path: elsewhere}, outcome: lifecycle.ProbeWarning,
+			message: "Probe terminated redirects",
+		},
 		{name: "9 redirects", action: spec.HTTPGetAction{Path: "/hops?n=9"}, outcome: lifecycle.ProbeSuccess},
-		{name: "10 redirects", action: spec.HTTPGetAction{Path: "/hops?n=10"}, outcome: lifecycle.ProbeFailure, message: "stopped after 10 redirects"},
+		{
+			name: "10 redirects", action: spec.HTTPGetAction{Path: "/hops?n=10"}, outcome: lifecycle.ProbeFailure,
+			message: "stopped after 10 redirects",
+		},
 		{name: "https", action: spec.HTTPGetAction{Port: portOf(secure), Scheme: "HTTPS"}, outcome: lifecycle.ProbeSuccess},
 		{name: "https by HTTP/2", action: spec.HTTPGetAction{Port: portOf(two), Scheme: "HTTPS"}, outcome: lifecycle.ProbeSuccess},
-		{name: "https to an http server", action: spec.HTTPGetAction{Scheme: "HTTPS"}, outcome: lifecycle.ProbeFailure, message: "server gave HTTP response to HTTPS client"},
+		{
+			name: "https to an http server", action: spec.HTTPGetAction{Scheme: "HTTPS"}, outcome: lifecycle.ProbeFailure,
+			message: "server gave HTTP response to HTTPS client",
+		},
 		{name: "named port", action: spec.HTTPGetAction{Port: spec.Port{Name: "web"}}, outcome: lifecycle.ProbeSuccess},
 		{name: "IPv6", action: spec.HTTPGetAction{Port: portOf(six)}, address: "::1", outcome: lifecycle.ProbeSuccess},
 		{name: "host in the action", action: spec.HTTPGetAction{Host: "127.0.0.1"}, address: "192.0.2.1", outcome: lifecycle.ProbeSuccess},
@@ -127,9 +148,15 @@ func TestHTTPGet(t *testing.T) {
 			name: "header of 2 MiB", action: spec.HTTPGetAction{Path: "/header"}, outcome: lifecycle.ProbeFailure,
 			message: "server response headers exceeded 1048576 bytes",
 		},
-		{name: "truncated body", action: spec.HTTPGetAction{Path: "/cut"}, outcome: lifecycle.ProbeError, message: "read response: unexpected EOF"},
+		{
+			name: "truncated body", action: spec.HTTPGetAction{Path: "/cut"}, outcome: lifecycle.ProbeError,
+			message: "read response: unexpected EOF",
+		},
 		{name: "invalid host", action: spec.HTTPGetAction{Host: "a b"}, outcome: lifecycle.ProbeError, message: "create request"},
-		{name: "connection refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, outcome: lifecycle.ProbeFailure, message: "connect: connection refused"},
+		{
+			name: "connection refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, outcome: lifecycle.ProbeFailure,
+			message: "connect: connection refused",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.action.Port == (spec.Port{}) {

@@ -33,7 +33,8 @@ type Execer interface {
 	// output followed by its standard error, truncated to max bytes. The command and its children are killed when the timeout
 	// (0 for none), which includes its start, has expired or ctx is cancelled. The error is context.DeadlineExceeded if the timeout
 	// expired. Other errors mean that the command could not be run.
-	Exec(ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int) (code int, output []byte, err error)
+	Exec(ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration,
+		max int) (code int, output []byte, err error)
 }
 
 // Options configure a [Prober]. The zero value is usable.

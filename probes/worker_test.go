@@ -129,7 +129,8 @@ func TestWorker(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 46*time.Second)
 				defer cancel()
 				var emitted []string
-				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { emitted = append(emitted, describe(events...)) })
+				p.Probe(ctx, "u", "", &spec.Container{}, o,
+					func(events []lifecycle.Event) { emitted = append(emitted, describe(events...)) })
 				if left := p.Answers("u"); len(left) > 0 {
 					t.Errorf("answers after the worker returned: %v", left)
 				}
@@ -236,7 +237,8 @@ func TestNoGoroutineLeak(t *testing.T) {
 		time.Sleep(6 * time.Hour)
 		if after := settled(); after > before+4 { // goroutines of a running probe
 			stacks := make([]byte, 1<<16)
-			t.Errorf("%d goroutines after six hours, %d before\n%s", after, before, strings.TrimSpace(string(stacks[:runtime.Stack(stacks, true)])))
+			t.Errorf("%d goroutines after six hours, %d before\n%s", after, before,
+				strings.TrimSpace(string(stacks[:runtime.Stack(stacks, true)])))
 		}
 		cancel()
 		workers.Wait()
@@ -272,7 +274,10 @@ func TestAnswers(t *testing.T) {
 			{"the first answer", func() {}, []string{"c readiness Failure"}},
 			{"the next answer", func() { time.Sleep(10 * time.Second); synctest.Wait() }, []string{"c readiness Success"}},
 			{"another probe", func() { t.Cleanup(run(lifecycle.ProbeLiveness)) }, []string{"c liveness Success", "c readiness Success"}},
-			{"the same probe of the next run, beside the first", func() { t.Cleanup(run(lifecycle.ProbeReadiness)); first() }, []string{"c liveness Success", "c readiness Success"}},
+			{
+				"the same probe of the next run, beside the first", func() { t.Cleanup(run(lifecycle.ProbeReadiness)); first() },
+				[]string{"c liveness Success", "c readiness Success"},
+			},
 		} {
 			step.do()
 			if diff := cmp.Diff(step.want, outcomes()); diff != "" {

@@ -168,7 +168,8 @@ func TestFieldsStdin(t *testing.T) {
 func TestFieldsTTY(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
-	c := sh(`trap 'echo interrupted' INT; trap 'stty size' WINCH; tty; echo $TERM; echo error >&2; while :; do read line && echo "got $line"; done`)
+	c := sh(`trap 'echo interrupted' INT; trap 'stty size' WINCH; tty; echo $TERM; echo error >&2; while :; do read line && echo "got ` +
+		`$line"; done`)
 	c.Stdin, c.StdinOnce, c.TTY = true, true, true
 	ref, err := p.start(c)
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 // BenchmarkContainerLife measures the start, the exit and the removal of a container that exits at once.
 func BenchmarkContainerLife(b *testing.B) {
 	m := newTestHost(b)
-	pod := &spec.Pod{Name: "bench", ImageArchives: m.archives, Containers: []spec.Container{{Name: "c", Image: busybox, Command: []string{"true"}}}}
+	pod := &spec.Pod{
+		Name: "bench", ImageArchives: m.archives, Containers: []spec.Container{{Name: "c", Image: busybox, Command: []string{"true"}}},
+	}
 	if _, err := m.StartSandbox(m.ctx(), "bench", pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1}); err != nil {
 		b.Fatal(err)
 	}

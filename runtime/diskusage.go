@@ -51,7 +51,8 @@ func (r *Runtime) DiskUsage(ctx context.Context) (u DiskUsage, err error) {
 		c := &list[n]
 		if size, ok := u.Writable[c.SnapshotKey]; ok {
 			u.Containers = append(u.Containers, WritableLayer{
-				ID: c.ID, UID: c.Labels[record.LabelUID], Pod: c.Labels[record.LabelPod], Container: c.Labels[record.LabelContainer], Size: size,
+				ID: c.ID, UID: c.Labels[record.LabelUID], Pod: c.Labels[record.LabelPod], Container: c.Labels[record.LabelContainer],
+				Size: size,
 			})
 		}
 	}

@@ -67,7 +67,8 @@ func execPod(t *testing.T) (*pod, lifecycle.Ref) {
 // A command has the environment, the working directory, the user and the restrictions of its container.
 func TestExecEnvironment(t *testing.T) {
 	p, ref := execPod(t)
-	code, output, err := p.exec(ref, deadline, `echo "$A"; pwd; id -u; grep -E '^(CapEff|Seccomp|NoNewPrivs):' /proc/self/status | tr -d '\t'
+	code, output, err := p.exec(ref, deadline,
+		`echo "$A"; pwd; id -u; grep -E '^(CapEff|Seccomp|NoNewPrivs):' /proc/self/status | tr -d '\t'
 		cat /proc/self/oom_score_adj; tty; cat; ls /proc/self/fd | wc -l`)
 	if code != 0 || err != nil {
 		t.Fatalf("exit code %d, %v: %s", code, err, output)
@@ -104,7 +105,8 @@ func TestExecKillsProcesses(t *testing.T) {
 			start := time.Now()
 			code, output, err := p.exec(ref, timeout, test.script)
 			took := time.Since(start)
-			if timedOut := errors.Is(err, context.DeadlineExceeded); timedOut != test.timedOut || code != test.code || !timedOut && err != nil {
+			if timedOut := errors.Is(err, context.DeadlineExceeded); timedOut != test.timedOut || code != test.code ||
+				!timedOut && err != nil {
 				t.Errorf("exit code %d, output %q, %v", code, output, err)
 			}
 			if test.timedOut && took < timeout {

@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The tests of fields use pod files and check the result inside the containers. docs/fields.md is generated from the lines "fields:" in their
-// comments.
+// The tests of fields use pod files and check the result inside the containers. docs/fields.md is generated from the lines "fields:" in
+// their comments.
 
 // parse parses a pod file in the directory of the host.
 func (m *testHost) parse(text string) *spec.Pod {

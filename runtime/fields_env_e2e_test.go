@@ -86,7 +86,8 @@ func TestFieldsEnv(t *testing.T) {
 	cpus := strconv.Itoa(runtime.NumCPU())
 	wantLines(t, p.run("c"),
 		"CM_DIR=of a directory", "CM_DOOR=blue",
-		"FIELD_ACCOUNT=shop", "FIELD_HOST_IP=127.0.0.1", "FIELD_HOST_IPS=127.0.0.1", "FIELD_LABEL=edge", "FIELD_NAME=web", "FIELD_NAMESPACE=default",
+		"FIELD_ACCOUNT=shop", "FIELD_HOST_IP=127.0.0.1", "FIELD_HOST_IPS=127.0.0.1", "FIELD_LABEL=edge", "FIELD_NAME=web",
+		"FIELD_NAMESPACE=default",
 		"FIELD_NODE="+node, "FIELD_NOTE=free text", "FIELD_NO_LABEL=", "FIELD_UID="+uid,
 		"RES_CPU="+cpus, "RES_MILLI="+cpus+"000", "RES_OTHER=64", "RES_REQUEST=1000",
 		"SEC_PASSWORD=s3cret", "SEC_USED=db:s3cret", "V_A=1", "V_B=12 $(V_A) $(NONE)")

@@ -100,7 +100,8 @@ func TestFieldsNestedMounts(t *testing.T) {
 			m := newUserNamespaceHost(t)
 			p := newPod(m, m.parse(fmt.Sprintf(nestedFile, host)))
 			const refused = "Read-only file system"
-			wantLines(t, p.run("nested"), "2", "value", "0:777", "memory", refused, refused, "conf", "disk", "hostname", "hosts", "message", "new", "resolv.conf")
+			wantLines(t, p.run("nested"), "2", "value", "0:777", "memory", refused, refused, "conf", "disk", "hostname", "hosts",
+				"message", "new", "resolv.conf")
 		})
 	}
 }
@@ -228,7 +229,8 @@ func TestFieldsMountPropagation(t *testing.T) {
 		c := sh("true")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/host", MountPropagation: mode}}
 		_, err := p.start(c)
-		if wantFailure(t, mode, err, lifecycle.ReasonCreateConfigError, "is not a shared"); err != nil && !strings.Contains(err.Error(), dir) {
+		if wantFailure(t, mode, err, lifecycle.ReasonCreateConfigError, "is not a shared"); err != nil &&
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: the error does not contain the path: %v", mode, err)
 		}
 	}

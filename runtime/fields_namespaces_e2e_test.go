@@ -155,7 +155,8 @@ func (p *pod) stopAndKill(name string) {
 		running := p.running()
 		return fmt.Sprintf("%q", running), !slices.ContainsFunc(running, func(l string) bool { return strings.Contains(l, "100000") })
 	})
-	if code, out, err := p.exec(again.Ref, 0, "setsid sleep 100000 >/dev/null 2>&1 & echo left"); code != 0 || out != "left\n" || err != nil {
+	if code, out, err := p.exec(again.Ref, 0, "setsid sleep 100000 >/dev/null 2>&1 & echo left"); code != 0 || out != "left\n" ||
+		err != nil {
 		p.Errorf("%s: command that leaves a child: %d, %q, %v", name, code, out, err)
 	}
 	if err := p.KillContainer(p.ctx(), uid, again.Ref); err != nil {
@@ -217,8 +218,8 @@ image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "exec 2> /dev/null; kill -TERM 1; kill -KILL 1; sleep 0.3; echo still here"] # AppArmor denies both
 ` + exitingContainers
 
-// TestFieldsShareProcessNamespace tests that containers of a pod see each other's processes. The first process of the namespace reaps orphans, has no
-// privileges, and cannot be killed by a container.
+// TestFieldsShareProcessNamespace tests that containers of a pod see each other's processes. The first process of the namespace reaps
+// orphans, has no privileges, and cannot be killed by a container.
 //
 // fields: shareProcessNamespace
 func TestFieldsShareProcessNamespace(t *testing.T) {

@@ -206,7 +206,8 @@ image = { reference = "localhost/podstead/%s:1"%s }
 // fields: imageArchives, containers[].{image,imagePullPolicy}, volumes[].image.{reference,pullPolicy}
 func TestFieldsImages(t *testing.T) {
 	m := newTestHost(t) // has the image of busybox
-	if out, err := exec.Command("cp", filepath.Join(programs, "testserver.tar"), filepath.Join(m.dir, "app.tar")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", filepath.Join(programs, "testserver.tar"),
+		filepath.Join(m.dir, "app.tar")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	plain := m.parse(fmt.Sprintf(imageFile, "", "busybox", ""))

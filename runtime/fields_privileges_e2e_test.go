@@ -72,8 +72,8 @@ func TestFieldsPrivileges(t *testing.T) {
 	wantLines(t, p.run("no-suid"), "1")
 }
 
-// TestFieldsPrivileged tests that a privileged container has the capabilities of the daemon, all devices, a writable /sys, no masked paths, and no
-// seccomp profile.
+// TestFieldsPrivileged tests that a privileged container has the capabilities of the daemon, all devices, a writable /sys, no masked paths,
+// and no seccomp profile.
 //
 // fields: containers[].securityContext.privileged
 func TestFieldsPrivileged(t *testing.T) {
@@ -82,6 +82,7 @@ func TestFieldsPrivileged(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, m.parse(strings.NewReplacer("@device", device, "@node", node).Replace(privilegedFile)))
 	hex := fmt.Sprintf("%016x", own)
-	wantLines(t, p.run("c"), "CapEff:"+hex, "CapBnd:"+hex, "NoNewPrivs:0", "Seccomp:0", "/sys rw", "/sys/fs/cgroup rw", "0", "mounted", device, "1")
+	wantLines(t, p.run("c"), "CapEff:"+hex, "CapBnd:"+hex, "NoNewPrivs:0", "Seccomp:0", "/sys rw", "/sys/fs/cgroup rw", "0", "mounted",
+		device, "1")
 	wantLines(t, p.run("not"), "permission denied (are you root?)", "No such file or directory", "Operation not permitted")
 }

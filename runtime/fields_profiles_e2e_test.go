@@ -72,13 +72,15 @@ func TestFieldsSeccomp(t *testing.T) {
 
 	// The next attempt uses the corrected file.
 	_, err := p.begin("missing")
-	wantFailure(t, "missing profile", err, lifecycle.ReasonCreateConfigError, filepath.Join(m.dir, "etc/seccomp/none.json")+": no such file or directory")
+	wantFailure(t, "missing profile", err, lifecycle.ReasonCreateConfigError,
+		filepath.Join(m.dir, "etc/seccomp/none.json")+": no such file or directory")
 	m.write("etc/seccomp/none.json", noChmod, 0o600)
 	if _, err := p.begin("missing"); err != nil {
 		t.Error(err)
 	}
 	_, err = p.begin("broken")
-	wantFailure(t, "invalid JSON", err, lifecycle.ReasonCreateConfigError, filepath.Join(m.dir, "etc/seccomp/broken.json")+": read JSON: unexpected end")
+	wantFailure(t, "invalid JSON", err, lifecycle.ReasonCreateConfigError,
+		filepath.Join(m.dir, "etc/seccomp/broken.json")+": read JSON: unexpected end")
 }
 
 const appArmorFile = `
@@ -169,7 +171,8 @@ command = ["sh", "-c", "@look"]
 // fields: securityContext.sysctls[].{name,value}
 func TestFieldsSysctls(t *testing.T) {
 	files := []string{
-		"net/ipv4/ip_unprivileged_port_start", "net/ipv4/ip_local_port_range", "kernel/shm_rmid_forced", "kernel/msgmax", "fs/mqueue/msg_max",
+		"net/ipv4/ip_unprivileged_port_start", "net/ipv4/ip_local_port_range", "kernel/shm_rmid_forced", "kernel/msgmax",
+		"fs/mqueue/msg_max",
 	}
 	hostValues := func() (values []string) {
 		for _, f := range files {
@@ -197,7 +200,9 @@ func TestFieldsSysctls(t *testing.T) {
 		{"net.ipv4.tcp_syncookies", "many", `set sysctl net.ipv4.tcp_syncookies to "many": `},
 		{"kernel.panic", "1", "set sysctl kernel.panic: not in a namespace of the pod"},
 	} {
-		other := &spec.Pod{Name: "other", SecurityContext: &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: test.name, Value: test.value}}}}
+		other := &spec.Pod{
+			Name: "other", SecurityContext: &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: test.name, Value: test.value}}},
+		}
 		const otherUID = "0c5e4b1e-1111-4000-8000-000000000002"
 		_, err := m.StartSandbox(m.ctx(), otherUID, other, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 		wantFailure(t, test.name, err, "", test.want)
@@ -227,8 +232,8 @@ command = ["sh", "-c", "ls /host/made /own/made; touch /go/on"]
 volumeMounts = { host = { mountPath = "/host", mountPropagation = "HostToContainer" }, own = { mountPath = "/own", mountPropagation = "HostToContainer" }, go = "/go" }
 `
 
-// TestFieldsBidirectional tests that a mount in a volume by a privileged container appears on the host and in other containers of the pod. Volumes
-// of the pod are removed with the mounts in them.
+// TestFieldsBidirectional tests that a mount in a volume by a privileged container appears on the host and in other containers of the pod.
+// Volumes of the pod are removed with the mounts in them.
 //
 // fields: containers[].volumeMounts[].mountPropagation
 func TestFieldsBidirectional(t *testing.T) {

@@ -67,10 +67,22 @@ func TestFieldsResources(t *testing.T) {
 			"burstable", none, small, asks, "cpu 25000 memory 67108864 swap 67108864 pids max",
 			"cpu max memory max swap max pids 100", 256, 358, almost,
 		},
-		{"a request only", none, asks, small, "cpu max memory max swap max pids max", "cpu max memory max swap max pids 100", 102, 358, 999},
-		{"memory everywhere", none, mem, small, "cpu max memory 67108864 swap 67108864 pids max", "cpu max memory 134217728 swap max pids 100", 2, 256, almost},
-		{"of the pod", large, none, none, "cpu 100000 memory 134217728 swap 134217728 pids max", "cpu 100000 memory 134217728 swap max pids 100", 1024, 1024, -997},
-		{"of the pod and a container", large, small, none, "cpu 25000 memory 67108864 swap 67108864 pids max", "cpu 100000 memory 134217728 swap max pids 100", 256, 256, almost},
+		{
+			"a request only", none, asks, small, "cpu max memory max swap max pids max", "cpu max memory max swap max pids 100", 102, 358,
+			999,
+		},
+		{
+			"memory everywhere", none, mem, small, "cpu max memory 67108864 swap 67108864 pids max",
+			"cpu max memory 134217728 swap max pids 100", 2, 256, almost,
+		},
+		{
+			"of the pod", large, none, none, "cpu 100000 memory 134217728 swap 134217728 pids max",
+			"cpu 100000 memory 134217728 swap max pids 100", 1024, 1024, -997,
+		},
+		{
+			"of the pod and a container", large, small, none, "cpu 25000 memory 67108864 swap 67108864 pids max",
+			"cpu 100000 memory 134217728 swap max pids 100", 256, 256, almost,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPod(m, m.parse(fmt.Sprintf(resourceFile, test.pod, test.a, test.b)))
@@ -231,7 +243,10 @@ func TestFieldsEphemeralStorage(t *testing.T) {
 	for _, test := range []struct{ name, script, limit, want string }{
 		{"root", "head -c 3000000 /dev/zero > /file", "1Mi", `Container writes exceeded its local ephemeral storage limit "1Mi". `},
 		{"log", "yes 0123456789 | head -n 30000", "1Mi", `Container writes exceeded its local ephemeral storage limit "1Mi". `},
-		{"volume", "head -c 9000000 /dev/zero > /v/file", "1Mi", "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "},
+		{
+			"volume", "head -c 9000000 /dev/zero > /v/file", "1Mi",
+			"Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. ",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPod(m, m.parse(fmt.Sprintf(diskFile, test.script, test.limit)))

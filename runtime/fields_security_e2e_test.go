@@ -21,7 +21,8 @@ import (
 // Users, privileges and seccomp, as /proc/self in the container shows them.
 
 // identity prints the users and groups of a process: real and effective IDs, and the groups in numerical order.
-const identity = `awk '/^Uid:/ { u = $2 "/" $3 } /^Gid:/ { g = $2 "/" $3 } /^Groups:/ { $1 = ""; gs = $0 } END { print u, g, "in" gs }' /proc/self/status`
+const identity = `awk '/^Uid:/ { u = $2 "/" $3 } /^Gid:/ { g = $2 "/" $3 } /^Groups:/ { $1 = ""; gs = $0 } END { print u, g, "in" gs }' ` +
+	`/proc/self/status`
 
 const usersFile = `
 volumes = [{ name = "data", emptyDir = {} }, { name = "tools", emptyDir = {} }]
@@ -92,7 +93,9 @@ command = ["sh", "-c", '''@identity''']
 // fields: securityContext.supplementalGroupsPolicy
 func TestFieldsGroupsPolicy(t *testing.T) {
 	m := newTestHost(t)
-	for policy, want := range map[string]string{"Merge": "65534/65534 65534/65534 in 777 3000 65534", "Strict": "65534/65534 65534/65534 in 3000 65534"} {
+	for policy, want := range map[string]string{
+		"Merge": "65534/65534 65534/65534 in 777 3000 65534", "Strict": "65534/65534 65534/65534 in 3000 65534",
+	} {
 		p := newPod(m, m.parse(file(strings.ReplaceAll(policyFile, "@policy", policy))))
 		p.addToImage("etc/group", "root:x:0:\nnogroup:x:65534:\nmembers:x:777:nobody\n")
 		wantLines(t, p.run("c"), want)
@@ -143,7 +146,8 @@ command = ["id", "-u"]
 securityContext.runAsNonRoot = false
 `
 
-// TestFieldsNonRoot tests that a container that would or might run as root is refused, and that a corrected image is used by the next attempt.
+// TestFieldsNonRoot tests that a container that would or might run as root is refused, and that a corrected image is used by the next
+// attempt.
 //
 // fields: securityContext.runAsNonRoot, containers[].securityContext.runAsNonRoot
 func TestFieldsNonRoot(t *testing.T) {
@@ -313,7 +317,8 @@ seccompProfile = { type = "Localhost", localhostProfile = "no-chmod.json" }
 `
 
 // status prints the privileges of a process.
-const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cat /proc/self/attr/current 2>/dev/null; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
+const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cat /proc/self/attr/current ` +
+	`2>/dev/null; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
 
 // Commands of probes and hooks, and sessions with and without a terminal, have the privileges of their container.
 func TestExecPrivileges(t *testing.T) {
@@ -338,7 +343,8 @@ func TestExecPrivileges(t *testing.T) {
 	}
 	for _, tty := range []bool{false, true} {
 		var output bytes.Buffer
-		code, err := p.Session(p.ctx(), uid, ref, session.Command{Args: []string{"sh", "-c", status}, Stdout: &output, Stderr: &output, TTY: tty})
+		code, err := p.Session(p.ctx(), uid, ref,
+			session.Command{Args: []string{"sh", "-c", status}, Stdout: &output, Stderr: &output, TTY: tty})
 		if err != nil || code != 0 {
 			t.Fatalf("session with terminal %v: exit %d, %v", tty, code, err)
 		}
@@ -351,7 +357,8 @@ func TestExecPrivileges(t *testing.T) {
 // The security context of an ephemeral container overrides that of the pod.
 func TestEphemeralPrivileges(t *testing.T) {
 	m := newTestHost(t)
-	p := newPod(m, m.parse("securityContext = { runAsUser = 1000, supplementalGroups = [3000] }\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n"))
+	p := newPod(m,
+		m.parse("securityContext = { runAsUser = 1000, supplementalGroups = [3000] }\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n"))
 	c, problems := spec.ParseEphemeral("debug.toml", []byte(file(`
 name = "debug"
 image = "localhost/podstead/busybox:1"

@@ -157,8 +157,8 @@ func (m *testHost) usersDir() string {
 	return dir
 }
 
-// TestFieldsHostUsers tests a pod with a user namespace. Its root is not the root of the host, and owns the files of root in its volumes. A file system
-// that is mounted in a volume is not mapped.
+// TestFieldsHostUsers tests a pod with a user namespace. Its root is not the root of the host, and owns the files of root in its volumes. A
+// file system that is mounted in a volume is not mapped.
 //
 // fields: hostUsers
 func TestFieldsHostUsers(t *testing.T) {
@@ -272,7 +272,8 @@ func TestIDRangeOfPod(t *testing.T) {
 	if again := m.rootOf(uid); again != root {
 		t.Errorf("root was %d and is %d", root, again)
 	}
-	if code, out, err := p.exec(second.Ref, 0, "until [ $(wc -l < /data/f) = 2 ]; do sleep 0.05; done; stat -c %u /data/f"); code != 0 || out != "0\n" {
+	if code, out, err := p.exec(second.Ref, 0, "until [ $(wc -l < /data/f) = 2 ]; do sleep 0.05; done; stat -c %u /data/f"); code != 0 ||
+		out != "0\n" {
 		t.Errorf("in the second sandbox: %d, %q, %v", code, out, err)
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
@@ -304,11 +305,13 @@ func TestUserNamespaceRefused(t *testing.T) {
 	})
 	t.Run("file system without id-mapped mounts", func(t *testing.T) {
 		m := newUserNamespaceHost(t)
-		p := newPod(m, &spec.Pod{HostUsers: &host, Volumes: []spec.Volume{{Name: "proc", HostPath: &spec.HostPathVolume{Path: "/proc/sys/kernel"}}}})
+		p := newPod(m,
+			&spec.Pod{HostUsers: &host, Volumes: []spec.Volume{{Name: "proc", HostPath: &spec.HostPathVolume{Path: "/proc/sys/kernel"}}}})
 		c := sh("id")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "proc", MountPath: "/kernel"}}
 		_, err := p.start(c)
-		wantFailure(t, "volume without id-mapped mounts", err, lifecycle.ReasonCreateConfigError, "not supported by the file system (type 0x9fa0)")
+		wantFailure(t, "volume without id-mapped mounts", err, lifecycle.ReasonCreateConfigError,
+			"not supported by the file system (type 0x9fa0)")
 	})
 }
 

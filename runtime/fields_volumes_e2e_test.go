@@ -55,13 +55,27 @@ func TestFieldsContent(t *testing.T) {
 		want   []string // what the container lists
 	}{
 		{`configMap.name = "conf"`, []string{"./one 644 1", "./two 644 2"}},
-		{`configMap = { name = "conf", defaultMode = 0o400, items = [{ key = "two", path = "a/b" }, { key = "one", path = "c", mode = 0o640 }] }`, []string{"./a/b 400 2", "./c 640 1"}},
+		{
+			`configMap = { name = "conf", defaultMode = 0o400, items = [{ key = "two", path = "a/b" }, { key = "one", path = "c", mode = ` +
+				`0o640 }] }`,
+			[]string{"./a/b 400 2", "./c 640 1"},
+		},
 		{`configMap = { name = "none", optional = true }`, nil},
-		{`configMap = { name = "conf", optional = true, items = [{ key = "none", path = "x" }, { key = "one", path = "y" }] }`, []string{"./y 644 1"}},
+		{
+			`configMap = { name = "conf", optional = true, items = [{ key = "none", path = "x" }, { key = "one", path = "y" }] }`,
+			[]string{"./y 644 1"},
+		},
 		{`secret.secretName = "keys"`, []string{"./one 644 s1", "./two 644 s2"}},
-		{`secret = { secretName = "keys", defaultMode = 0o400, items = [{ key = "two", path = "a/b" }, { key = "one", path = "c", mode = 0o640 }] }`, []string{"./a/b 400 s2", "./c 640 s1"}},
+		{
+			`secret = { secretName = "keys", defaultMode = 0o400, items = [{ key = "two", path = "a/b" }, { key = "one", path = "c", ` +
+				`mode = 0o640 }] }`,
+			[]string{"./a/b 400 s2", "./c 640 s1"},
+		},
 		{`secret = { secretName = "none", optional = true }`, nil},
-		{`secret = { secretName = "keys", optional = true, items = [{ key = "none", path = "x" }, { key = "one", path = "y" }] }`, []string{"./y 644 s1"}},
+		{
+			`secret = { secretName = "keys", optional = true, items = [{ key = "none", path = "x" }, { key = "one", path = "y" }] }`,
+			[]string{"./y 644 s1"},
+		},
 		{`projected = { defaultMode = 0o440, sources = [
 			{ configMap = { name = "conf", items = [{ key = "one", path = "c/one" }, { key = "two", path = "two", mode = 0o600 }] } },
 			{ secret = { name = "keys", items = [{ key = "one", path = "s/one", mode = 0o400 }, { key = "two", path = "s/two" }] } },
@@ -76,14 +90,20 @@ func TestFieldsContent(t *testing.T) {
 			`projected.sources = [{ configMap.name = "conf" }, { secret = { name = "keys", items = [{ key = "one", path = "three" }] } }]`,
 			[]string{"./one 644 1", "./three 644 s1", "./two 644 2"},
 		},
-		{`downwardAPI = { defaultMode = 0o400, items = [
+		{
+			`downwardAPI = { defaultMode = 0o400, items = [
 			{ path = "annotations", fieldRef.fieldPath = "metadata.annotations" },
 			{ path = "labels", fieldRef = { apiVersion = "v1", fieldPath = "metadata.labels" } },
 			{ path = "pod/name", mode = 0o644, fieldRef.fieldPath = "metadata.name" },
 			{ path = "pod/uid", fieldRef.fieldPath = "metadata.uid" },
 			{ path = "bytes", resourceFieldRef = { containerName = "c", resource = "limits.memory" } },
 			{ path = "memory", resourceFieldRef = { containerName = "c", resource = "limits.memory", divisor = "1Mi" } },
-		] }`, []string{`./annotations 400 note="free text"`, "./bytes 400 67108864", `./labels 400 app="shop"`, "./memory 400 64", "./pod/name 644 pod", "./pod/uid 400 " + uid}},
+		] }`,
+			[]string{
+				`./annotations 400 note="free text"`, "./bytes 400 67108864", `./labels 400 app="shop"`, "./memory 400 64",
+				"./pod/name 644 pod", "./pod/uid 400 " + uid,
+			},
+		},
 	} {
 		definition := m.parse(fmt.Sprintf(volumeFile, list, test.volume))
 		// Set resources without the limits that the pod file would apply to the container.
@@ -120,7 +140,8 @@ func TestFieldsContentMissing(t *testing.T) {
 		_, err := m.StartSandbox(m.ctx(), uid, definition, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 		wantFailure(t, test.volume, err, lifecycle.ReasonFailedMount, test.message)
 	}
-	p.Pod = m.parse(fmt.Sprintf(volumeFile, "touch /v/x 2>&1 | sed 's/.*: //'; grep -c ' /v .* - tmpfs ' /proc/self/mountinfo", `secret.secretName = "keys"`))
+	p.Pod = m.parse(fmt.Sprintf(volumeFile, "touch /v/x 2>&1 | sed 's/.*: //'; grep -c ' /v .* - tmpfs ' /proc/self/mountinfo",
+		`secret.secretName = "keys"`))
 	p.sandbox(1)
 	wantLines(t, p.run("c"), "Read-only file system", "1")
 }
@@ -219,7 +240,8 @@ func TestFieldsHostPath(t *testing.T) {
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)
 	}
-	p = newPod(m, m.parse(fmt.Sprintf(volumeFile, "echo of the pod > /v/text", `hostPath = { path = "created/deep", type = "DirectoryOrCreate" }`)))
+	p = newPod(m,
+		m.parse(fmt.Sprintf(volumeFile, "echo of the pod > /v/text", `hostPath = { path = "created/deep", type = "DirectoryOrCreate" }`)))
 	p.run("c")
 	text, err := os.ReadFile(filepath.Join(m.dir, "created/deep/text"))
 	if err != nil || string(text) != "of the pod\n" {

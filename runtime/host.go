@@ -29,13 +29,15 @@ func warnAboutHost(host oci.Host, pidsLimit int64, log *slog.Logger) {
 func (r *Runtime) selectRuntime(ctx context.Context) error {
 	var err error
 	r.ociRuntime, err = ociruntime.Select(ctx, ociruntime.Options{
-		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), Memory: r.dirs.TrialResult(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups, Host: r.host,
+		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), Memory: r.dirs.TrialResult(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups,
+		Host: r.host,
 	})
 	if err != nil {
 		return err
 	}
 	if r.ociRuntime.Reason != "" {
-		r.log.InfoContext(ctx, "OCI runtime selected", slog.String("program", r.ociRuntime.Program), slog.String("reason", r.ociRuntime.Reason))
+		r.log.InfoContext(ctx, "OCI runtime selected", slog.String("program", r.ociRuntime.Program),
+			slog.String("reason", r.ociRuntime.Reason))
 	}
 	r.engine.SetRuntime(r.ociRuntime.Program, r.ociRuntime.UserNamespaces)
 	return nil

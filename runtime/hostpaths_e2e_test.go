@@ -51,7 +51,8 @@ hostPath.path = "` + path + `"
 	pod := m.parse(file(filepath.Join(allowed, "out")))
 	_, err := m.StartSandbox(m.ctx(), outUID, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	failure, is := errors.AsType[lifecycle.Failure](err)
-	if !is || failure.Reason != lifecycle.ReasonFailedMount || !strings.Contains(failure.Message, `leads to "/etc": must be below `+allowed) {
+	if !is || failure.Reason != lifecycle.ReasonFailedMount ||
+		!strings.Contains(failure.Message, `leads to "/etc": must be below `+allowed) {
 		t.Errorf("symbolic link to another directory: %v", err)
 	}
 	if err := m.RemovePod(m.ctx(), outUID, pod); err != nil {

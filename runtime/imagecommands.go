@@ -58,7 +58,9 @@ func (i *Images) Import(ctx context.Context, r io.Reader, keep bool, signatures 
 func (i *Images) SetFiles(list []image.DirFile) { i.store.SetFiles(list) }
 
 // ImportDirFile imports an archive of an image directory, see [image.Store.ImportDirFile].
-func (i *Images) ImportDirFile(ctx context.Context, f image.DirFile, open func() (io.ReadCloser, error)) (list []image.Image, read bool, err error) {
+func (i *Images) ImportDirFile(ctx context.Context, f image.DirFile,
+	open func() (io.ReadCloser, error),
+) (list []image.Image, read bool, err error) {
 	return i.store.ImportDirFile(engine.Context(ctx), f, open)
 }
 

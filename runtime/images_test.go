@@ -14,10 +14,12 @@ func TestFailedPullNamesImagesOfArchives(t *testing.T) {
 		held []string
 		want string
 	}{
-		"no archives":   {never, nil, "not present"},
-		"one image":     {never, []string{"localhost/db:1"}, "not present (imageArchives contain localhost/db:1)"},
-		"two names":     {never, []string{"b:1", "a:1", "b:1"}, "not present (imageArchives contain a:1, b:1)"},
-		"many":          {never, []string{"a", "b", "c", "d", "e", "f", "g"}, "not present (imageArchives contain a, b, c, d, e and 2 more)"},
+		"no archives": {never, nil, "not present"},
+		"one image":   {never, []string{"localhost/db:1"}, "not present (imageArchives contain localhost/db:1)"},
+		"two names":   {never, []string{"b:1", "a:1", "b:1"}, "not present (imageArchives contain a:1, b:1)"},
+		"many": {
+			never, []string{"a", "b", "c", "d", "e", "f", "g"}, "not present (imageArchives contain a, b, c, d, e and 2 more)",
+		},
 		"other failure": {errors.New("closed"), []string{"a"}, "closed"},
 	} {
 		err := withArchives(test.err, test.held)

@@ -47,7 +47,8 @@ func TestProcessInside(t *testing.T) {
 		out := p.output(sh(`cat /proc/self/cgroup`))
 		parent := p.cgroup(uid) + "/"
 		for line := range strings.Lines(out) {
-			if strings.Contains(line, ":memory:") || strings.Contains(line, ":pids:") || strings.HasPrefix(line, "0::/") && len(out) == len(line) {
+			if strings.Contains(line, ":memory:") || strings.Contains(line, ":pids:") ||
+				strings.HasPrefix(line, "0::/") && len(out) == len(line) {
 				if !strings.Contains(line, parent) && !strings.HasPrefix(line, "0::/\n") {
 					t.Errorf("cgroup %q is not below %s", line, parent)
 				}
@@ -213,7 +214,9 @@ func TestFiles(t *testing.T) {
 		DNSConfig:   &spec.DNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"example.org"}},
 		Volumes:     []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}},
 	})
-	wantLines(t, p.output(sh(`cat /etc/resolv.conf; grep -c '[0-9a-f]	other$' /etc/hosts; tail -n 3 /etc/hosts; stat -c %a /etc/hosts; echo 10.9.9.9 mine >> /etc/hosts`)),
+	wantLines(t,
+		p.output(sh(`cat /etc/resolv.conf; grep -c '[0-9a-f]	other$' /etc/hosts; tail -n 3 /etc/hosts; stat -c %a /etc/hosts; echo `+
+			`10.9.9.9 mine >> /etc/hosts`)),
 		"search example.org", "nameserver 10.0.0.1",
 		"2", "", "# Entries added by HostAliases.", "10.1.2.3\ta\tb", "644")
 	if out := p.output(sh(`cat /etc/hosts`)); strings.Contains(out, "mine") {

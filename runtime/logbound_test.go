@@ -52,17 +52,28 @@ func left(t *testing.T, dir string) (names []string) {
 }
 
 func TestCheck(t *testing.T) {
-	all := []string{"gone_1/c/0.log.1", "a_2/c/3.log.2", "gone_1/c/0.log", "a_2/c/2.log", "a_2/c/3.log.1", "b_3/c/0.log.1", "a_2/c/3.log", "b_3/c/0.log"}
+	all := []string{
+		"gone_1/c/0.log.1", "a_2/c/3.log.2", "gone_1/c/0.log", "a_2/c/2.log", "a_2/c/3.log.1", "b_3/c/0.log.1", "a_2/c/3.log",
+		"b_3/c/0.log",
+	}
 	running := map[string]bool{"a_2/c/3.log": true, "b_3/c/0.log": true}
 	for name, test := range map[string]struct {
 		files int // of 64 KiB that the limit allows
 		err   error
 		want  []string
 	}{
-		"below the limit":                 {files: 8, want: []string{"a_2/c/2.log", "a_2/c/3.log", "a_2/c/3.log.1", "a_2/c/3.log.2", "b_3/c/0.log", "b_3/c/0.log.1", "gone_1/c/0.log", "gone_1/c/0.log.1"}},
-		"rotated files, the oldest first": {files: 7, want: []string{"a_2/c/2.log", "a_2/c/3.log", "a_2/c/3.log.1", "b_3/c/0.log", "b_3/c/0.log.1", "gone_1/c/0.log"}},
-		"then those of finished runs":     {files: 3, want: []string{"a_2/c/3.log", "b_3/c/0.log"}},
-		"never those of running ones":     {files: 1, want: []string{"a_2/c/3.log", "b_3/c/0.log"}},
+		"below the limit": {
+			files: 8,
+			want: []string{
+				"a_2/c/2.log", "a_2/c/3.log", "a_2/c/3.log.1", "a_2/c/3.log.2", "b_3/c/0.log", "b_3/c/0.log.1", "gone_1/c/0.log",
+				"gone_1/c/0.log.1",
+			},
+		},
+		"rotated files, the oldest first": {
+			files: 7, want: []string{"a_2/c/2.log", "a_2/c/3.log", "a_2/c/3.log.1", "b_3/c/0.log", "b_3/c/0.log.1", "gone_1/c/0.log"},
+		},
+		"then those of finished runs": {files: 3, want: []string{"a_2/c/3.log", "b_3/c/0.log"}},
+		"never those of running ones": {files: 1, want: []string{"a_2/c/3.log", "b_3/c/0.log"}},
 		"all current files if it is not known which run": {
 			files: 1, err: errors.New("engine unavailable"), want: []string{"a_2/c/2.log", "a_2/c/3.log", "b_3/c/0.log", "gone_1/c/0.log"},
 		},
@@ -73,13 +84,16 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			var messages bytes.Buffer
-			b := newLogBound(logBoundOptions{Dir: dir, Max: int64(test.files) * 64 << 10, Log: slog.New(slog.NewTextHandler(&messages, nil)), Running: func(context.Context) (map[string]bool, error) {
-				paths := map[string]bool{}
-				for log := range running {
-					paths[filepath.Join(dir, log)] = true
-				}
-				return paths, test.err
-			}})
+			b := newLogBound(logBoundOptions{
+				Dir: dir, Max: int64(test.files) * 64 << 10,
+				Log: slog.New(slog.NewTextHandler(&messages, nil)), Running: func(context.Context) (map[string]bool, error) {
+					paths := map[string]bool{}
+					for log := range running {
+						paths[filepath.Join(dir, log)] = true
+					}
+					return paths, test.err
+				},
+			})
 			used, _, err := b.Check(t.Context())
 			if !errors.Is(err, test.err) {
 				t.Errorf("error %v, want %v", err, test.err)
@@ -98,7 +112,8 @@ func TestCheck(t *testing.T) {
 			if got := strings.Contains(messages.String(), "removed the oldest logs"); got != removed {
 				t.Errorf("message %v, want %v: %s", got, removed, &messages)
 			}
-			if exceeds := strings.Contains(messages.String(), "the rest is the current logs"); exceeds != (test.files == 1 && test.err == nil) {
+			if exceeds := strings.Contains(messages.String(),
+				"the rest is the current logs"); exceeds != (test.files == 1 && test.err == nil) {
 				t.Errorf("messages: %s", &messages)
 			}
 		})
@@ -112,9 +127,12 @@ func TestTemporaryFiles(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, "a_1/c/0.log.compressing"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	b := newLogBound(logBoundOptions{Dir: dir, Max: 1, Log: slog.New(slog.DiscardHandler), Running: func(context.Context) (map[string]bool, error) {
-		return map[string]bool{filepath.Join(dir, "a_1/c/1.log"): true}, nil
-	}})
+	b := newLogBound(logBoundOptions{
+		Dir: dir, Max: 1, Log: slog.New(slog.DiscardHandler),
+		Running: func(context.Context) (map[string]bool, error) {
+			return map[string]bool{filepath.Join(dir, "a_1/c/1.log"): true}, nil
+		},
+	})
 	if _, _, err := b.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,9 +178,12 @@ func TestRun(t *testing.T) {
 		dir := logs(t, "a_1/c/0.log.2", "a_1/c/0.log.1", "a_1/c/0.log")
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
-		b := newLogBound(logBoundOptions{Dir: dir, Max: 64 << 10, Log: slog.New(slog.NewTextHandler(&messages, nil)), Running: func(context.Context) (map[string]bool, error) {
-			return nil, fmt.Errorf("engine unavailable")
-		}})
+		b := newLogBound(logBoundOptions{
+			Dir: dir, Max: 64 << 10, Log: slog.New(slog.NewTextHandler(&messages, nil)),
+			Running: func(context.Context) (map[string]bool, error) {
+				return nil, fmt.Errorf("engine unavailable")
+			},
+		})
 		done := make(chan struct{})
 		go func() { b.Run(ctx); close(done) }()
 		<-done
@@ -178,10 +199,13 @@ func TestRunEndsWhileCheckHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		hangs := make(chan struct{})
-		b := newLogBound(logBoundOptions{Dir: logs(t, "a_1/c/0.log"), Max: 1, Log: slog.New(slog.DiscardHandler), Running: func(context.Context) (map[string]bool, error) {
-			<-hangs
-			return nil, errors.New("too late")
-		}})
+		b := newLogBound(logBoundOptions{
+			Dir: logs(t, "a_1/c/0.log"), Max: 1, Log: slog.New(slog.DiscardHandler),
+			Running: func(context.Context) (map[string]bool, error) {
+				<-hangs
+				return nil, errors.New("too late")
+			},
+		})
 		begun := time.Now()
 		b.Run(ctx)
 		if took := time.Since(begun); took != time.Minute+logCleanup {

@@ -48,7 +48,9 @@ func TestOOMPodLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.eventually("the container to allocate memory", func() (string, bool) { log := p.log(holds); return log, log == "ready\n" })
-	eats := spec.Container{Command: []string{"tail", "/dev/zero"}, Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("44Mi")}}}
+	eats := spec.Container{
+		Command: []string{"tail", "/dev/zero"}, Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("44Mi")}},
+	}
 	ref, err := p.start(eats)
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,8 @@ downwardAPI.items = [{ path = "app", fieldRef.fieldPath = "metadata.labels['app'
 	}()
 	defer func() { cancel(); <-waited }()
 	m.eventually("the files of the running container to follow", func() (string, bool) {
-		_, out, err := m.Exec(m.ctx(), uid, ref, []string{"sh", "-c", "cat /conf/k /keys/k /labels/app; grep -o '[a-z]*.example' /etc/hosts"}, 0, 1000)
+		_, out, err := m.Exec(m.ctx(), uid, ref,
+			[]string{"sh", "-c", "cat /conf/k /keys/k /labels/app; grep -o '[a-z]*.example' /etc/hosts"}, 0, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 	}
 	// All of the engine's directory: bundles are renamed within it, which is not possible between mounts.
 	var err error
-	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes(), r.dirs.Files())
+	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes(),
+		r.dirs.Files())
 	if err != nil {
 		return err
 	}
@@ -183,12 +184,14 @@ func (r *Runtime) compose(ctx context.Context) error {
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
-		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
+		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits,
+		Etc:     r.etc,
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
 		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
 	})
 	r.files, err = files.New(files.Config{
-		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir, IDs: r.users.Find,
+		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir,
+		IDs:     r.users.Find,
 		Volumes: r.containers.Volumes,
 	})
 	return err
@@ -219,7 +222,8 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
 		b := newLogBound(logBoundOptions{
-			Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss, Log: r.log,
+			Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss,
+			Log: r.log,
 		})
 		r.workers.Go(func() { b.Run(ctx) })
 	}

@@ -177,7 +177,8 @@ func (m *testHost) searchFiles(texts []string, except ...string) {
 		switch {
 		case err != nil:
 			return err
-		case skip[relative], relative == filepath.Join("run", "ns"), strings.HasSuffix(path, "snapshotter.v1.overlayfs"), strings.HasSuffix(path, "content.v1.content"):
+		case skip[relative], relative == filepath.Join("run", "ns"), strings.HasSuffix(path,
+			"snapshotter.v1.overlayfs"), strings.HasSuffix(path, "content.v1.content"):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil

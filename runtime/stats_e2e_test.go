@@ -25,7 +25,8 @@ func TestStats(t *testing.T) {
 	p := newPod(m, &spec.Pod{})
 	const mib = 1 << 20
 	burner := sh("while :; do :; done")
-	idle := sh("head -c 20971520 /dev/zero >/dev/shm/memory; head -c 3145728 /dev/zero >/written; head -c 1048576 /dev/zero | tr '\\0' 'x' | fold -w 100; echo ready >/ready; nc -l -p 80 >/dev/null; sleep 1000")
+	idle := sh("head -c 20971520 /dev/zero >/dev/shm/memory; head -c 3145728 /dev/zero >/written; head -c 1048576 /dev/zero | tr '\\0' " +
+		"'x' | fold -w 100; echo ready >/ready; nc -l -p 80 >/dev/null; sleep 1000")
 	idle.Resources.Limits = spec.ResourceList{spec.ResourceMemory: resource.MustParse("64Mi")}
 	containers := map[string]string{}
 	for _, c := range []spec.Container{burner, idle} {
@@ -42,11 +43,13 @@ func TestStats(t *testing.T) {
 	})
 	target := []stats.Target{{UID: uid, Pod: p.Pod, Sandbox: 1, Containers: containers}}
 	first := m.Stats(m.ctx(), target)[0]
-	if b := first.Containers["c1"]; b.NanoCores == nil || *b.NanoCores < 10_000_000 || b.CPU.Nanoseconds == 0 || b.Memory == nil || b.Memory.Limit != 0 || b.Pids == nil || *b.Pids != 1 {
+	if b := first.Containers["c1"]; b.NanoCores == nil || *b.NanoCores < 10_000_000 || b.CPU.Nanoseconds == 0 || b.Memory == nil ||
+		b.Memory.Limit != 0 || b.Pids == nil || *b.Pids != 1 {
 		t.Errorf("a container that uses CPU time: %+v, memory %+v", b, b.Memory)
 	}
 	c := first.Containers["c2"]
-	if c.Memory == nil || c.Memory.Limit != 64*mib || c.Memory.WorkingSet < 20*mib || c.Memory.WorkingSet > 40*mib || c.OOMKills == nil || *c.OOMKills != 0 || c.Pids == nil {
+	if c.Memory == nil || c.Memory.Limit != 64*mib || c.Memory.WorkingSet < 20*mib || c.Memory.WorkingSet > 40*mib || c.OOMKills == nil ||
+		*c.OOMKills != 0 || c.Pids == nil {
 		t.Errorf("a container with 20 MiB: %+v, memory %+v", c, c.Memory)
 	}
 	if c.NanoCores == nil || *c.NanoCores > *first.Containers["c1"].NanoCores {
@@ -56,7 +59,8 @@ func TestStats(t *testing.T) {
 		t.Errorf("pod: %+v, memory %+v", first, first.Memory)
 	}
 	disk := first.Disk.Containers["c2"]
-	if disk.Layer == nil || *disk.Layer < 3*mib || *disk.Layer > 4*mib || disk.Logs == nil || *disk.Logs < mib || *disk.Logs > 3*mib || first.Disk.At.IsZero() {
+	if disk.Layer == nil || *disk.Layer < 3*mib || *disk.Layer > 4*mib || disk.Logs == nil || *disk.Logs < mib || *disk.Logs > 3*mib ||
+		first.Disk.At.IsZero() {
 		t.Errorf("disk usage: layer %v, logs %v", value(disk.Layer), value(disk.Logs))
 	}
 	if first.Network == nil || len(first.Network.Interfaces) != 1 || first.Network.Interfaces[0].Name != "eth0" {
@@ -77,7 +81,8 @@ func TestStats(t *testing.T) {
 	}
 	// Neither a container nor a sandbox that does not exist affects the figures of others.
 	target[0].Sandbox, target[0].Containers = 9, map[string]string{"c1": containers["c1"], "none": "none"}
-	if third := m.Stats(m.ctx(), target)[0]; third.Network != nil || third.Containers["none"].CPU != nil || third.Containers["c1"].NanoCores == nil {
+	if third := m.Stats(m.ctx(), target)[0]; third.Network != nil || third.Containers["none"].CPU != nil ||
+		third.Containers["c1"].NanoCores == nil {
 		t.Errorf("with a missing container and sandbox: %+v", third)
 	}
 }

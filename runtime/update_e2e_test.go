@@ -164,7 +164,8 @@ func TestRestartOnRequest(t *testing.T) {
 	}
 	now := s.until("pod restarted", running(2, "a", "b"))
 	s.eventually("log", func() (string, bool) { text := s.log(now.Facts.UID); return text, strings.Count(text, "a 1\n") == 3 })
-	if text := s.log(now.Facts.UID); now.Facts.UID != first.Facts.UID || strings.Count(text, "stop-a") != 2 || strings.Count(text, "stop-b") != 1 {
+	if text := s.log(now.Facts.UID); now.Facts.UID != first.Facts.UID || strings.Count(text, "stop-a") != 2 ||
+		strings.Count(text, "stop-b") != 1 {
 		t.Errorf("UID %s, before %s; log:\n%s", now.Facts.UID, first.Facts.UID, text)
 	}
 	if err := s.Stop(s.ctx(), "p", supervisor.StopOptions{By: "test"}); err != nil {

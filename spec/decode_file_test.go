@@ -22,7 +22,8 @@ func TestDecode(t *testing.T) {
 	f.Bad(&c.Idle, "not reported: the file does not set the field", "")
 	f.Bad(&c.Root, "must be absolute", "write /var")
 	f.Bad(&c.Root, "not reported: the field has a problem already", "")
-	want := "podstead.toml:2:8: root: must be absolute\nhint: write /var\npodstead.toml:3:1: rot: unknown field\nhint: did you mean \"root\"?\n"
+	want := "podstead.toml:2:8: root: must be absolute\nhint: write /var\npodstead.toml:3:1: rot: unknown field\nhint: did you mean " +
+		"\"root\"?\n"
 	if got := report(f.Problems()); got != want {
 		t.Errorf("problems:\n%s\nwant:\n%s", got, want)
 	}

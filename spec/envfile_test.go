@@ -17,19 +17,27 @@ func TestParseEnvFile(t *testing.T) {
 		problems   []string
 	}{
 		{"empty", "", nil, nil},
-		{"value is the rest of the line", "A=1\nB= 2 \nC='x'\nD=a=b\nE=\n", map[string]string{"A": "1", "B": " 2 ", "C": "'x'", "D": "a=b", "E": ""}, nil},
+		{
+			"value is the rest of the line", "A=1\nB= 2 \nC='x'\nD=a=b\nE=\n",
+			map[string]string{"A": "1", "B": " 2 ", "C": "'x'", "D": "a=b", "E": ""},
+			nil,
+		},
 		{"comments and empty lines", "# A=1\n\n  # B=1\n  C=1\n", map[string]string{"C": "1"}, nil},
 		{"byte order mark and CRLF", "\xef\xbb\xbfA=1\r\nB=2\r\n", map[string]string{"A": "1", "B": "2"}, nil},
 		{"no newline at the end of file", "A=1", map[string]string{"A": "1"}, nil},
 		{"all characters of keys", "a.b-c_D9=1\n", map[string]string{"a.b-c_D9": "1"}, nil},
-		{"all problems, without values", "1A=topsecret\nB C=topsecret\n=topsecret\ntopsecret\nA=1\nA=topsecret\n\xff=topsecret\n", map[string]string{"A": "1"}, []string{
-			"1: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
-			"2: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
-			"3: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
-			"4: must be KEY=value",
-			`6: Duplicate value: "A"`,
-			"7: must be UTF-8 text",
-		}},
+		{
+			"all problems, without values", "1A=topsecret\nB C=topsecret\n=topsecret\ntopsecret\nA=1\nA=topsecret\n\xff=topsecret\n",
+			map[string]string{"A": "1"},
+			[]string{
+				"1: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+				"2: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+				"3: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+				"4: must be KEY=value",
+				`6: Duplicate value: "A"`,
+				"7: must be UTF-8 text",
+			},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := map[string]string{}
@@ -100,7 +108,10 @@ secrets = [{ name = "s", envFile = "s.env" }]
 		{"missing key", func() { write("s.env", "OTHER=hunter2\n", 0o600) }, `web.toml:2:`},
 		{"duplicate key", func() { write("c.env", "\nx=2\n", 0o644) }, `c.env:2:1: Duplicate value: "x"`},
 		{"file too large", func() { write("c.env", strings.Repeat("#", maxConfigBytes+1), 0o644) }, "larger than 1048576 bytes"},
-		{"directory", func() { _ = os.Remove(filepath.Join(dir, "c.env")); _ = os.Mkdir(filepath.Join(dir, "c.env"), 0o700) }, "not a regular file"},
+		{
+			"directory", func() { _ = os.Remove(filepath.Join(dir, "c.env")); _ = os.Mkdir(filepath.Join(dir, "c.env"), 0o700) },
+			"not a regular file",
+		},
 		{"missing file", func() { _ = os.Remove(filepath.Join(dir, "c.env")) }, "web.toml:3:"},
 	} {
 		write("s.env", "KEY=hunter2\n", 0o600)

@@ -20,7 +20,11 @@ image = "a:1"
 		name, text string
 		want       []string // problems; nil if the file is valid
 	}{
-		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\nstdin = true\nstdinOnce = true\ntty = true\n"},
+		{
+			name: "valid",
+			text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\nstdin = " +
+				"true\nstdinOnce = true\ntty = true\n",
+		},
 		{
 			name: "empty fields, as clients of Kubernetes write them",
 			text: "name = \"d\"\nimage = \"b:1\"\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\n" +
@@ -29,12 +33,27 @@ image = "a:1"
 		{"empty file", "", []string{"d.toml:1:1: name: Required value", "d.toml:1:1: image: Required value"}},
 		{"unknown field", "name = \"d\"\nimage = \"b\"\nimages = \"c\"\n", []string{"d.toml:3:1: images: unknown field"}},
 		{"invalid TOML", "name =\n", []string{"d.toml:1:7: invalid TOML: unexpected character U+000A at start of value"}},
-		{"invalid name", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
-		{"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`}},
-		{"unknown target", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"nope\"\n", []string{`d.toml:3:23: targetContainerName: Not found: "nope"`}},
 		{
-			"fields of app containers", "name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = { seconds = 1 } } }\n" +
-				"livenessProbe = { exec = { command = [\"true\"] } }\n", []string{
+			"invalid name", "name = \"A\"\nimage = \"b\"\n",
+			[]string{
+				`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or ` +
+					`'-', and must start and end with an alphanumeric character`,
+			},
+		},
+		{
+			"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n",
+			[]string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`},
+		},
+		{
+			"unknown target", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"nope\"\n",
+			[]string{`d.toml:3:23: targetContainerName: Not found: "nope"`},
+		},
+		{
+			"fields of app containers",
+			"name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = " +
+				"{ seconds = 1 } } }\n" +
+				"livenessProbe = { exec = { command = [\"true\"] } }\n",
+			[]string{
 				"d.toml:3:17: restartPolicy: Forbidden: cannot be set for an Ephemeral Container",
 				"d.toml:4:1: ports: Forbidden: cannot be set for an Ephemeral Container",
 				"d.toml:5:13: lifecycle: Forbidden: cannot be set for an Ephemeral Container",
@@ -54,8 +73,9 @@ image = "a:1"
 			switch {
 			case (c != nil) != (test.want == nil):
 				t.Errorf("container %+v", c)
-			case c != nil && (c.Env[0].Name != "A" || c.VolumeMounts[0].MountPath != "/data" || c.Hash == "" || c.TerminationMessagePath == "" ||
-				!c.Stdin || !c.StdinOnce || !c.TTY):
+			case c != nil &&
+				(c.Env[0].Name != "A" || c.VolumeMounts[0].MountPath != "/data" || c.Hash == "" || c.TerminationMessagePath == "" ||
+					!c.Stdin || !c.StdinOnce || !c.TTY):
 				t.Errorf("container %+v", c)
 			}
 		})
@@ -84,7 +104,8 @@ func TestTargetContainer(t *testing.T) {
 		{"shareProcessNamespace = true", `targetContainerName = 1`, false, ""},
 		{"hostPID = true", `targetContainerName = "app"`, true, ""},
 	} {
-		pod, problems := Parse("/pods/web.toml", []byte(test.pod+"\n[[initContainers]]\nname = \"init\"\nimage = \"a:1\"\n[[containers]]\nname = \"app\"\nimage = \"a:1\"\n"))
+		pod, problems := Parse("/pods/web.toml",
+			[]byte(test.pod+"\n[[initContainers]]\nname = \"init\"\nimage = \"a:1\"\n[[containers]]\nname = \"app\"\nimage = \"a:1\"\n"))
 		if pod == nil {
 			t.Fatal(problems)
 		}

@@ -15,7 +15,8 @@ import (
 func special(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
-	fifo, socket, link, chain := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket"), filepath.Join(dir, "zero.toml"), filepath.Join(dir, "chain.toml")
+	fifo, socket, link, chain := filepath.Join(dir,
+		"fifo"), filepath.Join(dir, "socket"), filepath.Join(dir, "zero.toml"), filepath.Join(dir, "chain.toml")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func special(t *testing.T) []string {
 		}
 	}
 	return []string{
-		dir, fifo, socket, link, chain, "/dev/zero", "/dev/null", "/dev/tty", "/dev/urandom", "/proc/kmsg", "/proc/self/mem", "/proc/self/environ",
+		dir, fifo, socket, link, chain, "/dev/zero", "/dev/null", "/dev/tty", "/dev/urandom", "/proc/kmsg", "/proc/self/mem",
+		"/proc/self/environ",
 		"/sys/kernel/mm/transparent_hugepage/enabled", "/proc/self/fd/0",
 	}
 }
@@ -60,7 +62,8 @@ func TestSpecialFiles(t *testing.T) {
 				t.Errorf("%s was parsed", path)
 			}
 			file := []byte("imageArchives = [\"" + path + "\"]\n" + podTail)
-			if pod, problems := (Options{Archives: true}).Accept("web.toml", file); pod != nil || !strings.HasPrefix(problems[0].Path, "imageArchives") {
+			if pod, problems := (Options{Archives: true}).Accept("web.toml", file); pod != nil ||
+				!strings.HasPrefix(problems[0].Path, "imageArchives") {
 				t.Errorf("image archive %s was accepted: %v", path, problems)
 			}
 			file = []byte("[[secrets]]\nname = \"s\"\nenvFile = \"" + path + "\"\n" + podTail)
@@ -89,7 +92,8 @@ func TestSpecialFiles(t *testing.T) {
 // TestReservedNames checks that no pod gets a name that every hosts file defines.
 func TestReservedNames(t *testing.T) {
 	for _, name := range []string{
-		"localhost", "localhost.localdomain", "localhost4", "localhost6.localdomain6", "x.localhost", "ip6-localhost", "ip6-loopback", "ip6-localnet",
+		"localhost", "localhost.localdomain", "localhost4", "localhost6.localdomain6", "x.localhost", "ip6-localhost", "ip6-loopback",
+		"ip6-localnet",
 		"ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters", "ip6-allhosts", "broadcasthost",
 	} {
 		checkRules(t, []rule{{"name = \"" + name + "\"\n" + podTail, "name", "reserved"}})

@@ -9,7 +9,9 @@ import (
 func TestFileName(t *testing.T) {
 	long := strings.Repeat("a", 252)
 	seen := map[string]string{}
-	for _, pod := range []string{"web", "web.v1", "web.json", strings.Repeat("a", maxFileName), strings.Repeat("a", maxFileName+1), long + "b", long + "c"} {
+	for _, pod := range []string{
+		"web", "web.v1", "web.json", strings.Repeat("a", maxFileName), strings.Repeat("a", maxFileName+1), long + "b", long + "c",
+	} {
 		name := FileName(pod)
 		if len(name) > maxFileName || seen[name] != "" || len(pod) <= maxFileName && name != pod {
 			t.Errorf("%s: file name %s of %d bytes, taken by %q", pod, name, len(name), seen[name])
@@ -21,7 +23,8 @@ func TestFileName(t *testing.T) {
 // TestPodNames checks that the name of a pod is a DNS subdomain.
 func TestPodNames(t *testing.T) {
 	for name, valid := range map[string]bool{
-		"web.v1": true, strings.Repeat("a", 253): true, strings.Repeat("a", 254): false, "a..b": false, ".a": false, "a.": false, "A": false, "a/b": false,
+		"web.v1": true, strings.Repeat("a", 253): true, strings.Repeat("a", 254): false, "a..b": false, ".a": false, "a.": false,
+		"A": false, "a/b": false,
 	} {
 		if pod, problems := Parse("file.toml", []byte("name = \""+name+"\"\n"+podTail)); (pod != nil) != valid {
 			t.Errorf("%s: %v, want valid: %v", name, problems, valid)

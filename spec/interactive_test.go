@@ -14,9 +14,11 @@ func TestInteractive(t *testing.T) {
 		"table.toml":  "[[containers]]\nname = \"a\"\nimage = \"i\"\n[[containers]]\nname = \"b\"\nimage = \"i\"\n",
 		"inline.toml": "containers = [{ name = \"a\", image = \"i\", tty = true, stdin = false }, { name = \"b\", image = \"i\" }]\n",
 		"rules.toml": "[[containers]]\nname = \"a\"\nimage = \"i\"\nstdinOnce = false\nrestartPolicy = \"Always\"\n" +
-			"restartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [1] } }]\n[[containers]]\nname = \"b\"\nimage = \"i\"\n",
+			"restartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [1] } }]\n[[containers]]\nname = " +
+			"\"b\"\nimage = \"i\"\n",
 		"block.yaml": manifest + "  containers:\n  - name: a\n    image: i\n  - name: b\n    image: i\n",
-		"flow.json":  `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}`,
+		"flow.json": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": ` +
+			`"i"}, {"name": "b", "image": "i"}]}}`,
 	} {
 		for _, tty := range []bool{false, true} {
 			pod, problems := Options{Interactive: &Interactive{Container: "a", TTY: tty}}.Accept(file, []byte(text))

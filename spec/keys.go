@@ -63,7 +63,9 @@ var omitted = map[reflect.Type]map[string]refusal{
 		"volumeDevices": {"volumes are directories, not block devices", "mount the file system on the host, and set volumeMounts"},
 	},
 	reflect.TypeFor[EnvVarSource](): {
-		"fileKeyRef": {"variables are not read from files of volumes", "set configMapKeyRef or secretKeyRef, or read the file in the command"},
+		"fileKeyRef": {
+			"variables are not read from files of volumes", "set configMapKeyRef or secretKeyRef, or read the file in the command",
+		},
 	},
 	reflect.TypeFor[LifecycleHandler](): {
 		"tcpSocket": {"a hook that only connects does nothing, and fails in Kubernetes", "set exec, httpGet or sleep"},
@@ -134,7 +136,8 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 	hint := composeHint(t, c.key)
 	if owner := enclosing(n, c.key); owner != nil && (hint == "" || !isComposeList(c)) {
 		owner.meant = append(owner.meant, c.key)
-		d.fail(c, c.keyAt, fmt.Sprintf("%s is a field of %s, not of %s", quote(c.key), d.tableName(owner), d.tableName(n)), d.moveHint(n, owner))
+		d.fail(c, c.keyAt, fmt.Sprintf("%s is a field of %s, not of %s", quote(c.key), d.tableName(owner), d.tableName(n)),
+			d.moveHint(n, owner))
 		return
 	}
 	if inner := insideOf(t, c.key); len(inner) > 0 {

@@ -16,7 +16,10 @@ import (
 // additions are the fields of a pod file that PodSpec and Container do not have:
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
-	reflect.TypeFor[Pod]():       {"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "secrets", "systemd", "unhealthyAfterSeconds", "update", "waitFor"},
+	reflect.TypeFor[Pod](): {
+		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "secrets", "systemd",
+		"unhealthyAfterSeconds", "update", "waitFor",
+	},
 	reflect.TypeFor[Container](): {"restartBackoff"},
 }
 
@@ -200,7 +203,9 @@ func TestValuesAreKubernetes(t *testing.T) {
 			t.Errorf("%q is %q in Kubernetes", pair[0], pair[1])
 		}
 	}
-	for _, signal := range []corev1.Signal{corev1.SIGABRT, corev1.SIGTERM, corev1.SIGSTKFLT, corev1.SIGRTMIN, corev1.SIGRTMAX, corev1.SIGRTMINPLUS15, corev1.SIGRTMAXMINUS14} {
+	for _, signal := range []corev1.Signal{
+		corev1.SIGABRT, corev1.SIGTERM, corev1.SIGSTKFLT, corev1.SIGRTMIN, corev1.SIGRTMAX, corev1.SIGRTMINPLUS15, corev1.SIGRTMAXMINUS14,
+	} {
 		if !slices.Contains(signals, string(signal)) {
 			t.Errorf("the signal %s is not known", signal)
 		}

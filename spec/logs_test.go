@@ -13,7 +13,9 @@ func TestParseLogRate(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"100", "0 lines/s", "-1 lines/s", "-1Ki bytes/s", "x lines/s", "5 lines", " lines/s", "64Ki", "1Ki lines/s"} {
+	for _, text := range []string{
+		"100", "0 lines/s", "-1 lines/s", "-1Ki bytes/s", "x lines/s", "5 lines", " lines/s", "64Ki", "1Ki lines/s",
+	} {
 		if got, err := ParseLogRate(text); err == nil {
 			t.Errorf("%q: %+v", text, got)
 		}
@@ -26,7 +28,8 @@ func TestLogAnnotations(t *testing.T) {
 		pod, problems := Parse("p.toml", []byte("name = \"p\"\n[annotations]\n"+annotations+containers))
 		return pod, problems
 	}
-	pod, problems := load("\"podstead.io/log-driver\" = \"memory\"\n\"podstead.io/log-rate-limit\" = \"100 lines/s\"\n\"log-rate-limit.podstead.io/chatty\" = \"off\"\n")
+	pod, problems := load("\"podstead.io/log-driver\" = \"memory\"\n\"podstead.io/log-rate-limit\" = \"100 " +
+		"lines/s\"\n\"log-rate-limit.podstead.io/chatty\" = \"off\"\n")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -179,7 +179,10 @@ func isPod(manifest *node) *syntaxError {
 	case kind == nil && manifest.child("services") != nil:
 		return &syntaxError{at: manifest.at, message: "not a Pod manifest, but a Compose file", hint: servicesHint}
 	case kind == nil:
-		return &syntaxError{at: manifest.at, message: "not a Pod manifest: kind: Required value", hint: "begin the manifest with apiVersion: v1 and kind: Pod"}
+		return &syntaxError{
+			at: manifest.at, message: "not a Pod manifest: kind: Required value",
+			hint: "begin the manifest with apiVersion: v1 and kind: Pod",
+		}
 	default:
 		name, _ := kind.(string) // empty if it is not a string
 		message := fmt.Sprintf(`not a Pod manifest: kind: Unsupported value: %s: supported values: "Pod"`, quote(name))
@@ -191,8 +194,10 @@ const templateHint = `write a Pod with the metadata and the spec of `
 
 // kindHints tell what to do with objects of other kinds.
 var kindHints = map[string]string{
-	"ConfigMap":             "set configMaps in the spec of the Pod, or write its keys as files into configmaps/NAME of the configuration directory",
-	"Secret":                "set secrets in the spec of the Pod, or write its keys as files into secrets/NAME of the configuration directory",
+	"ConfigMap": "set configMaps in the spec of the Pod, or write its keys as files into configmaps/NAME of the " +
+		"configuration directory",
+	"Secret": "set secrets in the spec of the Pod, or write its keys as files into secrets/NAME of the configuration " +
+		"directory",
 	"CronJob":               templateHint + "spec.jobTemplate.spec.template",
 	"DaemonSet":             templateHint + "spec.template",
 	"Deployment":            templateHint + "spec.template",

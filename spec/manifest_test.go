@@ -75,7 +75,8 @@ func TestNoEffect(t *testing.T) {
 // TestDocuments checks that empty documents are skipped.
 func TestDocuments(t *testing.T) {
 	for _, text := range []string{
-		"---\n" + manifestOfWeb, "---\n---\n# nothing\n---\n" + manifestOfWeb, manifestOfWeb + "---\n", manifestOfWeb + "---\n# end\n---\nnull\n...\n",
+		"---\n" + manifestOfWeb, "---\n---\n# nothing\n---\n" + manifestOfWeb, manifestOfWeb + "---\n",
+		manifestOfWeb + "---\n# end\n---\nnull\n...\n",
 	} {
 		if pod, problems := Parse("web.yaml", []byte(text)); pod == nil || len(problems) > 0 {
 			t.Errorf("%v\n%s", problems, text)
@@ -141,7 +142,8 @@ spec:
 	for i := range 20 {
 		levels += fmt.Sprintf("a%d: &a%d {<<: [*a%d, *a%d, *a%d, *a%d]}\n", i+1, i+1, i, i, i, i)
 	}
-	if pod, problems := Parse("web.yaml", []byte(levels+manifestOfWeb)); pod != nil || !strings.Contains(problems.Error(), "more than 20000") {
+	if pod, problems := Parse("web.yaml", []byte(levels+manifestOfWeb)); pod != nil ||
+		!strings.Contains(problems.Error(), "more than 20000") {
 		t.Errorf("got %v, want the limit of nodes", problems)
 	}
 }
@@ -172,7 +174,8 @@ func TestGenerateName(t *testing.T) {
 	if first.Name == second.Name || len(first.Name) != len("web-abcde") {
 		t.Errorf("generated names %q and %q", first.Name, second.Name)
 	}
-	if _, problems := Parse("file.yaml", []byte(manifest("generateName: Web-"))); len(problems) != 1 || problems[0].Path != "metadata.generateName" || problems[0].Line != 4 {
+	if _, problems := Parse("file.yaml", []byte(manifest("generateName: Web-"))); len(problems) != 1 ||
+		problems[0].Path != "metadata.generateName" || problems[0].Line != 4 {
 		t.Errorf("an invalid prefix: %v", problems)
 	}
 }
@@ -184,7 +187,8 @@ func TestProfileAnnotations(t *testing.T) {
 	}
 	const appArmor = `"container.apparmor.security.beta.kubernetes.io/app" = `
 	for value, want := range map[string]SecurityProfile{
-		"runtime/default": {Type: "RuntimeDefault"}, "unconfined": {Type: "Unconfined"}, "localhost/mine": {Type: "Localhost", LocalhostProfile: new("mine")},
+		"runtime/default": {Type: "RuntimeDefault"}, "unconfined": {Type: "Unconfined"},
+		"localhost/mine": {Type: "Localhost", LocalhostProfile: new("mine")},
 	} {
 		pod, problems := parse(appArmor+`"`+value+`"`, "")
 		if pod == nil || len(problems) != 1 || !strings.Contains(problems[0].Message, "appArmorProfile") {
@@ -200,14 +204,18 @@ func TestProfileAnnotations(t *testing.T) {
 		{appArmor + `"localhost/"`, "", "invalid AppArmor profile name"},
 		{`"container.apparmor.security.beta.kubernetes.io/nope" = "unconfined"`, "", `Not found: container "nope"`},
 		{appArmor + `"unconfined"`, "securityContext.appArmorProfile.type = \"RuntimeDefault\"\n", "must match"},
-		{appArmor + `"localhost/a"`, "securityContext.appArmorProfile = { type = \"Localhost\", localhostProfile = \"b\" }\n", "must match"},
+		{
+			appArmor + `"localhost/a"`, "securityContext.appArmorProfile = { type = \"Localhost\", localhostProfile = \"b\" }\n",
+			"must match",
+		},
 	} {
 		if pod, problems := parse(bad.annotations, bad.container); pod != nil || !strings.Contains(problems.Errors().Error(), bad.words) {
 			t.Errorf("%s: got %v, want %q", bad.annotations, problems, bad.words)
 		}
 	}
 	for _, key := range []string{"seccomp.security.alpha.kubernetes.io/pod", "container.seccomp.security.alpha.kubernetes.io/app"} {
-		if pod, problems := parse(`"`+key+`" = "runtime/default"`, ""); pod == nil || len(problems) != 1 || !strings.Contains(problems[0].Message, "seccompProfile") {
+		if pod, problems := parse(`"`+key+`" = "runtime/default"`, ""); pod == nil || len(problems) != 1 ||
+			!strings.Contains(problems[0].Message, "seccompProfile") {
 			t.Errorf("%s: got %v, want one warning", key, problems)
 		}
 	}
@@ -222,8 +230,14 @@ func TestHintsHaveTheFormatOfTheFile(t *testing.T) {
 	)
 	for _, test := range []struct{ file, text, hint string }{
 		{"web.toml", initWith(`livenessProbe.exec.command = ["a"]`), `set restartPolicy = "Always" to make it a sidecar`},
-		{"web.yaml", head + "initContainers: [{name: i, image: b, livenessProbe: {exec: {command: [a]}}}]" + tail, `set restartPolicy: Always to make it a sidecar`},
-		{"web.json", fmt.Sprintf(json, `"initContainers": [{"name": "i", "image": "b", "livenessProbe": {"exec": {"command": ["a"]}}}]`), `set "restartPolicy": "Always" to make it a sidecar`},
+		{
+			"web.yaml", head + "initContainers: [{name: i, image: b, livenessProbe: {exec: {command: [a]}}}]" + tail,
+			`set restartPolicy: Always to make it a sidecar`,
+		},
+		{
+			"web.json", fmt.Sprintf(json, `"initContainers": [{"name": "i", "image": "b", "livenessProbe": {"exec": {"command": ["a"]}}}]`),
+			`set "restartPolicy": "Always" to make it a sidecar`,
+		},
 		{"web.json", fmt.Sprintf(json, `"hostname": 1`), `write "hostname": "1"`},
 		{"web.yaml", head + "hostname: 1" + tail, `write hostname: "1"`},
 		{"Web.yaml", strings.Replace(head, "{name: web}", "{}", 1) + "hostname: a" + tail, "set metadata.name"},
@@ -243,13 +257,15 @@ func TestHintsHaveTheFormatOfTheFile(t *testing.T) {
 // TestStdin checks that the format of standard input is that of its content, and that the pod needs a name.
 func TestStdin(t *testing.T) {
 	for _, text := range []string{
-		pod(""), manifestOfWeb, "---\n" + manifestOfWeb, `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}`,
+		pod(""), manifestOfWeb, "---\n" + manifestOfWeb,
+		`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}`,
 	} {
 		if pod, problems := Parse(Stdin, []byte(text)); pod == nil || pod.Name != "web" {
 			t.Errorf("%v\n%s", problems, text)
 		}
 	}
-	if _, problems := Parse(Stdin, []byte(podTail)); len(problems) != 1 || problems[0].Path != "name" || problems[0].Message != "Required value" {
+	if _, problems := Parse(Stdin, []byte(podTail)); len(problems) != 1 || problems[0].Path != "name" ||
+		problems[0].Message != "Required value" {
 		t.Errorf("without a name: %v", problems)
 	}
 }

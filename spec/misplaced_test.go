@@ -35,11 +35,12 @@ func TestNotMisplaced(t *testing.T) {
 		"restartBackoff":       podTail + "restartBackoff.initialSeconds = 1\n",
 		"restartPolicy":        podTail + "restartPolicy = \"Never\"\n",
 		"restartPolicy inline": "containers = [{ name = \"app\", image = \"busybox\", restartPolicy = \"Never\" }]",
-		"sidecar":              strings.Replace(podTail, "containers", "initContainers", 1) + "restartPolicy = \"Always\"\n" + strings.Replace(podTail, "app", "web", 1),
-		"pod sets it too":      "terminationGracePeriodSeconds = 60\n" + probeTail + "terminationGracePeriodSeconds = 5\n",
-		"not the last header":  probeTail + "terminationGracePeriodSeconds = 5\n[[volumes]]\nname = \"v\"\nemptyDir = {}\n",
-		"not the last key":     podTail + "[containers.livenessProbe]\nterminationGracePeriodSeconds = 5\nexec.command = [\"true\"]\n",
-		"inline probe":         podTail + "livenessProbe = { exec.command = [\"true\"], terminationGracePeriodSeconds = 5 }\n",
+		"sidecar": strings.Replace(podTail, "containers", "initContainers", 1) + "restartPolicy = \"Always\"\n" +
+			strings.Replace(podTail, "app", "web", 1),
+		"pod sets it too":     "terminationGracePeriodSeconds = 60\n" + probeTail + "terminationGracePeriodSeconds = 5\n",
+		"not the last header": probeTail + "terminationGracePeriodSeconds = 5\n[[volumes]]\nname = \"v\"\nemptyDir = {}\n",
+		"not the last key":    podTail + "[containers.livenessProbe]\nterminationGracePeriodSeconds = 5\nexec.command = [\"true\"]\n",
+		"inline probe":        podTail + "livenessProbe = { exec.command = [\"true\"], terminationGracePeriodSeconds = 5 }\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if pod, problems := Parse("web.toml", []byte("name = \"web\"\n"+file)); pod == nil || len(problems) > 0 {

@@ -82,5 +82,6 @@ type TooLargeError struct {
 
 func (e *TooLargeError) Error() string { return e.Field + ": " + processTooLarge }
 
-var processTooLarge = fmt.Sprintf("Too long: environment and arguments of a container may not be more than %d bytes in total, with references expanded",
+var processTooLarge = fmt.Sprintf("Too long: environment and arguments of a container may not be more than %d bytes in total, with "+
+	"references expanded",
 	MaxProcessBytes)

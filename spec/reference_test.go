@@ -68,8 +68,14 @@ func TestProcessTooLarge(t *testing.T) {
 		{appWith(large + "args = [\"$(A)\", \"$(A)\", " + many + "]\n"), "containers[0].args[2]", "Too long"},
 		{appWith(large + "command = [" + many + "]\n"), "containers[0].command[0]", "Too long"},
 		{appWith(large + "command = [\"$(A)\"]\nargs = [\"$(A)\", \"$(A)\", \"$(A)\"]\n"), "containers[0].args[1]", "Too long"},
-		{appWith(large + "livenessProbe.exec.command = [\"sh\", " + many + "]\n"), "containers[0].livenessProbe.exec.command[1]", "Too long"},
-		{appWith(large + "[containers.startupProbe]\nexec.command = [\"$(A)\", \"$(A)\", \"$(A)\", \"$(A)\"]\n"), "containers[0].startupProbe.exec.command[3]", "Too long"},
+		{
+			appWith(large + "livenessProbe.exec.command = [\"sh\", " + many + "]\n"), "containers[0].livenessProbe.exec.command[1]",
+			"Too long",
+		},
+		{
+			appWith(large + "[containers.startupProbe]\nexec.command = [\"$(A)\", \"$(A)\", \"$(A)\", \"$(A)\"]\n"),
+			"containers[0].startupProbe.exec.command[3]", "Too long",
+		},
 	})
 	if _, problems := Parse("web.toml", []byte(appWith(doubled(14)))); len(problems.Errors()) > 0 {
 		t.Errorf("524,288 bytes: %v", problems)

@@ -64,7 +64,8 @@ name = "db"
 
 // manifestWith returns a manifest with volumes.
 func manifestWith(volumes string) string {
-	return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: c\n    image: i:1\n    command: [data]\n" + volumes
+	return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: c\n    image: i:1\n    command: [data]\n" +
+		volumes
 }
 
 // TestRelocate checks that paths become absolute, and that everything else is unchanged.
@@ -77,13 +78,15 @@ func TestRelocate(t *testing.T) {
 			"imageArchives = [\"/srv/a \\\"b\\\" \\\\c/x\"]\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n",
 		},
 		{
-			"carriage returns", "/srv/web.toml", "imageArchives = [\r\n\t\"x\",\r\n]\r\n[[containers]]\r\nname = \"c\"\r\nimage = \"i:1\"\r\n",
+			"carriage returns", "/srv/web.toml",
+			"imageArchives = [\r\n\t\"x\",\r\n]\r\n[[containers]]\r\nname = \"c\"\r\nimage = \"i:1\"\r\n",
 			"imageArchives = [\r\n\t\"/srv/x\",\r\n]\r\n[[containers]]\r\nname = \"c\"\r\nimage = \"i:1\"\r\n",
 		},
 		{
 			"plain YAML", "/srv/shop/web.yaml",
 			manifestWith("  volumes: # data\n  - {name: v, hostPath: {path: data}} # data\n  imageArchives:\n  - ä.tar # x\n"),
-			manifestWith("  volumes: # data\n  - {name: v, hostPath: {path: /srv/shop/data}} # data\n  imageArchives:\n  - \"/srv/shop/ä.tar\" # x\n"),
+			manifestWith("  volumes: # data\n  - {name: v, hostPath: {path: /srv/shop/data}} # data\n  imageArchives:\n  - " +
+				"\"/srv/shop/ä.tar\" # x\n"),
 		},
 		{
 			"quoted YAML", "/srv/shop/web.yml",
@@ -91,8 +94,10 @@ func TestRelocate(t *testing.T) {
 			manifestWith("  imageArchives: [\"/srv/shop/it's \\\"x\\\"\", \"/srv/shop/it's\", ! \"/srv/shop/y\"]\n"),
 		},
 		{
-			"characters before the value", "/srv/web.yaml", manifestWith("  volumes: [{name: v, \"hostPath\": {type: \"\", 'path': x}}]\n  hostname: h\n  imageArchives: [ä, b]\n"),
-			manifestWith("  volumes: [{name: v, \"hostPath\": {type: \"\", 'path': /srv/x}}]\n  hostname: h\n  imageArchives: [\"/srv/ä\", /srv/b]\n"),
+			"characters before the value", "/srv/web.yaml",
+			manifestWith("  volumes: [{name: v, \"hostPath\": {type: \"\", 'path': x}}]\n  hostname: h\n  imageArchives: [ä, b]\n"),
+			manifestWith("  volumes: [{name: v, \"hostPath\": {type: \"\", 'path': /srv/x}}]\n  hostname: h\n  imageArchives: " +
+				"[\"/srv/ä\", /srv/b]\n"),
 		},
 		{
 			"an anchor for two paths", "/srv/web.yaml",
@@ -101,8 +106,10 @@ func TestRelocate(t *testing.T) {
 		},
 		{
 			"JSON", "/srv/web.json",
-			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"imageArchives": ["x"], "containers": [{"name": "c", "image": "i:1"}]}}`,
-			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"imageArchives": ["/srv/x"], "containers": [{"name": "c", "image": "i:1"}]}}`,
+			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"imageArchives": ["x"], "containers": [{"name": ` +
+				`"c", "image": "i:1"}]}}`,
+			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"imageArchives": ["/srv/x"], "containers": ` +
+				`[{"name": "c", "image": "i:1"}]}}`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -158,12 +165,25 @@ func TestRelocateGenerateName(t *testing.T) {
 // TestRelocateImpossible checks that a value that cannot be replaced is an error with its position, never another pod.
 func TestRelocateImpossible(t *testing.T) {
 	for name, test := range map[string]struct{ file, in, want string }{
-		"invalid":        {"/srv/web.toml", "name = 1\n", "web.toml:1:8: name: must be a string"},
-		"block":          {"/srv/web.yaml", manifestWith("  imageArchives:\n  - |-\n    x\n"), `web.yaml:11:5: spec.imageArchives[0]: cannot be replaced by "/srv/x"`},
-		"several lines":  {"/srv/web.yaml", manifestWith("  imageArchives:\n  - x\n    y\n"), `web.yaml:11:5: spec.imageArchives[0]: cannot be replaced by "/srv/x y"`},
-		"shared anchor":  {"/srv/web.yaml", manifestWith("  hostname: &x data\n  imageArchives: [*x]\n"), `web.yaml:10:13: spec.imageArchives[0]: cannot be replaced by "/srv/data"`},
-		"two names":      {"/srv/web.yaml", strings.Replace(manifestWith(""), "name: web", "generateName: web-\n  name:", 1), "cannot be replaced by"},
-		"directory name": {"/srv/\xff/web.toml", "imageArchives = [\"x\"]\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n", "cannot be replaced by"},
+		"invalid": {"/srv/web.toml", "name = 1\n", "web.toml:1:8: name: must be a string"},
+		"block": {
+			"/srv/web.yaml", manifestWith("  imageArchives:\n  - |-\n    x\n"),
+			`web.yaml:11:5: spec.imageArchives[0]: cannot be replaced by "/srv/x"`,
+		},
+		"several lines": {
+			"/srv/web.yaml", manifestWith("  imageArchives:\n  - x\n    y\n"),
+			`web.yaml:11:5: spec.imageArchives[0]: cannot be replaced by "/srv/x y"`,
+		},
+		"shared anchor": {
+			"/srv/web.yaml", manifestWith("  hostname: &x data\n  imageArchives: [*x]\n"),
+			`web.yaml:10:13: spec.imageArchives[0]: cannot be replaced by "/srv/data"`,
+		},
+		"two names": {
+			"/srv/web.yaml", strings.Replace(manifestWith(""), "name: web", "generateName: web-\n  name:", 1), "cannot be replaced by",
+		},
+		"directory name": {
+			"/srv/\xff/web.toml", "imageArchives = [\"x\"]\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n", "cannot be replaced by",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Relocate(test.file, []byte(test.in))

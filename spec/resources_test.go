@@ -48,7 +48,11 @@ func TestPodResources(t *testing.T) {
 	}{
 		{"no resources", "", nil, list{none}, "BestEffort 0 0 0 0 0 0"},
 		{"empty pod-level resources", none, nil, list{none, none}, "BestEffort 0 0 0 0 0 0"},
-		{"ephemeral-storage does not count for the class", "", nil, list{`{ limits = { ephemeral-storage = "1Gi" } }`}, "BestEffort 0 0 0 0 0 0"},
+		{
+			"ephemeral-storage does not count for the class", "", nil,
+			list{`{ limits = { ephemeral-storage = "1Gi" } }`},
+			"BestEffort 0 0 0 0 0 0",
+		},
 		{"limits only", "", nil, list{small}, "Guaranteed 100m 64Mi 100m 64Mi 100m 64Mi"},
 		{"two containers", "", nil, list{small, large}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
 		{"request only", "", nil, list{ask}, "Burstable 100m 0 0 0 0 0"},

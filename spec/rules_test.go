@@ -9,8 +9,9 @@ import (
 
 // Parts of pod files for the rules below.
 const (
-	podTail   = "\n[[containers]]\nname = \"app\"\nimage = \"busybox\"\n"
-	podHead   = "name = \"web\"\nrestartPolicy = \"Always\"\nterminationGracePeriodSeconds = 30\nresources = {}\nsecurityContext = {}\nrestartBackoff = {}\n"
+	podTail = "\n[[containers]]\nname = \"app\"\nimage = \"busybox\"\n"
+	podHead = "name = \"web\"\nrestartPolicy = \"Always\"\nterminationGracePeriodSeconds = 30\nresources = {}\nsecurityContext = " +
+		"{}\nrestartBackoff = {}\n"
 	initHead  = podHead + "[[initContainers]]\nname = \"prepare\"\nimage = \"busybox\"\n"
 	appHead   = podHead + podTail
 	probeHead = appHead + "[containers.livenessProbe]\n"
@@ -86,9 +87,18 @@ func TestPodRules(t *testing.T) {
 		{pod(`readinessGates = [{ conditionType = "a b" }]`), "readinessGates[0].conditionType", `"a b"`},
 		{pod(`imagePullSecrets = [{ name = "A" }]`), "imagePullSecrets[0].name", "subdomain"},
 		{pod(`runtimeClassName = "A"`), "runtimeClassName", "subdomain"},
-		{liveness("exec.command = [\"a\"]\nfailureThreshold = 3000000000"), "containers[0].livenessProbe.failureThreshold", "must be between -2147483648 and 2147483647"},
-		{liveness("exec.command = [\"a\"]\nfailureThreshold = 1.5"), "containers[0].livenessProbe.failureThreshold", "must be an integer, found float 1.5"},
-		{liveness("exec.command = [\"a\"]\nfailureThreshold = 2026-01-01"), "containers[0].livenessProbe.failureThreshold", "must be an integer, found date 2026-01-01"},
+		{
+			liveness("exec.command = [\"a\"]\nfailureThreshold = 3000000000"), "containers[0].livenessProbe.failureThreshold",
+			"must be between -2147483648 and 2147483647",
+		},
+		{
+			liveness("exec.command = [\"a\"]\nfailureThreshold = 1.5"), "containers[0].livenessProbe.failureThreshold",
+			"must be an integer, found float 1.5",
+		},
+		{
+			liveness("exec.command = [\"a\"]\nfailureThreshold = 2026-01-01"), "containers[0].livenessProbe.failureThreshold",
+			"must be an integer, found date 2026-01-01",
+		},
 		{pod(`imageArchives = [""]`), "imageArchives[0]", "must not be empty"},
 		{pod(`imageArchives = ["a.tar", "./a.tar"]`), "imageArchives[1]", "Duplicate value"},
 		{pod(`imageArchives = ["a\u0000b"]`), "imageArchives[0]", "NUL"},
@@ -133,9 +143,15 @@ func TestPodRules(t *testing.T) {
 		{pod(`dnsConfig.options = [{ value = "1" }]`), "dnsConfig.options[0].name", "Required value"},
 		{pod(`dnsConfig.options = [{ name = "a b" }]`), "dnsConfig.options[0].name", "spaces"},
 		{pod(`dnsConfig.options = [{ name = "a", value = "1 2" }]`), "dnsConfig.options[0].value", "spaces"},
-		{strings.Replace(pod(""), "restartBackoff = {}", "restartBackoff = { factor = 0.5 }", 1), "restartBackoff.factor", "greater than or equal to 1"},
+		{
+			strings.Replace(pod(""), "restartBackoff = {}", "restartBackoff = { factor = 0.5 }", 1), "restartBackoff.factor",
+			"greater than or equal to 1",
+		},
 		{strings.Replace(pod(""), "restartBackoff = {}", "restartBackoff = { factor = nan }", 1), "restartBackoff.factor", "finite"},
-		{strings.Replace(pod(""), "restartBackoff = {}", "restartBackoff = { maxSeconds = 0 }", 1), "restartBackoff.maxSeconds", "greater than 0"},
+		{
+			strings.Replace(pod(""), "restartBackoff = {}", "restartBackoff = { maxSeconds = 0 }", 1), "restartBackoff.maxSeconds",
+			"greater than 0",
+		},
 	})
 }
 
@@ -154,7 +170,11 @@ func TestInlineObjectRules(t *testing.T) {
 func TestContainerRules(t *testing.T) {
 	checkRules(t, []rule{
 		{containersOf(65), "containers", "at most 64"},
-		{strings.Replace(containersOf(65), "[[containers]]", "[[initContainers]]", 64) + strings.Replace(manyContainers(1), "c0", "x", 1), "containers", "at most 64"},
+		{
+			strings.Replace(containersOf(65), "[[containers]]", "[[initContainers]]", 64) +
+				strings.Replace(manyContainers(1), "c0", "x", 1),
+			"containers", "at most 64",
+		},
 		{strings.ReplaceAll(containersOf(65), "[[containers]]", "[[initContainers]]"), "initContainers", "at most 64"},
 		{strings.Replace(appHead, `"app"`, `"a.b"`, 1), "containers[0].name", "dots"},
 		{strings.Replace(appHead, `name = "app"`, "", 1), "containers[0].name", "Required value"},
@@ -174,12 +194,24 @@ func TestContainerRules(t *testing.T) {
 // TestRestartRules checks the rules for restartPolicyRules.
 func TestRestartRules(t *testing.T) {
 	checkRules(t, []rule{
-		{appWith("restartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [1] } }]"), "containers[0].restartPolicyRules", "must specify restartPolicy"},
+		{
+			appWith("restartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [1] } }]"),
+			"containers[0].restartPolicyRules", "must specify restartPolicy",
+		},
 		{restartRules(`{ exitCodes = { operator = "In", values = [1] } }`), "containers[0].restartPolicyRules[0].action", "Required value"},
-		{restartRules(`{ action = "Stop", exitCodes = { operator = "In", values = [1] } }`), "containers[0].restartPolicyRules[0].action", "Unsupported value"},
+		{
+			restartRules(`{ action = "Stop", exitCodes = { operator = "In", values = [1] } }`),
+			"containers[0].restartPolicyRules[0].action", "Unsupported value",
+		},
 		{restartRules(`{ action = "Restart" }`), "containers[0].restartPolicyRules[0].exitCodes", "Required value"},
-		{restartRules(`{ action = "Restart", exitCodes = { operator = "in", values = [1] } }`), "containers[0].restartPolicyRules[0].exitCodes.operator", "Unsupported value"},
-		{restartRules(repeat(`{ action = "Restart", exitCodes = { operator = "In", values = [1] } }`, 21)), "containers[0].restartPolicyRules", "at most 20"},
+		{
+			restartRules(`{ action = "Restart", exitCodes = { operator = "in", values = [1] } }`),
+			"containers[0].restartPolicyRules[0].exitCodes.operator", "Unsupported value",
+		},
+		{
+			restartRules(repeat(`{ action = "Restart", exitCodes = { operator = "In", values = [1] } }`, 21)),
+			"containers[0].restartPolicyRules", "at most 20",
+		},
 	})
 }
 
@@ -188,7 +220,10 @@ func TestEnvironmentRules(t *testing.T) {
 	checkRules(t, []rule{
 		{appWith(`env."A=B" = "c"`), `containers[0].env."A=B"`, "environment variable"},
 		{appWith(`env = [{ value = "c" }]`), "containers[0].env[0].name", "Required value"},
-		{appWith(`env = [{ name = "A", value = "c", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } }]`), "containers[0].env[0].value", "valueFrom is set"},
+		{
+			appWith(`env = [{ name = "A", value = "c", valueFrom = { fieldRef = { fieldPath = "metadata.name" } } }]`),
+			"containers[0].env[0].value", "valueFrom is set",
+		},
 		{appWith(`env.A = true`), "containers[0].env.A", "must be a string, found boolean"},
 		{appWith(`env = 1`), "containers[0].env", "must be an array of tables"},
 		{envVariable(`fieldReff = {}`), "containers[0].env.X.fieldReff", "unknown field"},
@@ -199,7 +234,10 @@ func TestEnvironmentRules(t *testing.T) {
 		{envVariable(`fieldRef.fieldPath = "metadata.labels['a b']"`), "containers[0].env.X.fieldRef.fieldPath", `"a b"`},
 		{envVariable(`fieldRef = { apiVersion = "v2", fieldPath = "metadata.name" }`), "containers[0].env.X.fieldRef.apiVersion", `"v1"`},
 		{envVariable(`resourceFieldRef.resource = "limits.disk"`), "containers[0].env.X.resourceFieldRef.resource", "Unsupported value"},
-		{envVariable(`resourceFieldRef = { resource = "limits.cpu", containerName = "ap" }`), "containers[0].env.X.resourceFieldRef.containerName", `Not found: container "ap"`},
+		{
+			envVariable(`resourceFieldRef = { resource = "limits.cpu", containerName = "ap" }`),
+			"containers[0].env.X.resourceFieldRef.containerName", `Not found: container "ap"`,
+		},
 		{
 			envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "2" }`),
 			"containers[0].env.X.resourceFieldRef.divisor", `supported values: "1m", "1"`,
@@ -212,9 +250,15 @@ func TestEnvironmentRules(t *testing.T) {
 			envVariable(`resourceFieldRef = { resource = "limits.memory", divisor = "1024" }`),
 			"containers[0].env.X.resourceFieldRef.divisor", `"1024": supported values: "1"`,
 		},
-		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "x" }`), "containers[0].env.X.resourceFieldRef.divisor", "quantity"},
+		{
+			envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "x" }`), "containers[0].env.X.resourceFieldRef.divisor",
+			"quantity",
+		},
 		{envVariable(`secretKeyRef.name = "a"`), "containers[0].env.X.secretKeyRef.key", "Required value"},
-		{envVariable("configMapKeyRef = { name = \"a\", key = \"b\" }\n[[configMaps]]\nname = \"a\"\ndata.c = \"\""), "containers[0].env.X.configMapKeyRef.key", `Not found: key "b"`},
+		{
+			envVariable("configMapKeyRef = { name = \"a\", key = \"b\" }\n[[configMaps]]\nname = \"a\"\ndata.c = \"\""),
+			"containers[0].env.X.configMapKeyRef.key", `Not found: key "b"`,
+		},
 		{appWith(`envFrom = [{}]`), "containers[0].envFrom[0]", "must specify one of"},
 		{appWith(`envFrom = [{ secretRef = {} }]`), "containers[0].envFrom[0].secretRef.name", "Required value"},
 		{appWith(`envFrom = [{ prefix = "=", secretRef = { name = "a" } }]`), "containers[0].envFrom[0].prefix", "environment variable"},
@@ -230,11 +274,28 @@ func TestPortRules(t *testing.T) {
 		{appWith(`ports = [{ containerPort = 80, protocol = "tcp" }]`), "containers[0].ports[0].protocol", "Unsupported value"},
 		{appWith(`ports = [{ containerPort = 80, hostIP = "localhost" }]`), "containers[0].ports[0].hostIP", "IP address"},
 		{appWith(`ports = [{ containerPort = 80, name = "a_b" }]`), "containers[0].ports[0].name", `"a_b"`},
-		{appWith(`ports = [{ containerPort = 80, name = "a" }, { containerPort = 81, name = "a" }]`), "containers[0].ports[1].name", "Duplicate value"},
-		{appWith(`ports = [{ containerPort = 80, hostPort = 1 }, { containerPort = 81, hostPort = 1 }]`), "containers[0].ports[1].hostPort", "Duplicate value"},
-		{appWith(`ports = [{ containerPort = 80, hostPort = 1 }, { containerPort = 81, hostPort = 1, hostIP = "127.0.0.1" }]`), "containers[0].ports[1].hostPort", "Duplicate value"},
-		{strings.Replace(appWith(`ports = [{ containerPort = 80, hostPort = 81 }]`), "resources", "hostNetwork = true\nresources", 1), "containers[0].ports[0].hostPort", "hostNetwork"},
-		{strings.Replace(appWith("ports = [{ containerPort = 80 }]"+strings.Replace(podTail, "app", "b", 1)+"ports = [{ containerPort = 80 }]"), "resources", "hostNetwork = true\nresources", 1), "containers[1].ports[0].containerPort", "Duplicate value"},
+		{
+			appWith(`ports = [{ containerPort = 80, name = "a" }, { containerPort = 81, name = "a" }]`), "containers[0].ports[1].name",
+			"Duplicate value",
+		},
+		{
+			appWith(`ports = [{ containerPort = 80, hostPort = 1 }, { containerPort = 81, hostPort = 1 }]`),
+			"containers[0].ports[1].hostPort", "Duplicate value",
+		},
+		{
+			appWith(`ports = [{ containerPort = 80, hostPort = 1 }, { containerPort = 81, hostPort = 1, hostIP = "127.0.0.1" }]`),
+			"containers[0].ports[1].hostPort", "Duplicate value",
+		},
+		{
+			strings.Replace(appWith(`ports = [{ containerPort = 80, hostPort = 81 }]`), "resources", "hostNetwork = true\nresources", 1),
+			"containers[0].ports[0].hostPort", "hostNetwork",
+		},
+		{
+			strings.Replace(appWith("ports = [{ containerPort = 80 }]"+strings.Replace(podTail, "app", "b", 1)+
+				"ports = [{ containerPort = 80 }]"),
+				"resources", "hostNetwork = true\nresources", 1),
+			"containers[1].ports[0].containerPort", "Duplicate value",
+		},
 	})
 }
 
@@ -251,17 +312,35 @@ func TestProbeAndHookRules(t *testing.T) {
 		{liveness(`tcpSocket.port = "HTTP"`), "containers[0].livenessProbe.tcpSocket.port", `"HTTP"`},
 		{liveness(`httpGet.port = true`), "containers[0].livenessProbe.httpGet.port", "must be a port"},
 		{liveness(`httpGet = { port = 1, scheme = "http" }`), "containers[0].livenessProbe.httpGet.scheme", "Unsupported value"},
-		{liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a b", value = "" }] }`), "containers[0].livenessProbe.httpGet.httpHeaders[0].name", `"a b"`},
-		{liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a", value = "\n" }] }`), "containers[0].livenessProbe.httpGet.httpHeaders[0].value", "line breaks"},
+		{
+			liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a b", value = "" }] }`),
+			"containers[0].livenessProbe.httpGet.httpHeaders[0].name", `"a b"`,
+		},
+		{
+			liveness(`httpGet = { port = 1, httpHeaders = [{ name = "a", value = "\n" }] }`),
+			"containers[0].livenessProbe.httpGet.httpHeaders[0].value", "line breaks",
+		},
 		{liveness(`tcpSocket.host = "a"`), "containers[0].livenessProbe.tcpSocket.port", "Required value"},
 		{liveness(`grpc.port = "a"`), "containers[0].livenessProbe.grpc.port", "must be an integer"},
 		{liveness("exec.command = [\"a\"]\nsuccessThreshold = 2"), "containers[0].livenessProbe.successThreshold", "must be 1"},
-		{liveness("exec.command = [\"a\"]\nfailureThreshold = -2"), "containers[0].livenessProbe.failureThreshold", "greater than or equal to 0"},
-		{liveness("exec.command = [\"a\"]\nterminationGracePeriodSeconds = 0"), "containers[0].livenessProbe.terminationGracePeriodSeconds", "greater than 0"},
-		{appWith("readinessProbe = { exec.command = [\"a\"], terminationGracePeriodSeconds = 1 }"), "containers[0].readinessProbe.terminationGracePeriodSeconds", "must not be set for readinessProbes"},
+		{
+			liveness("exec.command = [\"a\"]\nfailureThreshold = -2"), "containers[0].livenessProbe.failureThreshold",
+			"greater than or equal to 0",
+		},
+		{
+			liveness("exec.command = [\"a\"]\nterminationGracePeriodSeconds = 0"),
+			"containers[0].livenessProbe.terminationGracePeriodSeconds", "greater than 0",
+		},
+		{
+			appWith("readinessProbe = { exec.command = [\"a\"], terminationGracePeriodSeconds = 1 }"),
+			"containers[0].readinessProbe.terminationGracePeriodSeconds", "must not be set for readinessProbes",
+		},
 		{appWith(`lifecycle.stopSignal = ""`), "containers[0].lifecycle.stopSignal", `Unsupported value: ""`},
 		{appWith(`lifecycle.preStop = {}`), "containers[0].lifecycle.preStop", "must specify one of"},
-		{appWith(`lifecycle.preStop.sleep.seconds = 31`), "containers[0].lifecycle.preStop.sleep.seconds", "less than or equal to terminationGracePeriodSeconds"},
+		{
+			appWith(`lifecycle.preStop.sleep.seconds = 31`), "containers[0].lifecycle.preStop.sleep.seconds",
+			"less than or equal to terminationGracePeriodSeconds",
+		},
 		{appWith(`lifecycle.postStart.tcpSocket = {}`), "containers[0].lifecycle.postStart.tcpSocket", "a hook that only connects"},
 	})
 }
@@ -275,11 +354,27 @@ func TestResourceRules(t *testing.T) {
 		{appWith(`resources.limits.memory = "64MB"`), "containers[0].resources.limits.memory", "must be a quantity"},
 		{appWith(`resources.limits.memory = "1e999999999"`), "containers[0].resources.limits.memory", "out of range"},
 		{appWith(`resources.limits.memory = true`), "containers[0].resources.limits.memory", "must be a quantity"},
-		{appWith(`resources = { limits.cpu = 1, requests.cpu = 2 }`), "containers[0].resources.requests.cpu", "less than or equal to cpu limit of 1"},
-		{strings.Replace(appWith(``), "resources = {}", `resources.limits.ephemeral-storage = 1`, 1), "resources.limits.ephemeral-storage", `supported values: "cpu", "memory"`},
-		{strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.requests.cpu = 1`, 1), "resources.requests.cpu", "greater than or equal to aggregate container requests of 2"},
-		{strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.limits.cpu = 1`, 1), "resources.limits.cpu", "greater than or equal to aggregate container requests of 2"},
-		{strings.Replace(appWith(`resources = { limits.memory = 2, requests.memory = 1 }`), "resources = {}", `resources.limits.memory = 1`, 1), "containers[0].resources.limits.memory", "less than or equal to pod limits of 1"},
+		{
+			appWith(`resources = { limits.cpu = 1, requests.cpu = 2 }`), "containers[0].resources.requests.cpu",
+			"less than or equal to cpu limit of 1",
+		},
+		{
+			strings.Replace(appWith(``), "resources = {}", `resources.limits.ephemeral-storage = 1`, 1),
+			"resources.limits.ephemeral-storage", `supported values: "cpu", "memory"`,
+		},
+		{
+			strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.requests.cpu = 1`, 1),
+			"resources.requests.cpu", "greater than or equal to aggregate container requests of 2",
+		},
+		{
+			strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.limits.cpu = 1`, 1), "resources.limits.cpu",
+			"greater than or equal to aggregate container requests of 2",
+		},
+		{
+			strings.Replace(appWith(`resources = { limits.memory = 2, requests.memory = 1 }`), "resources = {}",
+				`resources.limits.memory = 1`, 1),
+			"containers[0].resources.limits.memory", "less than or equal to pod limits of 1",
+		},
 	})
 }
 
@@ -317,8 +412,14 @@ func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ file, path, words string }{
 		{pod(`nodeSelector = { disk = "ssd" }`), "nodeSelector", "ignored: there is one host"},
 		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "ignored: there is one host"},
-		{appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name", `hides previous definition of "A"`},
-		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "duplicate port definition 80/TCP"},
+		{
+			appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name",
+			`hides previous definition of "A"`,
+		},
+		{
+			appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort",
+			"duplicate port definition 80/TCP",
+		},
 		{appWith(`resources.limits.memory = "128m"`), "containers[0].resources.limits.memory", `fractional byte value "128m" is invalid`},
 		{appWith(`command = ["httpd -f -p 80"]`), "containers[0].command[0]", "this whole line as its name"},
 		{appWith(`livenessProbe.exec.command = ["cat /ok"]`), "containers[0].livenessProbe.exec.command[0]", "this whole line as its name"},

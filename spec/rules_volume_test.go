@@ -21,15 +21,28 @@ func TestVolumeRules(t *testing.T) {
 		{volume(`configMap = { name = "a", defaultMode = 644 }`), "volumes[0].configMap.defaultMode", "0o777"},
 		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "/b" }] }`), "volumes[0].secret.items[0].path", "relative"},
 		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "../b" }] }`), "volumes[0].secret.items[0].path", "'..'"},
-		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "b" }, { key = "c", path = "./b" }] }`), "volumes[0].secret.items[1].path", "Duplicate value"},
-		{volume("secret = { secretName = \"a\", items = [{ key = \"pasword\", path = \"b\" }] }\n[[secrets]]\nname = \"a\"\ndata.password = \"x\""), "volumes[0].secret.items[0].key", "Not found: key"},
+		{
+			volume(`secret = { secretName = "a", items = [{ key = "a", path = "b" }, { key = "c", path = "./b" }] }`),
+			"volumes[0].secret.items[1].path", "Duplicate value",
+		},
+		{
+			volume("secret = { secretName = \"a\", items = [{ key = \"pasword\", path = \"b\" }] }\n[[secrets]]\nname = " +
+				"\"a\"\ndata.password = \"x\""),
+			"volumes[0].secret.items[0].key", "Not found: key",
+		},
 		{
 			volume(`secret = { secretName = "s", items = [{ key = "a", path = "..data/a" }] }`),
 			"volumes[0].secret.items[0].path", "must not start with '..'",
 		},
-		{volume(`projected.sources = [{ serviceAccountToken = {} }]`), "volumes[0].projected.sources[0].serviceAccountToken", "there are no service accounts"},
+		{
+			volume(`projected.sources = [{ serviceAccountToken = {} }]`), "volumes[0].projected.sources[0].serviceAccountToken",
+			"there are no service accounts",
+		},
 		{volume(`downwardAPI.items = [{ path = "a" }]`), "volumes[0].downwardAPI.items[0]", "must specify one of"},
-		{volume(`downwardAPI.items = [{ path = "a", resourceFieldRef.resource = "limits.cpu" }]`), "volumes[0].downwardAPI.items[0].resourceFieldRef.containerName", "Required value"},
+		{
+			volume(`downwardAPI.items = [{ path = "a", resourceFieldRef.resource = "limits.cpu" }]`),
+			"volumes[0].downwardAPI.items[0].resourceFieldRef.containerName", "Required value",
+		},
 		{volume(`image.reference = "A"`), "volumes[0].image.reference", "must be an image reference"},
 		{volume(`nfs = { server = "a" }`), "volumes[0].nfs", "the host mounts storage"},
 	})
@@ -47,22 +60,47 @@ func TestMountRules(t *testing.T) {
 		{mount(`{ name = "v", mountPath = "/a/../proc/keys/" }`), "containers[1].volumeMounts[0].mountPath", "below /proc"},
 		{mount(`{ name = "v", mountPath = "//sys/fs/cgroup" }`), "containers[1].volumeMounts[0].mountPath", "below /sys"},
 		{mount(`{ name = "v", mountPath = "/dev/" }`), "containers[1].volumeMounts[0].mountPath", "/dev is set up by the OCI runtime"},
-		{mount(`{ name = "v", mountPath = "/dev/null" }`), "containers[1].volumeMounts[0].mountPath", "/dev/null is set up by the OCI runtime"},
-		{mount(`{ name = "v", mountPath = "/dev/pts/0" }`), "containers[1].volumeMounts[0].mountPath", "/dev/pts is set up by the OCI runtime"},
-		{mount(`{ name = "v", mountPath = "/dev/shm/a" }`), "containers[1].volumeMounts[0].mountPath", "below /dev/shm"},
-		{mount(`{ name = "v", mountPath = "/dev/a/b" }, { name = "v", mountPath = "/dev/a" }`), "containers[1].volumeMounts[0].mountPath", "below the mount point /dev/a"},
-		{mount(`{ name = "v", mountPath = "/a", subPath = "../b" }`), "containers[1].volumeMounts[0].subPath", "'..'"},
-		{mount(`{ name = "v", mountPath = "/a", subPath = "b", subPathExpr = "c" }`), "containers[1].volumeMounts[0].subPathExpr", "mutually exclusive"},
-		{mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`), "containers[1].volumeMounts[0].mountPropagation", "privileged"},
 		{
-			"hostUsers = false\n" + mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`) + "securityContext.privileged = true\n",
+			mount(`{ name = "v", mountPath = "/dev/null" }`), "containers[1].volumeMounts[0].mountPath",
+			"/dev/null is set up by the OCI runtime",
+		},
+		{
+			mount(`{ name = "v", mountPath = "/dev/pts/0" }`), "containers[1].volumeMounts[0].mountPath",
+			"/dev/pts is set up by the OCI runtime",
+		},
+		{mount(`{ name = "v", mountPath = "/dev/shm/a" }`), "containers[1].volumeMounts[0].mountPath", "below /dev/shm"},
+		{
+			mount(`{ name = "v", mountPath = "/dev/a/b" }, { name = "v", mountPath = "/dev/a" }`),
+			"containers[1].volumeMounts[0].mountPath", "below the mount point /dev/a",
+		},
+		{mount(`{ name = "v", mountPath = "/a", subPath = "../b" }`), "containers[1].volumeMounts[0].subPath", "'..'"},
+		{
+			mount(`{ name = "v", mountPath = "/a", subPath = "b", subPathExpr = "c" }`), "containers[1].volumeMounts[0].subPathExpr",
+			"mutually exclusive",
+		},
+		{
+			mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`), "containers[1].volumeMounts[0].mountPropagation",
+			"privileged",
+		},
+		{
+			"hostUsers = false\n" + mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`) +
+				"securityContext.privileged = true\n",
 			"containers[1].volumeMounts[0].mountPropagation", "hostUsers",
 		},
-		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "readOnly"},
-		{mount(`{ name = "v", mountPath = "/a", readOnly = true, mountPropagation = "HostToContainer", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "mountPropagation"},
+		{
+			mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly",
+			"readOnly",
+		},
+		{
+			mount(`{ name = "v", mountPath = "/a", readOnly = true, mountPropagation = "HostToContainer", recursiveReadOnly = "Enabled" }`),
+			"containers[1].volumeMounts[0].recursiveReadOnly", "mountPropagation",
+		},
 		{mount(`{ name = "v", mountPath = "/a", mountPropagation = "" }`), "containers[1].volumeMounts[0].mountPropagation", `value: ""`},
 		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "" }`), "containers[1].volumeMounts[0].recursiveReadOnly", `value: ""`},
-		{appWith("volumeMounts.v = { name = \"v\", mountPath = \"/a\" }\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v.name", "name of the volume"},
+		{
+			appWith("volumeMounts.v = { name = \"v\", mountPath = \"/a\" }\n[[volumes]]\nname = \"v\"\nemptyDir = {}"),
+			"containers[0].volumeMounts.v.name", "name of the volume",
+		},
 		{appWith("volumeMounts.v = 1\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v", "must be a string"},
 	})
 }
@@ -77,17 +115,35 @@ func TestSecurityRules(t *testing.T) {
 		{podSecurity(`supplementalGroupsPolicy = ""`), "securityContext.supplementalGroupsPolicy", `Unsupported value: ""`},
 		{podSecurity(`fsGroupChangePolicy = "Never"`), "securityContext.fsGroupChangePolicy", "Unsupported value"},
 		{podSecurity(`sysctls = [{ name = "A", value = "1" }]`), "securityContext.sysctls[0].name", "sysctl"},
-		{podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name", "Duplicate value"},
-		{"hostNetwork = true\n" + podSecurity(`sysctls = [{ name = "net.a", value = "1" }]`), "securityContext.sysctls[0].name", "hostNetwork"},
-		{"hostIPC = true\n" + podSecurity(`sysctls = [{ name = "kernel.shmmax", value = "1" }]`), "securityContext.sysctls[0].name", "hostIPC"},
+		{
+			podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name",
+			"Duplicate value",
+		},
+		{
+			"hostNetwork = true\n" + podSecurity(`sysctls = [{ name = "net.a", value = "1" }]`), "securityContext.sysctls[0].name",
+			"hostNetwork",
+		},
+		{
+			"hostIPC = true\n" + podSecurity(`sysctls = [{ name = "kernel.shmmax", value = "1" }]`), "securityContext.sysctls[0].name",
+			"hostIPC",
+		},
 		{podSecurity(`seLinuxOptions = { level = "s0" }`), "securityContext.seLinuxOptions", "containers have no SELinux labels"},
 		{podSecurity(`seccompProfile = {}`), "securityContext.seccompProfile.type", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost" }`), "securityContext.seccompProfile.localhostProfile", "Required value"},
-		{podSecurity(`seccompProfile = { type = "Localhost", localhostProfile = "../a" }`), "securityContext.seccompProfile.localhostProfile", "'..'"},
-		{podSecurity(`seccompProfile = { type = "Unconfined", localhostProfile = "a" }`), "securityContext.seccompProfile.localhostProfile", "Localhost"},
+		{
+			podSecurity(`seccompProfile = { type = "Localhost", localhostProfile = "../a" }`),
+			"securityContext.seccompProfile.localhostProfile", "'..'",
+		},
+		{
+			podSecurity(`seccompProfile = { type = "Unconfined", localhostProfile = "a" }`),
+			"securityContext.seccompProfile.localhostProfile", "Localhost",
+		},
 		{security(`capabilities.add = ["CAP_KILL"]`), "containers[0].securityContext.capabilities.add[0]", "Linux capability"},
 		{security(`procMount = "Unmasked"`), "containers[0].securityContext.procMount", "hostUsers"},
-		{security("privileged = true\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation", "privileged"},
+		{
+			security("privileged = true\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation",
+			"privileged",
+		},
 		{security(`procMount = ""`), "containers[0].securityContext.procMount", `supported values: "Default", "Unmasked"`},
 		{
 			security(`appArmorProfile = { type = "Localhost", localhostProfile = " a" }`),
@@ -102,7 +158,8 @@ func TestSecurityRules(t *testing.T) {
 			"securityContext.seccompProfile.type", "must match",
 		},
 		{
-			annotated(seccompContainerPrefix+"app", "localhost/a") + security(`seccompProfile = { type = "Localhost", localhostProfile = "b" }`),
+			annotated(seccompContainerPrefix+"app", "localhost/a") +
+				security(`seccompProfile = { type = "Localhost", localhostProfile = "b" }`),
 			"containers[0].securityContext.seccompProfile.localhostProfile", "must match",
 		},
 		{security(`privileged = "yes"`), "containers[0].securityContext.privileged", "must be a boolean"},
@@ -111,7 +168,8 @@ func TestSecurityRules(t *testing.T) {
 
 // TestVolumeWithoutSource checks that a volume without a source is an emptyDir, as the API server defaults it.
 func TestVolumeWithoutSource(t *testing.T) {
-	const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: app, image: busybox}]\n  volumes:\n  - name: v\n"
+	const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: app, image: busybox}]\n  volumes:\n " +
+		" - name: v\n"
 	for _, test := range []struct{ file, text string }{
 		{"web.toml", volume("")},
 		{"web.yaml", manifest},

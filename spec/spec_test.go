@@ -121,11 +121,13 @@ func TestBackoffOf(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	p := mustParse(t, "/etc/podstead/pods.d/shop.toml", "hostNetwork = true\ndnsPolicy = \"ClusterFirst\"\nimageArchives = [\"a.tar\", \"/b.tar\"]\n"+
-		"configMaps = [{ name = \"a\", envFile = \"a.env\" }]\nsecrets = [{ name = \"a\", envFile = \"b.env\" }]\n"+
-		podTail+"ports = [{ containerPort = 80 }]\nresources = { limits = { cpu = 1, memory = \"1Gi\" }, requests = { cpu = \"100m\" } }\n"+
-		"livenessProbe = { httpGet.port = 80, periodSeconds = 0 }\n"+
-		"[[volumes]]\nname = \"v\"\nhostPath.path = \"../data\"\n")
+	p := mustParse(t, "/etc/podstead/pods.d/shop.toml",
+		"hostNetwork = true\ndnsPolicy = \"ClusterFirst\"\nimageArchives = [\"a.tar\", \"/b.tar\"]\n"+
+			"configMaps = [{ name = \"a\", envFile = \"a.env\" }]\nsecrets = [{ name = \"a\", envFile = \"b.env\" }]\n"+
+			podTail+
+			"ports = [{ containerPort = 80 }]\nresources = { limits = { cpu = 1, memory = \"1Gi\" }, requests = { cpu = \"100m\" } }\n"+
+			"livenessProbe = { httpGet.port = 80, periodSeconds = 0 }\n"+
+			"[[volumes]]\nname = \"v\"\nhostPath.path = \"../data\"\n")
 	c := p.Containers[0]
 	got := map[string]any{
 		"name": p.Name, "dir": p.Dir, "policy": p.RestartPolicy, "grace": p.TerminationGracePeriodSeconds, "dns": p.DNSPolicy,
@@ -173,8 +175,9 @@ func TestInvalidFileName(t *testing.T) {
 func TestTableForms(t *testing.T) {
 	tables := mustParse(t, "web.toml", appWith("env.B = \"1\"\nenv.A.fieldRef.fieldPath = \"metadata.name\"\n"+
 		"volumeMounts = { v = \"/v\", w = { mountPath = \"/w\", readOnly = true } }\n"+twoVolumes))
-	arrays := mustParse(t, "web.toml", appWith("env = [{ name = \"B\", value = \"1\" }, { name = \"A\", valueFrom = { fieldRef = { fieldPath = \"metadata.name\" } } }]\n"+
-		"volumeMounts = [{ name = \"v\", mountPath = \"/v\" }, { name = \"w\", mountPath = \"/w\", readOnly = true }]\n"+twoVolumes))
+	arrays := mustParse(t, "web.toml",
+		appWith("env = [{ name = \"B\", value = \"1\" }, { name = \"A\", valueFrom = { fieldRef = { fieldPath = \"metadata.name\" } } }]\n"+
+			"volumeMounts = [{ name = \"v\", mountPath = \"/v\" }, { name = \"w\", mountPath = \"/w\", readOnly = true }]\n"+twoVolumes))
 	if diff := cmp.Diff(arrays, tables); diff != "" {
 		t.Errorf("the two forms differ (-array +table):\n%s", diff)
 	}
@@ -186,7 +189,11 @@ func TestArrayAndTableFormInOneFile(t *testing.T) {
 	const container = "[[containers]]\nname = %q\nimage = \"i\"\n"
 	p := mustParse(t, "web.toml", fmt.Sprintf(container, "array")+"env = [{ name = \"A\", value = \"1\" }]\n"+
 		fmt.Sprintf(container, "table")+"env.B = \"2\"\nenv.C = \"3\"\nenv.D.fieldRef.fieldPath = \"metadata.name\"\n")
-	want := []EnvVar{{Name: "B", Value: "2"}, {Name: "C", Value: "3"}, {Name: "D", ValueFrom: &EnvVarSource{FieldRef: &FieldRef{FieldPath: "metadata.name"}}}}
+	want := []EnvVar{
+		{Name: "B", Value: "2"},
+		{Name: "C", Value: "3"},
+		{Name: "D", ValueFrom: &EnvVarSource{FieldRef: &FieldRef{FieldPath: "metadata.name"}}},
+	}
 	if diff := cmp.Diff(want, p.Containers[1].Env); diff != "" {
 		t.Errorf("variables of the second container (-want +got):\n%s", diff)
 	}
@@ -206,12 +213,18 @@ func TestHash(t *testing.T) {
 		name, file, text   string
 		samePod, sameFirst bool
 	}{
-		{"same values in other notation", "/a/web.toml", strings.ReplaceAll(appWith("resources = { limits = { cpu = 0.5 } }\nargs = [] # none\n"), "30", "30.0"), true, true},
+		{
+			"same values in other notation", "/a/web.toml",
+			strings.ReplaceAll(appWith("resources = { limits = { cpu = 0.5 } }\nargs = [] # none\n"), "30", "30.0"), true, true,
+		},
 		{"ignored field", "/a/web.toml", "nodeSelector = {}\n" + appWith("resources.limits.cpu = 0.5"), true, true},
 		{"explicit default", "/a/web.toml", "dnsPolicy = \"Default\"\n" + appWith("resources.limits.cpu = 0.5"), false, true},
 		{"other value of the pod", "/a/web.toml", strings.ReplaceAll(appWith("resources.limits.cpu = 0.5"), "30", "30.5"), false, true},
 		{"other value of the container", "/a/web.toml", appWith("resources.limits.cpu = 0.25"), false, false},
-		{"other value of env", "/a/web.toml", strings.Replace(appWith("resources.limits.cpu = 0.5\nenv.A = \"1\""), "\"1\"", "\"true\"", 1), false, false},
+		{
+			"other value of env", "/a/web.toml",
+			strings.Replace(appWith("resources.limits.cpu = 0.5\nenv.A = \"1\""), "\"1\"", "\"true\"", 1), false, false,
+		},
 	} {
 		p := mustParse(t, test.file, test.text)
 		if same := p.Hash == base.Hash; same != test.samePod {
@@ -226,7 +239,8 @@ func TestHash(t *testing.T) {
 	if mustParse(t, "/a/web.toml", relative).Hash == mustParse(t, "/b/web.toml", relative).Hash {
 		t.Error("relative paths in two directories have the same hash")
 	}
-	if manifest, file := mustParse(t, "a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"),
+	if manifest, file := mustParse(t, "a.yaml",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"),
 		mustParse(t, "a.toml", "name = \"web\"\n"+podTail); manifest.Hash != file.Hash {
 		t.Error("a manifest and a pod file with the same content have different hashes")
 	}

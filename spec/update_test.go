@@ -22,7 +22,8 @@ func TestUpdateRule(t *testing.T) {
 	} {
 		p := mustParse(t, "web.toml", test.lines+podTail)
 		if within, minReady, rollback := p.UpdateRule(); within != test.within || minReady != test.minReady || rollback != test.rollback {
-			t.Errorf("%s: got %v, %v, %v, want %v, %v, %v", test.name, within, minReady, rollback, test.within, test.minReady, test.rollback)
+			t.Errorf("%s: got %v, %v, %v, want %v, %v, %v", test.name, within, minReady, rollback, test.within, test.minReady,
+				test.rollback)
 		}
 	}
 	manifest := mustParse(t, "web.yaml", "apiVersion: v1\nkind: Pod\nmetadata: { name: web }\n"+
@@ -39,7 +40,8 @@ func TestUpdateRule(t *testing.T) {
 func TestUpdatePositions(t *testing.T) {
 	_, problems := Parse("web.toml", []byte("[update]\nreadyWithinSeconds = 86401\nonFailure = \"rolback\"\nreadyWithin = 1\n"+podTail))
 	want := "web.toml:2:22: update.readyWithinSeconds: must be less than or equal to 86400\n" +
-		"web.toml:3:13: update.onFailure: Unsupported value: \"rolback\": supported values: \"rollback\", \"keep\"\nhint: did you mean \"rollback\"?\n" +
+		"web.toml:3:13: update.onFailure: Unsupported value: \"rolback\": supported values: \"rollback\", \"keep\"\nhint: did you mean " +
+		"\"rollback\"?\n" +
 		"web.toml:4:1: update.readyWithin: unknown field"
 	if got := strings.TrimSpace(report(problems)); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

@@ -20,7 +20,8 @@ var runtimeDevices = []string{
 // outsideKernel reports a mount point of a container that would replace a part of /dev, /proc or /sys that the OCI runtime sets up. Content
 // of the container's choice there defeats its protection (CVE-2025-31133). Mount points of other devices, and of /dev/shm, are allowed.
 func (v *validator) outsideKernel(field *string) {
-	const below, is = "Forbidden: must not be at or below %s in a container that is not privileged", "Forbidden: %s is set up by the OCI runtime and can be replaced only in a privileged container"
+	const below, is = "Forbidden: must not be at or below %s in a container that is not " +
+		"privileged", "Forbidden: %s is set up by the OCI runtime and can be replaced only in a privileged container"
 	if *field == "" {
 		return
 	}
@@ -66,7 +67,8 @@ func (v *validator) nestedDevices(c *Container) {
 		for j := range c.VolumeMounts {
 			inner, outer := path.Join("/", c.VolumeMounts[i].MountPath), path.Join("/", c.VolumeMounts[j].MountPath)
 			if i != j && inner != outer && strings.HasPrefix(outer, "/dev/") && outer != "/dev/shm" && atOrBelow(inner, outer) {
-				v.bad(&c.VolumeMounts[i].MountPath, "Forbidden: must not be below the mount point %s in a container that is not privileged", outer)
+				v.bad(&c.VolumeMounts[i].MountPath,
+					"Forbidden: must not be below the mount point %s in a container that is not privileged", outer)
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func (v *validator) resources(r *Resources, allowed []string) {
 	}
 	for name, limit := range r.Limits {
 		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 {
-			v.invalid(entry{&r.Requests, name}, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
+			v.invalid(entry{&r.Requests, name}, request.String(),
+				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 		}
 	}
 }

@@ -112,7 +112,8 @@ func (v *validator) capability(field *string) {
 		return
 	}
 	name := strings.TrimPrefix(*field, "CAP_")
-	v.badHint(field, didYouMean(name, capabilities), "Unsupported value: %s: must be a Linux capability without the prefix CAP_, or \"ALL\"", quote(*field))
+	v.badHint(field, didYouMean(name, capabilities),
+		"Unsupported value: %s: must be a Linux capability without the prefix CAP_, or \"ALL\"", quote(*field))
 }
 
 // capabilities are the capabilities of Linux 6.1 without the prefix CAP_, and ALL.

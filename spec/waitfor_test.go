@@ -32,9 +32,11 @@ func TestParseWaitCondition(t *testing.T) {
 func TestWaitForHints(t *testing.T) {
 	_, problems := Parse("web.toml", []byte("waitFor = [\n  \"time-sync\",\n  \"pod:db:redy\",\n]\n"+podTail))
 	want := []string{
-		"web.toml:2:3: waitFor[0]: " + `Unsupported value: "time-sync": supported values: "pod", "path", "mount", "dns", "network-online", "time-synced"` +
+		"web.toml:2:3: waitFor[0]: " +
+			`Unsupported value: "time-sync": supported values: "pod", "path", "mount", "dns", "network-online", "time-synced"` +
 			"\n" + `hint: did you mean "time-synced"?`,
-		"web.toml:3:3: waitFor[1]: " + `Unsupported value: "redy": supported values: "ready", "succeeded"` + "\n" + `hint: did you mean "ready"?`,
+		"web.toml:3:3: waitFor[1]: " + `Unsupported value: "redy": supported values: "ready", "succeeded"` + "\n" +
+			`hint: did you mean "ready"?`,
 	}
 	var got []string
 	for _, p := range problems {

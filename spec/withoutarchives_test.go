@@ -9,9 +9,12 @@ import (
 func TestWithoutArchives(t *testing.T) {
 	const rest = "\n# the app\n[[containers]]\nname = \"a\" # imageArchives = [\"x\"]\nimage = \"localhost/a:1\"\n"
 	for name, test := range map[string]struct{ text, want string }{
-		"none":           {"name = \"a\"" + rest, "name = \"a\"" + rest},
-		"one":            {"name = \"a\"\nimageArchives = [\"a.tar\"]" + rest, "name = \"a\"\nimageArchives = []" + rest},
-		"several lines":  {"name = \"a\"\nimageArchives = [\n  'a.tar', # the app\n  \"/b]#.tar\", # ]\n]  # end" + rest, "name = \"a\"\nimageArchives = []  # end" + rest},
+		"none": {"name = \"a\"" + rest, "name = \"a\"" + rest},
+		"one":  {"name = \"a\"\nimageArchives = [\"a.tar\"]" + rest, "name = \"a\"\nimageArchives = []" + rest},
+		"several lines": {
+			"name = \"a\"\nimageArchives = [\n  'a.tar', # the app\n  \"/b]#.tar\", # ]\n]  # end" + rest,
+			"name = \"a\"\nimageArchives = []  # end" + rest,
+		},
 		"quoted key":     {"name = \"a\"\n\"imageArchives\"=[ \"a.tar\" , ]" + rest, "name = \"a\"\n\"imageArchives\"=[]" + rest},
 		"multi-line":     {"name = \"a\"\nimageArchives = [\"\"\"a.tar\"\"\"]" + rest, "name = \"a\"\nimageArchives = []" + rest},
 		"other encoding": {"name = \"a\"\nimageArchives = [\"\\u0061ä.tar\"]" + rest, "name = \"a\"\nimageArchives = []" + rest},

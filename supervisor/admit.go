@@ -64,8 +64,9 @@ func (s *Supervisor) portConflicts(pod *spec.Pod) []lifecycle.Refusal {
 			}
 			list = append(list, lifecycle.Refusal{
 				Reason: lifecycle.ReasonNodePorts, Field: field,
-				Message: fmt.Sprintf("%s: host port %d/%s is in use by pod %q", lifecycle.NodePortsMessage, port.HostPort, port.Protocol, other.Name),
-				Hint:    fmt.Sprintf("use another host port, or delete the other pod: podstead delete %s", other.Name),
+				Message: fmt.Sprintf("%s: host port %d/%s is in use by pod %q", lifecycle.NodePortsMessage, port.HostPort, port.Protocol,
+					other.Name),
+				Hint: fmt.Sprintf("use another host port, or delete the other pod: podstead delete %s", other.Name),
 			})
 		}
 	}

@@ -41,7 +41,8 @@ func TestHostPortInUse(t *testing.T) {
 			Message: lifecycle.NodePortsMessage + `: host port 8080/TCP is in use by pod "one"`,
 			Hint:    "use another host port, or delete the other pod: podstead delete one",
 		}}
-		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP is in use by pod "one"`) {
+		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) ||
+			!strings.Contains(err.Error(), `host port 8080/TCP is in use by pod "one"`) {
 			t.Fatalf("second pod with the host port: %v", err)
 		}
 		if _, exists := m.Pod("two"); exists {
@@ -208,7 +209,8 @@ func TestMissingVolumeIsEmittedOnce(t *testing.T) {
 		m.add(pod)
 		s := m.until(pod.Name, "waiting", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.Failures > 0 })
 		time.Sleep(10 * time.Minute)
-		if w := s.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != lifecycle.ReasonContainerCreating || !strings.Contains(w.Message, `"shop" not found`) {
+		if w := s.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != lifecycle.ReasonContainerCreating ||
+			!strings.Contains(w.Message, `"shop" not found`) {
 			t.Errorf("waiting state: %+v", w)
 		}
 		missing.Store(false)

@@ -62,7 +62,9 @@ func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec
 
 // SetCondition sets a condition that a readiness gate of the pod waits for. The error is a [*ConditionUnknownError] for any other
 // condition. An empty uid matches any pod of the name; by is the client, for people.
-func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifecycle.ConditionType, c lifecycle.SetCondition, by string) error {
+func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifecycle.ConditionType, c lifecycle.SetCondition,
+	by string,
+) error {
 	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error { return l.setCondition(t, c, by, now) })
 }
 

@@ -88,7 +88,8 @@ func TestNoSecondSignalAfterDaemonRestart(t *testing.T) {
 		}
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 		calls := m.engine.Calls()
-		signals := slices.DeleteFunc(calls, func(c fakeruntime.Call) bool { return c.Method != "StopContainer" && c.Method != "KillContainer" })
+		signals := slices.DeleteFunc(calls,
+			func(c fakeruntime.Call) bool { return c.Method != "StopContainer" && c.Method != "KillContainer" })
 		if len(signals) != 1 {
 			t.Errorf("signals: %+v, want one", signals)
 		}
@@ -109,7 +110,8 @@ func TestCheckpointWhileDiskHangs(t *testing.T) {
 		m.disk.mu.Lock()
 		m.disk.hang = hang
 		m.disk.mu.Unlock()
-		if err := m.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}}, "test"); err != nil {
+		if err := m.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}},
+			"test"); err != nil {
 			t.Fatal(err)
 		}
 		a.set("ready", "true")

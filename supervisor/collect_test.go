@@ -80,7 +80,8 @@ func TestFinishedPodTTL(t *testing.T) {
 		if m.collected() != "p" || m.records() != 0 || after.Status.Phase != lifecycle.PhaseSucceeded {
 			t.Fatalf("collected %q, the engine has %d pods, phase %s", m.collected(), m.records(), after.Status.Phase)
 		}
-		if a, b := after.Status.ContainerStatuses[0], before.Status.ContainerStatuses[0]; a.State.Terminated == nil || a.State.Terminated.FinishedAt != b.State.Terminated.FinishedAt {
+		if a, b := after.Status.ContainerStatuses[0], before.Status.ContainerStatuses[0]; a.State.Terminated == nil ||
+			a.State.Terminated.FinishedAt != b.State.Terminated.FinishedAt {
 			t.Errorf("status was %+v, now it is %+v", b, a)
 		}
 		emitted, _ := m.Events().Since(0)
@@ -92,7 +93,8 @@ func TestFinishedPodTTL(t *testing.T) {
 		m.engine.Reboot()
 		m.start()
 		m.pass(24 * time.Hour)
-		if p, _ := m.Pod("p"); p.Facts.UID != after.Facts.UID || p.Status.Phase != lifecycle.PhaseSucceeded || m.collected() != "p" || m.records() != 0 {
+		if p, _ := m.Pod("p"); p.Facts.UID != after.Facts.UID || p.Status.Phase != lifecycle.PhaseSucceeded || m.collected() != "p" ||
+			m.records() != 0 {
 			t.Errorf("after a reboot: phase %s, collected %q", p.Status.Phase, m.collected())
 		}
 		events, _ := m.Events().Since(0)

@@ -137,7 +137,9 @@ func (e *effects) finished(a lifecycle.Action) {
 
 // run calls do in a goroutine of its own, with a timeout (0: none), and sends one [effectDone]. If ctx ends, which is the context of the
 // loop, it sends nothing: the next supervisor finds out. The returned function cancels do.
-func (e *effects) run(ctx context.Context, timeout time.Duration, a lifecycle.Action, do func(context.Context) (effectResult, error)) context.CancelFunc {
+func (e *effects) run(ctx context.Context, timeout time.Duration, a lifecycle.Action,
+	do func(context.Context) (effectResult, error),
+) context.CancelFunc {
 	limited, cancel := guard.WithTimeout(ctx, timeout)
 	handled := e.shared.quarantine.Begin(e.uid, e.pod.Load().Name)
 	e.running.Go(func() {

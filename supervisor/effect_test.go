@@ -103,7 +103,9 @@ func TestEphemeralOfCompletingPod(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		p := pod("p", spec.RestartNever, "sleep 5")
-		p.InitContainers = []spec.Container{{Name: "side", Image: "image", RestartPolicy: spec.RestartAlways, Command: []string{"sleep", "100000"}}}
+		p.InitContainers = []spec.Container{
+			{Name: "side", Image: "image", RestartPolicy: spec.RestartAlways, Command: []string{"sleep", "100000"}},
+		}
 		m.add(p)
 		time.Sleep(10 * time.Second) // the sidecar is in its grace period
 		err := m.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "debug", Image: "image"}, "test")

@@ -102,7 +102,9 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		return &spec.HTTPGetAction{Port: spec.Port{Number: 80}, Path: "/", Scheme: scheme}
 	}
 	failing := func(method string, why lifecycle.Failure, want ...api.EventKind) scenario {
-		return scenario{method + " " + string(why.Reason) + string(why.Kind), with(nothing), func(w *troubled) { w.fail(method, why) }, nil, want}
+		return scenario{
+			method + " " + string(why.Reason) + string(why.Kind), with(nothing), func(w *troubled) { w.fail(method, why) }, nil, want,
+		}
 	}
 	ending := func(w *troubled) { w.delete("p") }
 	scenarios := []scenario{
@@ -110,11 +112,25 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			api.EventPodAccepted, api.EventSandboxReady, api.EventImagePulling, api.EventImagePulled, api.EventContainerStarted,
 			api.EventContainerSucceeded, api.EventPodSucceeded, api.EventPodRemoved,
 		}},
-		{"pull secret missing", with(func(p *spec.Pod, _ *spec.Container) { p.ImagePullSecrets = []spec.ObjectReference{{Name: "none"}} }), nil, nil, emitted{api.EventPullSecretsMissing}},
-		{"archive imported, with another image of a name", with(func(p *spec.Pod, c *spec.Container) { p.ImageArchives, c.Image = []string{"a.tar"}, "shadowed" }), nil, nil, emitted{api.EventImageImporting, api.EventImageShadowed}},
-		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{api.EventContainerFailed, api.EventContainerBackOff, api.EventImagePresent}},
+		{
+			"pull secret missing",
+			with(func(p *spec.Pod, _ *spec.Container) { p.ImagePullSecrets = []spec.ObjectReference{{Name: "none"}} }), nil, nil,
+			emitted{api.EventPullSecretsMissing},
+		},
+		{
+			"archive imported, with another image of a name",
+			with(func(p *spec.Pod, c *spec.Container) { p.ImageArchives, c.Image = []string{"a.tar"}, "shadowed" }), nil, nil,
+			emitted{api.EventImageImporting, api.EventImageShadowed},
+		},
+		{
+			"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil,
+			emitted{api.EventContainerFailed, api.EventContainerBackOff, api.EventImagePresent},
+		},
 		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{api.EventPodFailed}},
-		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{api.EventPodStopping, api.EventContainerStopping, api.EventContainerKilled}},
+		{
+			"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending,
+			emitted{api.EventPodStopping, api.EventContainerStopping, api.EventContainerKilled},
+		},
 		{"daemon restarts", with(nothing), nil, func(w *troubled) { w.leave(); w.start() }, emitted{api.EventPodRecovered}},
 		{"host reboots", with(nothing), nil, func(w *troubled) {
 			w.crash()
@@ -136,7 +152,9 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		{"state files unreadable or of a later version", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
-			w.disk.bad = []state.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
+			w.disk.bad = []state.Unusable{
+				{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true},
+			}
 			w.start()
 		}, emitted{api.EventStateLost, api.EventStateUnsupported}},
 		{"orphaned containers", with(nothing), nil, func(w *troubled) {
@@ -144,29 +162,60 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			clear(w.disk.files)
 			w.start()
 		}, emitted{api.EventOrphanFound}},
-		{"sandbox lost, exit of the container not seen", with(nothing), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
-			s, _ := w.Pod("p")
-			w.engine.LoseSandbox(s.Facts.UID)
-		}, emitted{api.EventSandboxChanged, api.EventContainerSandboxChanged}},
-		{"condition met", with(func(p *spec.Pod, _ *spec.Container) { p.WaitFor = []string{"path:/a"} }), nil, func(w *troubled) { w.host.set("path", true) }, emitted{api.EventPodWaiting, api.EventConditionMet}},
+		{
+			"sandbox lost, exit of the container not seen", with(nothing),
+			func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
+				s, _ := w.Pod("p")
+				w.engine.LoseSandbox(s.Facts.UID)
+			},
+			emitted{api.EventSandboxChanged, api.EventContainerSandboxChanged},
+		},
+		{
+			"condition met", with(func(p *spec.Pod, _ *spec.Container) { p.WaitFor = []string{"path:/a"} }), nil,
+			func(w *troubled) { w.host.set("path", true) },
+			emitted{api.EventPodWaiting, api.EventConditionMet},
+		},
 		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Evict(s.Facts.UID, "too much")
 		}, emitted{api.EventPodEvicted}},
-		{"host shuts down", with(nothing), nil, func(w *troubled) { w.ShutDown(context.Background(), time.Minute, lifecycle.ByShutdown) }, emitted{api.EventNodeShutdown}},
-		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{api.EventPodDeadlineExceeded}},
+		{
+			"host shuts down", with(nothing), nil,
+			func(w *troubled) { w.ShutDown(context.Background(), time.Minute, lifecycle.ByShutdown) },
+			emitted{api.EventNodeShutdown},
+		},
+		{
+			"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil,
+			emitted{api.EventPodDeadlineExceeded},
+		},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever
-			c.RestartPolicyRules = []spec.RestartRule{{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}}}}
+			c.RestartPolicyRules = []spec.RestartRule{
+				{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}}},
+			}
 		}), nil, nil, emitted{api.EventPodRestarting}},
-		{"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, emitted{api.EventProbeFailed, api.EventContainerLivenessFailed}},
-		{"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, emitted{api.EventContainerStartupFailed}},
+		{
+			"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil,
+			emitted{api.EventProbeFailed, api.EventContainerLivenessFailed},
+		},
+		{
+			"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil,
+			emitted{api.EventContainerStartupFailed},
+		},
 		{"probe cannot run", with(func(_ *spec.Pod, c *spec.Container) { c.ReadinessProbe = execProbe("good") }), func(w *troubled) {
 			w.fails.Store(&trouble{"Exec", errors.New("no such container")})
 		}, nil, emitted{api.EventProbeErrored}},
-		{"postStart hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, emitted{api.EventPostStartFailed, api.EventContainerPostStartFailed}},
-		{"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, emitted{api.EventPreStopFailed}},
+		{
+			"postStart hook fails",
+			with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil,
+			emitted{api.EventPostStartFailed, api.EventContainerPostStartFailed},
+		},
+		{
+			"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }),
+			nil, ending,
+			emitted{api.EventPreStopFailed},
+		},
 		{"probe redirected, HTTPS hook falls back to HTTP", with(func(p *spec.Pod, c *spec.Container) {
 			p.HostNetwork = true
 			c.ReadinessProbe = execProbe("")
@@ -174,7 +223,8 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			c.Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{HTTPGet: get("HTTPS")}}
 		}), nil, nil, emitted{api.EventHookWarned, api.EventProbeWarned}},
 		{"ephemeral container added", with(nothing), nil, func(w *troubled) {
-			if err := w.AddEphemeral(w.t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}}, "test"); err != nil {
+			if err := w.AddEphemeral(w.t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}},
+				"test"); err != nil {
 				t.Error(err)
 			}
 		}, emitted{api.EventContainerAdded}},
@@ -203,12 +253,20 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				t.Error("a forbidden sysctl was accepted")
 			}
 		}, emitted{api.EventPodRejected}},
-		{"condition set", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
-			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
-				t.Error(err)
-			}
-		}, emitted{api.EventConditionChanged}},
-		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{api.EventStateNotDurable, api.EventStateDurable}},
+		{
+			"condition set", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }),
+			nil, func(w *troubled) {
+				if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
+					t.Error(err)
+				}
+			},
+			emitted{api.EventConditionChanged},
+		},
+		{
+			"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) },
+			func(w *troubled) { w.disk.fail(nil) },
+			emitted{api.EventStateNotDurable, api.EventStateDurable},
+		},
 		{"shim does not respond, then does", with(nothing), nil, func(w *troubled) {
 			for _, hung := range []bool{true, false} {
 				p, _ := w.Pod("p")
@@ -231,7 +289,8 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, api.EventSandboxFailed),
 		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, api.EventVolumeFailed),
 		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, api.EventEngineUnavailable),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, api.EventImagePullFailed, api.EventImageBackOff, api.EventImageError),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, api.EventImagePullFailed, api.EventImageBackOff,
+			api.EventImageError),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, api.EventImageNeverPull),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, api.EventImageInspectFailed),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, api.EventImageInspectFailed),
@@ -329,8 +388,9 @@ func TestKubeletReasons(t *testing.T) {
 		"FailedPodSandBoxStatus": "emitted as EngineUnavailable or SandboxChanged",
 		"FailedSync":             "each failure has an event of its own", "NetworkNotReady": "the network is created with the sandbox",
 		"FailedCreatePodContainer": "emitted as FailedCreatePodSandBox", "ExceededGracePeriod": "emitted as Killing, with the type Warning",
-		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize, "ResizeInfeasible": noResize,
-		"ResizeError": noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
+		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize,
+		"ResizeInfeasible": noResize,
+		"ResizeError":      noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
 	}
 	have := map[string]bool{}
 	for _, e := range api.EventEntries() {
@@ -338,7 +398,8 @@ func TestKubeletReasons(t *testing.T) {
 	}
 	for _, reason := range []string{
 		"Pulling", "Pulled", "Created", "Started", "Failed", "Killing", "BackOff", "Unhealthy", "ProbeWarning", "FailedPostStartHook",
-		"FailedPreStopHook", "LifecycleHTTPFallback", "InspectFailed", "ErrImageNeverPull", "FailedToRetrieveImagePullSecret", "SandboxChanged",
+		"FailedPreStopHook", "LifecycleHTTPFallback", "InspectFailed", "ErrImageNeverPull", "FailedToRetrieveImagePullSecret",
+		"SandboxChanged",
 		"FailedCreatePodSandBox", "FailedPodSandBoxStatus", "FailedKillPod", "FailedSync", "NetworkNotReady", "FailedMount",
 		"FailedCreatePodContainer", "ExceededGracePeriod", "DeadlineExceeded", "Evicted", "Preempting", "ResizeStarted", "ResizeCompleted",
 		"ResizeDeferred", "ResizeInfeasible", "ResizeError", "DNSConfigForming", "MissingClusterDNS",
@@ -351,7 +412,9 @@ func TestKubeletReasons(t *testing.T) {
 
 // TestEventsOfPullFailures expects the reasons and messages of the kubelet for a container that cannot start, with their causes.
 func TestEventsOfPullFailures(t *testing.T) {
-	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError, Message: "configmap \"x\" not found"}
+	refused := lifecycle.Failure{
+		Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError, Message: "configmap \"x\" not found",
+	}
 	for method, c := range map[string]struct {
 		why  lifecycle.Failure
 		want []string
@@ -399,7 +462,9 @@ func TestEventsOfPullFailures(t *testing.T) {
 					if e.Container != "" {
 						got = append(got, string(e.Level)+" "+e.Reason+": "+e.Message)
 					}
-					if e.Kind == api.EventImageBackOff && events[slices.IndexFunc(events, func(o event.Event) bool { return o.Seq == e.Cause })].Kind != api.EventImagePullFailed {
+					if e.Kind == api.EventImageBackOff &&
+						events[slices.IndexFunc(events,
+							func(o event.Event) bool { return o.Seq == e.Cause })].Kind != api.EventImagePullFailed {
 						t.Errorf("the cause of the back-off is %d", e.Cause)
 					}
 				}

@@ -65,7 +65,8 @@ func TestEscalationOfPod(t *testing.T) {
 		m := unhealthyMachine(t, r)
 		m.add(unhealthyPod(spec.UnhealthyReboot))
 		time.Sleep(430 * time.Second)
-		if got := m.kinds(api.EventPodEscalated); len(got) != 2 || !strings.Contains(got[0], "next step: restart all containers") || !strings.Contains(got[1], "next step: replace the pod sandbox") {
+		if got := m.kinds(api.EventPodEscalated); len(got) != 2 || !strings.Contains(got[0], "next step: restart all containers") ||
+			!strings.Contains(got[1], "next step: replace the pod sandbox") {
 			t.Errorf("steps: %q", got)
 		}
 		if len(r.pods) != 2 || r.pods[0] != "p" {
@@ -80,7 +81,8 @@ func TestEscalationOfPod(t *testing.T) {
 		s, _ := m.Pod("p")
 		events, _ := m.Events().Since(0)
 		e := explain.ForPod(&s, events, m.Now())
-		if !strings.Contains(e.Escalation, "step 3 of 3, at ") || !strings.Contains(e.Escalation, held.Message) || !strings.Contains(e.Escalation, "next step at ") {
+		if !strings.Contains(e.Escalation, "step 3 of 3, at ") || !strings.Contains(e.Escalation, held.Message) ||
+			!strings.Contains(e.Escalation, "next step at ") {
 			t.Errorf("why: %q", e.Escalation)
 		}
 		time.Sleep(200 * time.Second)

@@ -98,7 +98,10 @@ func (m *machine) expectMessages(want ...string) {
 	var got []string
 	for _, e := range events {
 		m.seen = e.Seq
-		if slices.Contains([]string{"Unhealthy", "ProbeWarning", "Killing", "FailedPostStartHook", "FailedPreStopHook", "LifecycleHTTPFallback"}, e.Reason) {
+		if slices.Contains([]string{
+			"Unhealthy", "ProbeWarning", "Killing", "FailedPostStartHook", "FailedPreStopHook", "LifecycleHTTPFallback",
+		},
+			e.Reason) {
 			got = append(got, fmt.Sprintf("%s %s: %s", e.Level, e.Reason, e.Message))
 		}
 	}

@@ -67,13 +67,35 @@ func TestNameTakenByStoppingPod(t *testing.T) {
 		stopping bool
 		holder   string
 	}{
-		"running":                   {state.Owner{By: by, Session: "s", Process: exited}, nil, "", false, "created by podstead run (exited)"},
-		"stopped, client exited":    {state.Owner{By: by, Session: "s", Process: exited}, &supervisor.StopOptions{}, "", true, "it is being stopped, created by podstead run (exited)"},
-		"stopped, client running":   {state.Owner{By: by, Session: "s", Process: running}, &supervisor.StopOptions{}, "", false, "it is being stopped, created by podstead run, pid 7"},
-		"stopped and kept":          {state.Owner{By: by, Session: "s", Process: exited, Keep: true}, &supervisor.StopOptions{}, "", false, "it is being stopped, created by podstead run (exited)"},
-		"stopped, without session":  {state.Owner{}, &supervisor.StopOptions{}, "", false, "it is being stopped, created earlier"},
-		"deleted, client running":   {state.Owner{By: by, Session: "s", Process: running}, &supervisor.StopOptions{Delete: true}, "", true, "it is being deleted, created by podstead run, pid 7"},
-		"deleted, a different file": {state.Owner{}, &supervisor.StopOptions{Delete: true}, "v1:other", false, "it is being deleted, created earlier from a different pod file with container c (i)"},
+		"running": {
+			state.Owner{By: by, Session: "s", Process: exited}, nil, "", false, "created by podstead run (exited)",
+		},
+		"stopped, client exited": {
+			state.Owner{By: by, Session: "s", Process: exited},
+			&supervisor.StopOptions{}, "", true,
+			"it is being stopped, created by podstead run (exited)",
+		},
+		"stopped, client running": {
+			state.Owner{By: by, Session: "s", Process: running},
+			&supervisor.StopOptions{}, "", false,
+			"it is being stopped, created by podstead run, pid 7",
+		},
+		"stopped and kept": {
+			state.Owner{By: by, Session: "s", Process: exited, Keep: true},
+			&supervisor.StopOptions{}, "", false,
+			"it is being stopped, created by podstead run (exited)",
+		},
+		"stopped, without session": {state.Owner{}, &supervisor.StopOptions{}, "", false, "it is being stopped, created earlier"},
+		"deleted, client running": {
+			state.Owner{By: by, Session: "s", Process: running},
+			&supervisor.StopOptions{Delete: true}, "", true,
+			"it is being deleted, created by podstead run, pid 7",
+		},
+		"deleted, a different file": {
+			state.Owner{},
+			&supervisor.StopOptions{Delete: true}, "v1:other", false,
+			"it is being deleted, created earlier from a different pod file with container c (i)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,7 +145,8 @@ func TestNameTakenByPodWithManyContainers(t *testing.T) {
 		}
 		m.add(p)
 		_, err := m.Add(sleeper("1"), state.Owner{})
-		if taken, is := errors.AsType[*supervisor.NameTakenError](err); !is || taken.Holder != "created earlier from a different pod file with containers c (i), d (i), e (i), 1 more" {
+		if taken, is := errors.AsType[*supervisor.NameTakenError](err); !is ||
+			taken.Holder != "created earlier from a different pod file with containers c (i), d (i), e (i), 1 more" {
 			t.Errorf("error %v", err)
 		}
 	})

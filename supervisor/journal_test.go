@@ -102,7 +102,8 @@ func TestJournalKeepsCauses(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		before := kinds(kept.all())
-		if diff := cmp.Diff([]string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0"}, before); diff != "" {
+		if diff := cmp.Diff([]string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0"},
+			before); diff != "" {
 			t.Errorf("events of a pod that is not ready (-want +got):\n%s", diff)
 		}
 		a.set("live", "echo dead; exit 1")
@@ -123,7 +124,8 @@ func TestJournalKeepsCauses(t *testing.T) {
 		if notAlive.Fields["count"] != "3" || notAlive.Fields["output"] != "dead" || last == 0 || last > 16 {
 			t.Errorf("%d failed probes and %+v are in the journal: %v", last, notAlive, kinds(since))
 		}
-		if i := slices.IndexFunc(since, func(e event.Event) bool { return e.Seq == notAlive.Cause }); i < 0 || since[i].Fields["count"] != "3" {
+		if i := slices.IndexFunc(since, func(e event.Event) bool { return e.Seq == notAlive.Cause }); i < 0 ||
+			since[i].Fields["count"] != "3" {
 			t.Errorf("the causes of %+v are not in the journal: %v", notAlive, kinds(since))
 		}
 		n := len(kept.all())
@@ -230,7 +232,10 @@ func TestJournalHangsAndFails(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		for _, name := range []string{"p", "q"} {
 			events, err := kept.Read(name)
-			want := []string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0", "ContainerSucceeded c0", "PodSucceeded "}
+			want := []string{
+				"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0", "ContainerSucceeded c0",
+				"PodSucceeded ",
+			}
 			if name == "q" {
 				want = slices.Replace(want, 2, 4, "ImagePresent c0")
 			}

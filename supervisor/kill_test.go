@@ -23,7 +23,9 @@ func TestKillEvent(t *testing.T) {
 		exceeded5  = "Container c0 did not stop within its grace period of 5s, killing it"
 		none       = "Container c0 has no grace period, killing it"
 	)
-	failing := &spec.Probe{Exec: &spec.ExecAction{Command: []string{"fails"}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1}
+	failing := &spec.Probe{
+		Exec: &spec.ExecAction{Command: []string{"fails"}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
+	}
 	for name, test := range map[string]struct {
 		liveness    *spec.Probe
 		hook        bool

@@ -329,7 +329,8 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
 	case lifecycle.ContainerStarted:
 		l.checkpointDue, l.dirty = true, true // nothing waits for the write to the disk
-	case lifecycle.SupervisionGap, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable, lifecycle.ConditionUnmet:
+	case lifecycle.SupervisionGap, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable,
+		lifecycle.ConditionUnmet:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated with the same result.
 	default:
@@ -347,7 +348,8 @@ func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if l.checkpointDue {
 		l.checkpointDue = false
 		l.writer.Checkpoint(state.Checkpoint{
-			At: now, Starts: l.facts.Starts(), Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now), Escalation: l.escalation(),
+			At: now, Starts: l.facts.Starts(), Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now),
+			Escalation: l.escalation(),
 		})
 	}
 	if !l.dirty {

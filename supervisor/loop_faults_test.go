@@ -78,11 +78,13 @@ func TestChangeIsSavedBeforeTheAnswer(t *testing.T) {
 			t.Errorf("the pod: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if err := s.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "d", Image: "i"}, ""); err != nil || len(kept().Ephemeral) == 0 {
+		if err := s.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "d", Image: "i"}, ""); err != nil ||
+			len(kept().Ephemeral) == 0 {
 			t.Errorf("the ephemeral container: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if err := s.SetCondition(t.Context(), "p", "", "door", lifecycle.SetCondition{Status: "True"}, ""); err != nil || len(kept().Conditions) == 0 {
+		if err := s.SetCondition(t.Context(), "p", "", "door", lifecycle.SetCondition{Status: "True"}, ""); err != nil ||
+			len(kept().Conditions) == 0 {
 			t.Errorf("the condition: %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -166,12 +168,13 @@ func TestPanicLosesNoMessage(t *testing.T) {
 // TestPanicRepeatsNoEvent has a result in the mailbox while the loop pauses after a panic.
 func TestPanicRepeatsNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
-			if c.Method == "StartContainer" {
-				time.Sleep(5 * time.Second)
-			}
-			return nil
-		}}), Store: noStore{}, Clock: bubbleClock()})
+		s := New(t.Context(),
+			Options{Runtime: fakeruntime.New(fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+				if c.Method == "StartContainer" {
+					time.Sleep(5 * time.Second)
+				}
+				return nil
+			}}), Store: noStore{}, Clock: bubbleClock()})
 		defer leave(t, s)
 		if _, err := s.Add(sleeper("50"), state.Owner{}); err != nil {
 			t.Fatal(err)
@@ -185,7 +188,8 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		if kinds[api.EventInternalError] != 1 || kinds[api.EventContainerStarted] != 1 || kinds[api.EventContainerSucceeded] != 1 || kinds[api.EventPodSucceeded] != 1 {
+		if kinds[api.EventInternalError] != 1 || kinds[api.EventContainerStarted] != 1 || kinds[api.EventContainerSucceeded] != 1 ||
+			kinds[api.EventPodSucceeded] != 1 {
 			t.Errorf("the events are %v", kinds)
 		}
 	})

@@ -131,7 +131,8 @@ func TestRequestCancelled(t *testing.T) {
 		handle(func() {})
 		close(ended)
 	}()
-	if a, ok, err := box.request(t.Context(), ended, func(lifecycle.Instant) error { return rejected }); !ok || err != nil || !errors.Is(a.err, rejected) {
+	if a, ok, err := box.request(t.Context(), ended, func(lifecycle.Instant) error { return rejected }); !ok || err != nil ||
+		!errors.Is(a.err, rejected) {
 		t.Errorf("last message of a loop: answer %v, handled %v, error %v", a.err, ok, err)
 	}
 	box = make(mailbox) // without a receiver

@@ -188,7 +188,9 @@ func (b mailbox) offer(m message) {
 
 // request sends a [changeRequest] and waits for the answer. It returns false if the loop ended before it handled the request. After the
 // error of ctx the loop may still handle it.
-func (b mailbox) request(ctx context.Context, ended <-chan struct{}, change func(lifecycle.Instant) error) (a changeAnswer, handled bool, err error) {
+func (b mailbox) request(ctx context.Context, ended <-chan struct{},
+	change func(lifecycle.Instant) error,
+) (a changeAnswer, handled bool, err error) {
 	answer := make(chan changeAnswer, 1)
 	select {
 	case b <- changeRequest{change: change, answer: answer}:

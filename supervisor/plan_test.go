@@ -123,7 +123,8 @@ func newestRuns(s *supervisor.Snapshot) map[string]string {
 
 // runs reports whether a container runs.
 func runs(s *supervisor.Snapshot, name string) bool {
-	return slices.ContainsFunc(slices.Concat(s.Status.InitContainerStatuses, s.Status.ContainerStatuses), func(c lifecycle.ContainerStatus) bool {
-		return c.Name == name && c.State.Running != nil
-	})
+	return slices.ContainsFunc(slices.Concat(s.Status.InitContainerStatuses, s.Status.ContainerStatuses),
+		func(c lifecycle.ContainerStatus) bool {
+			return c.Name == name && c.State.Running != nil
+		})
 }

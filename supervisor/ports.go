@@ -121,7 +121,8 @@ type HostConditions interface {
 type Hooks interface {
 	// Run runs a hook until it returns or ctx ends. The address is that of the pod, or "" if it has none. A warning that is not empty is
 	// emitted as an event. The error is not: it may contain output of the container.
-	Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler) (warning string, err error)
+	Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref,
+		h *spec.LifecycleHandler) (warning string, err error)
 }
 
 // Rebooter reboots the host.

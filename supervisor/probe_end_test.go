@@ -107,7 +107,8 @@ func TestProbeIsTheCauseOfItsStop(t *testing.T) {
 				continue
 			}
 			ends++
-			if cause := events[e.Cause-1]; cause.Container != e.Container || cause.Fields["probe"] != "Liveness" || cause.Fields["count"] != "3" {
+			if cause := events[e.Cause-1]; cause.Container != e.Container || cause.Fields["probe"] != "Liveness" ||
+				cause.Fields["count"] != "3" {
 				t.Errorf("the cause of the stop of %s is %s of %s %v", e.Container, cause.Kind, cause.Container, cause.Fields)
 			}
 		}

@@ -35,7 +35,8 @@ func TestReadiness(t *testing.T) {
 		m.until("p", "ready", ready)
 		a.set("ready", "sleep 5")
 		m.until("p", "unready", func(s supervisor.Snapshot) bool { return !ready(s) })
-		m.expectMessages(slices.Repeat([]string{`Warning Unhealthy: Readiness probe failed: command timed out: "ready" timed out after 1s`}, 3)...)
+		m.expectMessages(slices.Repeat([]string{`Warning Unhealthy: Readiness probe failed: command timed out: "ready" timed out after 1s`},
+			3)...)
 		a.set("ready", "/no/such/program")
 		time.Sleep(10 * time.Second)
 		m.expectMessages("Warning Unhealthy: Readiness probe errored and resulted in unknown state: exec in container c0: " +

@@ -123,14 +123,15 @@ func TestReportsOfImports(t *testing.T) {
 // TestEndOfImportIsReported has an image that is unpacked for some seconds after its archive was read.
 func TestEndOfImportIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(t, fakeruntime.Options{Fetch: func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
-			err := importing(4*time.Second, "/shop.tar")(ctx, p, c, progress)
-			for _, done := range []int64{importSize - 1, importSize} {
-				progress(lifecycle.Progress{Archive: "/shop.tar", Done: done, Total: importSize})
-			}
-			time.Sleep(5 * time.Second)
-			return err
-		}})
+		m := newMachine(t,
+			fakeruntime.Options{Fetch: func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
+				err := importing(4*time.Second, "/shop.tar")(ctx, p, c, progress)
+				for _, done := range []int64{importSize - 1, importSize} {
+					progress(lifecycle.Progress{Archive: "/shop.tar", Done: done, Total: importSize})
+				}
+				time.Sleep(5 * time.Second)
+				return err
+			}})
 		m.start()
 		p := pod("p", spec.RestartAlways, "sleep 1000")
 		p.ImageArchives = []string{"/shop.tar"}
@@ -147,16 +148,17 @@ func TestEndOfImportIsReported(t *testing.T) {
 // TestStalledPullIsReported has a registry that sends a part soon after the first report, and then nothing for a while.
 func TestStalledPullIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(t, fakeruntime.Options{Fetch: func(_ context.Context, _ *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
-			for done := range int64(3) {
-				progress(lifecycle.Progress{Done: done, Total: importSize})
-				time.Sleep(100 * time.Millisecond)
-			}
-			time.Sleep(20 * time.Second)
-			progress(lifecycle.Progress{Done: 3, Total: importSize})
-			progress(lifecycle.Progress{Done: 4, Total: importSize}) // is not reported after the end
-			return nil
-		}})
+		m := newMachine(t,
+			fakeruntime.Options{Fetch: func(_ context.Context, _ *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
+				for done := range int64(3) {
+					progress(lifecycle.Progress{Done: done, Total: importSize})
+					time.Sleep(100 * time.Millisecond)
+				}
+				time.Sleep(20 * time.Second)
+				progress(lifecycle.Progress{Done: 3, Total: importSize})
+				progress(lifecycle.Progress{Done: 4, Total: importSize}) // is not reported after the end
+				return nil
+			}})
 		m.start()
 		m.add(pod("p", spec.RestartAlways, "sleep 1000"))
 		time.Sleep(2 * time.Second)

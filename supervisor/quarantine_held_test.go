@@ -85,7 +85,8 @@ func TestCompletedPodInQuarantine(t *testing.T) {
 					t.Fatalf("the pod is %+v, want it in quarantine", s.Status)
 				}
 				_, err := w.Add(server("other", 8080), state.Owner{})
-				if accepted := err == nil; accepted != completed || !accepted && !strings.Contains(err.Error(), "is in use by pod \"bad\"") {
+				if accepted := err == nil; accepted != completed ||
+					!accepted && !strings.Contains(err.Error(), "is in use by pod \"bad\"") {
 					t.Errorf("another pod with the port: %v", err)
 				}
 			})

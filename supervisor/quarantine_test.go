@@ -117,11 +117,13 @@ func TestPodThatCrashesTheDaemonIsQuarantined(t *testing.T) {
 		w.awaitReady("good")
 		for life := range 2 {
 			s, _ := w.Pod("bad")
-			if s.Status.Reason != lifecycle.ReasonQuarantined || !strings.Contains(s.Status.Message, "2 times") || !strings.Contains(s.Status.Message, outOfMemory) {
+			if s.Status.Reason != lifecycle.ReasonQuarantined || !strings.Contains(s.Status.Message, "2 times") ||
+				!strings.Contains(s.Status.Message, outOfMemory) {
 				t.Errorf("the pod is %+v, want it in quarantine", s.Status)
 			}
 			var taken *supervisor.NameTakenError
-			if _, err := w.Add(pod("bad", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) || !strings.Contains(err.Error(), "not supervised") {
+			if _, err := w.Add(pod("bad", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) ||
+				!strings.Contains(err.Error(), "not supervised") {
 				t.Errorf("add a pod of the name: %v", err)
 			}
 			if events := w.emitted(); slices.Contains(events, string(api.EventPodQuarantined)) != (life == 0) {

@@ -107,9 +107,11 @@ func (s *Supervisor) judge() map[string]state.QuarantineEntry {
 
 // holdSuspect holds a pod that may crash the daemon, or that has.
 func (s *Supervisor) holdSuspect(e *state.QuarantineEntry, p state.Pod, found lifecycle.Found, c state.Checkpoint) *heldPod {
-	reason, why := lifecycle.ReasonSuspected, "the daemon crashed while handling this pod and others, recovering them one at a time: "+e.Cause
+	reason, why := lifecycle.ReasonSuspected, "the daemon crashed while handling this pod and others, recovering them one at a time: "+
+		e.Cause
 	if e.Held {
-		reason, why = lifecycle.ReasonQuarantined, fmt.Sprintf("the daemon crashed %d times while it handled this pod: %s", e.Crashes, e.Cause)
+		reason, why = lifecycle.ReasonQuarantined, fmt.Sprintf("the daemon crashed %d times while it handled this pod: %s", e.Crashes,
+			e.Cause)
 	}
 	h := held(p.Pod, p.Facts, reason, why)
 	h.snapshot.Owner = p.Owner
@@ -120,7 +122,8 @@ func (s *Supervisor) holdSuspect(e *state.QuarantineEntry, p state.Pod, found li
 	h.completed = lifecycle.Completed(p.Conditions)
 	s.hold(h)
 	if e.New {
-		quarantined := event.New(api.EventPodQuarantined, s.shared.now().Wall, p.Pod.Name, event.Fields{"count": fmt.Sprint(e.Crashes), "error": e.Cause})
+		quarantined := event.New(api.EventPodQuarantined, s.shared.now().Wall, p.Pod.Name,
+			event.Fields{"count": fmt.Sprint(e.Crashes), "error": e.Cause})
 		quarantined.UID = p.Facts.UID
 		s.shared.ring.Add(quarantined)
 	}
@@ -337,7 +340,10 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 			l.events.At(l.facts, now).Recovered()
 			return
 		}
-		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now}, now)
+		l.fold(lifecycle.StopRequested{
+			Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now,
+		},
+			now)
 	})
 }
 

@@ -107,7 +107,8 @@ func changedLife(t *testing.T, k killPoint) (calls []string) {
 		})
 		atLeast := func(n int) func(supervisor.Snapshot) bool {
 			return func(s supervisor.Snapshot) bool {
-				return changed(s) && s.Status.ContainerStatuses[0].RestartCount >= n && s.Facts.Restart == lifecycle.Restart{} && s.Facts.Stop == lifecycle.Stop{}
+				return changed(s) && s.Status.ContainerStatuses[0].RestartCount >= n && s.Facts.Restart == lifecycle.Restart{} &&
+					s.Facts.Stop == lifecycle.Stop{}
 			}
 		}
 		m.insist(atLeast(2), func(ctx context.Context) error { return m.Restart(ctx, "p", uid, "c0", "test") })

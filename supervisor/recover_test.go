@@ -194,7 +194,8 @@ func TestReboot(t *testing.T) {
 		if s.Facts.Round != 2 || s.Status.ContainerStatuses[0].RestartCount != 1 || s.Status.InitContainerStatuses[0].RestartCount != 1 {
 			t.Errorf("after a reboot: round %d, %+v", s.Facts.Round, s.Status)
 		}
-		m.expectEvents("HostRebooted", "PodRecovered", "SandboxReady", "ImagePresent init", "ContainerCreated init", "ContainerStarted init",
+		m.expectEvents("HostRebooted", "PodRecovered", "SandboxReady", "ImagePresent init", "ContainerCreated init",
+			"ContainerStarted init",
 			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0")
 	})
 }
@@ -241,7 +242,8 @@ func TestStateLost(t *testing.T) {
 			t.Errorf("the events are %v", events)
 		}
 		for range 2 { // the mark is kept
-			if s, exists := m.Pod("orphan"); !exists || !s.Owner.Orphan || !s.Status.ContainerStatuses[0].Ready || s.Status.ContainerStatuses[0].RestartCount != 0 {
+			if s, exists := m.Pod("orphan"); !exists || !s.Owner.Orphan || !s.Status.ContainerStatuses[0].Ready ||
+				s.Status.ContainerStatuses[0].RestartCount != 0 {
 				t.Errorf("the orphaned pod is %+v, owner %+v", s.Status, s.Owner)
 			}
 			m.disk.bad = nil
@@ -269,7 +271,8 @@ func TestLaterStateFileKeepsContainers(t *testing.T) {
 			t.Error("the container was stopped or removed")
 		}
 		shown, exists := m.Pod("p")
-		if !exists || len(m.Pods()) != 1 || m.Count() != 1 || shown.Facts.UID != s.Facts.UID || shown.Status.Reason != lifecycle.ReasonNewerState {
+		if !exists || len(m.Pods()) != 1 || m.Count() != 1 || shown.Facts.UID != s.Facts.UID ||
+			shown.Status.Reason != lifecycle.ReasonNewerState {
 			t.Errorf("the pod is %+v, want it with the reason NewerState", shown)
 		}
 		var taken *supervisor.NameTakenError
@@ -303,7 +306,8 @@ func TestDiskHangsAndFails(t *testing.T) {
 		added := time.Now()
 		s := m.add(pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait"))
 		i := slices.IndexFunc(s.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == supervisor.StateNotDurable })
-		if took := time.Since(added); took != 3*time.Second || i < 0 || s.Status.Conditions[i].Status != "True" || s.Status.Conditions[i].Reason != "WriteTimeout" {
+		if took := time.Since(added); took != 3*time.Second || i < 0 || s.Status.Conditions[i].Status != "True" ||
+			s.Status.Conditions[i].Reason != "WriteTimeout" {
 			t.Errorf("added after %v with the conditions %+v, want 3 s and StateNotDurable", took, s.Status.Conditions)
 		}
 		if events := m.emitted(); !slices.Contains(events, "StateNotDurable") {

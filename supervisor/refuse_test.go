@@ -135,7 +135,9 @@ func TestEphemeralContainerIsRejected(t *testing.T) {
 		m.add(sleeper("100000"))
 		name := sleeper("").Name
 		m.untilPhase(name, lifecycle.PhaseRunning)
-		c := &spec.Container{Name: "d", Image: "image", Command: []string{"true"}, SecurityContext: &spec.SecurityContext{Privileged: new(true)}}
+		c := &spec.Container{
+			Name: "d", Image: "image", Command: []string{"true"}, SecurityContext: &spec.SecurityContext{Privileged: new(true)},
+		}
 		err := m.AddEphemeral(t.Context(), name, "", c, "a test")
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		if !is || len(refused.Refusals) != 1 || refused.Refusals[0].Field != "ephemeralContainers[0].securityContext.privileged" {

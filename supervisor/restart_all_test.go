@@ -21,7 +21,8 @@ func TestDeadline(t *testing.T) {
 		started := time.Now()
 		m.add(p)
 		s := m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
-		if s.Status.Phase != lifecycle.PhaseFailed || s.Status.Reason != lifecycle.ReasonDeadlineExceeded || time.Since(started) != 90*time.Second {
+		if s.Status.Phase != lifecycle.PhaseFailed || s.Status.Reason != lifecycle.ReasonDeadlineExceeded ||
+			time.Since(started) != 90*time.Second {
 			t.Errorf("after %v the pod is %s (%s)", time.Since(started), s.Status.Phase, s.Status.Reason)
 		}
 		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling c0", "ImagePulled c0", "ContainerCreated c0", "ContainerStarted c0",
@@ -35,7 +36,8 @@ func TestSidecarAndRestartAll(t *testing.T) {
 		m.start()
 		p := pod("p", spec.RestartNever, "sleep 10; exit 42")
 		p.InitContainers = []spec.Container{{
-			Name: "side", Image: "image", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep 100000"},
+			Name: "side", Image: "image", RestartPolicy: spec.RestartAlways,
+			Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep 100000"},
 		}}
 		p.Containers[0].RestartPolicy = spec.RestartNever
 		p.Containers[0].RestartPolicyRules = []spec.RestartRule{{
@@ -49,9 +51,12 @@ func TestSidecarAndRestartAll(t *testing.T) {
 		if s.Facts.Sandbox.N != 1 || side.RestartCount != 1 || app.RestartCount != 1 {
 			t.Errorf("sandbox %d, restarts %d and %d; want the first, and one each", s.Facts.Sandbox.N, side.RestartCount, app.RestartCount)
 		}
-		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling side", "ImagePulled side", "ContainerCreated side", "ContainerStarted side",
-			"ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerFailed c0", "ContainerStopping side", "ContainerSucceeded side", "PodRestarting",
-			"ImagePresent side", "ContainerCreated side", "ContainerStarted side", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0")
+		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling side", "ImagePulled side", "ContainerCreated side",
+			"ContainerStarted side",
+			"ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerFailed c0", "ContainerStopping side",
+			"ContainerSucceeded side", "PodRestarting",
+			"ImagePresent side", "ContainerCreated side", "ContainerStarted side", "ImagePresent c0", "ContainerCreated c0",
+			"ContainerStarted c0")
 	})
 }
 
@@ -67,7 +72,8 @@ func TestPhaseUnknownWhileEngineUnavailable(t *testing.T) {
 		m.start()
 		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
 		s := m.untilPhase("p", lifecycle.PhaseUnknown)
-		if since := time.Since(started); s.Status.Reason != lifecycle.ReasonEngineUnavailable || since <= 10*time.Second || since > 12*time.Second {
+		if since := time.Since(started); s.Status.Reason != lifecycle.ReasonEngineUnavailable || since <= 10*time.Second ||
+			since > 12*time.Second {
 			t.Errorf("after %v the pod is Unknown (%s)", since, s.Status.Reason)
 		}
 		m.crash()

@@ -51,7 +51,8 @@ func TestShadowedImageIsReportedOnce(t *testing.T) {
 
 // shadowed is the message for an image.
 func shadowed(image string) string {
-	return `Image "` + image + `" of archive "/srv/shop.tar" differs from the image of this name that is already present, only pods that list the archive use it`
+	return `Image "` + image +
+		`" of archive "/srv/shop.tar" differs from the image of this name that is already present, only pods that list the archive use it`
 }
 
 // expectShadowed compares the containers and messages of all events of the kind ImageShadowed.

@@ -74,7 +74,8 @@ func (s *Supervisor) shutDownPod(ctx context.Context, p *Snapshot, end time.Time
 		return nil
 	})
 	if err != nil {
-		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not stop a pod for a shutdown", slog.String("pod", p.Pod.Name), slog.Any("error", err))
+		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not stop a pod for a shutdown", slog.String("pod", p.Pod.Name),
+			slog.Any("error", err))
 	}
 }
 

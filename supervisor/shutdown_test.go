@@ -114,7 +114,8 @@ func TestShutDown(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			s, _ := m.Pod(name)
 			i := slices.IndexFunc(s.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == lifecycle.DisruptionTarget })
-			if s.Status.Reason != lifecycle.ReasonTerminated || s.Status.Message != "Pod was terminated in response to imminent node shutdown." || i < 0 {
+			if s.Status.Reason != lifecycle.ReasonTerminated ||
+				s.Status.Message != "Pod was terminated in response to imminent node shutdown." || i < 0 {
 				t.Errorf("pod %s: reason %s, message %q, conditions %v", name, s.Status.Reason, s.Status.Message, s.Status.Conditions)
 			}
 		}
@@ -130,7 +131,9 @@ func TestShutDown(t *testing.T) {
 				t.Errorf("pod %s has the reason %s after the boot", name, s.Status.Reason)
 			}
 		}
-		for name, want := range map[string]lifecycle.Phase{"c": lifecycle.PhaseFailed, "done": lifecycle.PhaseSucceeded, "waiting": lifecycle.PhasePending} {
+		for name, want := range map[string]lifecycle.Phase{
+			"c": lifecycle.PhaseFailed, "done": lifecycle.PhaseSucceeded, "waiting": lifecycle.PhasePending,
+		} {
 			if s, _ := m.Pod(name); s.Status.Phase != want {
 				t.Errorf("pod %s is %s after the boot, want %s", name, s.Status.Phase, want)
 			}

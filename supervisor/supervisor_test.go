@@ -27,8 +27,10 @@ func TestPodSucceeds(t *testing.T) {
 		if s.Status.Phase != lifecycle.PhaseSucceeded {
 			t.Errorf("the phase is %s", s.Status.Phase)
 		}
-		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling init", "ImagePulled init", "ContainerCreated init", "ContainerStarted init",
-			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerSucceeded c0", "PodSucceeded")
+		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling init", "ImagePulled init", "ContainerCreated init",
+			"ContainerStarted init",
+			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerSucceeded c0",
+			"PodSucceeded")
 	})
 }
 

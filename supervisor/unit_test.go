@@ -24,7 +24,8 @@ func TestPodOfUnit(t *testing.T) {
 		m.until("p", "ready", ready)
 		m.crash()
 		m.start()
-		if s := m.until("p", "ready", ready); s.Facts.UID != added.Facts.UID || s.Status.ContainerStatuses[0].RestartCount != 0 || s.Owner.Unit == "" {
+		if s := m.until("p", "ready", ready); s.Facts.UID != added.Facts.UID || s.Status.ContainerStatuses[0].RestartCount != 0 ||
+			s.Owner.Unit == "" {
 			t.Errorf("after a crash: %+v", s)
 		}
 		m.crash()
@@ -33,7 +34,8 @@ func TestPodOfUnit(t *testing.T) {
 		before := len(m.engine.Calls())
 		m.start()
 		m.untilRemoved("p")
-		if slices.ContainsFunc(m.engine.Calls()[before:], func(c fakeruntime.Call) bool { return c.Method == "StartSandbox" || c.Method == "StartContainer" }) {
+		if slices.ContainsFunc(m.engine.Calls()[before:],
+			func(c fakeruntime.Call) bool { return c.Method == "StartSandbox" || c.Method == "StartContainer" }) {
 			t.Errorf("the pod was started after a boot: %v", m.engine.Calls()[before:])
 		}
 	})

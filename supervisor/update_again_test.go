@@ -181,7 +181,8 @@ func TestRedefineRemovesHook(t *testing.T) {
 		m.redefine(pod("p", spec.RestartAlways, graceful))
 		s := m.until("p", "ready", ready)
 		time.Sleep(time.Minute)
-		if now, _ := m.Pod("p"); a.count("post") != 1 || now.Status.ContainerStatuses[0].RestartCount != 0 || ids(now)["c0"] != ids(s)["c0"] {
+		if now, _ := m.Pod("p"); a.count("post") != 1 || now.Status.ContainerStatuses[0].RestartCount != 0 ||
+			ids(now)["c0"] != ids(s)["c0"] {
 			t.Errorf("the hook ran %d times: %+v", a.count("post"), now.Status)
 		}
 	})

@@ -197,7 +197,8 @@ func TestRedefine(t *testing.T) {
 		time.Sleep(time.Minute)
 		after := m.until("p", "running", allRunning)
 		old, now := ids(before), ids(after)
-		if now["c0"] != old["c0"] || now["c1"] == old["c1"] || now["new"] == "" || after.Status.ContainerStatuses[1].ImageID != "sha256:image:2" {
+		if now["c0"] != old["c0"] || now["c1"] == old["c1"] || now["new"] == "" ||
+			after.Status.ContainerStatuses[1].ImageID != "sha256:image:2" {
 			t.Errorf("containers %v, before %v; %+v", now, old, after.Status)
 		}
 		if pulls.Load() > 0 || after.Pod.Labels["app"] != "shop" || len(m.engine.Running(after.Facts.UID)) != 3 {
@@ -310,7 +311,8 @@ func TestRemovedContainerHook(t *testing.T) {
 		if a.count("hook") != 2 || len(m.engine.Running(s.Facts.UID)) != 1 || len(s.Facts.Containers) != 1 {
 			t.Errorf("hook run %d times, running %v", a.count("hook"), m.engine.Running(s.Facts.UID))
 		}
-		if found, _ := m.engine.Inventory(t.Context()); slices.ContainsFunc(found[0].Runs, func(r lifecycle.Run) bool { return r.Container == "c1" }) {
+		if found, _ := m.engine.Inventory(t.Context()); slices.ContainsFunc(found[0].Runs,
+			func(r lifecycle.Run) bool { return r.Container == "c1" }) {
 			t.Errorf("a record of the removed container is left: %+v", found)
 		}
 	})

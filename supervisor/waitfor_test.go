@@ -106,7 +106,8 @@ func (m *machine) expectMessage(name, want string) {
 }
 
 func isReady(s supervisor.Snapshot) bool {
-	return slices.ContainsFunc(s.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == lifecycle.PodReady && c.Status == "True" })
+	return slices.ContainsFunc(s.Status.Conditions,
+		func(c lifecycle.Condition) bool { return c.Type == lifecycle.PodReady && c.Status == "True" })
 }
 
 func TestPodWaitsForHost(t *testing.T) {
@@ -143,7 +144,9 @@ func TestPodWaitsForHost(t *testing.T) {
 				got = append(got, e.Message)
 			}
 		}
-		want := []string{"Waiting for path:/dev/disk, time-synced", "path:/dev/disk was met after 1m0s", "time-synced was met after 24h2m0s"}
+		want := []string{
+			"Waiting for path:/dev/disk, time-synced", "path:/dev/disk was met after 1m0s", "time-synced was met after 24h2m0s",
+		}
 		if !slices.Equal(got, want) {
 			t.Errorf("events %q, want %q", got, want)
 		}

@@ -62,7 +62,8 @@ func (m *machine) leapWith(leaps []time.Duration, down bool) {
 	off := func(got, want time.Time) bool { return got.Sub(want.Add(shift)).Abs() > 2*time.Second }
 	p, _ := m.Pod("p")
 	c := p.Status.ContainerStatuses[0]
-	if p.Status.Phase != lifecycle.PhaseRunning || c.RestartCount != 0 || off(p.Facts.Accepted.Wall, added) || off(c.State.Running.StartedAt, added) {
+	if p.Status.Phase != lifecycle.PhaseRunning || c.RestartCount != 0 || off(p.Facts.Accepted.Wall, added) ||
+		off(c.State.Running.StartedAt, added) {
 		m.t.Errorf("pod that was added at %v: accepted %v, %+v", added.Add(shift), p.Facts.Accepted.Wall, c)
 	}
 	for _, condition := range p.Status.Conditions {

@@ -73,7 +73,8 @@ func newServer(t *testing.T, l limits) *server {
 // connect returns both sides of a session.
 func (s *server) connect(t *testing.T, l limits, subprotocols []string) (server, client *Conn) {
 	t.Helper()
-	client, _, err := dial(t.Context(), s.client, "http://podstead/", nil, l, subprotocols, []ID{Stdin, Stdout, Stderr}) //nolint:bodyclose // nil without an error
+	client, _, err := dial(t.Context(), s.client, "http://podstead/", nil, l, subprotocols, //nolint:bodyclose // nil without an error
+		[]ID{Stdin, Stdout, Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func (s *server) connect(t *testing.T, l limits, subprotocols []string) (server,
 // raw returns the server's side of a session with a client that only sends what the test sends.
 func (s *server) raw(t *testing.T, subprotocols []string) (*Conn, *websocket.Conn) {
 	t.Helper()
-	ws, _, err := websocket.Dial(t.Context(), "http://podstead/", &websocket.DialOptions{HTTPClient: s.client, Subprotocols: subprotocols}) //nolint:bodyclose // the package closes it
+	ws, _, err := websocket.Dial(t.Context(), "http://podstead/", //nolint:bodyclose // the package closes it
+		&websocket.DialOptions{HTTPClient: s.client, Subprotocols: subprotocols})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +294,18 @@ func TestPeerThatStopsReading(t *testing.T) {
 		bytes int
 		want  string
 	}{
-		{"while data is sent", limits{write: 50 * time.Millisecond, ping: testTimeout, answer: testTimeout, lost: testTimeout}, 64 << 20, "received nothing for 50ms"},
-		{"while nothing is sent", limits{write: testTimeout, ping: 10 * time.Millisecond, answer: 50 * time.Millisecond, lost: 50 * time.Millisecond}, 0, "did not respond for 50ms"},
+		{
+			"while data is sent",
+			limits{write: 50 * time.Millisecond, ping: testTimeout, answer: testTimeout, lost: testTimeout},
+			64 << 20,
+			"received nothing for 50ms",
+		},
+		{
+			"while nothing is sent",
+			limits{write: testTimeout, ping: 10 * time.Millisecond, answer: 50 * time.Millisecond, lost: 50 * time.Millisecond},
+			0,
+			"did not respond for 50ms",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server, _ := newServer(t, tt.l).raw(t, modes["Kubernetes"])
@@ -340,7 +352,10 @@ func TestMessagesThatEndTheConnection(t *testing.T) {
 		{"close of nothing", websocket.MessageBinary, []byte{255}, 1, websocket.StatusProtocolError},
 		{"permission for nothing", websocket.MessageBinary, []byte{5, 1}, 1, websocket.StatusProtocolError},
 		{"too much permission", websocket.MessageBinary, []byte{5, 1, 0, 0, 0, 1}, 1, websocket.StatusProtocolError},
-		{"data without permission", websocket.MessageBinary, make([]byte, maxMessage), Window/maxMessage + 1, websocket.StatusProtocolError},
+		{
+			"data without permission", websocket.MessageBinary, make([]byte, maxMessage), Window/maxMessage + 1,
+			websocket.StatusProtocolError,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server, ws := newServer(t, patient).raw(t, modes["with flow control"])
@@ -362,7 +377,9 @@ func TestMessagesThatEndTheConnection(t *testing.T) {
 // Messages that a later version may send, or that make no difference, do not end a session.
 func TestMessagesThatAreIgnored(t *testing.T) {
 	server, ws := newServer(t, patient).raw(t, modes["Kubernetes"])
-	for _, m := range []string{"", "\x09x", "\x01x", "\x03{}", "\x05x", "\xff\x01", "\xff\x63", "\x00data", "\xff\x00", "\x00late", "\xff\x00"} {
+	for _, m := range []string{
+		"", "\x09x", "\x01x", "\x03{}", "\x05x", "\xff\x01", "\xff\x63", "\x00data", "\xff\x00", "\x00late", "\xff\x00",
+	} {
 		if err := ws.Write(t.Context(), websocket.MessageBinary, []byte(m)); err != nil {
 			t.Fatal(err)
 		}

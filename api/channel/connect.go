@@ -63,7 +63,8 @@ func check(r *http.Request) error {
 		return &RefusedError{Status: http.StatusUpgradeRequired, Message: "the request must be upgraded to a WebSocket"}
 	}
 	return &RefusedError{
-		Status: http.StatusBadRequest, Message: fmt.Sprintf("unsupported subprotocol %q: must be %s", strings.Join(offered, ","), Subprotocol),
+		Status:  http.StatusBadRequest,
+		Message: fmt.Sprintf("unsupported subprotocol %q: must be %s", strings.Join(offered, ","), Subprotocol),
 	}
 }
 

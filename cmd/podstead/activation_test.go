@@ -34,7 +34,10 @@ func activatedApp(t *testing.T, idle bool) (a *app, stderr *bytes.Buffer, connec
 	t.Setenv("PODSTEAD_SOCKET", path)
 	t.Setenv("PODSTEAD_CONFIG", "/dev/null")
 	stderr = &bytes.Buffer{}
-	a = &app{in: strings.NewReader(""), out: stderr, err: stderr, idle: func(_ context.Context, socket string) bool { return idle && socket == path }}
+	a = &app{
+		in: strings.NewReader(""), out: stderr, err: stderr,
+		idle: func(_ context.Context, socket string) bool { return idle && socket == path },
+	}
 	return a, stderr, func() bool {
 		select {
 		case <-clients:

@@ -25,9 +25,11 @@ func TestEndpointsHaveRequests(t *testing.T) {
 		title, rest, _ := strings.Cut(section, "\n")
 		titles = append(titles, title)
 		method, path, _ := strings.Cut(title, " ")
-		pattern := regexp.MustCompile(`(?m)^\$ .*curl .*http://podstead` + regexp.MustCompile(`\\\{[a-z]+(?:\\.\\.\\.)?\\\}`).ReplaceAllString(regexp.QuoteMeta(path), `[^/ ?']+`) + `([ ?']|$)`)
+		pattern := regexp.MustCompile(`(?m)^\$ .*curl .*http://podstead` +
+			regexp.MustCompile(`\\\{[a-z]+(?:\\.\\.\\.)?\\\}`).ReplaceAllString(regexp.QuoteMeta(path), `[^/ ?']+`) + `([ ?']|$)`)
 		request := pattern.FindString(rest)
-		if explicit := "-X " + method + " "; request == "" || method != "GET" && method != "POST" && !strings.Contains(request, explicit) && !strings.Contains(request, " -T ") {
+		if explicit := "-X " + method + " "; request == "" ||
+			method != "GET" && method != "POST" && !strings.Contains(request, explicit) && !strings.Contains(request, " -T ") {
 			t.Errorf("section %s has no request: %q", title, request)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 func TestApply(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	h.write(t, "pods/web.toml", script("", runs))
-	h.write(t, "pods/db.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {containers: [{name: db, image: busybox, command: [sleep, '1000']}]}\n")
+	h.write(t, "pods/db.yaml",
+		"apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {containers: [{name: db, image: busybox, command: [sleep, '1000']}]}\n")
 	h.write(t, "pods/notes.txt", "not a pod file")
 	h.write(t, "pods/.hidden.toml", "not a pod file")
 	h.want(t, "apply $DIR/pods --wait", "pod/db created\npod/web created\n")
@@ -65,7 +66,8 @@ func TestApplyNothing(t *testing.T) {
 			t.Errorf("%s: stdout %q, stderr:\n%swant the problems of all files", command, got.stdout, got.stderr)
 		}
 	}
-	h.fails(t, "apply $DIR/good.toml $DIR/other/good.toml", statusUsage, `$DIR/other/good.toml: pod "good" is already defined in $DIR/good.toml`)
+	h.fails(t, "apply $DIR/good.toml $DIR/other/good.toml", statusUsage,
+		`$DIR/other/good.toml: pod "good" is already defined in $DIR/good.toml`)
 	h.fails(t, "apply $DIR/empty", statusUsage, "directory $DIR/empty contains no pod files (.toml, .yaml, .yml, .json)")
 	h.fails(t, "apply", statusUsage, "apply requires a pod file")
 	h.fails(t, "plan", statusUsage, "plan requires a pod file")
@@ -88,7 +90,8 @@ func TestApplyNameTaken(t *testing.T) {
 	}
 	h.write(t, "a.toml", script("", runs))
 	h.write(t, "b.toml", script("", runs))
-	got := h.fails(t, "apply $DIR/a.toml $DIR/b.toml", statusFailed, `podstead: apply pod "a": pod "a" already exists: podstead run, pid 7, uid 0`)
+	got := h.fails(t, "apply $DIR/a.toml $DIR/b.toml", statusFailed,
+		`podstead: apply pod "a": pod "a" already exists: podstead run, pid 7, uid 0`)
 	if got.stdout != "pod/b created\n" {
 		t.Errorf("stdout %q", got.stdout)
 	}
@@ -100,7 +103,8 @@ func TestApplyWait(t *testing.T) {
 	h.write(t, "job.toml", script(`restartPolicy = "Never"`, "exit 0"))
 	h.want(t, "apply $DIR/job.toml --wait", "pod/job created\n")
 	initFails := func(more, code string) string {
-		return script(more+"\n[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"exit "+code+"\"]\n", runs)
+		return script(more+"\n[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"exit "+code+"\"]\n",
+			runs)
 	}
 	h.write(t, "fails.toml", initFails(`restartPolicy = "Never"`, "3"))
 	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed,
@@ -151,7 +155,8 @@ func TestApplyUnit(t *testing.T) {
 	h := newParallelHost(t, api.Version{}, fakeruntime.Options{})
 	const hint = "hint: run systemctl daemon-reload && systemctl start podstead@web.service\n"
 	h.write(t, "web.toml", script("systemd.after = [\"a.service\"]", runs))
-	if got := h.want(t, "apply $DIR/web.toml", "pod/web created\n"); got.stderr != "podstead: pod/web does not run this file yet: podstead@web.service starts the pod\n"+hint {
+	if got := h.want(t, "apply $DIR/web.toml",
+		"pod/web created\n"); got.stderr != "podstead: pod/web does not run this file yet: podstead@web.service starts the pod\n"+hint {
 		t.Errorf("stderr %q", got.stderr)
 	}
 	got := h.fails(t, "apply $DIR/web.toml --wait", statusFailed, `podstead: wait for pod "web": podstead@web.service starts the pod`)
@@ -162,7 +167,8 @@ func TestApplyUnit(t *testing.T) {
 	h.fails(t, "stop web", statusNotFound, `no such pod "web"`)
 	var running api.Pod
 	running.Metadata.Name, running.Spec.Hash = "web", "v1:a"
-	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:b"}, []api.Pod{running}); hint != "run systemctl daemon-reload && systemctl reload podstead@web.service" {
+	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:b"},
+		[]api.Pod{running}); hint != "run systemctl daemon-reload && systemctl reload podstead@web.service" {
 		t.Errorf("hint for a pod that runs another definition: %q", hint)
 	}
 	if hint := hintUnit(&api.Applied{Pod: "web", Unit: "podstead@web.service", SpecHash: "v1:a"}, []api.Pod{running}); hint != "" {
@@ -178,9 +184,15 @@ func TestApplyAtBoot(t *testing.T) {
 		files   []string
 		want    string
 	}{
-		"service runs":      {true, nil, ""},
-		"unit missing":      {false, nil, "podstead: pods do not start at boot: install the service as described in https://github.com/podstead/podstead/blob/main/docs/howto/run-pods-at-boot.md\n"},
-		"unit not enabled":  {false, []string{unit}, "podstead: pods do not start at boot: enable the service with systemctl enable --now podstead\n"},
+		"service runs": {true, nil, ""},
+		"unit missing": {
+			false, nil,
+			"podstead: pods do not start at boot: install the service as described in " +
+				"https://github.com/podstead/podstead/blob/main/docs/howto/run-pods-at-boot.md\n",
+		},
+		"unit not enabled": {
+			false, []string{unit}, "podstead: pods do not start at boot: enable the service with systemctl enable --now podstead\n",
+		},
 		"unit enabled":      {false, []string{unit, link}, ""},
 		"file is unchanged": {true, nil, ""},
 	} {
@@ -250,7 +262,8 @@ func TestCreateAndDiff(t *testing.T) {
 	h.want(t, "create -f $DIR/web.toml --wait", "pod/web created\n")
 	h.want(t, "diff -f $DIR/web.toml", "")
 	h.write(t, "web.toml", script("labels.app = \"web\"", runs))
-	if got := h.run(t, "diff $DIR/web.toml $DIR/db.toml"); got != (output{statusFailed, "pod/web would be configured\npod/db would be created\n", ""}) {
+	if got := h.run(t,
+		"diff $DIR/web.toml $DIR/db.toml"); got != (output{statusFailed, "pod/web would be configured\npod/db would be created\n", ""}) {
 		t.Errorf("diff: %+v", got)
 	}
 	want := output{
@@ -264,7 +277,8 @@ func TestCreateAndDiff(t *testing.T) {
 		t.Error(got.stderr)
 	}
 	for line, message := range map[string]string{
-		"create": "create requires a pod file", "diff": "diff requires a pod file", "diff $DIR/none.toml": "no such file", "create nginx:1.27": "podstead runs pod files",
+		"create": "create requires a pod file", "diff": "diff requires a pod file", "diff $DIR/none.toml": "no such file",
+		"create nginx:1.27": "podstead runs pod files",
 	} {
 		h.fails(t, line, statusUsage, message)
 	}
@@ -369,7 +383,8 @@ func TestStopStartRestart(t *testing.T) {
 	h.write(t, "db.toml", script("", runs))
 	h.want(t, "apply $DIR/web.toml $DIR/db.toml --wait", "pod/web created\npod/db created\n")
 	h.want(t, "stop -l app=shop", "pod/web stopped\n")
-	if row := h.run(t, "get web -o wide").stdout; !regexp.MustCompile(`(?m)^web +0/1 +Stopped \(by uid [0-9]+, [0-9]+s ago\) `).MatchString(row) {
+	if row := h.run(t,
+		"get web -o wide").stdout; !regexp.MustCompile(`(?m)^web +0/1 +Stopped \(by uid [0-9]+, [0-9]+s ago\) `).MatchString(row) {
 		t.Errorf("get -o wide:\n%s", row)
 	}
 	if row := h.run(t, "get web").stdout; !regexp.MustCompile(`(?m)^web +0/1 +Stopped +0 `).MatchString(row) {

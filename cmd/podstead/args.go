@@ -95,7 +95,8 @@ func (s *sinceFlags) time(cmd *cobra.Command, now time.Time) (t time.Time, err e
 // graceFlag adds the flag --grace-period. A negative value stands for the grace period of the pod.
 func graceFlag(cmd *cobra.Command, seconds *int) {
 	const name = "grace-period"
-	cmd.Flags().IntVar(seconds, name, -1, "`seconds` between the stop signal and SIGKILL, at least 1 (default terminationGracePeriodSeconds of the pod)")
+	cmd.Flags().IntVar(seconds, name, -1,
+		"`seconds` between the stop signal and SIGKILL, at least 1 (default terminationGracePeriodSeconds of the pod)")
 	cmd.Flags().Lookup(name).DefValue = "0" // keeps "(default -1)" out of the help
 }
 

@@ -94,7 +94,13 @@ func TestDebug(t *testing.T) {
 		line string
 		want output
 	}{
-		{"debug -i web --image i --name look", output{3, "output of look\n", "podstead: added container \"look\" to pod \"web\"\npodstead: container \"look\" of pod \"web\" exited with code 3\n"}},
+		{
+			"debug -i web --image i --name look",
+			output{
+				3, "output of look\n",
+				"podstead: added container \"look\" to pod \"web\"\npodstead: container \"look\" of pod \"web\" exited with code 3\n",
+			},
+		},
 		{"debug -q web --image i --name short -- sh -c ls", output{4, "", ""}},
 		{"debug -q web --image i --name later --attach=false", output{}},
 	} {

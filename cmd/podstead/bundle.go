@@ -22,8 +22,8 @@ func (a *app) bundleCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "bundle",
 		Short: "Carry pods with their images to hosts without a network",
-		Long: `Write pod files with their images to one file, and apply it on a host that has no network and no registry. A bundle has the images
-for one platform and, on request, the config maps and secrets of the pods.`,
+		Long: `Write pod files with their images to one file, and apply it on a host that has no network and no registry. A bundle has the
+images for one platform and, on request, the config maps and secrets of the pods.`,
 		Example: `  # Write a bundle with the pods of a directory
   podstead bundle create pods/ -o shop.bundle
 
@@ -38,8 +38,8 @@ func (a *app) bundleListCommand() *cobra.Command {
 		Use:     "inspect FILE|-",
 		Aliases: []string{"ls"},
 		Short:   "Show what is in a bundle",
-		Long: `Show the pods, images, config maps and secrets of a bundle. The whole bundle is verified: an error names the part that is damaged or
-missing. Values of config maps and secrets are not printed.`,
+		Long: `Show the pods, images, config maps and secrets of a bundle. The whole bundle is verified: an error names the part that is
+damaged or missing. Values of config maps and secrets are not printed.`,
 		Example: `  # Show what is in a bundle
   podstead bundle inspect shop.bundle
 
@@ -133,9 +133,10 @@ func (a *app) bundleCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create FILE|DIR...",
 		Short: "Write a bundle of pod files and their images",
-		Long: `Write pod files, and the images that they name, to one file. Images that are missing are pulled, unless --pull Never is given. Archives
-in imageArchives become images that all pods see, with the signatures in files beside them: the pod files in the bundle name no files
-of this host. Images that were pulled come with the signatures that their registries have. Config maps and secrets are in the bundle only on request. Everybody who can read the bundle can read its secrets.
+		Long: `Write pod files, and the images that they name, to one file. Images that are missing are pulled, unless --pull Never is
+given. Archives in imageArchives become images that all pods see, with the signatures in files beside them: the pod files in the bundle name
+no files of this host. Images that were pulled come with the signatures that their registries have. Config maps and secrets are in the
+bundle only on request. Everybody who can read the bundle can read its secrets.
 
 Temporary files are written beside the bundle. They need as much space as the images.`,
 		Example: `  # Write a bundle with the pods of a directory
@@ -210,7 +211,11 @@ func (a *app) readBundled(paths []string) (pods []bundle.PodFile, err error) {
 		}
 		relocated, err := spec.Relocate(absolute, carried)
 		if err != nil || string(relocated) != string(carried) {
-			return nil, errors.Join(fmt.Errorf("%s: a bundle cannot carry generateName, nor paths that are relative to the file (hostPath, envFile)", path), err)
+			return nil,
+				errors.Join(fmt.Errorf("%s: a bundle cannot carry generateName, nor paths that are relative to the file "+
+					"(hostPath, envFile)",
+					path),
+					err)
 		}
 		// The pod with absolute paths of its archives.
 		full, _ := spec.Accept(absolute, []byte(text))
@@ -239,13 +244,14 @@ func (a *app) bundleApplyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE|-",
 		Short: "Create or update the pods of a bundle",
-		Long: `Verify a bundle, import its images, write its config maps and secrets, and apply its pod files. Nothing is changed if a part of the
-bundle is damaged or missing, if it is for another platform, if an image must be signed and is not, if a pod is invalid or not admitted, or if the disk has too little space.
+		Long: `Verify a bundle, import its images, write its config maps and secrets, and apply its pod files. Nothing is changed if a part
+of the bundle is damaged or missing, if it is for another platform, if an image must be signed and is not, if a pod is invalid or not
+admitted, or if the disk has too little space.
 
-Either all pods of the bundle are applied or none: after a failure, the pod files, config maps, secrets and names of images are as they were before. With
---wait, a pod that does not become ready is such a failure. If the command is killed or the host loses power, the daemon undoes the
-bundle within 10 seconds, or when it starts. Names that existed refer to their earlier images again.
-The images of the bundle are kept for an hour, and then as long as a pod or a generation for a rollback uses them.
+Either all pods of the bundle are applied or none: after a failure, the pod files, config maps, secrets and names of images are as they were
+before. With --wait, a pod that does not become ready is such a failure. If the command is killed or the host loses power, the daemon undoes
+the bundle within 10 seconds, or when it starts. Names that existed refer to their earlier images again. The images of the bundle are kept
+for an hour, and then as long as a pod or a generation for a rollback uses them.
 
 A bundle from standard input is first copied to a temporary file ($TMPDIR).
 

@@ -31,7 +31,8 @@ func writeBundle(t *testing.T, h *testHost, platform string, pods map[string]str
 	}
 	w.AddValue("configmap", "shop", "mode", []byte("one"))
 	_, err = w.AddImages(func(w io.Writer) error {
-		return ocitar.WriteOCI(w, ocitar.Image{Name: "localhost/shop:1", Architecture: architecture, Layers: []ocitar.Layer{{{Path: "a", Mode: 0o644}}}})
+		return ocitar.WriteOCI(w,
+			ocitar.Image{Name: "localhost/shop:1", Architecture: architecture, Layers: []ocitar.Layer{{{Path: "a", Mode: 0o644}}}})
 	}, signatures...)
 	if err != nil {
 		t.Fatal(err)
@@ -56,13 +57,20 @@ func TestBundleChangesNothing(t *testing.T) {
 		status   int
 		want     string
 	}{
-		"another platform":    {platform: "linux/s390x", status: statusFailed, want: "the bundle is for platform linux/s390x, this host is " + host},
-		"invalid pod":         {pod: "restartPolici = 1\n" + shopPod, status: statusUsage, want: "restartPolici"},
-		"not admitted":        {flags: "--policy restricted", status: statusUsage, want: "runAsNonRoot"},
-		"another name":        {pod: "name = \"other\"\n" + shopPod, status: statusUsage, want: `defines pod "other", the manifest has "web"`},
+		"another platform": {
+			platform: "linux/s390x", status: statusFailed, want: "the bundle is for platform linux/s390x, this host is " + host,
+		},
+		"invalid pod":  {pod: "restartPolici = 1\n" + shopPod, status: statusUsage, want: "restartPolici"},
+		"not admitted": {flags: "--policy restricted", status: statusUsage, want: "runAsNonRoot"},
+		"another name": {
+			pod: "name = \"other\"\n" + shopPod, status: statusUsage, want: `defines pod "other", the manifest has "web"`,
+		},
 		"archive of the host": {pod: "imageArchives = [\"/a.tar\"]\n" + shopPod, status: statusUsage, want: "imageArchives is not allowed"},
-		"image is missing":    {pod: strings.Replace(shopPod, "shop:1", "other:1", 1), status: statusUsage, want: `image "localhost/other:1" is not in the bundle`},
-		"import fails":        {status: statusFailed, want: "import images: not an image archive"},
+		"image is missing": {
+			pod: strings.Replace(shopPod, "shop:1", "other:1", 1), status: statusUsage,
+			want: `image "localhost/other:1" is not in the bundle`,
+		},
+		"import fails": {status: statusFailed, want: "import images: not an image archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, images := newImageHost(t)
@@ -93,11 +101,14 @@ func TestBundleArguments(t *testing.T) {
 	h, _ := newImageHost(t)
 	path := writeBundle(t, h, image.HostPlatform(), map[string]string{"web": shopPod})
 	h.write(t, "web.toml", shopPod)
-	h.write(t, "generated.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: [{name: a, image: 'localhost/shop:1'}]}\n")
+	h.write(t, "generated.yaml",
+		"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: [{name: a, image: 'localhost/shop:1'}]}\n")
 	h.write(t, "relative.toml", shopPod+"[[volumes]]\nname = \"v\"\nhostPath.path = \"data\"\n")
 	h.want(t, "bundle apply "+path+" --dry-run", "pod/web created (dry run)\n")
 	got := h.run(t, "bundle inspect "+path)
-	for _, want := range []string{"Platform: " + image.HostPlatform() + "\n", "pod/web\n", "image/localhost/shop:1 (sha256:", "configmap/shop (mode)\n"} {
+	for _, want := range []string{
+		"Platform: " + image.HostPlatform() + "\n", "pod/web\n", "image/localhost/shop:1 (sha256:", "configmap/shop (mode)\n",
+	} {
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("inspect: %+v, want %q", got, want)
 		}
@@ -138,7 +149,8 @@ func TestBundleSignatures(t *testing.T) {
 		h.write(t, "podstead.toml", "[[images.verify]]\nprefix = \"localhost/shop\"\n"+rule)
 	}
 	verify("type = \"reject\"\n")
-	h.fails(t, "bundle apply "+path+" --dry-run", statusFailed, `image "localhost/shop:1": images.verify prefix "localhost/shop" rejects the image`)
+	h.fails(t, "bundle apply "+path+" --dry-run", statusFailed,
+		`image "localhost/shop:1": images.verify prefix "localhost/shop" rejects the image`)
 	verify(fmt.Sprintf("keys = [%q]\n", key))
 	const unsigned = `images.verify prefix "localhost/shop" requires a signature by $DIR/shop.pub: the bundle has no signature of it`
 	for _, flags := range []string{"", " --dry-run"} {

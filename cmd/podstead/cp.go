@@ -45,7 +45,8 @@ caller, and no setuid bit.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container (default the first one of the pod)")
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeCopyContainer)
-	cmd.Flags().BoolVar(&f.noPreserve, "no-preserve", false, "create files as new files: of the user of the container, with the current time, without setuid bits")
+	cmd.Flags().BoolVar(&f.noPreserve, "no-preserve", false,
+		"create files as new files: of the user of the container, with the current time, without setuid bits")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show progress")
 	return cmd
 }

@@ -120,7 +120,8 @@ func (a *app) serve(
 	defer flush()
 	policy := c.Policy.Admission()
 	v := api.Version{
-		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: server.PolicyOf(&policy),
+		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand,
+		Policy: server.PolicyOf(&policy),
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,

@@ -53,7 +53,8 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.debug(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.container.Image, "image", "", "`image` of the container (default a busybox image of this host, otherwise "+connect.DebuggerImage+")")
+	cmd.Flags().StringVar(&f.container.Image, "image", "",
+		"`image` of the container (default a busybox image of this host, otherwise "+connect.DebuggerImage+")")
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return a.completeImages(cmd, nil, prefix)
 	})
@@ -62,7 +63,8 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
 	cmd.Flags().StringVarP(&f.container.Name, "name", "c", "", "`name` of the new container (default debugger- and five random characters)")
 	cmd.Flags().StringArrayVar(&f.container.Env, "env", nil, "environment `variable` NAME=VALUE; repeatable")
-	cmd.Flags().StringVar(&f.container.Profile, "profile", connect.DebuggerProfiles[0], "security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
+	cmd.Flags().StringVar(&f.container.Profile, "profile", connect.DebuggerProfiles[0],
+		"security `profile`: general (with --target, permits to trace its processes), baseline or restricted")
 	cmd.Flags().BoolVar(&f.attach, "attach", true, "attach to the container; --attach=false returns when it runs")
 	cmd.Flags().StringVar(&f.copyTo, "copy-to", "", "")
 	_ = cmd.Flags().MarkHidden("copy-to")
@@ -150,7 +152,8 @@ func (a *app) attachDebugger(cmd *cobra.Command, daemon *client.Client, f *debug
 
 // followDebugger prints the log of an ephemeral container until it has exited, and returns its exit code.
 func (a *app) followDebugger(ctx context.Context, c *client.Client, f *debugFlags, pod api.Metadata, name string) error {
-	for l, err := range c.Output(ctx, pod.Name, client.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}) {
+	for l, err := range c.Output(ctx, pod.Name,
+		client.OutputQuery{UID: pod.UID, Containers: []string{name}, Runs: api.NewestRun, Follow: true}) {
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,10 @@ func notRunning(pods []api.Pod) (rest []api.Pod, err error) {
 		}
 		errs = append(errs, &failure{
 			status: statusFailed, err: fmt.Errorf("rm pod %q: the pod is running", p.Metadata.Name),
-			hints: []string{"stop it with podstead stop " + p.Metadata.Name + ", or kill and delete it with podstead delete " + p.Metadata.Name + " --force"},
+			hints: []string{
+				"stop it with podstead stop " + p.Metadata.Name + ", or kill and delete it with podstead delete " + p.Metadata.Name +
+					" --force",
+			},
 		})
 		return true
 	})

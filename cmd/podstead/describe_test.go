@@ -14,7 +14,8 @@ func TestDescribe(t *testing.T) {
 	h := newListed(t)
 	web := h.run(t, "describe web")
 	for _, want := range []string{
-		`(?m)^Name: +web$`, `(?m)^Status: +Running$`, `(?m)^Labels: +app=shop$`, `(?m)^ +tier=front$`, `(?m)^File: +/etc/podstead/pods.d/web.toml$`,
+		`(?m)^Name: +web$`, `(?m)^Status: +Running$`, `(?m)^Labels: +app=shop$`, `(?m)^ +tier=front$`,
+		`(?m)^File: +/etc/podstead/pods.d/web.toml$`,
 		`(?m)^Containers:\n  app:\n    State: +Running since .* ago\)$`, `(?m)^    Image: +busybox$`, `(?m)^    Command: +sh -c `,
 		`(?m)^  Ready +True `, `(?m)^  \S+ +Normal +Started +app +Container started$`,
 	} {
@@ -69,10 +70,12 @@ data.password = "planted-value"
 	h.engine.Crash(pod.Facts.UID, "app", lifecycle.Exit{Code: 3, Message: "login with planted-value failed"})
 	h.await(t, "get leaky", `Error`)
 	page := h.run(t, "describe leaky")
-	if page.code != 0 || strings.Contains(page.stdout, "planted") || !regexp.MustCompile(`(?m)^ +Message: +login with \[redacted\] failed$`).MatchString(page.stdout) {
+	if page.code != 0 || strings.Contains(page.stdout, "planted") ||
+		!regexp.MustCompile(`(?m)^ +Message: +login with \[redacted\] failed$`).MatchString(page.stdout) {
 		t.Errorf("exit code %d\n%s%s", page.code, page.stdout, page.stderr)
 	}
-	if web := h.run(t, "describe web"); !regexp.MustCompile(`(?m)^Uses: +CPU 300m$`).MatchString(web.stdout) || !strings.Contains(web.stdout, "memory 5Mi of 64Mi") {
+	if web := h.run(t, "describe web"); !regexp.MustCompile(`(?m)^Uses: +CPU 300m$`).MatchString(web.stdout) ||
+		!strings.Contains(web.stdout, "memory 5Mi of 64Mi") {
 		t.Errorf("what the pod uses is missing:\n%s%s", web.stdout, web.stderr)
 	}
 }

@@ -82,7 +82,9 @@ func (a *app) repair(ctx context.Context, c *config.Config) error {
 		a.note("repaired %s", doctor.Describe(r))
 	}
 	if daemon.InUse(err) {
-		return &failure{status: statusFailed, err: fmt.Errorf("repair: %w", err), hints: []string{"stop the daemon with podstead daemon stop"}}
+		return &failure{
+			status: statusFailed, err: fmt.Errorf("repair: %w", err), hints: []string{"stop the daemon with podstead daemon stop"},
+		}
 	}
 	if err != nil {
 		return &failure{status: statusFailed, err: fmt.Errorf("repair: %w", err)}

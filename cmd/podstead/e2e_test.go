@@ -18,7 +18,9 @@ import (
 func init() {
 	wrapRun = func(run func() int) int {
 		return suite.Main(run, suite.Options{
-			Slow: []string{"TestE2EScripts/^errors-moments$", "TestE2EScripts/^errors-slow$", "TestE2EScripts/^bundle$", "TestHelpExamples"},
+			Slow: []string{
+				"TestE2EScripts/^errors-moments$", "TestE2EScripts/^errors-slow$", "TestE2EScripts/^bundle$", "TestHelpExamples",
+			},
 			Parts: map[string][]string{
 				"TestE2EScripts":   exactly(baseNames("testdata/e2e/*.txtar", ".txtar")),
 				"TestPages":        exactly(pageNames()),

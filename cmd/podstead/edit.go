@@ -111,7 +111,9 @@ func applyEdited(ctx context.Context, c *client.Client, name string, q api.Apply
 		return planned, err
 	}
 	if planned.Pod != name {
-		return planned, &invalidEdit{problems: []string{fmt.Sprintf("name: must remain %q: a pod cannot be renamed, apply a new file instead", name)}}
+		return planned, &invalidEdit{
+			problems: []string{fmt.Sprintf("name: must remain %q: a pod cannot be renamed, apply a new file instead", name)},
+		}
 	}
 	q.DryRun = false
 	return c.Apply(ctx, q)

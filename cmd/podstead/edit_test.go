@@ -33,7 +33,8 @@ func (h *testHost) setEditor(t *testing.T, script string) {
 func TestEdit(t *testing.T) {
 	h, file := newEdited(t)
 	h.setEditor(t, `sed -i s/one/two/ "$1"`)
-	if got := h.want(t, "edit web --wait", "pod/web configured\n"); got.stderr != "" && !strings.Contains(got.stderr, "pod/web: 1/1 Running") {
+	if got := h.want(t, "edit web --wait", "pod/web configured\n"); got.stderr != "" &&
+		!strings.Contains(got.stderr, "pod/web: 1/1 Running") {
 		t.Errorf("stderr %q", got.stderr)
 	}
 	h.want(t, "get web -o jsonpath={.metadata.labels.tier}", "two")

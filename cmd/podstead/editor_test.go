@@ -48,7 +48,8 @@ func editedCopies(t *testing.T, dir string) []string {
 
 // TestEditor checks what is accepted, how often the editor opens, the error, and whether the copy is kept.
 func TestEditor(t *testing.T) {
-	const note = "#! The file is invalid and was not applied. Correct it, or close it without a change. These lines are removed.\n#! web.toml:1:1: wrong\n"
+	const note = "#! The file is invalid and was not applied. Correct it, or close it without a change. These lines are removed.\n#! " +
+		"web.toml:1:1: wrong\n"
 	for _, test := range []struct {
 		name, file, script string
 		accepted           string
@@ -61,10 +62,22 @@ func TestEditor(t *testing.T) {
 		{"editor fails", "web.toml", "exit 3", "", "a\n", "exit status 3", ""},
 		{"editor fails after it has saved", "web.toml", `echo b > "$1"; exit 3`, "", "a\n", "exit status 3; the edited copy is ", "b\n"},
 		{"comment that looks like the note", "web.toml", `sed -i '1i #! mine' "$1"`, "#! mine\na\n", "a\n", "", ""},
-		{"corrected", "web.toml", `if grep -q '^#!' "$1"; then sed -i s/wrong$/right/ "$1"; else echo wrong > "$1"; fi`, "right\n", note + "wrong\n", "", ""},
-		{"undone after an error", "web.toml", `if grep -q '^#!' "$1"; then echo a > "$1"; else echo wrong > "$1"; fi`, "", note + "wrong\n", "the file was not changed", ""},
-		{"not corrected", "web.toml", `grep -q '^#!' "$1" || echo wrong > "$1"`, "", note + "wrong\n", "the file is invalid and was not changed again: web.toml:1:1: wrong; the edited copy is ", note + "wrong\n"},
-		{"editor fails after an error", "web.toml", `if grep -q '^#!' "$1"; then exit 3; fi; echo wrong > "$1"`, "", note + "wrong\n", "the edited copy is ", note + "wrong\n"},
+		{
+			"corrected", "web.toml", `if grep -q '^#!' "$1"; then sed -i s/wrong$/right/ "$1"; else echo wrong > "$1"; fi`, "right\n",
+			note + "wrong\n", "", "",
+		},
+		{
+			"undone after an error", "web.toml", `if grep -q '^#!' "$1"; then echo a > "$1"; else echo wrong > "$1"; fi`, "",
+			note + "wrong\n", "the file was not changed", "",
+		},
+		{
+			"not corrected", "web.toml", `grep -q '^#!' "$1" || echo wrong > "$1"`, "", note + "wrong\n",
+			"the file is invalid and was not changed again: web.toml:1:1: wrong; the edited copy is ", note + "wrong\n",
+		},
+		{
+			"editor fails after an error", "web.toml", `if grep -q '^#!' "$1"; then exit 3; fi; echo wrong > "$1"`, "", note + "wrong\n",
+			"the edited copy is ", note + "wrong\n",
+		},
 		{"format without comments", "web.json", `echo wrong > "$1"`, "", "a\n", "web.toml:1:1: wrong; the edited copy is ", "wrong\n"},
 		{"not accepted for another reason", "web.toml", `echo gone > "$1"`, "", "a\n", "daemon is gone; the edited copy is ", "gone\n"},
 	} {
@@ -91,7 +104,8 @@ func TestEditor(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
 			left := editedCopies(t, dir)
-			if test.kept == "" && len(left) > 0 || test.kept != "" && (len(left) != 1 || readIfPresent(t, left[0]) != test.kept || !strings.Contains(err.Error(), left[0])) {
+			if test.kept == "" && len(left) > 0 ||
+				test.kept != "" && (len(left) != 1 || readIfPresent(t, left[0]) != test.kept || !strings.Contains(err.Error(), left[0])) {
 				t.Errorf("copies %v, want one with %q, named in %v", left, test.kept, err)
 			}
 		})

@@ -15,7 +15,8 @@ import (
 // imageAndDiskSources are the files whose errors reach the users of the commands for images, bundles, registries, logs and the disk.
 var imageAndDiskSources = []string{
 	"image*.go", "login.go", "bundle*.go", "system.go", "logs.go", "internal/follow/logs.go",
-	"../../internal/bundle/*.go", "../../internal/daemon/bundleundo/*.go", "../../internal/daemon/diskusage/*.go", "../../internal/daemon/image*/*.go",
+	"../../internal/bundle/*.go", "../../internal/daemon/bundleundo/*.go", "../../internal/daemon/diskusage/*.go",
+	"../../internal/daemon/image*/*.go",
 	"../../runtime/image/*.go", "../../runtime/image/*/*.go", "../../runtime/log*.go",
 }
 
@@ -120,7 +121,8 @@ func messagesOf(t *testing.T, patterns []string) []string {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if slices.Contains([]string{"fmt.Errorf", "errors.New", "usage", "exceeds", "note", "Refuse", "refuse", "refusal"}, calledName(n.Fun)) {
+				if slices.Contains([]string{"fmt.Errorf", "errors.New", "usage", "exceeds", "note", "Refuse", "refuse", "refusal"},
+					calledName(n.Fun)) {
 					for _, arg := range n.Args {
 						if lit, ok := arg.(*ast.BasicLit); ok {
 							add(lit)

@@ -64,7 +64,8 @@ func TestEvents(t *testing.T) {
 func TestEventsUsage(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	for line, want := range map[string]string{
-		"events --since 1h --since-time 2026-01-02T15:04:05Z": "podstead: --since and --since-time cannot be combined\nhint: run podstead events --help for usage\n",
+		"events --since 1h --since-time " +
+			"2026-01-02T15:04:05Z": "podstead: --since and --since-time cannot be combined\nhint: run podstead events --help for usage\n",
 		"events --since -1h":             "podstead: --since -1h0m0s: must not be negative\n",
 		"events --since yesterday":       `podstead: --since "yesterday": must be a duration`,
 		"events --since-time 2026-01-02": `podstead: --since-time "2026-01-02": must be a time, such as 2026-01-02T15:04:05Z`,

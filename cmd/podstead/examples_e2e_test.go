@@ -47,34 +47,46 @@ const (
 
 // exampleRuns are the lines of examples that need a preparation, or that a user ends with Ctrl-C.
 var exampleRuns = map[string]exampleRun{
-	"podstead run web.toml db.toml --timeout 10m":                                                 {before: noWeb, until: "app started"},
-	"kubectl get pod web -o yaml | podstead run -":                                                {before: noWeb},
-	"podstead run -it console.toml":                                                               {before: "podstead delete console --force || true"},
-	"podstead run -i db.toml -c import <data.sql >report":                                         {before: "podstead delete db --force"},
-	"podstead run job.toml --rm=false":                                                            {before: "podstead delete job --force || true"},
-	"podstead get -l app=shop --watch":                                                            {until: `(?m)^web `},
-	"podstead logs web -c app --previous":                                                         {before: "podstead restart web -c app --wait"},
-	"podstead logs web --tail 20 --follow":                                                        {until: "tick"},
-	"podstead logs -l app=shop -f":                                                                {until: "tick"},
-	"podstead events --follow -o json":                                                            {until: `"pod":"web"`},
-	"podstead plan pods/ --exit-code >/dev/null":                                                  {before: "podstead apply pods/"},
-	"podstead rollout undo web":                                                                   {before: threeTimes},
-	"podstead rollout history web --generation 3":                                                 {before: threeTimes},
-	"podstead rollout undo web --to-generation 2 --wait":                                          {before: threeTimes},
-	"podstead start web":                                                                          {before: "podstead stop web"},
-	"podstead start --all --wait":                                                                 {before: "podstead stop web db"},
-	"podstead volume import pgdata pgdata.tar --replace":                                          {before: exportedVolume},
-	"podstead volume rm pgdata":                                                                   {before: "podstead delete db --force"},
-	"podstead volume rm pgdata uploads":                                                           {before: "podstead delete db --force"},
-	"podstead wait -l app=shop --for=delete":                                                      {before: "podstead delete -l app=shop --wait=false"},
-	"podstead wait --all --for=condition=Ready --timeout 0":                                       {before: "podstead delete --field-selector status.phase=Succeeded && podstead delete -l '!app'"},
-	"podstead cp -c db shop:/var/lib/db/dump.sql .":                                               {before: dumped},
-	"podstead port-forward web 8080:80":                                                           {until: "Forwarding from"},
-	"podstead port-forward pod/web :80 9090":                                                      {until: "Forwarding from"},
-	"podstead port-forward web 8080:80 --address 0.0.0.0":                                         {until: "Forwarding from"},
-	"podstead top web --containers --watch --interval 5s":                                         {until: "web"},
-	"podstead attach web":                                                                         {until: "tick"},
-	"podstead attach -it console":                                                                 {before: "podstead apply console.toml --wait"},
+	"podstead run web.toml db.toml --timeout 10m":  {before: noWeb, until: "app started"},
+	"kubectl get pod web -o yaml | podstead run -": {before: noWeb},
+	"podstead run -it console.toml": {
+		before: "podstead delete console --force || true",
+	},
+	"podstead run -i db.toml -c import <data.sql >report": {before: "podstead delete db --force"},
+	"podstead run job.toml --rm=false": {
+		before: "podstead delete job --force || true",
+	},
+	"podstead get -l app=shop --watch": {until: `(?m)^web `},
+	"podstead logs web -c app --previous": {
+		before: "podstead restart web -c app --wait",
+	},
+	"podstead logs web --tail 20 --follow":               {until: "tick"},
+	"podstead logs -l app=shop -f":                       {until: "tick"},
+	"podstead events --follow -o json":                   {until: `"pod":"web"`},
+	"podstead plan pods/ --exit-code >/dev/null":         {before: "podstead apply pods/"},
+	"podstead rollout undo web":                          {before: threeTimes},
+	"podstead rollout history web --generation 3":        {before: threeTimes},
+	"podstead rollout undo web --to-generation 2 --wait": {before: threeTimes},
+	"podstead start web":                                 {before: "podstead stop web"},
+	"podstead start --all --wait":                        {before: "podstead stop web db"},
+	"podstead volume import pgdata pgdata.tar --replace": {before: exportedVolume},
+	"podstead volume rm pgdata":                          {before: "podstead delete db --force"},
+	"podstead volume rm pgdata uploads":                  {before: "podstead delete db --force"},
+	"podstead wait -l app=shop --for=delete": {
+		before: "podstead delete -l app=shop --wait=false",
+	},
+	"podstead wait --all --for=condition=Ready --timeout 0": {
+		before: "podstead delete --field-selector status.phase=Succeeded && podstead delete -l '!app'",
+	},
+	"podstead cp -c db shop:/var/lib/db/dump.sql .":       {before: dumped},
+	"podstead port-forward web 8080:80":                   {until: "Forwarding from"},
+	"podstead port-forward pod/web :80 9090":              {until: "Forwarding from"},
+	"podstead port-forward web 8080:80 --address 0.0.0.0": {until: "Forwarding from"},
+	"podstead top web --containers --watch --interval 5s": {until: "web"},
+	"podstead attach web":                                 {until: "tick"},
+	"podstead attach -it console": {
+		before: "podstead apply console.toml --wait",
+	},
 	"podstead image export docker.io/library/nginx:1.27 -o nginx.tar":                             {before: pulled},
 	"podstead bundle apply shop.bundle --wait":                                                    {before: bundled},
 	"podstead bundle apply shop.bundle --dry-run":                                                 {before: bundled},
@@ -89,12 +101,21 @@ var exampleRuns = map[string]exampleRun{
 	"podstead image inspect docker.io/library/nginx:1.27 | jq '.[0].config.cmd'":                  {before: pulled},
 	"podstead image rm docker.io/library/nginx:1.27":                                              {before: pulled},
 	"podstead image rm docker.io/library/nginx:1.27 --platform linux/arm64":                       {before: pulledForeign},
-	"podstead logout docker.io":                                                                   {before: `echo '{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6dG9rZW4="}}}' >$PODSTEAD_CONFIG_DIR/auth.json && chmod 600 $PODSTEAD_CONFIG_DIR/auth.json`},
-	"podstead logout registry.example.com":                                                        {before: "podstead login registry.example.com -u robot --password-stdin <token"},
-	"podstead notify test":                                                                        {before: notified},
-	"podstead notify test ops":                                                                    {before: notified},
-	"podstead daemon --engine-cgroup-driver systemd":                                              {before: "podstead daemon stop", until: "daemon ready"},
-	"podstead daemon --policy-pod-security baseline":                                              {before: "podstead daemon stop", until: "daemon ready"},
+	"podstead logout docker.io": {
+		before: `echo '{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6dG9rZW4="}}}' >$PODSTEAD_CONFIG_DIR/auth.json && chmod ` +
+			`600 $PODSTEAD_CONFIG_DIR/auth.json`,
+	},
+	"podstead logout registry.example.com": {
+		before: "podstead login registry.example.com -u robot --password-stdin <token",
+	},
+	"podstead notify test":     {before: notified},
+	"podstead notify test ops": {before: notified},
+	"podstead daemon --engine-cgroup-driver systemd": {
+		before: "podstead daemon stop", until: "daemon ready",
+	},
+	"podstead daemon --policy-pod-security baseline": {
+		before: "podstead daemon stop", until: "daemon ready",
+	},
 }
 
 // TestHelpExamples runs every line of the examples in the help of every command on real containers.
@@ -194,7 +215,8 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 	const bounded = `securityContext = { allowPrivilegeEscalation = false, capabilities = { drop = ["ALL"] } }
 `
 	container := func(name, script string) string {
-		return "[[containers]]\nname = \"" + name + "\"\nimage = \"busybox:1.36\"\ncommand = [\"sh\", \"-c\", \"" + script + "\"]\n" + bounded
+		return "[[containers]]\nname = \"" + name + "\"\nimage = \"busybox:1.36\"\ncommand = [\"sh\", \"-c\", \"" + script + "\"]\n" +
+			bounded
 	}
 	const runs = "trap 'exit 0' TERM; echo app started; while :; do echo tick; sleep 0.5; done"
 	if err := os.Symlink("images/busybox.tar", filepath.Join(shell.Dir, "busybox.tar")); err != nil {
@@ -208,8 +230,10 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 			"volumeMounts = [{ name = \"www\", mountPath = \"/www\" }, { name = \"conf\", mountPath = \"/etc/nginx/conf.d\" }, " +
 			"{ name = \"log\", mountPath = \"/var/log/nginx\" }]\n" + container("proxy", runs),
 		"db.toml": shop +
-			"volumes = [{ name = \"data\", persistentVolumeClaim = { claimName = \"pgdata\" } }, { name = \"up\", persistentVolumeClaim = { claimName = \"uploads\" } }]\n" +
-			container("app", runs) + "volumeMounts = [{ name = \"data\", mountPath = \"/data\" }, { name = \"up\", mountPath = \"/up\" }]\n" +
+			"volumes = [{ name = \"data\", persistentVolumeClaim = { claimName = \"pgdata\" } }, { name = \"up\", persistentVolumeClaim " +
+			"= { claimName = \"uploads\" } }]\n" +
+			container("app", runs) +
+			"volumeMounts = [{ name = \"data\", mountPath = \"/data\" }, { name = \"up\", mountPath = \"/up\" }]\n" +
 			container("import", "cat; exit 0") + "stdin = true\nstdinOnce = true\n",
 		"shop.toml": "terminationGracePeriodSeconds = 1\nvolumes = [{ name = \"db\", emptyDir = {} }]\n" + container("web", runs) +
 			container("db", "echo dump >/var/lib/db/dump.sql; "+runs) + "volumeMounts = [{ name = \"db\", mountPath = \"/var/lib/db\" }]\n",

@@ -32,7 +32,8 @@ func (f *streamFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&f.stdin, "stdin", "i", false, "pass stdin to the container")
 	cmd.Flags().BoolVarP(&f.tty, "tty", "t", false, "run in a terminal; requires --stdin")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only the output of the container")
-	cmd.Flags().StringVar(&f.detachKeys, "detach-keys", connect.DefaultDetachKeys, "`keys` that end the session in a terminal; empty for none")
+	cmd.Flags().StringVar(&f.detachKeys, "detach-keys", connect.DefaultDetachKeys,
+		"`keys` that end the session in a terminal; empty for none")
 }
 
 // hasTerminal reports whether stdin is the terminal that the flags request, and prints it if not.
@@ -90,7 +91,8 @@ func (a *app) completeExec(cmd *cobra.Command, args []string, prefix string) ([]
 	if last < 0 || !containerFlag.MatchString(a.args[last]) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	if slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "--" || !strings.HasPrefix(arg, "-") }) { // a flag of the command
+	// a flag of the command
+	if slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "--" || !strings.HasPrefix(arg, "-") }) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	return a.completeContainers(cmd, args[:1], prefix)

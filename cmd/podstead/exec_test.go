@@ -46,7 +46,10 @@ func TestExec(t *testing.T) {
 		{"exec pod/web -c side -- ls", output{stdout: `["ls"] in side` + "\n"}},
 		{"exec -c side web ls -c", output{stdout: `["ls" "-c"] in side` + "\n"}},
 		{"exec -i web -- cat", output{stdout: `["cat"] in app` + "\n", stderr: "input"}},
-		{"exec web -it -- cat", output{stdout: `["cat"] in app` + "\n", stderr: "podstead: cannot use a terminal: stdin is not a terminal\ninput"}},
+		{
+			"exec web -it -- cat",
+			output{stdout: `["cat"] in app` + "\n", stderr: "podstead: cannot use a terminal: stdin is not a terminal\ninput"},
+		},
 		{"exec -itq web -- cat", output{stdout: `["cat"] in app` + "\n", stderr: "input"}},
 		{"exec web -- exit 7", output{7, `["exit" "7"] in app` + "\n", "podstead: command terminated with exit code 7\n"}},
 		{"exec -q web -- exit 7", output{7, `["exit" "7"] in app` + "\n", ""}},

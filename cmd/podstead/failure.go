@@ -129,7 +129,9 @@ func explain(err error) *failure {
 		f.apply(e)
 	}
 	if _, ok := errors.AsType[*wait.RemainsError](err); ok {
-		f.hints = append(f.hints, "repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again")
+		f.hints = append(f.hints,
+			"repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the "+
+				"pod again")
 	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)

@@ -107,7 +107,8 @@ func drip(w http.ResponseWriter, r *http.Request) {
 func simpleLayers(n int, payload string) []signing.Layer {
 	var list []signing.Layer
 	for range n {
-		list = append(list, signing.Layer{MediaType: signing.SimpleType, Data: []byte(payload), Annotations: map[string]string{signing.Annotation: "eA=="}})
+		list = append(list,
+			signing.Layer{MediaType: signing.SimpleType, Data: []byte(payload), Annotations: map[string]string{signing.Annotation: "eA=="}})
 	}
 	return list
 }

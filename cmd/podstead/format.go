@@ -15,7 +15,9 @@ import (
 )
 
 // objectFormats are the output formats of kubectl for objects.
-var objectFormats = []string{"json", "yaml", "name", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=", "go-template-file="}
+var objectFormats = []string{
+	"json", "yaml", "name", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=", "go-template-file=",
+}
 
 // columnFormats are the output formats of kubectl for tables of columns.
 var columnFormats = []string{"custom-columns=", "custom-columns-file="}

@@ -76,7 +76,8 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	f.ignoreFlag(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, slices.Concat([]string{"wide"}, objectFormats, columnFormats)...)
-	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
+	cmd.Flags().StringVar(&f.sortBy, "sort-by", "",
+		"`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
 	completeFlag(cmd, "sort-by", sortPaths...)
 	cmd.Flags().BoolVar(&f.table.Labels, "show-labels", false, "show labels as the last column of the table")
 	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
@@ -106,7 +107,8 @@ func (a *app) getResources(cmd *cobra.Command, args []string, f *getFlags) error
 
 // sortPaths are the completions of --sort-by.
 var sortPaths = []string{
-	".metadata.name", ".metadata.creationTimestamp", ".status.containerStatuses[0].restartCount", ".status.phase", ".status.podIP", ".status.startTime",
+	".metadata.name", ".metadata.creationTimestamp", ".status.containerStatuses[0].restartCount", ".status.phase", ".status.podIP",
+	".status.startTime",
 }
 
 // parseGet parses the expressions of the flags.
@@ -246,8 +248,8 @@ func (a *app) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List containers",
-		Long: `List the running containers of all pods, or with --all also those that wait, have terminated, or have not started. podstead get
-lists pods.`,
+		Long: `List the running containers of all pods, or with --all also those that wait, have terminated, or have not started. podstead
+get lists pods.`,
 		Example: `  # List the running containers
   podstead ps
 
@@ -320,7 +322,8 @@ func (a *app) getEvents(cmd *cobra.Command, args []string, f *getFlags) error {
 		return usage(cmd, "get events: output format %q is not supported: must be one of wide, json, yaml", f.format)
 	}
 	if path := strings.TrimPrefix(strings.Trim(f.sortBy, "{}"), "."); f.sortBy != "" && !slices.Contains(eventTimes, path) {
-		return usage(cmd, "get events --sort-by %q: events are sorted by time: must be one of .%s", f.sortBy, strings.Join(eventTimes, ", ."))
+		return usage(cmd, "get events --sort-by %q: events are sorted by time: must be one of .%s", f.sortBy,
+			strings.Join(eventTimes, ", ."))
 	}
 	e := eventsFlags{follow: f.watch, format: f.format}
 	e.labels = f.labels

@@ -40,7 +40,9 @@ func (h *testHost) arguments(t *testing.T, args ...string) output {
 // TestGetFormats checks the formats of get that have expressions, its order, labels and headers.
 func TestGetFormats(t *testing.T) {
 	h := newListed(t)
-	path, template, columns := h.write(t, "path", "{.items[*].metadata.name}"), h.write(t, "template", "{{len .items}}"), h.write(t, "columns", "NAME  PHASE\nmetadata.name  status.phase\n")
+	path, template, columns := h.write(t, "path",
+		"{.items[*].metadata.name}"), h.write(t, "template",
+		"{{len .items}}"), h.write(t, "columns", "NAME  PHASE\nmetadata.name  status.phase\n")
 	for _, c := range []struct {
 		args string // separated by |
 		want string
@@ -53,7 +55,10 @@ func TestGetFormats(t *testing.T) {
 		{`get|job|-o|jsonpath={.status.containerStatuses[0].state.terminated.exitCode}`, "0"},
 		{`get|web|-o|jsonpath={.status.conditions[?(@.type=="Ready")].status}`, "True"},
 		{`get|db|-o|jsonpath={.metadata.annotations.note}`, `a\x1b[2Jb` + "\tc"},
-		{`get|-o|custom-columns=NAME:.metadata.name,PHASE:.status.phase`, "NAME   PHASE\ndb     Running\njob    Succeeded\nweb    Running\n"},
+		{
+			`get|-o|custom-columns=NAME:.metadata.name,PHASE:.status.phase`,
+			"NAME   PHASE\ndb     Running\njob    Succeeded\nweb    Running\n",
+		},
 		{`get|-o|custom-columns=NAME:metadata.name,TIER:metadata.labels.tier|--no-headers`, "db    <none>\njob   <none>\nweb   front\n"},
 		{`get|db|-o|custom-columns=NOTE:.metadata.annotations.note`, "NOTE\n" + `a\x1b[2Jb c` + "\n"},
 		{`get|-l|app=none|-o|custom-columns=NAME:.metadata.name`, "NAME\n"},
@@ -79,17 +84,21 @@ func TestGetFormats(t *testing.T) {
 func TestGetErrors(t *testing.T) {
 	h := newListed(t)
 	for line, want := range map[string]string{
-		"get -o jsonpath=.metadata.name":              `--output jsonpath: expression ".metadata.name": must have braces, such as {.metadata.name}`,
-		"get -o jsonpath-as-json={.metadata":          `--output jsonpath-as-json: expression "{.metadata": unclosed action`,
-		"get -o jsonpath-as-json=.metadata":           `--output jsonpath-as-json: expression ".metadata": must have braces`,
-		"get -o jsonpath={.metadata":                  `--output jsonpath: expression "{.metadata": unclosed action`,
-		"get -o jsonpath":                             `output format "jsonpath" is not supported: must be one of wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=, go-template=, go-template-file=, custom-columns=`,
-		"get -o go-template={{.a":                     `--output go-template: template "{{.a": `,
-		"get -o jsonpath-file=none":                   `--output jsonpath-file: open none: no such file`,
-		"get -o custom-columns=NAME":                  `--output custom-columns: column "NAME": must have the form NAME:PATH, such as NAME:.metadata.name`,
-		"get --sort-by {.a}{.b}":                      `--sort-by: expression "{.a}{.b}": must be a path such as .metadata.name`,
-		"get --sort-by .none":                         `--sort-by: no pod has the field {.none}`,
-		"get --sort-by .status.conditions[0] -o name": `--sort-by: sort by {.status.conditions[0]}: values must be either strings or numbers`,
+		"get -o jsonpath=.metadata.name": `--output jsonpath: expression ".metadata.name": must have braces, such as ` +
+			`{.metadata.name}`,
+		"get -o jsonpath-as-json={.metadata": `--output jsonpath-as-json: expression "{.metadata": unclosed action`,
+		"get -o jsonpath-as-json=.metadata":  `--output jsonpath-as-json: expression ".metadata": must have braces`,
+		"get -o jsonpath={.metadata":         `--output jsonpath: expression "{.metadata": unclosed action`,
+		"get -o jsonpath": `output format "jsonpath" is not supported: must be one of wide, json, yaml, ` +
+			`name, jsonpath=, jsonpath-as-json=, jsonpath-file=, go-template=, go-template-file=, custom-columns=`,
+		"get -o go-template={{.a":   `--output go-template: template "{{.a": `,
+		"get -o jsonpath-file=none": `--output jsonpath-file: open none: no such file`,
+		"get -o custom-columns=NAME": `--output custom-columns: column "NAME": must have the form NAME:PATH, such as ` +
+			`NAME:.metadata.name`,
+		"get --sort-by {.a}{.b}": `--sort-by: expression "{.a}{.b}": must be a path such as .metadata.name`,
+		"get --sort-by .none":    `--sort-by: no pod has the field {.none}`,
+		"get --sort-by " +
+			".status.conditions[0] -o name": `--sort-by: sort by {.status.conditions[0]}: values must be either strings or numbers`,
 	} {
 		h.fails(t, line, statusUsage, want)
 	}

@@ -58,7 +58,8 @@ func TestFirstScreen(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"  image            Manage images: export, history, import, inspect, ls, prune, pull, rm\n", "      --state-dir string ", "Examples:\n",
+		"  image            Manage images: export, history, import, inspect, ls, prune, pull, rm\n", "      --state-dir string ",
+		"Examples:\n",
 	} {
 		if !strings.Contains(all, text) || strings.Contains(screen, text) {
 			t.Errorf("only help all must have %q", text)

@@ -70,8 +70,9 @@ func newPageHost(t *testing.T) *transcript.Shell {
 		"PODSTEAD_CONFIG="+dir+"/etc/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/etc/certs.d")
 	shell := &transcript.Shell{
 		Dir: work, Env: env, Timeout: 2 * time.Minute,
-		Replace: strings.NewReplacer(work, "", dir+"/etc", "/etc/podstead", dir+"/lib", "/var/lib/podstead", dir+"/r/", "/run/podstead/", dir+"/log", "/var/log/podstead"),
-		Actual:  strings.NewReplacer("/etc/podstead", dir+"/etc", "/var/lib/podstead", dir+"/lib", "/var/log/podstead", dir+"/log"),
+		Replace: strings.NewReplacer(work, "", dir+"/etc", "/etc/podstead", dir+"/lib", "/var/lib/podstead", dir+"/r/", "/run/podstead/",
+			dir+"/log", "/var/log/podstead"),
+		Actual: strings.NewReplacer("/etc/podstead", dir+"/etc", "/var/lib/podstead", dir+"/lib", "/var/log/podstead", dir+"/log"),
 	}
 	t.Cleanup(func() { // before the directory is removed
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

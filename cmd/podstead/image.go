@@ -24,8 +24,8 @@ func (a *app) imageCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "image",
 		Short: "Manage images",
-		Long: `List, pull, import, export and remove the images of this host. Pods pull their images themselves: these commands are for images
-that must be present before, for hosts without a registry, and for the disk.`,
+		Long: `List, pull, import, export and remove the images of this host. Pods pull their images themselves: these commands are for
+images that must be present before, for hosts without a registry, and for the disk.`,
 		Example: `  # List the images, with the pods that use them
   podstead image ls
 
@@ -54,8 +54,8 @@ func (a *app) imageListCommand() *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List images",
 		Long: `List the names of the images of this host, with the pods that use them. SIZE is that of the compressed layers. KEPT is why
-podstead image prune keeps an image: a pod or a pod file uses it, an earlier generation of a pod that is kept for a rollback ran it, it is in
-an archive of an image directory, or it was pulled or imported by hand.`,
+podstead image prune keeps an image: a pod or a pod file uses it, an earlier generation of a pod that is kept for a rollback ran it, it is
+in an archive of an image directory, or it was pulled or imported by hand.`,
 		Example: `  # List the images, with the pods that use them
   podstead image ls
 
@@ -107,9 +107,9 @@ func (a *app) imageRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm IMAGE...",
 		Short: "Remove images that no pod uses",
-		Long: `Remove the names of images, and delete what no other name, container or generation needs from the disk. An image is not removed
-while a pod or a pod file uses it, or while it is kept for a rollback. With --force, it is removed unless a pod runs that uses it; what a
-rollback needs remains on the disk without a name. A pod that starts later pulls its image again.`,
+		Long: `Remove the names of images, and delete what no other name, container or generation needs from the disk. An image is not
+removed while a pod or a pod file uses it, or while it is kept for a rollback. With --force, it is removed unless a pod runs that uses it;
+what a rollback needs remains on the disk without a name. A pod that starts later pulls its image again.`,
 		Example: `  # Remove an image
   podstead image rm docker.io/library/nginx:1.27
 
@@ -163,8 +163,8 @@ func (a *app) imagePruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove images that nothing uses",
-		Long: `Remove the images that no pod, no file of the pods directory and no generation that is kept for a rollback uses, and print how much
-disk space that has freed. Images that were pulled or imported by hand are kept, unless --all is given.`,
+		Long: `Remove the images that no pod, no file of the pods directory and no generation that is kept for a rollback uses, and print
+how much disk space that has freed. Images that were pulled or imported by hand are kept, unless --all is given.`,
 		Example: `  # List what would be removed
   podstead image prune --dry-run
 
@@ -203,8 +203,8 @@ func (a *app) imageInspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect IMAGE...",
 		Short: "Print images as JSON",
-		Long: `Print images as a JSON array, with their configuration, layers, labels and history, the platforms that their index lists, and the
-pods that use them.`,
+		Long: `Print images as a JSON array, with their configuration, layers, labels and history, the platforms that their index lists, and
+the pods that use them.`,
 		Example: `  # Print an image
   podstead image inspect docker.io/library/nginx:1.27
 
@@ -254,7 +254,8 @@ func (a *app) imageHistoryCommand() *cobra.Command {
 			return a.screen().Table(view.HistoryTable(d.History, time.Now()))
 		}),
 	}
-	platformFlag(cmd, &platform, "list those of the image for this `platform`, such as linux/arm64 (default that of the host if it is present)")
+	platformFlag(cmd, &platform,
+		"list those of the image for this `platform`, such as linux/arm64 (default that of the host if it is present)")
 	return cmd
 }
 
@@ -263,8 +264,8 @@ func (a *app) imagePullCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull IMAGE",
 		Short: "Pull an image from a registry",
-		Long: `Pull an image from its registry, and keep it until it is removed with podstead image rm or podstead image prune --all. The name must
-have a registry, unless it is that of an image of this host. A pull that was interrupted continues where it was.
+		Long: `Pull an image from its registry, and keep it until it is removed with podstead image rm or podstead image prune --all. The
+name must have a registry, unless it is that of an image of this host. A pull that was interrupted continues where it was.
 
 An image for another platform is kept for podstead image export. Pods do not see it.`,
 		Example: `  # Pull an image
@@ -337,9 +338,9 @@ func (a *app) imageImportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE|DIR|-",
 		Short: "Import images from an archive",
-		Long: `Import the images of an archive that docker save, podman save, skopeo copy or podstead image export has written, of a directory in the
-OCI layout, or of standard input. The archive may be compressed. All pods know the names in it, and use the images without a registry.
-They are kept until they are removed with podstead image rm or podstead image prune --all.
+		Long: `Import the images of an archive that docker save, podman save, skopeo copy or podstead image export has written, of a
+directory in the OCI layout, or of standard input. The archive may be compressed. All pods know the names in it, and use the images without
+a registry. They are kept until they are removed with podstead image rm or podstead image prune --all.
 
 If a name exists already, it refers to the imported image afterwards. A pod that runs keeps its image.`,
 		Example: `  # Import an archive
@@ -418,8 +419,8 @@ func (a *app) imageExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export IMAGE...",
 		Short: "Write images to an archive",
-		Long: `Write images to an archive that podstead image import, docker load and podman load read. It has the image for one platform. A file
-appears, or is replaced, when it is complete.`,
+		Long: `Write images to an archive that podstead image import, docker load and podman load read. It has the image for one platform. A
+file appears, or is replaced, when it is complete.`,
 		Example: `  # Write an image to a file
   podstead image export docker.io/library/nginx:1.27 -o nginx.tar
 

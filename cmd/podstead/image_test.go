@@ -33,7 +33,8 @@ func newImageHost(t *testing.T) (*testHost, *fakeimages.Images) {
 func TestImageList(t *testing.T) {
 	h, _ := newImageHost(t)
 	const header = "NAME                        DIGEST         PLATFORM      SIZE        AGE    USED BY    KEPT\n"
-	const rows = "docker.io/library/nginx:1   0123456789ab   linux/amd64   70Mi        120m   shop,web   in use, for rollback of old, pulled by hand\n" +
+	const rows = "docker.io/library/nginx:1   0123456789ab   linux/amd64   70Mi        120m   shop,web   in use, for rollback of old, " +
+		"pulled by hand\n" +
 		"localhost/spare:1           fedcba987654   <unknown>     <unknown>   120m   <none>     <none>\n"
 	h.want(t, "image ls", header+rows)
 	h.want(t, "image list --no-headers", rows)
@@ -41,7 +42,8 @@ func TestImageList(t *testing.T) {
 	h.want(t, "image ls -q", "docker.io/library/nginx:1\nlocalhost/spare:1\n")
 	h.want(t, "images -o name", "docker.io/library/nginx:1\nlocalhost/spare:1\n")
 	for line, want := range map[string]string{
-		"image ls -o json": `"requested": "pulled"`, "image ls -o yaml": "requested: pulled", "image ls -o wide": "sha256:0123456789abcdef0123   sha256:abc",
+		"image ls -o json": `"requested": "pulled"`, "image ls -o yaml": "requested: pulled",
+		"image ls -o wide": "sha256:0123456789abcdef0123   sha256:abc",
 	} {
 		if got := h.run(t, line); got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %+v, want %q", line, got, want)
@@ -95,13 +97,19 @@ func TestImageInspect(t *testing.T) {
 func TestImagePull(t *testing.T) {
 	h, images := newImageHost(t)
 	images.OnPull = func(_ context.Context, _ api.PullRequest, progress func(api.PullProgress)) error {
-		for _, p := range []api.PullProgress{{}, {Total: 4 << 20, TotalLayers: 2}, {Done: 1 << 20, Total: 4 << 20, TotalLayers: 2}, {Done: 2 << 20, Total: 4 << 20, Layers: 1, TotalLayers: 2}} {
+		for _, p := range []api.PullProgress{
+			{},
+			{Total: 4 << 20, TotalLayers: 2},
+			{Done: 1 << 20, Total: 4 << 20, TotalLayers: 2},
+			{Done: 2 << 20, Total: 4 << 20, Layers: 1, TotalLayers: 2},
+		} {
 			progress(p)
 		}
 		return nil
 	}
 	got := h.want(t, "image pull host:1/a:1", "image/host:1/a:1 pulled (sha256:0123456789abcdef)\n")
-	want := "podstead: Pulling image \"host:1/a:1\": 0 of 2 layers, 0B of 4Mi\npodstead: Pulling image \"host:1/a:1\": 1 of 2 layers, 2Mi of 4Mi\n"
+	want := "podstead: Pulling image \"host:1/a:1\": 0 of 2 layers, 0B of 4Mi\npodstead: Pulling image \"host:1/a:1\": 1 of 2 layers, " +
+		"2Mi of 4Mi\n"
 	if got.stderr != want {
 		t.Errorf("stderr %q, want %q", got.stderr, want)
 	}
@@ -110,7 +118,8 @@ func TestImagePull(t *testing.T) {
 	h.fails(t, "image pull", statusUsage, "requires one image, got 0")
 	h.fails(t, "pull a --policy Never", statusUsage, "must be Always or IfNotPresent")
 	for status, code := range map[int]int{
-		http.StatusBadRequest: statusUsage, http.StatusNotFound: statusNotFound, http.StatusBadGateway: statusFailed, http.StatusServiceUnavailable: statusUnavailable,
+		http.StatusBadRequest: statusUsage, http.StatusNotFound: statusNotFound, http.StatusBadGateway: statusFailed,
+		http.StatusServiceUnavailable: statusUnavailable,
 	} {
 		images.OnPull = func(context.Context, api.PullRequest, func(api.PullProgress)) error {
 			return &api.Error{Status: status, Message: "it failed", Hint: "do something"}

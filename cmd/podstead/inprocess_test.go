@@ -83,13 +83,16 @@ func newHostWith(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	}
 	h.files = fakefiles.New("/etc/podstead/pods.d", h.pods)
 	v.Instance = "one"
-	h.options = server.Options{Supervisor: h.pods, Sessions: h.engine, Attacher: h.engine, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v}
+	h.options = server.Options{
+		Supervisor: h.pods, Sessions: h.engine, Attacher: h.engine, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v,
+	}
 	h.serve(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		for _, p := range h.pods.Pods() {
-			if err := h.pods.Stop(ctx, p.Pod.Name, supervisor.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil && !errors.Is(err, supervisor.ErrNotFound) {
+			if err := h.pods.Stop(ctx, p.Pod.Name, supervisor.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil &&
+				!errors.Is(err, supervisor.ErrNotFound) {
 				t.Error(err)
 			}
 		}

@@ -26,12 +26,14 @@ func TestNamespaceFlags(t *testing.T) {
 	watched.await(t, "NAMESPACE  NAME ")
 	watched.await(t, "default    web ")
 	for line, want := range map[string]string{
-		"get -n kube-system":                        `invalid argument "kube-system" for "-n, --namespace" flag: no such namespace: all pods of a host are in the namespace default`,
-		"delete web --namespace other":              `no such namespace: all pods of a host are in the namespace default`,
-		"get web -A":                                "pod names cannot be combined with --all-namespaces",
-		"describe web --all-namespaces":             "pod names cannot be combined with --all-namespaces",
-		"get pods,services":                         `"pods,services": resource type "services" is not supported: must be pod`,
-		"get web --field-selector a=b":              `--field-selector "a=b": field "a" is not supported: must be one of metadata.name, metadata.namespace, `,
+		"get -n kube-system": `invalid argument "kube-system" for "-n, --namespace" flag: no such namespace: all ` +
+			`pods of a host are in the namespace default`,
+		"delete web --namespace other":  `no such namespace: all pods of a host are in the namespace default`,
+		"get web -A":                    "pod names cannot be combined with --all-namespaces",
+		"describe web --all-namespaces": "pod names cannot be combined with --all-namespaces",
+		"get pods,services":             `"pods,services": resource type "services" is not supported: must be pod`,
+		"get web --field-selector a=b": `--field-selector "a=b": field "a" is not supported: must be one of metadata.name, ` +
+			`metadata.namespace, `,
 		"get --field-selector status":               `--field-selector "status": invalid selector`,
 		"get db --field-selector metadata.name=web": "pod names cannot be combined with --field-selector",
 	} {
@@ -122,7 +124,8 @@ func TestGetEvents(t *testing.T) {
 		t.Errorf("events of web:\n%s", ofWeb)
 	}
 	h.want(t, "get events --field-selector type=Warning", h.run(t, "events --types=warning").stdout)
-	if got := h.run(t, "get events --field-selector reason=Started").stdout; !strings.Contains(got, "Container started") || strings.Contains(got, "accepted") {
+	if got := h.run(t, "get events --field-selector reason=Started").stdout; !strings.Contains(got, "Container started") ||
+		strings.Contains(got, "accepted") {
 		t.Errorf("events with the reason Started:\n%s", got)
 	}
 	watched, _, _ := h.background(t, "get events -w --field-selector involvedObject.name=web")
@@ -137,9 +140,11 @@ func TestGetEvents(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"get events web":                   `get events accepts no names, got "web": select the events of a pod with --field-selector involvedObject.name=web`,
-		"get events -o name":               `get events: output format "name" is not supported: must be one of wide, json, yaml`,
-		"get events --sort-by .reason":     `get events --sort-by ".reason": events are sorted by time: must be one of .metadata.creationTimestamp, `,
+		"get events web": `get events accepts no names, got "web": select the events of a pod with --field-selector ` +
+			`involvedObject.name=web`,
+		"get events -o name": `get events: output format "name" is not supported: must be one of wide, json, yaml`,
+		"get events " +
+			"--sort-by .reason": `get events --sort-by ".reason": events are sorted by time: must be one of .metadata.creationTimestamp, `,
 		"get events --field-selector a=b":  `field "a" of events is not supported: must be type, reason or involvedObject.name`,
 		"get events --field-selector type": `--field-selector "type": invalid selector`,
 		"events --types Error":             `--types "Error": must be Normal or Warning`,
@@ -153,7 +158,9 @@ func TestGetEvents(t *testing.T) {
 // TestLogsSelectorTail checks that logs shows the last 10 lines of pods that a selector selects, and all lines of named pods.
 func TestLogsSelectorTail(t *testing.T) {
 	h := newListed(t)
-	h.write(t, "long.toml", script(`labels.app = "long"`, "echo 1; echo 2; echo 3; echo 4; echo 5; echo 6; echo 7; echo 8; echo 9; echo 10; echo 11; echo 12; "+runs))
+	h.write(t, "long.toml",
+		script(`labels.app = "long"`,
+			"echo 1; echo 2; echo 3; echo 4; echo 5; echo 6; echo 7; echo 8; echo 9; echo 10; echo 11; echo 12; "+runs))
 	h.want(t, "apply $DIR/long.toml --wait", "pod/long created\n")
 	lines := ""
 	for i := range 12 {

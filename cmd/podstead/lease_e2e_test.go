@@ -23,7 +23,8 @@ func init() { imageCommands["spoil-replaced"] = spoilReplaced }
 // has replaced the image of a name, which has the digest in the file, by itself. The media type is missing, so containerd refuses to
 // restore the name.
 func spoilReplaced(ts *testscript.TestScript, _ bool, args []string) {
-	db, err := bolt.Open(filepath.Join(ts.Getenv("PODSTEAD_STATE_DIR"), "engine/io.containerd.metadata.v1.bolt/meta.db"), 0o600, &bolt.Options{Timeout: time.Minute})
+	db, err := bolt.Open(filepath.Join(ts.Getenv("PODSTEAD_STATE_DIR"), "engine/io.containerd.metadata.v1.bolt/meta.db"), 0o600,
+		&bolt.Options{Timeout: time.Minute})
 	ts.Check(err)
 	defer db.Close()
 	name, d := args[0], strings.TrimSpace(ts.ReadFile(args[1]))

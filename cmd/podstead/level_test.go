@@ -11,12 +11,14 @@ import (
 // command that reads pod files.
 func TestBeyondBaseline(t *testing.T) {
 	const (
-		wild = "restartPolicy = \"Never\"\nhostPID = true\nvolumes = [{ name = \"root\", hostPath = { path = \"/\" } }]\n[[containers]]\nname = \"c\"\nimage = \"busybox\"\n" +
+		wild = "restartPolicy = \"Never\"\nhostPID = true\nvolumes = [{ name = \"root\", hostPath = { path = \"/\" } " +
+			"}]\n[[containers]]\nname = \"c\"\nimage = \"busybox\"\n" +
 			"command = [\"sh\", \"-c\", \"exit 0\"]\nsecurityContext.privileged = true\n"
 		mild     = "restartPolicy = \"Never\"\n[[containers]]\nname = \"c\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"exit 0\"]\n"
 		exceeds  = "$DIR/wild.toml: exceeds the baseline Pod Security Standard: hostPID, hostPath /, privileged\n"
 		baseline = exceeds + "$DIR/wild.toml: hostPID: true: must be false or unset (violates \"baseline:latest\", Host Namespaces)\n" +
-			"$DIR/wild.toml: containers[0].securityContext.privileged: true: must be false or unset (violates \"baseline:latest\", Privileged Containers)\n" +
+			"$DIR/wild.toml: containers[0].securityContext.privileged: true: must be false or unset (violates \"baseline:latest\", " +
+			"Privileged Containers)\n" +
 			"$DIR/wild.toml: volumes[0].hostPath: \"/\": hostPath volumes are forbidden (violates \"baseline:latest\", HostPath Volumes)\n"
 		invalid = "podstead: the pod file is invalid\n"
 	)
@@ -42,7 +44,8 @@ func TestBeyondBaseline(t *testing.T) {
 			}
 
 			// Without --policy, the level of the host holds, and the line is a notice.
-			if got := h.run(t, command+" $DIR/wild.toml"); got.code != 0 || !strings.HasPrefix(got.stderr, exceeds) || strings.Count(got.stderr, "exceeds") != 1 {
+			if got := h.run(t, command+" $DIR/wild.toml"); got.code != 0 || !strings.HasPrefix(got.stderr, exceeds) ||
+				strings.Count(got.stderr, "exceeds") != 1 {
 				t.Errorf("exit code %d, stderr:\n%swant one line\n%s", got.code, got.stderr, exceeds)
 			}
 			if got := h.run(t, command+" --policy baseline $DIR/mild.toml"); got.code != 0 || strings.Contains(got.stderr, "mild.toml: ") {

@@ -77,11 +77,13 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 	f.pods.flags(cmd)
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until none of the containers runs again")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
-	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs of each container (default all, 10 with --selector)")
+	cmd.Flags().IntVar(&f.tail, "tail", -1,
+		"`number` of lines to show from the end of the logs of each container (default all, 10 with --selector)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
 	f.since.flags(cmd, "lines")
 	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")
-	cmd.Flags().BoolVar(&f.prefix, "prefix", false, "prefix each line with its pod and container; --prefix=false never (default if there are several containers)")
+	cmd.Flags().BoolVar(&f.prefix, "prefix", false,
+		"prefix each line with its pod and container; --prefix=false never (default if there are several containers)")
 	hide(cmd, "all-containers")
 	return cmd
 }
@@ -149,7 +151,8 @@ func (f *logsFlags) query(cmd *cobra.Command) (client.OutputQuery, error) {
 // hintContainer adds a hint to the error of a pod that does not exist, if it is the name of a container, as in podstead logs POD CONTAINER.
 func (f *logsFlags) hintContainer(err error, pods []api.Pod) error {
 	e, ok := errors.AsType[*failure](err)
-	if ok && len(f.pods.names) == 2 && len(pods) == 1 && pods[0].Metadata.Name == f.pods.names[0] && slices.Contains(containersOf(&pods[0]), f.pods.names[1]) {
+	if ok && len(f.pods.names) == 2 && len(pods) == 1 && pods[0].Metadata.Name == f.pods.names[0] &&
+		slices.Contains(containersOf(&pods[0]), f.pods.names[1]) {
 		e.hints = append(e.hints, fmt.Sprintf("select a container with podstead logs %s -c %s", f.pods.names[0], f.pods.names[1]))
 	}
 	return err

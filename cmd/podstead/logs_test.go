@@ -82,7 +82,9 @@ func TestLogsSinceTimeOfLine(t *testing.T) {
 func TestLogsExamples(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	for _, name := range []string{"db", "web"} {
-		h.write(t, name+".toml", script("labels = { app = \"shop\" }\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }", "echo "+name+"; sleep 0.1; exit 1"))
+		h.write(t, name+".toml",
+			script("labels = { app = \"shop\" }\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }",
+				"echo "+name+"; sleep 0.1; exit 1"))
 	}
 	h.want(t, "apply $DIR/db.toml $DIR/web.toml", "pod/db created\npod/web created\n")
 	h.await(t, "get web -o jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}", "1")
@@ -121,7 +123,9 @@ func TestLogsErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		"logs":                               {statusUsage, "podstead: logs requires a pod or --selector\nhint: run podstead logs --help for usage\n"},
+		"logs": {
+			statusUsage, "podstead: logs requires a pod or --selector\nhint: run podstead logs --help for usage\n",
+		},
 		"logs -l a=b=c":                      {statusUsage, `--selector "a=b=c": `},
 		"logs deploy/web":                    {statusUsage, `resource type "deploy" is not supported`},
 		"logs web -f --previous":             {statusUsage, "--previous and --follow cannot be combined: the previous run has terminated"},
@@ -133,10 +137,12 @@ func TestLogsErrors(t *testing.T) {
 		"logs web --all-containers=false":    {statusUsage, "--all-containers=false requires --container"},
 		"logs web none db":                   {statusNotFound, `podstead: no such pod "none"`},
 		"logs -f web none":                   {statusNotFound, `podstead: no such pod "none"`},
-		"logs web proxy":                     {statusNotFound, "podstead: no such pod \"proxy\"\nhint: select a container with podstead logs web -c proxy\n"},
-		"logs web -c none":                   {statusNotFound, `pod "web" has no container "none"`},
-		"logs -f web db -c proxy":            {statusNotFound, `pod "db" has no container "proxy"`},
-		"logs db --previous":                 {statusNotFound, `container "app" of pod "db" has no previous run`},
+		"logs web proxy": {
+			statusNotFound, "podstead: no such pod \"proxy\"\nhint: select a container with podstead logs web -c proxy\n",
+		},
+		"logs web -c none":        {statusNotFound, `pod "web" has no container "none"`},
+		"logs -f web db -c proxy": {statusNotFound, `pod "db" has no container "proxy"`},
+		"logs db --previous":      {statusNotFound, `container "app" of pod "db" has no previous run`},
 	} {
 		h.fails(t, line, test.code, test.want)
 	}
@@ -163,7 +169,8 @@ func TestLogsToFullDisk(t *testing.T) {
 		var stderr bytes.Buffer
 		w := &fullWriter{}
 		a := &app{in: strings.NewReader(""), out: w, err: &stderr}
-		if code := a.run(t.Context(), strings.Fields(line)); code != statusFailed || w.written != 1 || stderr.String() != "podstead: no space left on device\n" {
+		if code := a.run(t.Context(), strings.Fields(line)); code != statusFailed || w.written != 1 ||
+			stderr.String() != "podstead: no space left on device\n" {
 			t.Errorf("%s: exit code %d after %d writes, stderr %q", line, code, w.written, stderr.String())
 		}
 	}
@@ -236,12 +243,13 @@ func (h *testHost) restart(t *testing.T, restarts int, pods ...string) {
 // TestLogsFollow restarts the daemon while logs follows two pods, whose containers restart, also while there is no daemon, and then deletes
 // the pods. Lines are numbered over the runs. Each run lasts until its lines are shown, because only the logs of two runs are kept.
 func TestLogsFollow(t *testing.T) {
-	h := newParallelHost(t, api.Version{}, fakeruntime.Options{Program: func(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
-		n := 2 * a.Restarts
-		return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{
-			{Text: fmt.Sprint("line ", n+1)}, {Text: fmt.Sprint("line ", n+2)},
-		}}, true
-	}})
+	h := newParallelHost(t, api.Version{},
+		fakeruntime.Options{Program: func(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
+			n := 2 * a.Restarts
+			return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{
+				{Text: fmt.Sprint("line ", n+1)}, {Text: fmt.Sprint("line ", n+2)},
+			}}, true
+		}})
 	pods := []string{"a", "b"}
 	for _, pod := range pods {
 		h.write(t, pod+".toml", script("restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }", "true"))

@@ -45,8 +45,8 @@ func (a *app) notifyListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List notifiers with their state",
-		Long: `List the notifiers of the configuration: the events that wait to be sent (PENDING), those that were sent, those that were dropped
-or missed because there were too many or they were too old (DROPPED), the last success, and the last error. Run it as root.`,
+		Long: `List the notifiers of the configuration: the events that wait to be sent (PENDING), those that were sent, those that were
+dropped or missed because there were too many or they were too old (DROPPED), the last success, and the last error. Run it as root.`,
 		Example: `  # List notifiers
   podstead notify ls
 
@@ -110,9 +110,9 @@ func (a *app) notifyTestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "test [NAME...]",
 		Short: "Send a test event and print the result",
-		Long: `Send an event with the reason Test to notifiers of the configuration, once, and print the results. Filters do not apply. Without a
-name, all notifiers get it. This command sends the event itself and prints the output of commands: it needs access to the files
-of the notifier. The service may have fewer privileges, see the notification of a real event with podstead notify ls.
+		Long: `Send an event with the reason Test to notifiers of the configuration, once, and print the results. Filters do not apply.
+Without a name, all notifiers get it. This command sends the event itself and prints the output of commands: it needs access to the files of
+the notifier. The service may have fewer privileges, see the notification of a real event with podstead notify ls.
 
 Exit codes: 0 all were sent, 1 one failed, 3 no such notifier.`,
 		Example: `  # Send a test event to all notifiers

@@ -38,7 +38,8 @@ pod refuses is reported, and the others continue.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.portForward(cmd, args, addresses) },
 	}
-	cmd.Flags().StringSliceVar(&addresses, "address", []string{"localhost"}, "`addresses` to listen on, comma-separated; localhost is 127.0.0.1 and ::1")
+	cmd.Flags().StringSliceVar(&addresses, "address", []string{"localhost"},
+		"`addresses` to listen on, comma-separated; localhost is 127.0.0.1 and ::1")
 	return cmd
 }
 

@@ -37,9 +37,11 @@ func newReader(t *testing.T) *reader {
 		t.Fatal(err)
 	}
 	r := &reader{program: filepath.Join(dir, "podstead"), dir: dir, env: append(os.Environ(), "NO_COLOR=1",
-		"PODSTEAD_STATE_DIR="+filepath.Join(dir, "lib"), "PODSTEAD_RUN_DIR="+filepath.Join(dir, "r"), "PODSTEAD_LOG_DIR="+filepath.Join(dir, "log"),
+		"PODSTEAD_STATE_DIR="+filepath.Join(dir, "lib"), "PODSTEAD_RUN_DIR="+filepath.Join(dir, "r"),
+		"PODSTEAD_LOG_DIR="+filepath.Join(dir, "log"),
 		"PODSTEAD_CONFIG_DIR="+filepath.Join(dir, "etc"), "PODSTEAD_CONFIG="+filepath.Join(dir, "podstead.toml"))}
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(r.program, text, 0o755), os.WriteFile(filepath.Join(dir, "podstead.toml"), nil, 0o644)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(r.program, text, 0o755),
+		os.WriteFile(filepath.Join(dir, "podstead.toml"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -102,7 +104,8 @@ func TestReadOnlyUser(t *testing.T) {
 	}
 	r.daemon(t)
 	file := filepath.Join(r.dir, "web.toml")
-	text := "name = \"web\"\n[[containers]]\nname = \"main\"\nimage = \"i\"\nimagePullPolicy = \"Never\"\nenv.PASSWORD = \"hunter2\"\ncommand = [\"sleep\", \"inf\"]\n"
+	text := "name = \"web\"\n[[containers]]\nname = \"main\"\nimage = \"i\"\nimagePullPolicy = \"Never\"\nenv.PASSWORD = " +
+		"\"hunter2\"\ncommand = [\"sleep\", \"inf\"]\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ Generated from the help of the commands by ` + "`go test ./cmd/podstead -run Tes
 | 5 | timed out |
 | 6 | podstead plan --exit-code: apply would change something |
 
-Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" + `. The flag takes
+Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" +
+	`. The flag takes
 precedence over the variable, and the variable over the file. ` + "`podstead daemon`" + ` has a flag and a variable for each of the
 [other keys](configuration.md#keys).
 
@@ -88,7 +89,8 @@ func TestHelp(t *testing.T) {
 // writeOtherNames writes a table of the commands and aliases that the help does not list.
 func writeOtherNames(b *strings.Builder, root *cobra.Command) {
 	b.WriteString("\n## Other names\n\n" +
-		"Words of kubectl, docker, podman and docker compose for what another command does. The help does not list them.\n\n| command | what it does |\n| --- | --- |\n")
+		"Words of kubectl, docker, podman and docker compose for what another command does. The help does not list them.\n\n| command | " +
+		"what it does |\n| --- | --- |\n")
 	eachCommand(root, func(cmd *cobra.Command) {
 		if strings.HasPrefix(cmd.Short, "As podstead ") {
 			fmt.Fprintf(b, "| `%s` | %s |\n", cmd.CommandPath(), cmd.Short)
@@ -118,7 +120,8 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 		writeCommands(b, c)
 	}
 	if !cmd.HasParent() {
-		b.WriteString("\n## podstead completion\n\nPrint a completion script for bash, zsh, fish or powershell. Names of pods are completed from the daemon.\n\n" +
+		b.WriteString("\n## podstead completion\n\nPrint a completion script for bash, zsh, fish or powershell. Names of pods are " +
+			"completed from the daemon.\n\n" +
 			"```sh\n# Load completions for bash\nsource <(podstead completion bash)\n```\n")
 	}
 }

@@ -75,7 +75,8 @@ func anotherRegistry(ts *testscript.TestScript, _ bool, args []string) {
 		text += fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s/htpasswd}}\n", certs)
 	}
 	if slices.Contains(kinds, "token") {
-		text += fmt.Sprintf("auth: {token: {realm: %q, service: test, issuer: test, rootcertbundle: %s/token.crt}}\n", startTokens(ts, certs), certs)
+		text += fmt.Sprintf("auth: {token: {realm: %q, service: test, issuer: test, rootcertbundle: %s/token.crt}}\n",
+			startTokens(ts, certs), certs)
 	}
 	config := filepath.Join(certs, name+".yml")
 	ts.Check(os.WriteFile(config, []byte(text), 0o600))
@@ -149,8 +150,9 @@ func startTokens(ts *testscript.TestScript, dir string) string {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	ts.Check(err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "tokens"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "tokens"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	ts.Check(err)
@@ -181,13 +183,16 @@ func signToken(key *rsa.PrivateKey, certificate []byte, scope string) (string, e
 	if parts := strings.Split(scope, ":"); len(parts) == 3 {
 		access = append(access, map[string]any{"type": parts[0], "name": parts[1], "actions": strings.Split(parts[2], ",")})
 	}
-	header, err := json.Marshal(map[string]any{"typ": "JWT", "alg": "RS256", "x5c": []string{base64.StdEncoding.EncodeToString(certificate)}})
+	header, err := json.Marshal(map[string]any{
+		"typ": "JWT", "alg": "RS256", "x5c": []string{base64.StdEncoding.EncodeToString(certificate)},
+	})
 	if err != nil {
 		return "", err
 	}
 	now := time.Now().Unix()
 	claims, err := json.Marshal(map[string]any{
-		"iss": "test", "aud": "test", "sub": registryUser, "exp": now + 300, "nbf": now - 60, "iat": now, "jti": rand.Text(), "access": access,
+		"iss": "test", "aud": "test", "sub": registryUser, "exp": now + 300, "nbf": now - 60, "iat": now, "jti": rand.Text(),
+		"access": access,
 	})
 	if err != nil {
 		return "", err

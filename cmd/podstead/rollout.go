@@ -194,7 +194,8 @@ func (a *app) rolloutHistory(cmd *cobra.Command, pod string, number int, format 
 		return err
 	}
 	if r.FileNewer {
-		a.note("the newest content of %s does not run: %s", r.File, cmp.Or(r.Message, fmt.Sprintf("generation %d was requested", r.Running)))
+		a.note("the newest content of %s does not run: %s", r.File,
+			cmp.Or(r.Message, fmt.Sprintf("generation %d was requested", r.Running)))
 	}
 	return nil
 }

@@ -52,8 +52,10 @@ func TestRolloutStatus(t *testing.T) {
 	h.files.Judge("web", podfiles.GenerationFailed, "no memory")
 	h.fails(t, "rollout status web", statusFailed, `podstead: rollout of pod "web": generation 3 failed: no memory`)
 	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
-	got := h.fails(t, "rollout status web", statusFailed, `podstead: rollout of pod "web": generation 3 was rolled back: no memory; generation 2 is being restored`)
-	if !strings.HasPrefix(got.stderr, "web is running and ready. The newest version of its file is not running: generation 3 was rolled back") {
+	got := h.fails(t, "rollout status web", statusFailed,
+		`podstead: rollout of pod "web": generation 3 was rolled back: no memory; generation 2 is being restored`)
+	if !strings.HasPrefix(got.stderr,
+		"web is running and ready. The newest version of its file is not running: generation 3 was rolled back") {
 		t.Errorf("no explanation in stderr:\n%s", got.stderr)
 	}
 }
@@ -69,7 +71,9 @@ CURRENT +GENERATION +AGE +OUTCOME +CHANGES +BY
 $`)
 	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
 	got := h.run(t, "rollout history web")
-	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 3 was rolled back: no memory; generation 2 is being restored\n"; got.code != 0 || got.stderr != want {
+	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 3 was rolled back: no memory; " +
+		"generation 2 is being restored\n"; got.code != 0 ||
+		got.stderr != want {
 		t.Errorf("exit code %d, stderr %q, want %q", got.code, got.stderr, want)
 	}
 	detail := regexp.MustCompile(`^pod/web with generation #3
@@ -81,7 +85,9 @@ Message:  no memory
 Changes:
   containers\[0\].image: "a" -> "b" \(restarts container app\)
 $`)
-	for _, line := range []string{"rollout history web --generation 3", "rollout history web --generation=3", "rollout history web --revision 3"} {
+	for _, line := range []string{
+		"rollout history web --generation 3", "rollout history web --generation=3", "rollout history web --revision 3",
+	} {
 		if got := h.run(t, line); got.code != 0 || !detail.MatchString(got.stdout) {
 			t.Errorf("%s: exit code %d, stdout:\n%swant:\n%v", line, got.code, got.stdout, detail)
 		}
@@ -90,11 +96,13 @@ $`)
 	h.fails(t, "rollout history web --generation 0", statusUsage, "must be a number, at least 1")
 	h.fails(t, "rollout history web -o wide", statusUsage, `output format "wide" is not supported`)
 	var r api.Rollout
-	if err := json.Unmarshal([]byte(h.run(t, "rollout history web -o json").stdout), &r); err != nil || len(r.Generations) != 3 || r.Running != 2 {
+	if err := json.Unmarshal([]byte(h.run(t, "rollout history web -o json").stdout), &r); err != nil || len(r.Generations) != 3 ||
+		r.Running != 2 {
 		t.Errorf("history as JSON: %+v, %v", r, err)
 	}
 	var g api.Generation
-	if err := json.Unmarshal([]byte(h.run(t, "rollout history web -o json --revision 3").stdout), &g); err != nil || g.Generation != 3 || g.Message != "no memory" {
+	if err := json.Unmarshal([]byte(h.run(t, "rollout history web -o json --revision 3").stdout), &g); err != nil || g.Generation != 3 ||
+		g.Message != "no memory" {
 		t.Errorf("generation as JSON: %+v, %v", g, err)
 	}
 	h.await(t, "rollout history web -o yaml", `(?m)^running: 2$`)
@@ -118,7 +126,8 @@ func TestRolloutUndo(t *testing.T) {
 	h.await(t, "get web", `web +1/1 +Running \(RolledBack\)`)
 	h.want(t, "rollout status web", "pod \"web\" successfully rolled out\n")
 	got := h.run(t, "rollout history web")
-	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 2 was requested\n"; got.stderr != want {
+	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 2 was " +
+		"requested\n"; got.stderr != want {
 		t.Errorf("stderr %q, want %q", got.stderr, want)
 	}
 	h.await(t, "get web -o yaml", `message: generation 2 runs instead, requested by [^;]*;\s+the file still has\s+generation 3`)
@@ -215,7 +224,8 @@ func TestRolloutErrors(t *testing.T) {
 		h.fails(t, "rollout "+command+" a b", statusUsage, "rollout "+command+` accepts at most one pod, got "a", "b"`)
 		h.fails(t, "rollout "+command+" deployment/web", statusUsage, `resource type "deployment" is not supported: must be pod`)
 		h.fails(t, "rollout "+command+" none", statusNotFound, `podstead: pod "none" has no generations: it does not exist`+"\n"+hint)
-		h.fails(t, "rollout "+command+" run", statusNotFound, `podstead: pod "run" has no generations: it has no file in the pods directory`+"\n"+hint)
+		h.fails(t, "rollout "+command+" run", statusNotFound,
+			`podstead: pod "run" has no generations: it has no file in the pods directory`+"\n"+hint)
 	}
 	h.fails(t, "rollout status bad", statusFailed, `podstead: rollout of pod "bad": two files define it`)
 	for _, command := range []string{"pause", "resume"} {

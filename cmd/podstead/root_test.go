@@ -11,7 +11,8 @@ import (
 // TestHabits checks the commands of docker, podman and docker compose.
 func TestHabits(t *testing.T) {
 	h := newListed(t)
-	h.await(t, "ps", `(?s)^POD +CONTAINER +IMAGE +STATUS +RESTARTS +UP +PORTS\ndb +app +busybox +Running .*\nweb +app +busybox +Running .*\n$`)
+	h.await(t, "ps",
+		`(?s)^POD +CONTAINER +IMAGE +STATUS +RESTARTS +UP +PORTS\ndb +app +busybox +Running .*\nweb +app +busybox +Running .*\n$`)
 	h.await(t, "ps --all", `(?m)^job +app +busybox +Completed \(0\) +0 +<none> +<none>$`)
 	h.want(t, "ps -q", "db/app\nweb/app\n")
 	h.want(t, "ps -aq", "db/app\njob/app\nweb/app\n")
@@ -27,7 +28,9 @@ func TestHabits(t *testing.T) {
 	}
 
 	refused := h.fails(t, "rm web job", statusFailed, `rm pod "web": the pod is running`)
-	if refused.stdout != "pod/job deleted (file /etc/podstead/pods.d/job.toml removed)\n" || !strings.Contains(refused.stderr, "hint: stop it with podstead stop web, or kill and delete it with podstead delete web --force\n") {
+	if refused.stdout != "pod/job deleted (file /etc/podstead/pods.d/job.toml removed)\n" ||
+		!strings.Contains(refused.stderr,
+			"hint: stop it with podstead stop web, or kill and delete it with podstead delete web --force\n") {
 		t.Errorf("rm: stdout %q, stderr %q", refused.stdout, refused.stderr)
 	}
 	h.want(t, "kill web", "pod/web stopped\n")

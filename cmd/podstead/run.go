@@ -115,9 +115,11 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
 	cmd.Flags().StringVarP(&f.container, "container", "c", "",
 		"`name` of the container for --stdin (default the only one) or COMMAND (default the first)")
-	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", connect.DefaultDetachKeys, "`keys` that stop the pod in a terminal; empty for none")
+	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", connect.DefaultDetachKeys,
+		"`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why until the next run")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
+		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	levelFlag(cmd, &f.level)
@@ -433,7 +435,8 @@ func interactiveEnd(container string, r follow.Result, err error) error {
 	case r.Code != 0:
 		return &failure{status: r.Code, err: fmt.Errorf("container %q of pod %q exited with code %d", container, r.Pod, r.Code)}
 	case r.InputLost:
-		return fmt.Errorf("pass stdin to container %q of pod %q: connection lost, the container may have read only a part", container, r.Pod)
+		return fmt.Errorf("pass stdin to container %q of pod %q: connection lost, the container may have read only a part", container,
+			r.Pod)
 	}
 	return nil
 }

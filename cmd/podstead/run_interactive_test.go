@@ -65,7 +65,9 @@ func TestRunInteractive(t *testing.T) {
 	if got.code != 3 || got.stdout != "in: some input\n" {
 		t.Errorf("%+v", got)
 	}
-	for _, want := range []string{"other | aside\n", "web/app Container started\n", `podstead: container "app" of pod "web" exited with code 3` + "\n"} {
+	for _, want := range []string{
+		"other | aside\n", "web/app Container started\n", `podstead: container "app" of pod "web" exited with code 3` + "\n",
+	} {
 		if !strings.Contains(got.stderr, want) {
 			t.Errorf("stderr has no %q:\n%s", want, got.stderr)
 		}
@@ -80,7 +82,8 @@ func TestIncompleteOutput(t *testing.T) {
 	const notice = `podstead: container "app" wrote more than 64 KiB before this command attached, the first part is not shown: ` +
 		"see all output with podstead logs web -c app\n"
 	got := h.run(t, "run -i "+h.write(t, "web.toml", script("", "true")))
-	if got.code != 3 || !strings.HasSuffix(got.stdout, "\nsome input\n") || len(got.stdout) > 64<<10 || strings.Count(got.stderr, notice) != 1 {
+	if got.code != 3 || !strings.HasSuffix(got.stdout, "\nsome input\n") || len(got.stdout) > 64<<10 ||
+		strings.Count(got.stderr, notice) != 1 {
 		t.Errorf("exit code %d, %d bytes, %s", got.code, len(got.stdout), got.stderr)
 	}
 	h.want(t, "apply --wait "+h.write(t, "web.toml", script("", runs)), "pod/web created\n")
@@ -100,7 +103,10 @@ func TestRunInteractiveShort(t *testing.T) {
 		want         output
 	}{
 		{"", "echo done", output{0, "done\n", ""}},
-		{"restartPolicy = \"Always\"", "echo done; exit 4", output{4, "done\n", `podstead: container "app" of pod "web" exited with code 4` + "\n"}},
+		{
+			"restartPolicy = \"Always\"", "echo done; exit 4",
+			output{4, "done\n", `podstead: container "app" of pod "web" exited with code 4` + "\n"},
+		},
 	} {
 		got := h.run(t, "run -it "+h.write(t, "web.toml", script(tt.more, tt.script)))
 		lines := strings.SplitAfter(got.stderr, "\n")
@@ -114,9 +120,11 @@ func TestRunInteractiveShort(t *testing.T) {
 // A container that cannot start has no exit code.
 func TestRunInteractiveNotStarted(t *testing.T) {
 	h := newParallelHost(t, api.Version{}, fakeruntime.Options{})
-	text := fmt.Sprintf("%s[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"false\"]\n", script("restartPolicy = \"Never\"", "true"))
+	text := fmt.Sprintf("%s[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"false\"]\n",
+		script("restartPolicy = \"Never\"", "true"))
 	h.fails(t, "run -i "+h.write(t, "web.toml", text), 1, `container "app" did not run: pod "web" failed`)
-	got := h.run(t, "run -i --timeout 100ms --grace-period 1 "+h.write(t, "slow.toml", strings.Replace(text, "false", "sleep\", \"1000", 1)))
+	got := h.run(t,
+		"run -i --timeout 100ms --grace-period 1 "+h.write(t, "slow.toml", strings.Replace(text, "false", "sleep\", \"1000", 1)))
 	if got.code != statusTimeout || !strings.Contains(got.stderr, "timed out after 100ms") {
 		t.Errorf("%+v", got)
 	}

@@ -18,12 +18,16 @@ func TestServiceAtBoot(t *testing.T) {
 		files []string
 		want  serviceState
 	}{
-		"no units":                             {nil, serviceMissing},
-		"unit without link":                    {[]string{unit}, serviceDisabled},
-		"unit of the administrator":            {[]string{"etc/systemd/system/podstead.service"}, serviceDisabled},
-		"unit with link":                       {[]string{unit, link}, serviceEnabled},
-		"unit with link of the vendor":         {[]string{unit, "usr/lib/systemd/system/edge.target.requires/podstead.service"}, serviceEnabled},
-		"link of another unit":                 {[]string{"etc/systemd/system/multi-user.target.wants/podstead-tools.service"}, serviceMissing},
+		"no units":                  {nil, serviceMissing},
+		"unit without link":         {[]string{unit}, serviceDisabled},
+		"unit of the administrator": {[]string{"etc/systemd/system/podstead.service"}, serviceDisabled},
+		"unit with link":            {[]string{unit, link}, serviceEnabled},
+		"unit with link of the vendor": {
+			[]string{unit, "usr/lib/systemd/system/edge.target.requires/podstead.service"}, serviceEnabled,
+		},
+		"link of another unit": {
+			[]string{"etc/systemd/system/multi-user.target.wants/podstead-tools.service"}, serviceMissing,
+		},
 		"unit of make install with PREFIX set": {[]string{"usr/local/lib/systemd/system/podstead.service"}, serviceDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +62,9 @@ func (u states) GetUnitTypePropertyContext(_ context.Context, unit, _, property 
 	if u[unit] == "" {
 		return nil, errors.New("not loaded")
 	}
-	path := map[string]string{"podstead.socket": "/run/podstead/podstead.sock", "podstead-ro.socket": "/run/podstead/podstead-ro.sock"}[unit]
+	path := map[string]string{
+		"podstead.socket": "/run/podstead/podstead.sock", "podstead-ro.socket": "/run/podstead/podstead-ro.sock",
+	}[unit]
 	return &dbus.Property{Name: property, Value: godbus.MakeVariant([][]any{{"Stream", path}})}, nil
 }
 

@@ -113,6 +113,7 @@ func (a *app) writeBundle(path string, archive []byte, m *supportbundle.Manifest
 	for _, note := range m.Notes {
 		a.note("%s", note)
 	}
-	a.note("check the archive before you send it: values of secrets are redacted, but names, arguments, annotations, addresses and logs are in it")
+	a.note("check the archive before you send it: values of secrets are redacted, but names, arguments, annotations, addresses and logs " +
+		"are in it")
 	return nil
 }

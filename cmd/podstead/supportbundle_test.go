@@ -96,7 +96,8 @@ func bundleFiles(t *testing.T, archive []byte) map[string]string {
 func TestSupportBundle(t *testing.T) {
 	h := newLeaky(t)
 	got := h.run(t, "support-bundle -o $DIR/b.tar.gz --tail 1")
-	if got.code != 0 || !strings.HasPrefix(got.stdout, "$DIR/b.tar.gz (") || !strings.Contains(got.stderr, "check the archive before you send it") {
+	if got.code != 0 || !strings.HasPrefix(got.stdout, "$DIR/b.tar.gz (") ||
+		!strings.Contains(got.stderr, "check the archive before you send it") {
 		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	file := filepath.Join(h.dir, "b.tar.gz")
@@ -117,9 +118,12 @@ func TestSupportBundle(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"versions.json": `"version": "devel"`, "config.json": `"logDir"`, "doctor.json": `"check": "kernel"`, "files.txt": "/state/leaky.json", "manifest.json": `"events.jsonl"`,
-		"events.jsonl": `login with [redacted] failed`, "stats.json": `"pods"`, "pods/leaky/pod.yaml": "message: login with [redacted] failed", "pods/leaky/why.txt": "exited with code 3",
-		"pods/leaky/logs/app.log": "[redacted]", "pods/plain/logs/app.log": "stdout hello\n", "pods/plain/why.txt": "plain", "pods/plain/pod.yaml": "name: plain",
+		"versions.json": `"version": "devel"`, "config.json": `"logDir"`, "doctor.json": `"check": "kernel"`,
+		"files.txt": "/state/leaky.json", "manifest.json": `"events.jsonl"`,
+		"events.jsonl": `login with [redacted] failed`, "stats.json": `"pods"`,
+		"pods/leaky/pod.yaml": "message: login with [redacted] failed", "pods/leaky/why.txt": "exited with code 3",
+		"pods/leaky/logs/app.log": "[redacted]", "pods/plain/logs/app.log": "stdout hello\n", "pods/plain/why.txt": "plain",
+		"pods/plain/pod.yaml":  "name: plain",
 		"pods/refused/why.txt": "env.PASSWORD: must be a string, found integer.",
 	} {
 		if !strings.Contains(files[name], want) {
@@ -151,7 +155,8 @@ func TestSupportBundleFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if got := h.run(t, "support-bundle"); got.code != 0 {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
-	} else if list, err := filepath.Glob("podstead-support-*.tar.gz"); err != nil || len(list) != 1 || !strings.HasPrefix(got.stdout, list[0]+" (") {
+	} else if list, err := filepath.Glob("podstead-support-*.tar.gz"); err != nil || len(list) != 1 ||
+		!strings.HasPrefix(got.stdout, list[0]+" (") {
 		t.Errorf("files %q, %v, stdout %q", list, err, got.stdout)
 	}
 	for line, want := range map[string]string{
@@ -221,7 +226,8 @@ func TestSupportBundleWithoutValues(t *testing.T) {
 		return files, got.stderr
 	}
 	files, stderr := read()
-	if files["pods/leaky/logs/app.log"] != "" || !strings.Contains(files["pods/leaky/pod.yaml"], "[withheld: ") || !strings.Contains(stderr, "pod leaky: its logs and messages are withheld") {
+	if files["pods/leaky/logs/app.log"] != "" || !strings.Contains(files["pods/leaky/pod.yaml"], "[withheld: ") ||
+		!strings.Contains(stderr, "pod leaky: its logs and messages are withheld") {
 		t.Errorf("the secrets cannot be read: %s\n%s", stderr, files["pods/leaky/pod.yaml"])
 	}
 	if files["pods/plain/logs/app.log"] == "" {

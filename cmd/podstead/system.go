@@ -21,8 +21,8 @@ func (a *app) systemCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "system",
 		Short: "Show and free disk space",
-		Long: `Show what Podstead has on the disk, and remove what nothing uses. The daemon removes unused images itself when the disk is nearly
-full, see images.gcHighPercent in the configuration.`,
+		Long: `Show what Podstead has on the disk, and remove what nothing uses. The daemon removes unused images itself when the disk is
+nearly full, see images.gcHighPercent in the configuration.`,
 		Example: `  # Show what is on the disk and what could be freed
   podstead system df
 
@@ -39,8 +39,8 @@ func (a *app) systemUsageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "df",
 		Short: "Show disk usage",
-		Long: `Show what Podstead has on the disk: compressed images, their unpacked layers, writable layers of containers, persistent volumes, pod
-volumes, logs, state and the journal of events. RECLAIMABLE is what podstead system prune --all --volumes frees.`,
+		Long: `Show what Podstead has on the disk: compressed images, their unpacked layers, writable layers of containers, persistent
+volumes, pod volumes, logs, state and the journal of events. RECLAIMABLE is what podstead system prune --all --volumes frees.`,
 		Example: `  # Show the disk usage
   podstead system df
 
@@ -93,10 +93,10 @@ func (a *app) systemPruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove what nothing uses",
-		Long: `Remove what nothing uses, and print how much disk space that has freed: containers, pod volumes and old logs of pods that have finished,
-images that no pod, pod file or generation uses, and content that belongs to no image. The status of finished pods is kept, and the end of
-their logs. Images that were pulled or imported by hand are kept unless --all is given, and persistent volumes unless --volumes is given.
-On a terminal, it asks before it removes anything.`,
+		Long: `Remove what nothing uses, and print how much disk space that has freed: containers, pod volumes and old logs of pods that
+have finished, images that no pod, pod file or generation uses, and content that belongs to no image. The status of finished pods is kept,
+and the end of their logs. Images that were pulled or imported by hand are kept unless --all is given, and persistent volumes unless
+--volumes is given. On a terminal, it asks before it removes anything.`,
 		Example: `  # List what would be removed
   podstead system prune --dry-run
 
@@ -112,7 +112,8 @@ On a terminal, it asks before it removes anything.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&q.All, "all", "a", false, "remove also images that were pulled or imported by hand")
 	cmd.Flags().BoolVar(&q.Volumes, "volumes", false, "remove also persistent volumes that no pod uses, and their data permanently")
-	cmd.Flags().DurationVar(&q.OlderThan, "older-than", 0, "keep pods that finished, and images that were used, within this `duration`, such as 24h")
+	cmd.Flags().DurationVar(&q.OlderThan, "older-than", 0,
+		"keep pods that finished, and images that were used, within this `duration`, such as 24h")
 	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd

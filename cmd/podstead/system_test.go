@@ -56,7 +56,13 @@ func TestSystemPruneQuestion(t *testing.T) {
 		question     []string // parts of it; nil: there is none
 		prunes       bool
 	}{
-		{"", "y\n", []string{"This removes permanently:\n", "finished pods\n", "except those that were pulled or imported by hand\n", "Continue? [y/N] "}, true},
+		{
+			"", "y\n",
+			[]string{
+				"This removes permanently:\n", "finished pods\n", "except those that were pulled or imported by hand\n", "Continue? [y/N] ",
+			},
+			true,
+		},
 		{"--all --volumes", "YES\n", []string{"images that nothing uses\n", "persistent volumes that no pod uses, and their data\n"}, true},
 		{"--older-than 48h", "yes\n", []string{"if it was not used for 2d.\n"}, true},
 		{"", "n\n", []string{"Continue?"}, false},

@@ -37,8 +37,13 @@ func newMeasured(t *testing.T) *testHost {
 		m := &api.MemoryStats{WorkingSetBytes: memory << 20, LimitBytes: new(uint64(64 << 20))}
 		return api.PodStats{
 			CPU: c, Memory: m, EphemeralStorage: &api.FsStats{Time: disk},
-			Network:    &api.NetworkStats{InterfaceStats: api.InterfaceStats{Name: "eth0", RxBytes: 1 << 10, TxBytes: 2 << 10}},
-			Containers: []api.ContainerStats{{Name: "app", CPU: c, Memory: m, Rootfs: &api.FsStats{Time: disk, UsedBytes: 4 << 10}, Logs: &api.FsStats{Time: disk, UsedBytes: 10}}},
+			Network: &api.NetworkStats{InterfaceStats: api.InterfaceStats{Name: "eth0", RxBytes: 1 << 10, TxBytes: 2 << 10}},
+			Containers: []api.ContainerStats{
+				{
+					Name: "app", CPU: c, Memory: m, Rootfs: &api.FsStats{Time: disk, UsedBytes: 4 << 10},
+					Logs: &api.FsStats{Time: disk, UsedBytes: 10},
+				},
+			},
 		}
 	}
 	h.closeServer()
@@ -57,18 +62,21 @@ const (
 func TestTop(t *testing.T) {
 	h := newMeasured(t)
 	for line, want := range map[string]string{
-		"top":                                       topHead + topDB + topJob + topWeb,
-		"top db":                                    topHead + topDB,
-		"top --containers db --no-headers":          "db   app   12m   34Mi   64Mi   4Ki   10\n",
-		"top pods":                                  topHead + topDB + topJob + topWeb,
-		"top pod db":                                topHead + topDB,
-		"top po pod/web":                            topHead + topWeb,
-		"top pods -l app=shop":                      topHead + topDB + topWeb,
-		"top pods --sort-by=cpu":                    topHead + topWeb + topDB + topJob,
-		"top pods --sort-by=memory":                 topHead + topDB + topWeb + topJob,
-		"top pods db --no-headers":                  "db   12m   34Mi   64Mi   4Ki   10   1Ki   2Ki\n",
-		"top pods db --containers":                  "POD   NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS\ndb    app    12m          34Mi            64Mi    4Ki    10\n",
-		"top containers --sort-by=cpu":              "POD   NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS\nweb   app    300m         5Mi             64Mi    4Ki    10\ndb    app    12m          34Mi            64Mi    4Ki    10\n",
+		"top":                              topHead + topDB + topJob + topWeb,
+		"top db":                           topHead + topDB,
+		"top --containers db --no-headers": "db   app   12m   34Mi   64Mi   4Ki   10\n",
+		"top pods":                         topHead + topDB + topJob + topWeb,
+		"top pod db":                       topHead + topDB,
+		"top po pod/web":                   topHead + topWeb,
+		"top pods -l app=shop":             topHead + topDB + topWeb,
+		"top pods --sort-by=cpu":           topHead + topWeb + topDB + topJob,
+		"top pods --sort-by=memory":        topHead + topDB + topWeb + topJob,
+		"top pods db --no-headers":         "db   12m   34Mi   64Mi   4Ki   10   1Ki   2Ki\n",
+		"top pods db --containers": "POD   NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS\ndb    app    12m    " +
+			"      34Mi            64Mi    4Ki    10\n",
+		"top containers " +
+			"--sort-by=cpu": "POD   NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS\nweb   app    300m         5Mi             " +
+			"64Mi    4Ki    10\ndb    app    12m          34Mi            64Mi    4Ki    10\n",
 		"top container db --no-headers":             "db   app   12m   34Mi   64Mi   4Ki   10\n",
 		"top pods -l app=none":                      "",
 		"top pods -l app=none -o json":              "{\n    \"pods\": []\n}\n",
@@ -87,7 +95,8 @@ func TestTop(t *testing.T) {
 	}
 	var s api.StatsSummary
 	got := h.run(t, "top pods db -o json")
-	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || len(s.Pods) != 1 || s.Pods[0].PodRef.Name != "db" || s.Pods[0].Memory.WorkingSetBytes != 34<<20 {
+	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || len(s.Pods) != 1 || s.Pods[0].PodRef.Name != "db" ||
+		s.Pods[0].Memory.WorkingSetBytes != 34<<20 {
 		t.Errorf("top -o json: %v\n%s%s", err, got.stdout, got.stderr)
 	}
 	if got := h.fails(t, "top pods db none", statusNotFound, `no such pod "none"`); got.stdout != topHead+topDB {

@@ -26,7 +26,9 @@ func writeTwins(ts *testscript.TestScript, _ bool, args []string) {
 	var entries []string
 	for label, number := range twins {
 		index := twin(files, label, number)
-		entries = append(entries, fmt.Sprintf(twinDescriptor+`,"annotations":{"io.containerd.image.name":"localhost/twin:%s"}}`, "index.v1+json", digest.FromString(index), len(index), label))
+		entries = append(entries,
+			fmt.Sprintf(twinDescriptor+`,"annotations":{"io.containerd.image.name":"localhost/twin:%s"}}`, "index.v1+json",
+				digest.FromString(index), len(index), label))
 		start := digest.FromString(index).Encoded()[:12]
 		if known := ts.Getenv("TWINS"); known != "" && known != start {
 			ts.Fatalf("the digests start with %s and %s", known, start)
@@ -53,12 +55,16 @@ func twin(files map[string][]byte, label, number string) string {
 	layer := string(make([]byte, 1024)) // an empty archive
 	var manifests []string
 	for _, platform := range []string{`"architecture":"amd64"`, `"architecture":"arm64"`, `"architecture":"arm","variant":"v7"`} {
-		config := fmt.Sprintf(`{%s,"os":"linux","config":{"Labels":{"twin":%q}},"rootfs":{"type":"layers","diff_ids":[%q]}}`, platform, label, blob(layer))
-		manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":`+twinDescriptor+`},"layers":[`+twinDescriptor+`}]}`,
+		config := fmt.Sprintf(`{%s,"os":"linux","config":{"Labels":{"twin":%q}},"rootfs":{"type":"layers","diff_ids":[%q]}}`, platform,
+			label, blob(layer))
+		manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":`+twinDescriptor+
+			`},"layers":[`+twinDescriptor+`}]}`,
 			"config.v1+json", blob(config), len(config), "layer.v1.tar", blob(layer), len(layer))
-		manifests = append(manifests, fmt.Sprintf(twinDescriptor+`,"platform":{%s,"os":"linux"}}`, "manifest.v1+json", blob(manifest), len(manifest), platform))
+		manifests = append(manifests,
+			fmt.Sprintf(twinDescriptor+`,"platform":{%s,"os":"linux"}}`, "manifest.v1+json", blob(manifest), len(manifest), platform))
 	}
-	index := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[%s],"annotations":{"twin":"%s"}}`,
+	index := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[%s],`+
+		`"annotations":{"twin":"%s"}}`,
 		strings.Join(manifests, ","), number)
 	blob(index)
 	return index

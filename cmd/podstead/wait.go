@@ -76,7 +76,8 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 	f.flags(cmd)
 	f.fieldFlags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "wait for all pods")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 30*time.Second, "maximum `duration` of the wait; 0 checks without waiting, a negative one is a week")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 30*time.Second,
+		"maximum `duration` of the wait; 0 checks without waiting, a negative one is a week")
 	formats(cmd, &f.format, objectFormats...)
 	return cmd
 }

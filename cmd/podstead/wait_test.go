@@ -48,7 +48,10 @@ func TestWait(t *testing.T) {
 				"timed out waiting for the condition on pods/web\nhint: run podstead why db to see what the pod waits for\n",
 		},
 		{"wait web none --for=delete --timeout 8s", statusTimeout, "", "podstead: timed out waiting for the condition on pods/web\n"},
-		{"wait web none --for=create --timeout 8s", statusTimeout, "pod/web condition met\n", "podstead: timed out waiting for the condition on pods/none\n"},
+		{
+			"wait web none --for=create --timeout 8s", statusTimeout, "pod/web condition met\n",
+			"podstead: timed out waiting for the condition on pods/none\n",
+		},
 		{"wait -l app=none --for=create --timeout 8s", statusTimeout, "", "podstead: timed out waiting for the condition\n"},
 		{
 			"wait web job --for=condition=Ready --timeout 0", statusTimeout, "pod/web condition met\n",
@@ -72,7 +75,8 @@ func TestWait(t *testing.T) {
 	} {
 		waits.Go(func() {
 			if got := h.run(t, c.line); got != (output{c.code, c.stdout, c.stderr}) {
-				t.Errorf("podstead %s: exit code %d, stdout:\n%sstderr:\n%swant %d, stdout:\n%sstderr:\n%s", c.line, got.code, got.stdout, got.stderr, c.code, c.stdout, c.stderr)
+				t.Errorf("podstead %s: exit code %d, stdout:\n%sstderr:\n%swant %d, stdout:\n%sstderr:\n%s", c.line, got.code, got.stdout,
+					got.stderr, c.code, c.stdout, c.stderr)
 			}
 		})
 	}
@@ -82,14 +86,16 @@ func TestWait(t *testing.T) {
 func TestWaitUsage(t *testing.T) {
 	h := newTestHost(t, api.Version{})
 	for line, want := range map[string]string{
-		"wait web":                               "podstead: wait requires --for\nhint: run podstead wait --help for usage\n",
-		"wait --for=delete":                      "podstead: wait requires pod names, --selector or --all\n",
-		"wait pod --for=delete":                  "podstead: wait requires pod names, --selector or --all\n",
-		"wait web --all --for=delete":            "podstead: --all cannot be combined with pod names or --selector\n",
-		"wait deployment/web --for=delete":       `resource type "deployment" is not supported: must be pod`,
-		"wait web --for=Ready":                   `podstead: unrecognized condition: "Ready": must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, `,
-		"wait web --for=phase=Ready":             `podstead: unrecognized condition: "phase=Ready": the phase must be one of Pending, `,
-		"wait web --for=jsonpath={.a}=":          `podstead: unrecognized condition: "jsonpath={.a}=": must have a value after the equals sign`,
+		"wait web":                         "podstead: wait requires --for\nhint: run podstead wait --help for usage\n",
+		"wait --for=delete":                "podstead: wait requires pod names, --selector or --all\n",
+		"wait pod --for=delete":            "podstead: wait requires pod names, --selector or --all\n",
+		"wait web --all --for=delete":      "podstead: --all cannot be combined with pod names or --selector\n",
+		"wait deployment/web --for=delete": `resource type "deployment" is not supported: must be pod`,
+		"wait web --for=Ready": `podstead: unrecognized condition: "Ready": must be condition=NAME, ` +
+			`condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, `,
+		"wait web --for=phase=Ready": `podstead: unrecognized condition: "phase=Ready": the phase must be one of Pending, `,
+		"wait web --for=jsonpath={.a}=": `podstead: unrecognized condition: "jsonpath={.a}=": must have a value after the ` +
+			`equals sign`,
 		"wait web --for=delete --timeout soon":   `podstead: --timeout "soon": must be a duration`,
 		"wait -l a=b=c --for=condition=Ready":    `podstead: --selector "a=b=c": `,
 		"wait web --for=condition=Ready -o wide": `output format "wide" is not supported: must be one of json, yaml, name, jsonpath=, `,

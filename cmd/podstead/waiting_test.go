@@ -115,7 +115,8 @@ func TestSlowCommands(t *testing.T) {
 			code := a.run(ctx, strings.Fields(strings.ReplaceAll(line, "$FILE", file)))
 			_ = tty.Close()
 			_, after, found := strings.Cut(<-shown, want)
-			if !found || code == 0 || !strings.Contains(after, "\r\x1b[Kpodstead: ") || strings.Contains(after[strings.Index(after, "podstead: "):], want) {
+			if !found || code == 0 || !strings.Contains(after, "\r\x1b[Kpodstead: ") ||
+				strings.Contains(after[strings.Index(after, "podstead: "):], want) {
 				t.Errorf("podstead %s: exit code %d, the terminal shows %q after %q (%v)", line, code, after, want, found)
 			}
 		})

@@ -38,7 +38,9 @@ type fixture struct {
 // newFixture returns a container with standard input if once is not nil.
 func newFixture(t testing.TB, once *bool) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, dir: t.TempDir(), server: NewServer(), log: &bytes.Buffer{}, logged: make(chan struct{}), sizes: make(chan Size, 1)}
+	f := &fixture{
+		TB: t, dir: t.TempDir(), server: NewServer(), log: &bytes.Buffer{}, logged: make(chan struct{}), sizes: make(chan Size, 1),
+	}
 	o := Options{Terminal: true, Resize: func(s Size) error { f.sizes <- s; return nil }}
 	if once != nil {
 		path := filepath.Join(f.dir, "stdin")

@@ -92,7 +92,8 @@ func (t *Transaction) restoreImages(ctx context.Context) error {
 		}
 		was, is := slices.IndexFunc(t.images, same), slices.IndexFunc(now.Items, same)
 		if was >= 0 && is >= 0 && t.images[was].Digest != now.Items[is].Digest {
-			t.Note("image %q was changed, and is not restored; before, it was %s. Import that image again, or apply the bundle that has it", i.Name, t.images[was].Digest)
+			t.Note("image %q was changed, and is not restored; before, it was %s. Import that image again, or apply the bundle that has it",
+				i.Name, t.images[was].Digest)
 		}
 	}
 	return errors.Join(errs...)

@@ -16,7 +16,8 @@ func TestSpace(t *testing.T) {
 	b := &Bundle{Manifest: Manifest{Files: []File{{Path: "images/0.tar", Size: 3 << 10}}, UnpackedSize: 5 << 10}}
 	tx := &Transaction{Bundle: b, config: &config.Config{StateDir: "/s"}}
 	for free, want := range map[int64]string{
-		8 << 10: "", 8<<10 - 1: "the images need 3Ki and 5Ki unpacked, /s has 7Ki free", 1 << 10: "the images need 3Ki and 5Ki unpacked, /s has 1Ki free",
+		8 << 10: "", 8<<10 - 1: "the images need 3Ki and 5Ki unpacked, /s has 7Ki free",
+		1 << 10: "the images need 3Ki and 5Ki unpacked, /s has 1Ki free",
 	} {
 		freeSpace = func(string) (int64, error) { return free, nil }
 		err := tx.CheckHost()

@@ -24,7 +24,8 @@ func archive(t testing.TB, names ...string) []byte {
 	t.Helper()
 	var images []ocitar.Image
 	for _, name := range names {
-		images = append(images, ocitar.Image{Name: name, Gzip: true, Layers: []ocitar.Layer{{{Path: "a", Mode: 0o644, Data: bytes.Repeat([]byte("a"), 5000)}}}})
+		images = append(images,
+			ocitar.Image{Name: name, Gzip: true, Layers: []ocitar.Layer{{{Path: "a", Mode: 0o644, Data: bytes.Repeat([]byte("a"), 5000)}}}})
 	}
 	var buf bytes.Buffer
 	if err := ocitar.WriteOCI(&buf, images...); err != nil {
@@ -72,7 +73,8 @@ func TestReadWhatWasWritten(t *testing.T) {
 		t.Errorf("pod file %q", got)
 	}
 	objects := b.Objects()
-	if len(objects) != 2 || objects[0].Kind != "configmap" || string(b.Value(objects[0], "mode")) != "one" || string(b.Value(objects[1], ".key")) != "two" {
+	if len(objects) != 2 || objects[0].Kind != "configmap" || string(b.Value(objects[0], "mode")) != "one" ||
+		string(b.Value(objects[1], ".key")) != "two" {
 		t.Errorf("objects %+v", objects)
 	}
 	if m, err := Inspect(bytes.NewReader(data)); err != nil || len(m.Images) != 1 || m.Images[0].Name != "localhost/shop:1" {
@@ -164,31 +166,65 @@ func TestHostileBundles(t *testing.T) {
 		change func(m *Manifest, list []entry) (any, []entry)
 		want   string
 	}{
-		"no manifest":           {func(m *Manifest, l []entry) (any, []entry) { return []byte("{"), l }, "manifest: unexpected EOF"},
-		"newer version":         {func(m *Manifest, l []entry) (any, []entry) { m.Version = 2; return m, l }, "version 2 is not supported"},
-		"large manifest":        {func(m *Manifest, l []entry) (any, []entry) { return bytes.Repeat([]byte(" "), maxManifest+1), l }, "manifest: larger than"},
-		"no pods":               {func(m *Manifest, l []entry) (any, []entry) { m.Pods, m.Files = nil, m.Files[1:]; return m, l[1:] }, "the bundle has no pods"},
-		"missing part":          {func(m *Manifest, l []entry) (any, []entry) { return m, l[:3] }, `file "images/0.tar" is missing`},
-		"missing in the middle": {func(m *Manifest, l []entry) (any, []entry) { return m, append(l[:1:1], l[2:]...) }, `found file "secrets/shop/.key", the manifest has "configmaps/shop/mode"`},
-		"another part":          {func(m *Manifest, l []entry) (any, []entry) { return m, append(l, l[0]) }, `file "pods/web.toml" is not in the manifest`},
-		"wrong order":           {func(m *Manifest, l []entry) (any, []entry) { l[0], l[1] = l[1], l[0]; return m, l }, "found file"},
+		"no manifest":   {func(m *Manifest, l []entry) (any, []entry) { return []byte("{"), l }, "manifest: unexpected EOF"},
+		"newer version": {func(m *Manifest, l []entry) (any, []entry) { m.Version = 2; return m, l }, "version 2 is not supported"},
+		"large manifest": {
+			func(m *Manifest, l []entry) (any, []entry) { return bytes.Repeat([]byte(" "), maxManifest+1), l }, "manifest: larger than",
+		},
+		"no pods": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Pods, m.Files = nil, m.Files[1:]; return m, l[1:] }, "the bundle has no pods",
+		},
+		"missing part": {func(m *Manifest, l []entry) (any, []entry) { return m, l[:3] }, `file "images/0.tar" is missing`},
+		"missing in the middle": {
+			func(m *Manifest, l []entry) (any, []entry) { return m, append(l[:1:1], l[2:]...) },
+			`found file "secrets/shop/.key", the manifest has "configmaps/shop/mode"`,
+		},
+		"another part": {
+			func(m *Manifest, l []entry) (any, []entry) { return m, append(l, l[0]) }, `file "pods/web.toml" is not in the manifest`,
+		},
+		"wrong order": {func(m *Manifest, l []entry) (any, []entry) { l[0], l[1] = l[1], l[0]; return m, l }, "found file"},
 		"duplicate file": {func(m *Manifest, l []entry) (any, []entry) {
 			m.Files = append(m.Files, m.Files[0])
 			return m, append(l, l[0])
 		}, "is listed twice"},
-		"duplicate pod":            {func(m *Manifest, l []entry) (any, []entry) { m.Pods = append(m.Pods, m.Pods[0]); return m, l }, `pod "web" is listed twice`},
-		"duplicate image":          {func(m *Manifest, l []entry) (any, []entry) { m.Images = append(m.Images, m.Images[0]); return m, l }, `image "localhost/shop:1" is listed twice`},
-		"changed text":             {func(m *Manifest, l []entry) (any, []entry) { l[0].data = []byte(strings.ToUpper(podText)); return m, l }, `file "pods/web.toml": sha256 differs`},
-		"changed image":            {func(m *Manifest, l []entry) (any, []entry) { l[3].data[len(l[3].data)-1]++; return m, l }, `file "images/0.tar": sha256 differs`},
-		"changed size":             {func(m *Manifest, l []entry) (any, []entry) { m.Files[0].Size++; return m, l }, "the manifest has"},
-		"negative size":            {func(m *Manifest, l []entry) (any, []entry) { m.Files[0].Size = -1; return m, l }, "has -1 bytes"},
-		"huge pod file":            {func(m *Manifest, l []entry) (any, []entry) { m.Files[0].Size = 1 << 40; return m, l }, "the limit is 1048576"},
-		"huge images":              {func(m *Manifest, l []entry) (any, []entry) { m.Files[3].Size = 1<<63 - 1; return m, l }, "the limit is"},
-		"negative unpacked size":   {func(m *Manifest, l []entry) (any, []entry) { m.UnpackedSize = -1; return m, l }, "unpackedSize is negative"},
-		"invalid digest":           {func(m *Manifest, l []entry) (any, []entry) { m.Files[0].SHA256 = "abc"; return m, l }, "invalid sha256"},
-		"many files":               {func(m *Manifest, l []entry) (any, []entry) { m.Files = make([]File, maxFiles+1); return m, l }, "more than 10000 files"},
-		"pod without a file":       {func(m *Manifest, l []entry) (any, []entry) { m.Pods[0].File = "pods/none.toml"; return m, l }, "is missing"},
-		"pod in another directory": {func(m *Manifest, l []entry) (any, []entry) { m.Pods[0].File = "secrets/shop/.key"; return m, l }, "is missing"},
+		"duplicate pod": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Pods = append(m.Pods, m.Pods[0]); return m, l }, `pod "web" is listed twice`,
+		},
+		"duplicate image": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Images = append(m.Images, m.Images[0]); return m, l },
+			`image "localhost/shop:1" is listed twice`,
+		},
+		"changed text": {
+			func(m *Manifest, l []entry) (any, []entry) { l[0].data = []byte(strings.ToUpper(podText)); return m, l },
+			`file "pods/web.toml": sha256 differs`,
+		},
+		"changed image": {
+			func(m *Manifest, l []entry) (any, []entry) { l[3].data[len(l[3].data)-1]++; return m, l },
+			`file "images/0.tar": sha256 differs`,
+		},
+		"changed size":  {func(m *Manifest, l []entry) (any, []entry) { m.Files[0].Size++; return m, l }, "the manifest has"},
+		"negative size": {func(m *Manifest, l []entry) (any, []entry) { m.Files[0].Size = -1; return m, l }, "has -1 bytes"},
+		"huge pod file": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Files[0].Size = 1 << 40; return m, l }, "the limit is 1048576",
+		},
+		"huge images": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Files[3].Size = 1<<63 - 1; return m, l }, "the limit is",
+		},
+		"negative unpacked size": {
+			func(m *Manifest, l []entry) (any, []entry) { m.UnpackedSize = -1; return m, l }, "unpackedSize is negative",
+		},
+		"invalid digest": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Files[0].SHA256 = "abc"; return m, l }, "invalid sha256",
+		},
+		"many files": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Files = make([]File, maxFiles+1); return m, l }, "more than 10000 files",
+		},
+		"pod without a file": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Pods[0].File = "pods/none.toml"; return m, l }, "is missing",
+		},
+		"pod in another directory": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Pods[0].File = "secrets/shop/.key"; return m, l }, "is missing",
+		},
 		"file without a pod": {func(m *Manifest, l []entry) (any, []entry) {
 			m.Files = append(m.Files, fileOf("pods/other.toml", nil))
 			return m, append(l, entry{tar.Header{Name: "pods/other.toml", Typeflag: tar.TypeReg}, nil})
@@ -197,15 +233,22 @@ func TestHostileBundles(t *testing.T) {
 			m.Signatures = map[string][]string{"pods/web.toml": {"a"}}
 			return m, l
 		}, `archive "pods/web.toml" of signatures is missing`},
-		"image that is not there":   {func(m *Manifest, l []entry) (any, []entry) { m.Images[0].Name = "localhost/other:1"; return m, l }, `image "localhost/other:1" is missing`},
+		"image that is not there": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Images[0].Name = "localhost/other:1"; return m, l },
+			`image "localhost/other:1" is missing`,
+		},
 		"image with another digest": {func(m *Manifest, l []entry) (any, []entry) { m.Images[0].Digest = ""; return m, l }, "is missing"},
 		"image that is not listed": {func(m *Manifest, l []entry) (any, []entry) {
 			l[3].data = archive(t, "localhost/shop:1", "docker.io/library/busybox:1")
 			m.Files[3] = fileOf("images/0.tar", l[3].data)
 			return m, l
 		}, `image "docker.io/library/busybox:1" is not in the manifest`},
-		"images for another platform": {func(m *Manifest, l []entry) (any, []entry) { m.Platform = "linux/s390x"; return m, l }, "is not for platform linux/s390x"},
-		"platform that is none":       {func(m *Manifest, l []entry) (any, []entry) { m.Platform = "a/b/c/d"; return m, l }, "is not for platform"},
+		"images for another platform": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Platform = "linux/s390x"; return m, l }, "is not for platform linux/s390x",
+		},
+		"platform that is none": {
+			func(m *Manifest, l []entry) (any, []entry) { m.Platform = "a/b/c/d"; return m, l }, "is not for platform",
+		},
 		"images that are none": {func(m *Manifest, l []entry) (any, []entry) {
 			l[3].data = []byte("nonsense")
 			m.Files[3] = fileOf("images/0.tar", l[3].data)
@@ -243,10 +286,14 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"", "/etc/passwd", "../a", "pods/../a.toml", "pods/a/b.toml", "pods/.a.toml", "pods/a.sh", "pods/", "configmaps/a", "configmaps/../b", "configmaps/../../etc/b",
-		"configmaps/a/..", "configmaps/a/.", "configmaps/a/../b", "configmaps/a/b/c", "configmaps/a..b/c", "secrets//b", "secrets/a/", "secrets/a/..data", "secrets/A/b",
-		"secrets/a/b\n", "secrets/a\x00/b", "images/a.tar", "images/0.tar.gz", "images/../0.tar", "other/a", "podstead-bundle.json", "./pods/a.toml", "pods//a.toml",
-		"pods/a" + longest + ".toml", "pods/a" + longest + ".yml", "pods/" + longest + ".b.json", "secrets/a" + longest + "/b", "secrets/b/a" + longest,
+		"", "/etc/passwd", "../a", "pods/../a.toml", "pods/a/b.toml", "pods/.a.toml", "pods/a.sh", "pods/", "configmaps/a",
+		"configmaps/../b", "configmaps/../../etc/b",
+		"configmaps/a/..", "configmaps/a/.", "configmaps/a/../b", "configmaps/a/b/c", "configmaps/a..b/c", "secrets//b", "secrets/a/",
+		"secrets/a/..data", "secrets/A/b",
+		"secrets/a/b\n", "secrets/a\x00/b", "images/a.tar", "images/0.tar.gz", "images/../0.tar", "other/a", "podstead-bundle.json",
+		"./pods/a.toml", "pods//a.toml",
+		"pods/a" + longest + ".toml", "pods/a" + longest + ".yml", "pods/" + longest + ".b.json", "secrets/a" + longest + "/b",
+		"secrets/b/a" + longest,
 	} {
 		if _, err := limit(path); err == nil {
 			t.Errorf("%q is allowed", path)

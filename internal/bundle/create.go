@@ -96,7 +96,8 @@ func (c *creation) collect(ctx context.Context) error {
 			}
 			c.wanted[full] = true
 			if policy == spec.PullAlways {
-				c.o.Note("pod %q pulls image %q whenever it starts, also on a host without a registry: set imagePullPolicy", p.Pod.Name, name)
+				c.o.Note("pod %q pulls image %q whenever it starts, also on a host without a registry: set imagePullPolicy", p.Pod.Name,
+					name)
 			}
 		}
 	}
@@ -146,7 +147,8 @@ func (c *creation) addConfig() error {
 				}
 				done[k.kind+name] = true
 				if !k.included {
-					c.o.Note("%s %q of pod %q is not in the bundle: include it with %s, or create it on the host", k.kind, name, p.Pod.Name, k.flag)
+					c.o.Note("%s %q of pod %q is not in the bundle: include it with %s, or create it on the host", k.kind, name,
+						p.Pod.Name, k.flag)
 					continue
 				}
 				values, err := k.read(p.Pod, name)

@@ -1,6 +1,6 @@
 // Package bundle creates and applies bundles: one file with pod files, their images and, on request, their config maps and secrets, for
-// hosts without a network. It trusts nothing in a bundle. Only a [Transaction] changes the host: it asks the daemon for images and pods, and
-// writes config maps, secrets and the record for an undo itself.
+// hosts without a network. It trusts nothing in a bundle. Only a [Transaction] changes the host: it asks the daemon for images and pods,
+// and writes config maps, secrets and the record for an undo itself.
 //
 // A bundle is a tar archive. Its first file is the manifest, which lists all others with their digests, in their order.
 package bundle
@@ -104,7 +104,8 @@ func limit(name string) (int64, error) {
 			return maxImages, nil
 		}
 	case configMapsDir, secretsDir:
-		if nested && isName(object, "", objectName) && !strings.Contains(object, "..") && isName(key, "", keyName) && !strings.HasPrefix(key, "..") && key != "." {
+		if nested && isName(object, "", objectName) && !strings.Contains(object, "..") && isName(key, "", keyName) &&
+			!strings.HasPrefix(key, "..") && key != "." {
 			return maxValue, nil
 		}
 	}

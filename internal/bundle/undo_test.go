@@ -82,7 +82,8 @@ func serve(t *testing.T, podsDir string, images server.Images) *client.Client {
 		t.Fatal(err)
 	}
 	pods := supervisor.New(t.Context(), supervisor.Options{
-		Runtime: fakeruntime.New(fakeruntime.Options{LogDir: filepath.Join(dir, "logs")}), Store: store, Clock: clock, MinReady: new(time.Duration),
+		Runtime: fakeruntime.New(fakeruntime.Options{LogDir: filepath.Join(dir, "logs")}), Store: store, Clock: clock,
+		MinReady: new(time.Duration),
 	})
 	if err := pods.Recover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -103,7 +104,8 @@ func serve(t *testing.T, podsDir string, images server.Images) *client.Client {
 		defer stop()
 		var errs []error
 		for _, p := range pods.Pods() {
-			if err := pods.Stop(ending, p.Pod.Name, supervisor.StopOptions{Grace: new(time.Duration), Delete: true}); !errors.Is(err, supervisor.ErrNotFound) {
+			if err := pods.Stop(ending, p.Pod.Name,
+				supervisor.StopOptions{Grace: new(time.Duration), Delete: true}); !errors.Is(err, supervisor.ErrNotFound) {
 				errs = append(errs, err)
 			}
 		}
@@ -234,7 +236,8 @@ func TestBundleRestoresImages(t *testing.T) {
 	var notes []string
 	host, began := image.HostPlatform(), time.Now()
 	tx := &Transaction{
-		Bundle: &Bundle{}, Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }, client: c, began: began,
+		Bundle: &Bundle{}, Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }, client: c,
+		began: began,
 	}
 	for _, name := range []string{"localhost/moved:1", "localhost/changed:1", "localhost/same:1"} {
 		tx.Bundle.Images = append(tx.Bundle.Images, Image{Name: name})
@@ -248,7 +251,8 @@ func TestBundleRestoresImages(t *testing.T) {
 	if err := tx.restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(notes) != 1 || !strings.HasPrefix(notes[0], `image "localhost/changed:1" was changed, and is not restored; before, it was sha256:aaa`) {
+	if len(notes) != 1 ||
+		!strings.HasPrefix(notes[0], `image "localhost/changed:1" was changed, and is not restored; before, it was sha256:aaa`) {
 		t.Errorf("notes %q", notes)
 	}
 	now, err := c.Images(t.Context())
@@ -256,7 +260,8 @@ func TestBundleRestoresImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"localhost/moved:1": "sha256:aaa", "localhost/changed:1": "sha256:bbb", "localhost/same:1": "sha256:aaa", "localhost/new:1": "sha256:bbb",
+		"localhost/moved:1": "sha256:aaa", "localhost/changed:1": "sha256:bbb", "localhost/same:1": "sha256:aaa",
+		"localhost/new:1": "sha256:bbb",
 	}
 	for _, img := range now.Items {
 		if digest := want[img.Name]; digest != "" && img.Digest != digest {

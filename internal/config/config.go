@@ -133,8 +133,9 @@ type Pods struct {
 
 // Policy configures the admission of pods.
 type Policy struct {
-	PodSecurity          string   `json:"podSecurity"`          // an [admission.Level]
-	HostPaths            []string `json:"hostPaths"`            // directories that hostPath volumes must be in; empty: hostPath is forbidden
+	PodSecurity string `json:"podSecurity"` // an [admission.Level]
+	// directories that hostPath volumes must be in; empty: hostPath is forbidden
+	HostPaths            []string `json:"hostPaths"`
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or prefixes that end in "*"
 	Requests             string   `json:"requests"`             // "enforce" or "ignore"
 	SystemReserved       []string `json:"systemReserved"`       // such as memory=1Gi

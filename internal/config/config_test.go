@@ -49,7 +49,8 @@ func TestPrecedenceOfFlagsEnvironmentAndFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Engine.Runtime != "flag" || c.Engine.IdleTimeout != "2s" || c.ContainerLog.MaxSize.String() != "1Mi" || c.Socket != "/file/podstead.sock" {
+	if c.Engine.Runtime != "flag" || c.Engine.IdleTimeout != "2s" || c.ContainerLog.MaxSize.String() != "1Mi" ||
+		c.Socket != "/file/podstead.sock" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -84,13 +85,22 @@ func TestAdmissionPolicy(t *testing.T) {
 	}{
 		{"default", "", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{"/"}}},
 		{
-			"from the file", "[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
-			admission.Policy{PodSecurity: admission.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"}},
+			"from the file",
+			"[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
+			admission.Policy{
+				PodSecurity: admission.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"},
+			},
 		},
-		{"empty list of host paths", "[policy]\nhostPaths = []\n", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}}},
+		{
+			"empty list of host paths", "[policy]\nhostPaths = []\n", nil,
+			admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}},
+		},
 		{
 			"from the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
-			map[string]string{"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "", "PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem"},
+			map[string]string{
+				"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "",
+				"PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem",
+			},
 			admission.Policy{PodSecurity: admission.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
 		},
 		{
@@ -126,38 +136,94 @@ func TestInvalidFiles(t *testing.T) {
 		{"unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown field", `did you mean "runtime"?`},
 		{"unknown section", "[engin]\n", "1:2: engin: unknown field", `did you mean "engine"?`},
 		{
-			"key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is a field of the top level, not of engine`,
+			"key below the wrong header", "[engine]\nstateDir = \"/x\"",
+			`2:1: engine.stateDir: "stateDir" is a field of the top level, not of engine`,
 			"move it to the top of the file, above the first [header]",
 		},
-		{"wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: must be an integer, found string "2"`, "write 2 without quotes"},
-		{"invalid duration", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: must be a duration greater than 0, such as "60s" or "5m"`, ""},
-		{"invalid cgroup driver", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: must be one of auto, cgroupfs, systemd", ""},
+		{
+			"wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: must be an integer, found string "2"`,
+			"write 2 without quotes",
+		},
+		{
+			"invalid duration", "[engine]\nidleTimeout = \"soon\"",
+			`2:15: engine.idleTimeout: must be a duration greater than 0, such as "60s" or "5m"`, "",
+		},
+		{
+			"invalid cgroup driver", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: must be one of auto, cgroupfs, systemd",
+			"",
+		},
 		{"number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: must be between 2 and 1000, inclusive", ""},
 		{"size too small", "[containerLog]\nmaxSize = 10", "2:11: containerLog.maxSize: must be at least 4096 bytes", ""},
 		{"relative path", "stateDir = \"x\"", "1:12: stateDir: must be an absolute path", ""},
 		{"key that is not supported yet", "[engine]\naddress = \"/run/containerd.sock\"", "2:11: engine.address: not supported yet", ""},
-		{"address without a port", "[metrics]\naddress = \"127.0.0.1\"", "2:11: metrics.address: must be HOST:PORT, such as 127.0.0.1:9469", ""},
-		{"address with a name", "[metrics]\naddress = \"example.org:9469\"", "2:11: metrics.address: host \"example.org\": must be an IP address or localhost", ""},
-		{"address with port 0", "[metrics]\naddress = \"127.0.0.1:0\"", "2:11: metrics.address: port \"0\": must be between 1 and 65535", ""},
+		{
+			"address without a port", "[metrics]\naddress = \"127.0.0.1\"",
+			"2:11: metrics.address: must be HOST:PORT, such as 127.0.0.1:9469", "",
+		},
+		{
+			"address with a name", "[metrics]\naddress = \"example.org:9469\"",
+			"2:11: metrics.address: host \"example.org\": must be an IP address or localhost", "",
+		},
+		{
+			"address with port 0", "[metrics]\naddress = \"127.0.0.1:0\"", "2:11: metrics.address: port \"0\": must be between 1 and 65535",
+			"",
+		},
 		{"relative certificate", "[metrics]\ncertFile = \"cert.pem\"", "2:12: metrics.certFile: must be an absolute path", ""},
-		{"percentage out of range", "[images]\ngcHighPercent = 101", "2:17: images.gcHighPercent: must be between 0 and 100, inclusive", ""},
+		{
+			"percentage out of range", "[images]\ngcHighPercent = 101", "2:17: images.gcHighPercent: must be between 0 and 100, inclusive",
+			"",
+		},
 		{"invalid age of images", "[images]\nmaxAge = \"30d\"", `2:10: images.maxAge: must be a duration, such as "2m" or "720h"`, ""},
 		{"negative age of images", "[images]\nminAge = \"-1m\"", `2:10: images.minAge: must be a duration, such as "2m" or "720h"`, ""},
-		{"invalid TTL of finished pods", "[pods]\nfinishedPodTTL = \"0s\"", `2:18: pods.finishedPodTTL: must be a duration greater than 0, such as "60s" or "5m"`, ""},
+		{
+			"invalid TTL of finished pods", "[pods]\nfinishedPodTTL = \"0s\"",
+			`2:18: pods.finishedPodTTL: must be a duration greater than 0, such as "60s" or "5m"`, "",
+		},
 		{"no finished pods", "[pods]\nmaxFinishedPods = 0", "2:19: pods.maxFinishedPods: must be between 1 and 10000, inclusive", ""},
 		{"invalid network mode", "[network]\nmode = \"host\"", "2:8: network.mode: must be one of bridge, none", ""},
-		{"invalid subnet", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: must be the first address of a subnet and its prefix length", ""},
-		{"invalid Pod Security level", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: must be one of privileged, baseline, restricted", ""},
+		{
+			"invalid subnet", "[network]\nsubnets = \"10.90.0.1/22\"",
+			"2:11: network.subnets: subnet 10.90.0.1/22: must be the first address of a subnet and its prefix length", "",
+		},
+		{
+			"invalid Pod Security level", "[policy]\npodSecurity = \"strict\"",
+			"2:15: policy.podSecurity: must be one of privileged, baseline, restricted", "",
+		},
 		{"relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": must be an absolute path`, ""},
-		{"sysctl that is not namespaced", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
+		{
+			"sysctl that is not namespaced", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]",
+			`2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, "",
+		},
 		{"invalid treatment of requests", "[policy]\nrequests = \"no\"", "2:12: policy.requests: must be one of enforce, ignore", ""},
-		{"unknown reserved resource", "[policy]\nsystemReserved = [\"pods=1\"]", `2:1: policy.systemReserved: "pods=1": must be a resource (cpu, memory, ephemeral-storage) and its amount, such as memory=1Gi`, ""},
-		{"invalid reserved amount", "[policy]\nsystemReserved = [\"memory=-1Gi\"]", `2:1: policy.systemReserved: "memory=-1Gi": "-1Gi" must be a quantity of at least 0, such as 500m or 1Gi`, ""},
-		{"resource that is reserved twice", "[policy]\nsystemReserved = [\"cpu=1\", \"cpu=2\"]", `2:1: policy.systemReserved: "cpu=2": cpu is listed twice`, ""},
-		{"unknown log driver", "[containerLog]\ndriver = \"syslog\"", "2:10: containerLog.driver: must be one of file, memory, journald", ""},
-		{"limit of all logs too small", "[containerLog]\ntotalMaxSize = \"1Ki\"", "2:16: containerLog.totalMaxSize: must be at least 1048576 bytes", ""},
-		{"log in memory too small", "[containerLog]\nmemoryMaxSize = 0", "2:17: containerLog.memoryMaxSize: must be at least 65536 bytes", ""},
-		{"invalid rate of logs", "[containerLog]\nrateLimit = \"100\"", `2:13: containerLog.rateLimit: must be off or a rate greater than 0, such as "100 lines/s" or "64Ki bytes/s"`, ""},
+		{
+			"unknown reserved resource", "[policy]\nsystemReserved = [\"pods=1\"]",
+			`2:1: policy.systemReserved: "pods=1": must be a resource (cpu, memory, ephemeral-storage) and its amount, such as memory=1Gi`,
+			"",
+		},
+		{
+			"invalid reserved amount", "[policy]\nsystemReserved = [\"memory=-1Gi\"]",
+			`2:1: policy.systemReserved: "memory=-1Gi": "-1Gi" must be a quantity of at least 0, such as 500m or 1Gi`, "",
+		},
+		{
+			"resource that is reserved twice", "[policy]\nsystemReserved = [\"cpu=1\", \"cpu=2\"]",
+			`2:1: policy.systemReserved: "cpu=2": cpu is listed twice`, "",
+		},
+		{
+			"unknown log driver", "[containerLog]\ndriver = \"syslog\"", "2:10: containerLog.driver: must be one of file, memory, journald",
+			"",
+		},
+		{
+			"limit of all logs too small", "[containerLog]\ntotalMaxSize = \"1Ki\"",
+			"2:16: containerLog.totalMaxSize: must be at least 1048576 bytes", "",
+		},
+		{
+			"log in memory too small", "[containerLog]\nmemoryMaxSize = 0",
+			"2:17: containerLog.memoryMaxSize: must be at least 65536 bytes", "",
+		},
+		{
+			"invalid rate of logs", "[containerLog]\nrateLimit = \"100\"",
+			`2:13: containerLog.rateLimit: must be off or a rate greater than 0, such as "100 lines/s" or "64Ki bytes/s"`, "",
+		},
 		{"compression that is not a boolean", "[containerLog]\ncompress = \"yes\"", "2:12: containerLog.compress: ", ""},
 		{"external engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
 		{"invalid TOML", "stateDir = /x", "1:12: invalid TOML", ""},
@@ -191,9 +257,21 @@ func TestInvalidEnvironmentAndFlags(t *testing.T) {
 	}{
 		{map[string]string{"PODSTEAD_STATE_DIR": "x"}, nil, `PODSTEAD_STATE_DIR="x": must be an absolute path`},
 		{map[string]string{"PODSTEAD_IMAGES_MAX_PARALLEL_PULLS": "x"}, nil, `PODSTEAD_IMAGES_MAX_PARALLEL_PULLS="x": must be an integer`},
-		{map[string]string{"PODSTEAD_METRICS_ADDRESS": "x"}, nil, `PODSTEAD_METRICS_ADDRESS="x": must be HOST:PORT, such as 127.0.0.1:9469`},
-		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "101"}, nil, `PODSTEAD_IMAGES_GC_HIGH_PERCENT="101": must be between 0 and 100, inclusive`},
-		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "70"}, nil, "images.gcLowPercent = 80: must not exceed images.gcHighPercent = 70"},
+		{
+			map[string]string{"PODSTEAD_METRICS_ADDRESS": "x"},
+			nil,
+			`PODSTEAD_METRICS_ADDRESS="x": must be HOST:PORT, such as 127.0.0.1:9469`,
+		},
+		{
+			map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "101"},
+			nil,
+			`PODSTEAD_IMAGES_GC_HIGH_PERCENT="101": must be between 0 and 100, inclusive`,
+		},
+		{
+			map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "70"},
+			nil,
+			"images.gcLowPercent = 80: must not exceed images.gcHighPercent = 70",
+		},
 		{nil, map[string]string{"engine-runtime": "./x"}, `--engine-runtime="./x": must be the name of a program or an absolute path`},
 	} {
 		if _, err := load(t, "", c.env, c.flags); err == nil || err.Error() != c.want {

@@ -121,7 +121,8 @@ func build(from *Sources, path string, text []byte) (*Config, error) {
 	}
 	if i := &c.Images; i.GCLowPercent > i.GCHighPercent {
 		message := fmt.Sprintf("must not exceed images.gcHighPercent = %d", i.GCHighPercent)
-		if err := conflict(file, fmt.Sprintf("images.gcLowPercent = %d: ", i.GCLowPercent), message, &i.GCLowPercent, &i.GCHighPercent); err != nil {
+		if err := conflict(file, fmt.Sprintf("images.gcLowPercent = %d: ", i.GCLowPercent), message, &i.GCLowPercent,
+			&i.GCHighPercent); err != nil {
 			return nil, err
 		}
 	}

@@ -75,7 +75,8 @@ func (n *Notifier) Limit() time.Duration {
 	return n.Timeout.Duration()
 }
 
-const notifyHint = `write a notifier as [[notify]] with name = "ops" and command = ["/usr/local/bin/alert"] or url = "https://alerts.example.com/podstead"`
+const notifyHint = `write a notifier as [[notify]] with name = "ops" and command = ["/usr/local/bin/alert"] or url = ` +
+	`"https://alerts.example.com/podstead"`
 
 // checkNotify checks the notifiers of a file, but not the files that they name.
 func (c *Config) checkNotify(file *spec.Decoded) {

@@ -20,7 +20,8 @@ timeout = "1m"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if chat, page := c.Notify[0], c.Notify[1]; chat.Limit() != 10*time.Second || page.Limit() != time.Minute || page.Command[1] != "planted" {
+	if chat, page := c.Notify[0], c.Notify[1]; chat.Limit() != 10*time.Second || page.Limit() != time.Minute ||
+		page.Command[1] != "planted" {
 		t.Errorf("%+v", c.Notify)
 	}
 	text, err := json.Marshal(c)

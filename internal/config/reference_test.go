@@ -107,10 +107,13 @@ func configurationPage(t *testing.T) string {
 		"the state directory that is in effect without the file. Only root can read it: the warning of other users names the\n" +
 		"socket that is tried. Set `PODSTEAD_SOCKET` if the daemon has another one.\n\n" +
 		"## Reload\n\n```console\n$ systemctl reload podstead\n$ podstead events | grep Config\n```\n\n" +
-		"On SIGHUP the daemon reads the file again. It applies the keys below that reload: `ConfigReloaded` lists those that changed. For the others,\n" +
-		"`ConfigRestartRequired` lists those that differ; `systemctl restart podstead` applies them, and containers keep running. A file with errors changes\n" +
+		"On SIGHUP the daemon reads the file again. It applies the keys below that reload: `ConfigReloaded` lists those that changed. " +
+		"For the others,\n" +
+		"`ConfigRestartRequired` lists those that differ; `systemctl restart podstead` applies them, and containers keep running. A file " +
+		"with errors changes\n" +
 		"nothing, and `ConfigInvalid` has its errors with line and column. The files in `images.certsDir` are read for every pull.\n\n" +
-		"## Keys\n\nThis part is generated from the settings in package `config`. A key `section.key` is `key` in the table `[section]`.\n\n" +
+		"## Keys\n\nThis part is generated from the settings in package `config`. A key `section.key` is `key` in the table " +
+		"`[section]`.\n\n" +
 		"| Key | Type | Default | Reloads | Flag | Environment variable | Description |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	var unsupported []string
 	for _, s := range settings() {
@@ -125,18 +128,23 @@ func configurationPage(t *testing.T) string {
 		if s.Reloads {
 			reload = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), reload, s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), reload, s.Flag, s.Env,
+			strings.ReplaceAll(s.Help, "|", `\|`))
 	}
 	b.WriteString("\n## Signatures of images\n\n```toml\n" + verifyExample + "```\n\n" +
-		"`images.verify` is an array of tables, which only the file can have. It reloads, and so do the keys. Each rule is for the repositories with its prefix:\n" +
-		"a registry, or the start of a repository on the border of a path component. The longest prefix decides. For how it is used, see\n" +
+		"`images.verify` is an array of tables, which only the file can have. It reloads, and so do the keys. Each rule is for the " +
+		"repositories with its prefix:\n" +
+		"a registry, or the start of a repository on the border of a path component. The longest prefix decides. For how it is " +
+		"used, see\n" +
 		"[Verify signatures of images](../howto/verify-image-signatures.md).\n\n" +
 		"| Key | Type | Default | Description |\n| --- | --- | --- | --- |\n" +
 		"| `prefix` | string |  | such as `registry.example.com/shop`. It has a registry, and neither a tag nor a slash at the end |\n" +
-		"| `type` | string | `signed` | `signed`: one of the keys must have signed the digest of the image; `accept`: images need no signature; `reject`: images are not used |\n" +
+		"| `type` | string | `signed` | `signed`: one of the keys must have signed the digest of the image; `accept`: images need no " +
+		"signature; `reject`: images are not used |\n" +
 		"| `keys` | list |  | files with a public key in PEM format: ECDSA, Ed25519 or RSA. Required for the type `signed` |\n")
 	b.WriteString("\n## Notifications\n\n```toml\n" + notifyExample + "```\n\n" +
-		"`notify` is an array of tables, which only the file can have. It reloads. For how it is used, see [Send notifications](../howto/notify.md).\n\n" +
+		"`notify` is an array of tables, which only the file can have. It reloads. For how it is used, see [Send " +
+		"notifications](../howto/notify.md).\n\n" +
 		"| Key | Type | Default | Description |\n| --- | --- | --- | --- |\n" +
 		"| `name` | string |  | unique name: lower case letters, digits and `-`. Required |\n" +
 		"| `command` | list |  | absolute path of a program, and its arguments. Set exactly one of `command`, `url` and `urlFile` |\n" +
@@ -149,7 +157,8 @@ func configurationPage(t *testing.T) string {
 		"| `types` | list | `Warning`; all if `reasons` is set | `Normal`, `Warning` |\n" +
 		"| `pods` | list | all | names or patterns, such as `web-*` |\n" +
 		"| `selector` | string | all | label selector. Events without a pod do not match |\n")
-	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
+	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " +
+		strings.Join(unsupported, ", ") + ".\n")
 	return b.String()
 }
 

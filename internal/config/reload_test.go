@@ -13,7 +13,8 @@ func TestReload(t *testing.T) {
 		"duration": "7m", "int": "7", "quantity": "777Mi", "list": "/a,/b", "bool": "true",
 		"containerLog.driver": "memory", "events.journald": "never", "containerLog.rateLimit": "7 lines/s",
 		"engine.runtime": "crun", "engine.cgroupDriver": "systemd", "network.mode": "none", "network.subnets": "10.99.0.0/22",
-		"policy.podSecurity": "baseline", "policy.requests": "ignore", "images.verifyDefault": "reject", "policy.allowedUnsafeSysctls": "net.core.*", "policy.systemReserved": "cpu=1",
+		"policy.podSecurity": "baseline", "policy.requests": "ignore", "images.verifyDefault": "reject",
+		"policy.allowedUnsafeSysctls": "net.core.*", "policy.systemReserved": "cpu=1",
 		"images.gcHighPercent": "90",
 	}
 	changedTo["metrics.address"] = "127.0.0.1:9470"
@@ -50,7 +51,8 @@ func TestReload(t *testing.T) {
 		before := *old
 		merged, changed, restart := old.Reload(next)
 		applied := equal(s.field(merged), s.field(next))
-		if applied != s.Reloads || slices.Contains(changed, s.Key) != s.Reloads || slices.Contains(restart, s.Key) == s.Reloads || !equal(s.field(old), s.field(&before)) {
+		if applied != s.Reloads || slices.Contains(changed, s.Key) != s.Reloads || slices.Contains(restart, s.Key) == s.Reloads ||
+			!equal(s.field(old), s.field(&before)) {
 			t.Errorf("%s: applied %t, changed %v, needs a restart %v", s.Key, applied, changed, restart)
 		}
 		if page := configurationPage(t); strings.Contains(page, "| `"+s.Key+"` | "+s.Kind()+" | "+defaultOf(&s)+" | yes |") != s.Reloads {

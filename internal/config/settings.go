@@ -34,7 +34,8 @@ func unsupported(key string, field func(*Config) any) Setting {
 func pathSettings() []Setting {
 	socket := global("socket", "", "path of the API socket", socketPath, func(c *Config) any { return &c.Socket })
 	socket.DefaultHelp = socketName + " in the runtime directory"
-	readOnly := global("readOnlySocket", "", "path of the API socket for group podstead-ro, which may only read; none for no such socket", socketOrNone,
+	readOnly := global("readOnlySocket", "", "path of the API socket for group podstead-ro, which may only read; none for no such socket",
+		socketOrNone,
 		func(c *Config) any { return &c.ReadOnlySocket })
 	readOnly.DefaultHelp = "the path of the API socket with -ro before .sock"
 	return []Setting{
@@ -53,20 +54,25 @@ func pathSettings() []Setting {
 
 // engineSettings returns the settings of the container engine, the network and images.
 func engineSettings() []Setting {
-	auth := supported("images.authFile", "", "file with credentials for registries, in the format of Docker's config.json, mode 0600", absolute,
+	auth := supported("images.authFile", "", "file with credentials for registries, in the format of Docker's config.json, mode 0600",
+		absolute,
 		func(c *Config) any { return &c.Images.AuthFile })
 	auth.DefaultHelp = authName + " in the configuration directory"
-	imagesDir := supported("images.dir", "", "image directory: archives in it are imported, and their images are kept while it contains the archives", absolute,
+	imagesDir := supported("images.dir", "",
+		"image directory: archives in it are imported, and their images are kept while it contains the archives", absolute,
 		func(c *Config) any { return &c.Images.Dir })
 	imagesDir.DefaultHelp = imagesName + " in the state directory"
 	return []Setting{
 		reloads(supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
 			func(c *Config) any { return &c.Engine.IdleTimeout })),
-		supported("engine.runtime", RuntimeAuto, "OCI runtime of new containers: runc, crun, auto (crun if it works on this host, else runc), or an absolute path", program,
+		supported("engine.runtime", RuntimeAuto,
+			"OCI runtime of new containers: runc, crun, auto (crun if it works on this host, else runc), or an absolute path", program,
 			func(c *Config) any { return &c.Engine.Runtime }),
 		supported("engine.cgroupDriver", "auto", "cgroup driver: auto, cgroupfs, systemd", oneOf("auto", "cgroupfs", "systemd"),
 			func(c *Config) any { return &c.Engine.CgroupDriver }),
-		supported("engine.memoryLimit", "1Gi", "memory limit of the daemon, at least 128Mi. Half of it is the soft heap limit (GOMEMLIMIT). The cgroup of a daemon that was started on demand has this limit",
+		supported("engine.memoryLimit", "1Gi",
+			"memory limit of the daemon, at least 128Mi. Half of it is the soft heap limit (GOMEMLIMIT). The cgroup of a daemon that was "+
+				"started on demand has this limit",
 			atLeast(128<<20), func(c *Config) any { return &c.Engine.MemoryLimit }),
 		unsupported("engine.address", func(c *Config) any { return &c.Engine.Address }),
 
@@ -77,21 +83,28 @@ func engineSettings() []Setting {
 
 		supported("images.maxParallelPulls", "2", "maximum number of parallel image pulls", between(1, 64),
 			func(c *Config) any { return &c.Images.MaxParallelPulls }),
-		supported("images.maxUnpackedSize", "0", "maximum size of an unpacked image, at least 1Mi; 0 for half of the free disk space", zeroOr(atLeast(1<<20)),
+		supported("images.maxUnpackedSize", "0", "maximum size of an unpacked image, at least 1Mi; 0 for half of the free disk space",
+			zeroOr(atLeast(1<<20)),
 			func(c *Config) any { return &c.Images.MaxUnpackedSize }),
 		supported("images.certsDir", "/etc/podstead/certs.d", "directory of registry configurations (hosts.toml)", absolute,
 			func(c *Config) any { return &c.Images.CertsDir }),
-		reloads(supported("images.verifyDefault", "accept", "images that no rule of images.verify is for: accept, reject", oneOf(verifyTypes()...),
+		reloads(supported("images.verifyDefault", "accept", "images that no rule of images.verify is for: accept, reject",
+			oneOf(verifyTypes()...),
 			func(c *Config) any { return &c.Images.VerifyDefault })),
 		auth,
-		reloads(supported("images.maxBandwidth", "0", "bytes per second that all pulls together may receive, at least 32Ki; 0 for unlimited",
+		reloads(supported("images.maxBandwidth", "0",
+			"bytes per second that all pulls together may receive, at least 32Ki; 0 for unlimited",
 			zeroOr(atLeast(32<<10)), func(c *Config) any { return &c.Images.MaxBandwidth })),
 		imagesDir,
-		supported("images.systemDir", "/usr/share/podstead/images", "second image directory, for packages; images.dir takes precedence", absolute,
+		supported("images.systemDir", "/usr/share/podstead/images", "second image directory, for packages; images.dir takes precedence",
+			absolute,
 			func(c *Config) any { return &c.Images.SystemDir }),
-		reloads(supported("images.gcHighPercent", "85", "usage of space or of inodes of the state directory's file system, in percent, at which unused images are removed; 100 for never",
+		reloads(supported("images.gcHighPercent", "85",
+			"usage of space or of inodes of the state directory's file system, in percent, at which unused images are removed; 100 "+
+				"for never",
 			between(0, 100), func(c *Config) any { return &c.Images.GCHighPercent })),
-		reloads(supported("images.gcLowPercent", "80", "usage in percent at which the removal of unused images ends, at most that of images.gcHighPercent", between(0, 100),
+		reloads(supported("images.gcLowPercent", "80",
+			"usage in percent at which the removal of unused images ends, at most that of images.gcHighPercent", between(0, 100),
 			func(c *Config) any { return &c.Images.GCLowPercent })),
 		reloads(supported("images.maxAge", "0s", "time without use after which an image is removed; 0s for never", durationOrZero,
 			func(c *Config) any { return &c.Images.MaxAge })),
@@ -103,25 +116,35 @@ func engineSettings() []Setting {
 // podSettings returns the settings of logs, pods, admission and metrics.
 func podSettings() []Setting {
 	levels := admission.Levels()
-	dir := supported("pods.dir", "", "pods directory: the daemon runs the pod files in it", absolute, func(c *Config) any { return &c.Pods.Dir })
+	dir := supported("pods.dir", "", "pods directory: the daemon runs the pod files in it", absolute,
+		func(c *Config) any { return &c.Pods.Dir })
 	dir.DefaultHelp = podsName + " in the configuration directory"
 	return []Setting{
 		supported("containerLog.maxSize", "10Mi", "size at which a container log is rotated, at least 4Ki", atLeast(4<<10),
 			func(c *Config) any { return &c.ContainerLog.MaxSize }),
 		supported("containerLog.maxFiles", "5", "maximum number of log files for each container, 2 to 1000", between(2, 1000),
 			func(c *Config) any { return &c.ContainerLog.MaxFiles }),
-		supported("containerLog.totalMaxSize", "0", "maximum size of the logs of all containers, at least 1Mi; 0 for 10 % of the file system, at most 4Gi. The oldest rotated files are removed first",
+		supported("containerLog.totalMaxSize", "0",
+			"maximum size of the logs of all containers, at least 1Mi; 0 for 10 % of the file system, at most 4Gi. The oldest rotated "+
+				"files are removed first",
 			zeroOr(atLeast(1<<20)), func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
-		supported("containerLog.driver", "file", "where container logs are written to: file, memory (in the runtime directory, which must be in memory), or journald (as memory, with a copy in the journal); pods of systemd units use journald in place of file", oneOf(spec.LogDrivers()...),
+		supported("containerLog.driver", "file",
+			"where container logs are written to: file, memory (in the runtime directory, which must be in memory), or journald (as "+
+				"memory, with a copy in the journal); pods of systemd units use journald in place of file",
+			oneOf(spec.LogDrivers()...),
 			func(c *Config) any { return &c.ContainerLog.Driver }),
-		supported("containerLog.memoryMaxSize", "1Mi", "maximum size of the log of each container with driver memory or journald, at least 64Ki", atLeast(64<<10),
+		supported("containerLog.memoryMaxSize", "1Mi",
+			"maximum size of the log of each container with driver memory or journald, at least 64Ki", atLeast(64<<10),
 			func(c *Config) any { return &c.ContainerLog.MemoryMaxSize }),
 		supported("containerLog.compress", "false", "compress rotated logs with gzip: true, false", nil,
 			func(c *Config) any { return &c.ContainerLog.Compress }),
-		supported("containerLog.rateLimit", "off", "maximum rate of the log of each container, such as 100 lines/s or 64Ki bytes/s; lines above it are dropped and counted", logRate,
+		supported("containerLog.rateLimit", "off",
+			"maximum rate of the log of each container, such as 100 lines/s or 64Ki bytes/s; lines above it are dropped and counted",
+			logRate,
 			func(c *Config) any { return &c.ContainerLog.RateLimit }),
 
-		supported("events.journald", JournaldAuto, "whether events are sent to journald with fields and message IDs: auto (if it receives the log of the daemon), always, never",
+		supported("events.journald", JournaldAuto,
+			"whether events are sent to journald with fields and message IDs: auto (if it receives the log of the daemon), always, never",
 			oneOf(JournaldAuto, JournaldAlways, JournaldNever), func(c *Config) any { return &c.Events.Journald }),
 
 		supported("pods.maxParallelStarts", "0", "maximum number of parallel container starts; 0 for the number of CPUs", between(0, 1024),
@@ -129,32 +152,46 @@ func podSettings() []Setting {
 		supported("pods.pidsLimit", "2048", "maximum number of processes and threads of a pod; 0 for unlimited", between(0, 1<<22),
 			func(c *Config) any { return &c.Pods.PidsLimit }),
 		dir,
-		reloads(supported("pods.finishedPodTTL", "24h", "time after which containers, volumes and old logs of a finished pod are removed", duration,
+		reloads(supported("pods.finishedPodTTL", "24h", "time after which containers, volumes and old logs of a finished pod are removed",
+			duration,
 			func(c *Config) any { return &c.Pods.FinishedPodTTL })),
-		reloads(supported("pods.maxFinishedPods", "100", "maximum number of finished pods that keep their containers, volumes and logs, 1 to 10000", between(1, 10000),
+		reloads(supported("pods.maxFinishedPods", "100",
+			"maximum number of finished pods that keep their containers, volumes and logs, 1 to 10000", between(1, 10000),
 			func(c *Config) any { return &c.Pods.MaxFinishedPods })),
-		reloads(supported("pods.shutdownGracePeriod", "60s", "time in which all pods stop when systemd shuts the host down; 0 to leave containers to systemd", duration,
+		reloads(supported("pods.shutdownGracePeriod", "60s",
+			"time in which all pods stop when systemd shuts the host down; 0 to leave containers to systemd", duration,
 			func(c *Config) any { return &c.Pods.ShutdownGracePeriod })),
 
-		reloads(supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "), oneOf(levels...),
+		reloads(supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "),
+			oneOf(levels...),
 			func(c *Config) any { return &c.Policy.PodSecurity })),
 		supported("policy.hostPaths", "/", "directories allowed for hostPath volumes, comma-separated; empty for none", each(absolutePath),
 			func(c *Config) any { return &c.Policy.HostPaths }),
-		reloads(supported("policy.allowedUnsafeSysctls", "", "unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
+		reloads(supported("policy.allowedUnsafeSysctls", "",
+			"unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
 			each(admission.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls })),
-		reloads(supported("policy.requests", enforceRequests, "requests that exceed what the host has free: enforce (reject the pod), ignore",
+		reloads(supported("policy.requests", enforceRequests,
+			"requests that exceed what the host has free: enforce (reject the pod), ignore",
 			oneOf(enforceRequests, ignoreRequests), func(c *Config) any { return &c.Policy.Requests })),
-		supported("policy.systemReserved", "", "resources that pods cannot request, comma-separated, such as cpu=500m,memory=1Gi", systemReserved,
+		supported("policy.systemReserved", "", "resources that pods cannot request, comma-separated, such as cpu=500m,memory=1Gi",
+			systemReserved,
 			func(c *Config) any { return &c.Policy.SystemReserved }),
-		supported("metrics.address", "", "address of the Prometheus endpoint /metrics, such as 127.0.0.1:9469; empty for the API socket only. An address other than loopback requires TLS",
+		supported("metrics.address", "",
+			"address of the Prometheus endpoint /metrics, such as 127.0.0.1:9469; empty for the API socket only. An address other than "+
+				"loopback requires TLS",
 			metricsAddress, func(c *Config) any { return &c.Metrics.Address }),
-		supported("metrics.certFile", "", "file with the TLS certificate of the Prometheus endpoint and its chain, in PEM; loaded again when it changes", emptyOr(absolute),
+		supported("metrics.certFile", "",
+			"file with the TLS certificate of the Prometheus endpoint and its chain, in PEM; loaded again when it changes",
+			emptyOr(absolute),
 			func(c *Config) any { return &c.Metrics.CertFile }),
 		supported("metrics.keyFile", "", "file with the key of the certificate, in PEM", emptyOr(absolute),
 			func(c *Config) any { return &c.Metrics.KeyFile }),
-		reloads(supported("reboot.maxPerDay", "0", "maximum number of reboots of the host in 24 hours of uptime for pods with onUnhealthy = \"reboot\", 0 to 24; 0 for never", between(0, 24),
+		reloads(supported("reboot.maxPerDay", "0",
+			"maximum number of reboots of the host in 24 hours of uptime for pods with onUnhealthy = \"reboot\", 0 to 24; 0 for never",
+			between(0, 24),
 			func(c *Config) any { return &c.Reboot.MaxPerDay })),
-		reloads(supported("reboot.command", "systemctl,reboot", "command that requests a reboot of the host, and its arguments, comma-separated", nil,
+		reloads(supported("reboot.command", "systemctl,reboot",
+			"command that requests a reboot of the host, and its arguments, comma-separated", nil,
 			func(c *Config) any { return &c.Reboot.Command })),
 	}
 }

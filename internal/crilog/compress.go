@@ -154,7 +154,9 @@ func (d *directory) pack(from *os.File, name string, stop <-chan struct{}) error
 		err = errors.Join(err, packer.Close(), out.Flush(), to.Sync())
 	}
 	// The age of a log counts from its last line.
-	err = errors.Join(err, unix.Futimes(int(to.Fd()), []unix.Timeval{unix.NsecToTimeval(st.ModTime().UnixNano()), unix.NsecToTimeval(st.ModTime().UnixNano())}))
+	err = errors.Join(err,
+		unix.Futimes(int(to.Fd()),
+			[]unix.Timeval{unix.NsecToTimeval(st.ModTime().UnixNano()), unix.NsecToTimeval(st.ModTime().UnixNano())}))
 	return errors.Join(err, to.Close())
 }
 

@@ -16,19 +16,46 @@ func TestParse(t *testing.T) {
 		want       Entry
 		bad        bool
 	}{
-		{name: "full", line: "2026-01-02T03:04:05.000000678Z stdout F hello", want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte("hello")}},
-		{name: "partial", line: "2026-01-02T03:04:05.000000678Z stderr P he", want: Entry{Time: at, Stream: Stderr, Partial: true, Text: []byte("he")}},
-		{name: "leading and trailing spaces", line: "2026-01-02T03:04:05.000000678Z stdout F  a b ", want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte(" a b ")}},
-		{name: "empty line", line: "2026-01-02T03:04:05.000000678Z stdout F ", want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte{}}},
-		{name: "empty line whose last space was trimmed", line: "2026-01-02T03:04:05.000000678Z stdout F", want: Entry{Time: at, Stream: Stdout}},
-		{name: "other zone", line: "2026-01-02T05:04:05.000000678+02:00 stdout F x", want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte("x")}},
-		{name: "more tags", line: "2026-01-02T03:04:05.000000678Z stdout P:new x", want: Entry{Time: at, Stream: Stdout, Partial: true, Text: []byte("x")}},
+		{
+			name: "full", line: "2026-01-02T03:04:05.000000678Z stdout F hello",
+			want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte("hello")},
+		},
+		{
+			name: "partial", line: "2026-01-02T03:04:05.000000678Z stderr P he",
+			want: Entry{Time: at, Stream: Stderr, Partial: true, Text: []byte("he")},
+		},
+		{
+			name: "leading and trailing spaces", line: "2026-01-02T03:04:05.000000678Z stdout F  a b ",
+			want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte(" a b ")},
+		},
+		{
+			name: "empty line", line: "2026-01-02T03:04:05.000000678Z stdout F ",
+			want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte{}},
+		},
+		{
+			name: "empty line whose last space was trimmed", line: "2026-01-02T03:04:05.000000678Z stdout F",
+			want: Entry{Time: at, Stream: Stdout},
+		},
+		{
+			name: "other zone", line: "2026-01-02T05:04:05.000000678+02:00 stdout F x",
+			want: Entry{Time: at, Stream: Stdout, Partial: false, Text: []byte("x")},
+		},
+		{
+			name: "more tags", line: "2026-01-02T03:04:05.000000678Z stdout P:new x",
+			want: Entry{Time: at, Stream: Stdout, Partial: true, Text: []byte("x")},
+		},
 		{
 			name: "first of a file", line: "2026-01-02T03:04:05.000000678Z stdout F:lines=7:bytes=812 x",
 			want: Entry{Time: at, Stream: Stdout, Text: []byte("x"), start: &Count{7, 812}},
 		},
-		{name: "incomplete tags", line: "2026-01-02T03:04:05.000000678Z stdout F:lines=7 x", want: Entry{Time: at, Stream: Stdout, Text: []byte("x")}},
-		{name: "negative tags", line: "2026-01-02T03:04:05.000000678Z stdout F:lines=-7:bytes=1 x", want: Entry{Time: at, Stream: Stdout, Text: []byte("x")}},
+		{
+			name: "incomplete tags", line: "2026-01-02T03:04:05.000000678Z stdout F:lines=7 x",
+			want: Entry{Time: at, Stream: Stdout, Text: []byte("x")},
+		},
+		{
+			name: "negative tags", line: "2026-01-02T03:04:05.000000678Z stdout F:lines=-7:bytes=1 x",
+			want: Entry{Time: at, Stream: Stdout, Text: []byte("x")},
+		},
 		{name: "empty", line: "", bad: true},
 		{name: "no tag", line: "2026-01-02T03:04:05Z stdout", bad: true},
 		{name: "unknown tag", line: "2026-01-02T03:04:05Z stdout X x", bad: true},

@@ -215,7 +215,8 @@ func Names(dir string) ([]string, error) {
 // openPath opens a directory without access to its content. The error is ELOOP if any component of the path is a link.
 func openPath(path string) (int, error) {
 	return retry(func() (int, error) {
-		return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		return unix.Openat2(unix.AT_FDCWD, path,
+			&unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	})
 }
 

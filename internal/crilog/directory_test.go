@@ -21,7 +21,8 @@ func TestMagicLinks(t *testing.T) {
 	defer f.Close()
 	proc := fmt.Sprintf("/proc/%d", os.Getpid())
 	for _, path := range []string{
-		fmt.Sprintf("%s/fd/%d", proc, f.Fd()), fmt.Sprintf("%s/fd/%d/new", proc, f.Fd()), proc + "/cwd", proc + "/root" + dir, "/proc/self/fd",
+		fmt.Sprintf("%s/fd/%d", proc, f.Fd()), fmt.Sprintf("%s/fd/%d/new", proc, f.Fd()), proc + "/cwd", proc + "/root" + dir,
+		"/proc/self/fd",
 	} {
 		for _, create := range []bool{false, true} {
 			d, err := walk(path, create)

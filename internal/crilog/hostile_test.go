@@ -129,7 +129,8 @@ func TestReaderFollowsNoLinks(t *testing.T) {
 				if err := test.plant(path+suffix, victim); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(filepath.Dir(victim), "0.log"), []byte("2026-01-02T03:04:05Z stdout F secret\n"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(victim), "0.log"), []byte("2026-01-02T03:04:05Z stdout F secret\n"),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 				var failed error

@@ -58,8 +58,10 @@ func TestFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := map[string]string{
-		"SYSLOG_IDENTIFIER": "web-app", "CONTAINER_NAME": "web-app", "CONTAINER_TAG": "web-app", "CONTAINER_ID": id[:12], "CONTAINER_ID_FULL": id,
-		"IMAGE_NAME": "example.com/app:1", "POD": "web", "POD_UID": "u", "CONTAINER": "app", "PODSTEAD_RESTARTS": "2", "OBJECT_SYSTEMD_UNIT": "podstead@web.service",
+		"SYSLOG_IDENTIFIER": "web-app", "CONTAINER_NAME": "web-app", "CONTAINER_TAG": "web-app", "CONTAINER_ID": id[:12],
+		"CONTAINER_ID_FULL": id,
+		"IMAGE_NAME":        "example.com/app:1", "POD": "web", "POD_UID": "u", "CONTAINER": "app", "PODSTEAD_RESTARTS": "2",
+		"OBJECT_SYSTEMD_UNIT": "podstead@web.service",
 	}
 	type line struct{ priority, stream, partial, message string }
 	for i, want := range []line{

@@ -54,13 +54,16 @@ func TestTrimMatching(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	for path, want := range map[string]string{"web_u/app": "10.log", "web_u/side": "0.log", "web_u/link": "", "other_v/app": "0.log 1.log"} {
+	for path, want := range map[string]string{
+		"web_u/app": "10.log", "web_u/side": "0.log", "web_u/link": "", "other_v/app": "0.log 1.log",
+	} {
 		if got := names(path); got != want {
 			t.Errorf("%s has %q, want %q", path, got, want)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "web_u/app/10.log"))
-	if err != nil || len(text) > trimmedSize || len(text) < trimmedSize-200 || !strings.HasPrefix(string(text), line) || !strings.HasSuffix(string(text), "x\nlast\n") {
+	if err != nil || len(text) > trimmedSize || len(text) < trimmedSize-200 || !strings.HasPrefix(string(text), line) ||
+		!strings.HasSuffix(string(text), "x\nlast\n") {
 		t.Errorf("trimmed log has %d bytes, %v", len(text), err)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "web_u/side/0.log")); string(text) != "first\nsecond\n" {

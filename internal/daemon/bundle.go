@@ -77,7 +77,8 @@ func (o *Options) watchState(ctx context.Context) *fsnotify.Watcher {
 		}
 		err = errors.Join(err, w.Close())
 	}
-	o.Log.LogAttrs(ctx, slog.LevelWarn, "state directory is not watched, looking for interrupted bundles at intervals", slog.Any("error", err))
+	o.Log.LogAttrs(ctx, slog.LevelWarn, "state directory is not watched, looking for interrupted bundles at intervals",
+		slog.Any("error", err))
 	return nil
 }
 

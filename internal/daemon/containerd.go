@@ -46,7 +46,8 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
 		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,
 		Images: image.Options{
-			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(), CertsDir: c.Images.CertsDir,
+			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(),
+			CertsDir:     c.Images.CertsDir,
 			Verification: verification,
 			Credentials:  &credentials.File{Path: c.Images.AuthFile}, Bandwidth: c.Images.MaxBandwidth.Value(),
 		},

@@ -104,9 +104,10 @@ func TestKillsDaemon(t *testing.T) {
 	for entry, want := range map[string]bool{
 		"6,1206,60000001,-;Memory cgroup out of memory: Killed process 4711 (podstead) total-vm:1kB, anon-rss:1kB": true,
 		"3,99,70000000,-;Out of memory: Killed process 4711 (podstead) total-vm:2kB\n SUBSYSTEM=x\n":               true,
-		"3,99,59000000,-;Out of memory: Killed process 4711 (sh) total-vm:2kB":                                     false, // an earlier process
-		"3,99,70000000,-;Out of memory: Killed process 47110 (sh) total-vm:2kB":                                    false,
-		"3,99,x,-;Killed process 4711 (podstead)":                                                                  false,
+		// an earlier process
+		"3,99,59000000,-;Out of memory: Killed process 4711 (sh) total-vm:2kB":  false,
+		"3,99,70000000,-;Out of memory: Killed process 47110 (sh) total-vm:2kB": false,
+		"3,99,x,-;Killed process 4711 (podstead)":                               false,
 		"no entry": false,
 	} {
 		if got := killsDaemon(entry, last); got != want {

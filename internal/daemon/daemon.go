@@ -164,7 +164,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.restoreBundle(ctx) // before the pods directory and its values are read
 	defer o.keepReboots(ctx)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
-		Events: s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
+		Events: s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")),
+		Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
 	defer o.undoBundles(ctx, s, files, imagesOf(rt))()
@@ -303,8 +304,9 @@ func (o *Options) supervise(
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
 		Rebooter: o.rebooter, UncleanBoot: unclean,
-		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
-		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
+		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log,
+		MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Policy:            policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
 		LogEvents: o.eventLog(),
 	})
 	if err := s.Recover(ctx); err != nil {

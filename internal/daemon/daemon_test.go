@@ -72,7 +72,9 @@ func newHost(t *testing.T) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	c := &config.Config{Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: dir, LogDir: filepath.Join(dir, "log")}
+	c := &config.Config{
+		Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: dir, LogDir: filepath.Join(dir, "log"),
+	}
 	c.Pods.Dir = filepath.Join(dir, "pods.d")
 	h := &host{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: client.New(c.Socket, "podstead run")}
 	t.Cleanup(h.client.Close)
@@ -332,10 +334,11 @@ func TestServiceTakesOverFromStartingDaemon(t *testing.T) {
 	h := newHost(t)
 	h.locked.Store(true)
 	tried := make(chan struct{}, 1000)
-	ready, second := h.launch(t.Context(), false, "1h", func(ctx context.Context, c *config.Config, l *slog.Logger) (daemon.Runtime, error) {
-		tried <- struct{}{}
-		return h.start(ctx, c, l)
-	})
+	ready, second := h.launch(t.Context(), false, "1h",
+		func(ctx context.Context, c *config.Config, l *slog.Logger) (daemon.Runtime, error) {
+			tried <- struct{}{}
+			return h.start(ctx, c, l)
+		})
 	for range 2 {
 		select {
 		case <-tried:

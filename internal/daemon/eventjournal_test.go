@@ -77,11 +77,14 @@ func TestSend(t *testing.T) {
 	cancel() // what remains is sent
 	sendToJournal(ctx, r, socket)
 	for _, want := range []string{
-		"PRIORITY=4\nPOD=web\nOBJECT_SYSTEMD_UNIT=podstead@web.service\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + api.EventContainerBackOff.MessageID() + "\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
+		"PRIORITY=4\nPOD=web\nOBJECT_SYSTEMD_UNIT=podstead@web.service\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" +
+			api.EventContainerBackOff.MessageID() + "\nPOD_UID=u\nCONTAINER=app\nREASON=BackOff\n" +
 			"PODSTEAD_EVENT=ContainerBackOff\nPODSTEAD_TYPE=Warning\nPODSTEAD_SEQ=1000000001\nPODSTEAD_CAUSE=7\nPODSTEAD_ATTEMPT=3\n" +
 			"MESSAGE=web/app: Back-off restarting failed container app in pod web_default(u) for 40s\n",
-		"PRIORITY=6\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" + api.EventConfigReloaded.MessageID() + "\nREASON=ConfigReloaded\n" +
-			"PODSTEAD_EVENT=ConfigReloaded\nPODSTEAD_TYPE=Normal\nPODSTEAD_SEQ=1000000002\nMESSAGE\n" + "\x1b\x00\x00\x00\x00\x00\x00\x00Configuration reloaded, a\nb\n",
+		"PRIORITY=6\nSYSLOG_IDENTIFIER=podstead\nSYSLOG_TIMESTAMP=2026-01-02T03:04:05Z\nMESSAGE_ID=" +
+			api.EventConfigReloaded.MessageID() + "\nREASON=ConfigReloaded\n" +
+			"PODSTEAD_EVENT=ConfigReloaded\nPODSTEAD_TYPE=Normal\nPODSTEAD_SEQ=1000000002\nMESSAGE\n" +
+			"\x1b\x00\x00\x00\x00\x00\x00\x00Configuration reloaded, a\nb\n",
 	} {
 		var buf [4096]byte
 		if err := server.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {

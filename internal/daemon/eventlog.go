@@ -47,7 +47,8 @@ func reportLosses(rt Runtime, s *supervisor.Supervisor) {
 	}
 	r.OnLogsRemoved(func(l runtime.LogLoss) {
 		e := event.New(api.EventLogsRemoved, s.Now().Wall, l.Pod, event.Fields{
-			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit), "bytes": strconv.FormatInt(l.Bytes, 10),
+			"files": files(l.Files), "container": cmp.Or(l.Container, "(others)"), "size": view.Size(l.Bytes), "limit": view.Size(l.Limit),
+			"bytes": strconv.FormatInt(l.Bytes, 10),
 		})
 		e.UID, e.Container = l.UID, l.Container
 		s.Events().Add(e)

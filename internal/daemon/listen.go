@@ -9,7 +9,9 @@ import (
 )
 
 // listen listens on a socket of the API: on that of systemd for the path, if there is one.
-func (o *Options) listen(ctx context.Context, path string, create func(context.Context, string) (net.Listener, error)) (net.Listener, error) {
+func (o *Options) listen(ctx context.Context, path string,
+	create func(context.Context, string) (net.Listener, error),
+) (net.Listener, error) {
 	if l := o.activated(path); l != nil {
 		return server.Activated(l, path)
 	}
@@ -31,7 +33,8 @@ func (o *Options) closeUnused(ctx context.Context) {
 	for _, l := range o.Listeners {
 		path := l.Addr().String()
 		if path != o.Config.Socket && path != o.Config.ReadOnlySocket {
-			o.Log.LogAttrs(ctx, slog.LevelWarn, "systemd listens on a socket that the configuration does not name", slog.String("socket", path))
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "systemd listens on a socket that the configuration does not name",
+				slog.String("socket", path))
 			_ = l.Close()
 		}
 	}

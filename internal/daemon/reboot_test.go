@@ -39,7 +39,8 @@ func TestRequest(t *testing.T) {
 	if err == nil || err.Error() != "2 of at most 2 reboots in 24h of uptime" {
 		t.Errorf("third reboot: %v", err)
 	}
-	if next := r.At(instant("3", time.Hour)).Next(2); next != 22*time.Hour { // an hour of boots 2 and 3: a repeated request counts from then on
+	// an hour of boots 2 and 3: a repeated request counts from then on
+	if next := r.At(instant("3", time.Hour)).Next(2); next != 22*time.Hour {
 		t.Errorf("next reboot after %v", next)
 	}
 	if r := r.At(instant("3", 22*time.Hour)); len(r.Reboots) != 2 {
@@ -48,7 +49,8 @@ func TestRequest(t *testing.T) {
 	if r := r.At(instant("3", 23*time.Hour)); len(r.Reboots) != 1 || r.Next(2) != 0 {
 		t.Errorf("reboots after a day: %+v", r)
 	}
-	if _, err := (RebootRecord{}).Request("web", 0, instant("1", 0)); err == nil || !strings.Contains(err.Error(), "reboot.maxPerDay is 0") {
+	if _, err := (RebootRecord{}).Request("web", 0, instant("1", 0)); err == nil ||
+		!strings.Contains(err.Error(), "reboot.maxPerDay is 0") {
 		t.Errorf("disabled: %v", err)
 	}
 }
@@ -106,7 +108,8 @@ func TestHost(t *testing.T) {
 	if err := h.Reboot(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), `"boot":"1","pod":"web"`) || !strings.HasSuffix(string(text), " web\n") {
+	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), `"boot":"1","pod":"web"`) ||
+		!strings.HasSuffix(string(text), " web\n") {
 		t.Errorf("the command saw %q, %v", text, err)
 	}
 	expect := func(reason lifecycle.Reason, message string) {

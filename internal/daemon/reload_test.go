@@ -85,7 +85,8 @@ func TestReload(t *testing.T) {
 	reload, ready, result := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
 		result <- daemon.Run(ctx, daemon.Options{
-			Config: c, Start: start, Version: api.Version{Policy: server.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Config: c, Start: start, Version: api.Version{Policy: server.PolicyOf(&policy)}, Log: slog.New(slog.DiscardHandler),
+			Ready:  func() { close(ready) },
 			Reload: reload, Load: load, Invalid: invalid,
 		})
 	}()
@@ -124,7 +125,9 @@ func TestReload(t *testing.T) {
 	for _, step := range []struct{ text, want, level string }{
 		{
 			"[engine]\nruntime = \"crun\"\n[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n",
-			"Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity; Configuration changes need a restart of the daemon: engine.runtime", "baseline",
+			"Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity; Configuration changes need a restart of the " +
+				"daemon: engine.runtime",
+			"baseline",
 		},
 		{
 			"[policy]\npodSecurity = \"restrictd\"\n", "Configuration is invalid, the last valid one stays in effect: " + file +
@@ -132,14 +135,19 @@ func TestReload(t *testing.T) {
 		},
 		{"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n", "Configuration reloaded, nothing changed", "baseline"},
 		{
-			"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n[[images.verify]]\nprefix = \"docker.io\"\ntype = \"accept\"\n",
+			"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n[[images.verify]]\nprefix = \"docker.io\"\ntype = " +
+				"\"accept\"\n",
 			"Configuration reloaded, changed images.verify", "baseline",
 		},
 		{
-			"[[images.verify]]\nprefix = \"docker.io\"\nkeys = [\"/none.pub\"]\n", "Configuration is invalid, the last valid one stays in effect: " + file +
+			"[[images.verify]]\nprefix = \"docker.io\"\nkeys = [\"/none.pub\"]\n",
+			"Configuration is invalid, the last valid one stays in effect: " + file +
 				":3:9: images.verify[0].keys[0]: \"/none.pub\": no such file or directory", "baseline",
 		},
-		{"[policy]\npodSecurity = \"restricted\"\n", "Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity, images.verify", "restricted"},
+		{
+			"[policy]\npodSecurity = \"restricted\"\n",
+			"Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity, images.verify", "restricted",
+		},
 	} {
 		if got := reloaded(step.text); !strings.HasSuffix(got, step.want) {
 			t.Errorf("events %q, want %q at the end", got, step.want)

@@ -63,7 +63,8 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	o.Version.Instance = uuid.NewString()
 	o.Version.Runtime, o.Version.RuntimeReason = rt.OCIRuntime().Program, rt.OCIRuntime().Reason
 	options := server.Options{
-		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version, Log: o.Log, HostIPs: hostIPs,
+		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version,
+		Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string, shutdown bool) {
 			if shutdown {

@@ -41,7 +41,8 @@ func TestHostShutdown(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			go func() {
 				result <- daemon.Run(ctx, daemon.Options{
-					Config: &c, Start: h.start, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }, Listeners: []net.Listener{nil, socket},
+					Config: &c, Start: h.start, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+					Listeners:    []net.Listener{nil, socket},
 					HostStopping: func(context.Context) (bool, error) { return test.stopping, nil },
 				})
 			}()

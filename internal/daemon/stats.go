@@ -133,7 +133,8 @@ func networkStats(n *stats.Network) *api.NetworkStats {
 	}
 	s := &api.NetworkStats{Time: n.At.UTC()}
 	for _, i := range n.Interfaces {
-		s.Interfaces = append(s.Interfaces, api.InterfaceStats{Name: i.Name, RxBytes: i.RxBytes, RxErrors: i.RxErrors, TxBytes: i.TxBytes, TxErrors: i.TxErrors})
+		s.Interfaces = append(s.Interfaces,
+			api.InterfaceStats{Name: i.Name, RxBytes: i.RxBytes, RxErrors: i.RxErrors, TxBytes: i.TxBytes, TxErrors: i.TxErrors})
 	}
 	if at := slices.IndexFunc(s.Interfaces, func(i api.InterfaceStats) bool { return i.Name == "eth0" }); len(s.Interfaces) > 0 {
 		s.InterfaceStats = s.Interfaces[max(at, 0)]

@@ -31,7 +31,10 @@ func TestStatusLine(t *testing.T) {
 		{[]supervisor.Snapshot{web, done}, "2 pods, 1 ready, 1 succeeded"},
 		{[]supervisor.Snapshot{db, web}, "2 pods, 1 ready, 1 not ready: db"},
 		{
-			[]supervisor.Snapshot{pod("a", lifecycle.PhasePending, "False"), pod("b", lifecycle.PhaseFailed, "False"), db, pod("e", lifecycle.PhasePending, "")},
+			[]supervisor.Snapshot{
+				pod("a", lifecycle.PhasePending, "False"), pod("b", lifecycle.PhaseFailed, "False"), db,
+				pod("e", lifecycle.PhasePending, ""),
+			},
 			"4 pods, 0 ready, 4 not ready: a, b, db, …",
 		},
 	} {

@@ -100,7 +100,8 @@ func TestActivatedServiceTakesOver(t *testing.T) {
 			ready, result := make(chan struct{}), make(chan error, 1)
 			go func() {
 				result <- daemon.Run(ctx, daemon.Options{
-					Config: &c, Start: start, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }, Listeners: []net.Listener{socket},
+					Config: &c, Start: start, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+					Listeners: []net.Listener{socket},
 				})
 			}()
 			if !test.stops && !test.gone {

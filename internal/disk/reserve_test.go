@@ -31,7 +31,9 @@ func TestReserve(t *testing.T) {
 	if blocks(t, path) < 1<<20 {
 		t.Skip("the file system has no preallocation")
 	}
-	for _, full := range []error{unix.ENOSPC, fmt.Errorf("write: %w", unix.EDQUOT), errors.New("task failed: write /x: no space left on device: unknown")} {
+	for _, full := range []error{
+		unix.ENOSPC, fmt.Errorf("write: %w", unix.EDQUOT), errors.New("task failed: write /x: no space left on device: unknown"),
+	} {
 		calls, free := 0, false
 		err := r.Do(func() error {
 			calls++

@@ -196,7 +196,9 @@ func quarantinedPods(ctx context.Context, c *client.Client) result {
 	if len(details) == 0 {
 		return ok("none")
 	}
-	return result{Warn, strings.Join(details, "; "), "run podstead delete " + strings.Join(names, " ") + ", change the pod files, and run them again"}
+	return result{
+		Warn, strings.Join(details, "; "), "run podstead delete " + strings.Join(names, " ") + ", change the pod files, and run them again",
+	}
 }
 
 // unsavedPods reports pods whose newest state is not on the disk.

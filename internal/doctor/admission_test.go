@@ -43,7 +43,8 @@ func TestUserNamespaces(t *testing.T) {
 		{"not supported by the kernel", map[string]string{limit: "15000\n"}, Warn, "CONFIG_USER_NS"},
 		{"kernel too old", map[string]string{"self/ns/user": ""}, Warn, "4.9"},
 	} {
-		if r := userNamespaces(writeFiles(t, test.files)); r.grade != test.grade || !strings.Contains(r.hint, test.hint) || (r.hint == "") != (test.hint == "") {
+		if r := userNamespaces(writeFiles(t, test.files)); r.grade != test.grade || !strings.Contains(r.hint, test.hint) ||
+			(r.hint == "") != (test.hint == "") {
 			t.Errorf("%s: %+v", test.name, r)
 		}
 	}
@@ -86,7 +87,12 @@ func TestNetworkResult(t *testing.T) {
 		{"no findings", nil, nil, nil},
 		{"finding", []network.Finding{finding}, nil, []string{"a firewall", "open it"}},
 		{"error", nil, errors.New("no netlink"), []string{"no netlink", "as root"}},
-		{"finding and error", []network.Finding{finding}, errors.New("no netlink"), []string{"a firewall", "open it", "no netlink", "as root"}},
+		{
+			"finding and error",
+			[]network.Finding{finding},
+			errors.New("no netlink"),
+			[]string{"a firewall", "open it", "no netlink", "as root"},
+		},
 	} {
 		r, found := networkResult(test.findings, test.err)
 		if found != (len(test.want) > 0) {
@@ -105,10 +111,13 @@ func TestRejectedResult(t *testing.T) {
 	newest := map[string]api.Event{}
 	for i := range maxRejected + 2 {
 		name := string(rune('a' + i))
-		newest[name] = api.Event{Pod: name, Time: at.Add(time.Duration(i) * time.Second), Fields: map[string]string{"error": "no", "hint": "do it"}}
+		newest[name] = api.Event{
+			Pod: name, Time: at.Add(time.Duration(i) * time.Second), Fields: map[string]string{"error": "no", "hint": "do it"},
+		}
 	}
 	r := rejectedResult(newest)
-	if r.grade != Warn || r.hint != "do it" || !strings.HasPrefix(r.detail, "g: no; f: no; ") || !strings.HasSuffix(r.detail, "c: no; and 2 more") {
+	if r.grade != Warn || r.hint != "do it" || !strings.HasPrefix(r.detail, "g: no; f: no; ") ||
+		!strings.HasSuffix(r.detail, "c: no; and 2 more") {
 		t.Errorf("%+v", r)
 	}
 }

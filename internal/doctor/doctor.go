@@ -110,7 +110,10 @@ func withTimeout(check func() result) result {
 	case r := <-done:
 		return r
 	case <-t.C:
-		return result{Warn, fmt.Sprintf("no result within %v", checkTimeout), "check for a hanging file server, disk or daemon, for example with dmesg and mount"}
+		return result{
+			Warn, fmt.Sprintf("no result within %v", checkTimeout),
+			"check for a hanging file server, disk or daemon, for example with dmesg and mount",
+		}
 	}
 }
 
@@ -176,7 +179,10 @@ func runningDaemon(ctx context.Context, c *config.Config, daemon *client.Client,
 	v, err := daemon.Version(ctx)
 	switch pods := savedPods(c); {
 	case err != nil && pods > 0:
-		return result{Warn, fmt.Sprintf("not running, unsupervised pods: %d", pods), "start the daemon, or run podstead get, which starts it on demand"}
+		return result{
+			Warn, fmt.Sprintf("not running, unsupervised pods: %d", pods),
+			"start the daemon, or run podstead get, which starts it on demand",
+		}
 	case err != nil:
 		return ok("not running; commands start it on demand")
 	case v.Version != version:

@@ -19,7 +19,8 @@ import (
 func run(t *testing.T, dir, runtime string) map[string]doctor.Finding {
 	t.Helper()
 	c := &config.Config{
-		Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: filepath.Join(dir, "run"), LogDir: filepath.Join(dir, "log"),
+		Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: filepath.Join(dir, "run"),
+		LogDir: filepath.Join(dir, "log"),
 	}
 	c.Engine.Runtime = runtime
 	daemon := client.New(c.Socket, "podstead doctor")

@@ -120,11 +120,16 @@ func controllers(c cgroup.Controllers) result {
 	switch {
 	case len(missing) > 0:
 		return result{
-			Warn, kind + " without " + strings.Join(missing, ", ") + "; pods with these limits are rejected, and without pids processes are not limited",
-			"boot with cgroup_enable=" + missing[0] + " on the kernel command line (Raspberry Pi: cmdline.txt); in a container, delegate the controller to it",
+			Warn,
+			kind + " without " + strings.Join(missing, ", ") +
+				"; pods with these limits are rejected, and without pids processes are not limited",
+			"boot with cgroup_enable=" + missing[0] +
+				" on the kernel command line (Raspberry Pi: cmdline.txt); in a container, delegate the controller to it",
 		}
 	case !c.Bandwidth:
-		return result{Warn, kind + " without CPU bandwidth control; pods with a CPU limit are rejected", "use a kernel with CONFIG_CFS_BANDWIDTH"}
+		return result{
+			Warn, kind + " without CPU bandwidth control; pods with a CPU limit are rejected", "use a kernel with CONFIG_CFS_BANDWIDTH",
+		}
 	}
 	return ok("%s with cpu, memory and pids", kind)
 }

@@ -22,7 +22,12 @@ func TestControllers(t *testing.T) {
 	}{
 		{"all controllers on v1", cgroup.Controllers{Names: all, Bandwidth: true}, OK, "v1 with", ""},
 		{"all controllers on v2", cgroup.Controllers{Unified: true, Names: all, Bandwidth: true}, OK, "v2 with", ""},
-		{"no memory", cgroup.Controllers{Unified: true, Names: []string{"cpu", "pids"}, Bandwidth: true}, Warn, "v2 without memory;", "cgroup_enable=memory"},
+		{
+			"no memory",
+			cgroup.Controllers{Unified: true, Names: []string{"cpu", "pids"}, Bandwidth: true},
+			Warn, "v2 without memory;",
+			"cgroup_enable=memory",
+		},
 		{"no controllers", cgroup.Controllers{}, Warn, "v1 without cpu, memory, pids;", "delegate"},
 		{"no bandwidth", cgroup.Controllers{Names: all}, Warn, "bandwidth", "CONFIG_CFS_BANDWIDTH"},
 	} {

@@ -38,7 +38,10 @@ func TestHostPaths(t *testing.T) {
 		{[]string{"shared"}, true, "mode 0777"},
 		{[]string{"plain", "group"}, true, "mode 0775"},
 	} {
-		c := &config.Config{StateDir: "/var/lib/podstead", RunDir: "/run/podstead", LogDir: filepath.Join(base, "log", "podstead"), Socket: "/run/podstead/s"}
+		c := &config.Config{
+			StateDir: "/var/lib/podstead", RunDir: "/run/podstead", LogDir: filepath.Join(base, "log", "podstead"),
+			Socket: "/run/podstead/s",
+		}
 		for _, dir := range test.dirs {
 			if dir != "/" {
 				dir = filepath.Join(base, dir)

@@ -13,7 +13,8 @@ func TestImageDirsResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := map[string]string{bad: "truncated", filepath.Join(dir, "gone.tar"): "truncated"}
-	if r := imageDirsResult(failed, []string{dir}); r.grade != Warn || r.detail != bad+": truncated" || r.hint != "replace or remove the archives" {
+	if r := imageDirsResult(failed, []string{dir}); r.grade != Warn || r.detail != bad+": truncated" ||
+		r.hint != "replace or remove the archives" {
 		t.Errorf("with a bad archive: %+v", r)
 	}
 	delete(failed, bad)

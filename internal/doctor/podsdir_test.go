@@ -112,12 +112,37 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		detail    string
 	}{
 		{"file runs", full, []api.Pod{running}, OK, full + ", pod files: 1"},
-		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
-		{"update waits", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))}, Warn, "web: waits for image"},
-		{"rolled back", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonRolledBack, "generation 2 was rolled back"))}, Warn, "web: generation 2 was rolled back"},
+		{
+			"update rejected", full,
+			[]api.Pod{podOf("web", "u", path, refused(api.ReasonRejected, "host paths: none"))},
+			Warn,
+			"web: host paths: none",
+		},
+		{
+			"update waits", full,
+			[]api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))},
+			Warn,
+			"web: waits for image",
+		},
+		{
+			"rolled back", full,
+			[]api.Pod{podOf("web", "u", path, refused(api.ReasonRolledBack, "generation 2 was rolled back"))},
+			Warn,
+			"web: generation 2 was rolled back",
+		},
 		{"new pod rejected", full, []api.Pod{running, without}, Warn, "new: runs as root"},
-		{"directory missing", gone, []api.Pod{podOf("web", "u", filepath.Join(gone, "web.toml"))}, Warn, gone + " does not exist, its pods are kept: web"},
-		{"directory empty", empty, []api.Pod{podOf("web", "u", filepath.Join(empty, "web.toml"))}, Warn, empty + " has no pod files, its pods are kept: web"},
+		{
+			"directory missing", gone,
+			[]api.Pod{podOf("web", "u", filepath.Join(gone, "web.toml"))},
+			Warn,
+			gone + " does not exist, its pods are kept: web",
+		},
+		{
+			"directory empty", empty,
+			[]api.Pod{podOf("web", "u", filepath.Join(empty, "web.toml"))},
+			Warn,
+			empty + " has no pod files, its pods are kept: web",
+		},
 		{"pods of another directory", empty, []api.Pod{running, podOf("run", "v", "")}, OK, empty + ", pod files: 0"},
 		{"pod is being deleted", gone, []api.Pod{deleted}, OK, gone + " does not exist"},
 	} {
@@ -202,7 +227,8 @@ func TestRejectedOnce(t *testing.T) {
 // TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
 func TestRolledBackHint(t *testing.T) {
 	dir := t.TempDir()
-	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack})
+	pod := podOf("web", "u", filepath.Join(dir, "web.toml"),
+		api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack})
 	if err := os.WriteFile(pod.Status.File, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

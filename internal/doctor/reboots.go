@@ -23,7 +23,9 @@ func reboots(ctx context.Context, config *config.Config, c *client.Client) resul
 	file := filepath.Join(config.StateDir, daemon.RebootsFile)
 	record, err := daemon.LoadReboots(file)
 	if err != nil {
-		return result{Warn, err.Error() + "; the host is not rebooted", "move " + file + " away after you have checked why the host was rebooted"}
+		return result{
+			Warn, err.Error() + "; the host is not rebooted", "move " + file + " away after you have checked why the host was rebooted",
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
@@ -51,7 +53,8 @@ func rebootsLeft(r daemon.RebootRecord, limit int, pods []string) result {
 	case n >= limit:
 		last := r.Reboots[n-1]
 		return result{
-			Warn, fmt.Sprintf("%d of at most %d reboots in 24h of uptime, the last one for pod %s; the next one is possible after %v of uptime",
+			Warn,
+			fmt.Sprintf("%d of at most %d reboots in 24h of uptime, the last one for pod %s; the next one is possible after %v of uptime",
 				n, limit, last.Pod, r.Next(limit).Round(time.Minute)),
 			"see podstead why " + last.Pod + " for the cause",
 		}

@@ -59,7 +59,8 @@ func requestsResult(allocatable spec.ResourceList, pods []api.Pod, known bool) r
 	if len(exceeded) > 0 {
 		return result{
 			Warn, detail,
-			fmt.Sprintf("delete pods that request %s: no further pod that requests it is accepted; running pods are not affected", strings.Join(exceeded, " or ")),
+			fmt.Sprintf("delete pods that request %s: no further pod that requests it is accepted; running pods are not affected",
+				strings.Join(exceeded, " or ")),
 		}
 	}
 	return ok("%s", detail)

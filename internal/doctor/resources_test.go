@@ -30,7 +30,10 @@ func TestRequestsResult(t *testing.T) {
 	}{
 		{"no daemon", nil, false, OK, "cpu 2 allocatable; memory 7951Mi allocatable"},
 		{"pods that have not terminated", pods, true, OK, "cpu 2 allocatable, 1250m requested; memory 7951Mi allocatable, 0 requested"},
-		{"host that has become too small", append(pods, pod(api.PhaseRunning, "1")), true, Warn, "cpu 2 allocatable, 2250m requested; memory 7951Mi allocatable, 0 requested"},
+		{
+			"host that has become too small", append(pods, pod(api.PhaseRunning, "1")), true, Warn,
+			"cpu 2 allocatable, 2250m requested; memory 7951Mi allocatable, 0 requested",
+		},
 	} {
 		r := requestsResult(allocatable, test.pods, test.known)
 		if r.grade != test.grade || r.detail != test.want || (r.grade == Warn) != strings.Contains(r.hint, "delete pods that request cpu") {
@@ -46,7 +49,8 @@ func admissionOf(reserved ...string) api.Policy {
 
 func TestPoliciesWithReservedResources(t *testing.T) {
 	a := admissionOf("cpu=500m", "memory=1Gi")
-	if !samePolicy(a, admissionOf("memory=1024Mi", "cpu=0.5")) || samePolicy(a, admissionOf("cpu=500m")) || samePolicy(a, admissionOf("cpu=500m", "memory=2Gi")) {
+	if !samePolicy(a, admissionOf("memory=1024Mi", "cpu=0.5")) || samePolicy(a, admissionOf("cpu=500m")) ||
+		samePolicy(a, admissionOf("cpu=500m", "memory=2Gi")) {
 		t.Error("policies with reserved resources are compared incorrectly")
 	}
 	ignoring := a

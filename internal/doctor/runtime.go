@@ -25,7 +25,10 @@ import (
 func ociRuntime(ctx context.Context, c *config.Config, daemon *client.Client) result {
 	choice, err := selected(ctx, c, daemon)
 	if err != nil {
-		return result{Fail, err.Error(), "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime as runtime in [engine]"}
+		return result{
+			Fail, err.Error(),
+			"install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime as runtime in [engine]",
+		}
 	}
 	r := programVersion(ctx, choice.Program)
 	if choice.Reason != "" {

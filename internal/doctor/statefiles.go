@@ -49,13 +49,22 @@ func stateFiles() []stateFile { return slices.Concat(persistentFiles(), volatile
 // persistentFiles are the files in the state directory.
 func persistentFiles() []stateFile {
 	return []stateFile{
-		{"STATE/pods/*.json", "state of a pod: definition, inline secrets, facts", &state.Format, "the pod is adopted from its file in the pods directory, or stopped as orphaned"},
+		{
+			"STATE/pods/*.json", "state of a pod: definition, inline secrets, facts", &state.Format,
+			"the pod is adopted from its file in the pods directory, or stopped as orphaned",
+		},
 		{"STATE/pods/*.json.unreadable", "damaged state of a pod", nil, "nothing"},
-		{"STATE/pods/*/volumes/...", "`emptyDir` volumes, and copies of config maps and secrets", nil, "the data of the pod's `emptyDir` volumes"},
+		{
+			"STATE/pods/*/volumes/...", "`emptyDir` volumes, and copies of config maps and secrets", nil,
+			"the data of the pod's `emptyDir` volumes",
+		},
 		{"STATE/pods/*/etc/...", "files of `/etc` of containers", nil, "written again when the sandbox starts"},
 		{"STATE/pods/*/messages/...", "termination messages of containers", nil, "the messages"},
 		{"STATE/pods/*/*", "marks of volumes that are set up", nil, "the volumes are set up again"},
-		{"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes", &podfiles.HistoryFormat, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file"},
+		{
+			"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes",
+			&podfiles.HistoryFormat, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file",
+		},
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &state.QuarantineFormat, "the pod is supervised again"},
@@ -68,9 +77,15 @@ func persistentFiles() []stateFile {
 		{"STATE/network.json", "subnets, and the last addresses of pods", &network.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},
 		{"STATE/image-use.json", "when images were used", &images.UseFormat, "all images count as new"},
-		{"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets", &bundleundo.Format, "a bundle that was interrupted is not undone"},
+		{
+			"STATE/bundle-undo.json", "files as they were before the bundle that is being applied, also those of secrets",
+			&bundleundo.Format, "a bundle that was interrupted is not undone",
+		},
 		{"STATE/bundle.lock", "lock of the client that applies a bundle, empty", nil, "nothing"},
-		{"STATE/users.json", "ID ranges of pods with a user namespace", &namespace.IDsFormat, "pods get other ranges after they are created again"},
+		{
+			"STATE/users.json", "ID ranges of pods with a user namespace", &namespace.IDsFormat,
+			"pods get other ranges after they are created again",
+		},
 		{"STATE/podstead.toml", "copy of the last valid configuration file", nil, "the daemon does not start if the file is invalid"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},
@@ -81,7 +96,10 @@ func persistentFiles() []stateFile {
 		{"STATE/engine/damaged/reports.json", "reports of damaged files", &engine.DamageFormat, "the reports"},
 		{"STATE/engine/damaged/*", "damaged files", nil, "nothing"},
 		{"STATE/engine/lock", "lock of the running daemon, empty", nil, "nothing"},
-		{"STATE/images/...", "image archives that the administrator puts there, see `images.dir`", nil, "the images of the archives are not kept any more"},
+		{
+			"STATE/images/...", "image archives that the administrator puts there, see `images.dir`", nil,
+			"the images of the archives are not kept any more",
+		},
 		{"STATE/engine/clean", "mark of a daemon that was not killed, empty", nil, "all files of the engine are checked"},
 		{"STATE/engine/io.containerd.*/...", "containerd: images, layers, records", nil, "see [recovery](../design/recovery.md)"},
 	}
@@ -90,14 +108,20 @@ func persistentFiles() []stateFile {
 // volatileFiles are the files in the directory for runtime state.
 func volatileFiles() []stateFile {
 	return []stateFile{
-		{"RUN/pods/*.json", "checkpoint: starts, probe results, sent stop signals", &state.CheckpointFormat, "probes start again, and a process may get a second stop signal"},
+		{
+			"RUN/pods/*.json", "checkpoint: starts, probe results, sent stop signals", &state.CheckpointFormat,
+			"probes start again, and a process may get a second stop signal",
+		},
 		{"RUN/network.json", "addresses and host ports in use", &network.LeaseFormat, "read from the kernel"},
 		{"RUN/daemon.json", "process of the daemon", &daemon.LifeFormat, "an OOM kill of the daemon is not noticed"},
 		{"RUN/crash", "output of a crash of the daemon", nil, "the crash accuses no pod"},
 		{"RUN/handling/*", "pods that are being handled", nil, "a crash of the daemon accuses no pod"},
 		{"RUN/podstead.sock.stopped", "instance of a daemon that was stopped", nil, "clients start a new daemon"},
 		{"RUN/process/...", "arguments and variables with secrets, until the shim has read them", nil, "the container fails to start"},
-		{"RUN/engine/records.db", "copy of the records of containers (bbolt)", nil, "containers are killed if the records of the engine are damaged too"},
+		{
+			"RUN/engine/records.db", "copy of the records of containers (bbolt)", nil,
+			"containers are killed if the records of the engine are damaged too",
+		},
 		{"RUN/engine/*", "containerd: locks and sockets", nil, "nothing"},
 		{"RUN/engine/unresponsive/...", "bundles of shims that do not respond", nil, "the containers are killed"},
 		{"RUN/engine/runc/...", "runc: containers", nil, "the container is killed and starts again"},
@@ -116,7 +140,9 @@ func stateVersions(c *config.Config) result {
 	if more := len(files) - maxFiles; more > 0 {
 		detail += fmt.Sprintf(" and %d more", more)
 	}
-	return result{Warn, fmt.Sprintf("%s: %v", detail, reason), "install that version again; its pods keep running without supervision until then"}
+	return result{
+		Warn, fmt.Sprintf("%s: %v", detail, reason), "install that version again; its pods keep running without supervision until then",
+	}
 }
 
 // newerFiles returns the paths of the files that only a later version understands, with the error that says so.

@@ -32,7 +32,9 @@ func TestStateVersions(t *testing.T) {
 		}
 	}
 	r := stateVersions(c)
-	for _, part := range []string{"/pods/web0.json, ", " and 2 more: written by a later version: the file has version 2, at most 1 is supported"} {
+	for _, part := range []string{
+		"/pods/web0.json, ", " and 2 more: written by a later version: the file has version 2, at most 1 is supported",
+	} {
 		if r.grade != Warn || !strings.Contains(r.detail, part) {
 			t.Errorf("%q is not in %+v", part, r)
 		}
@@ -64,9 +66,12 @@ func TestReference(t *testing.T) {
 
 func stateFilesPage() string {
 	var b strings.Builder
-	b.WriteString("# State files\n\n```console\n# head -c 40 /var/lib/podstead/pods/web.json\n{\"version\":1,\"savedAt\":{\"boot\":\"c78589be-\n```\n\n" +
-		"These are the files that the daemon reads again after it or the host has restarted. `STATE` is the [state directory](configuration.md), by default\n" +
-		"`/var/lib/podstead`. `RUN` is the directory for runtime state, by default `/run/podstead`, which is cleared at boot. Only root can read the files.\n\n" +
+	b.WriteString("# State files\n\n```console\n# head -c 40 " +
+		"/var/lib/podstead/pods/web.json\n{\"version\":1,\"savedAt\":{\"boot\":\"c78589be-\n```\n\n" +
+		"These are the files that the daemon reads again after it or the host has restarted. `STATE` is the [state " +
+		"directory](configuration.md), by default\n" +
+		"`/var/lib/podstead`. `RUN` is the directory for runtime state, by default `/run/podstead`, which is cleared at boot. Only root " +
+		"can read the files.\n\n" +
 		"| File | Content | Version | If it is lost |\n| --- | --- | --- | --- |\n")
 	for _, f := range stateFiles() {
 		version := ""
@@ -80,21 +85,27 @@ Files without a version belong to containerd, runc or containers, or have no fie
 
 ## Versions
 
-A file begins with the version that wrote it, and with the lowest version that can read it (` + "`minReader`" + `) if that differs. A journal has a line with both
+A file begins with the version that wrote it, and with the lowest version that can read it (` + "`minReader`" +
+		`) if that differs. A journal has a line with both
 before the events that a daemon has appended.
 
-A file ends with a checksum of all that is before it (` + "`_sum`" + `, CRC-32C). If it is wrong, the file is damaged. Files of earlier versions have none, and
+A file ends with a checksum of all that is before it (` + "`_sum`" +
+		`, CRC-32C). If it is wrong, the file is damaged. Files of earlier versions have none, and
 are read. Who changes a file by hand removes the checksum. Journals have none: a line that cannot be read is left out, and the others are shown.
 
 | A later version | What this version does |
 | --- | --- |
-| adds fields (` + "`minReader`" + ` is at most the version in the table) | uses the file, and keeps fields that it does not know when it writes the file. Fields of a container's run are dropped when the container restarts, and those of a definition when the definition changes. Fields of the definition of a generation are dropped |
-| changes fields: state of a pod | does not touch the file or the pod. Containers keep running without supervision, the status is ` + "`NewerState`" + `, and the event ` + "`StateUnsupported`" + ` is emitted. ` + "`podstead delete --force`" + ` deletes the pod |
+| adds fields (` + "`minReader`" +
+		` is at most the version in the table) | uses the file, and keeps fields that it does not know when it writes the file. Fields of a container's run are dropped when the container restarts, and those of a definition when the definition changes. Fields of the definition of a generation are dropped |
+| changes fields: state of a pod | does not touch the file or the pod. Containers keep running without supervision, the status is ` +
+		"`NewerState`" + `, and the event ` + "`StateUnsupported`" + ` is emitted. ` + "`podstead delete --force`" + ` deletes the pod |
 | changes fields: journal | keeps the events and does not show them. The event ` + "`StateUnsupported`" + ` replaces them |
 | changes fields: ` + "`STATE/network.json`" + ` | the daemon does not start, containers keep running |
 | changes fields: ` + "`STATE/users.json`" + ` | pods with a user namespace neither start nor are deleted |
 | changes fields: generations | does not touch the file, and the pod has no generations. It runs what its file defines |
-| changes fields: checkpoint, quarantine, ` + "`RUN/network.json`" + `, lists of images, reports | ignores the file, and replaces it when it has content of its own; ` + "`RUN/network.json`" + ` is renamed |
+| changes fields: checkpoint, quarantine, ` + "`RUN/network.json`" +
+		`, lists of images, reports | ignores the file, and replaces it when it has content of its own; ` + "`RUN/network.json`" +
+		` is renamed |
 
 ` + "`podstead doctor`" + ` reports files that only a later version understands.
 `)
@@ -132,9 +143,11 @@ func TestFlippedBits(t *testing.T) {
 func TestNewer(t *testing.T) {
 	c := &config.Config{StateDir: t.TempDir(), RunDir: t.TempDir()}
 	for path, text := range map[string]string{
-		"pods/old.json": `{"version":1}`, "pods/adds.json": `{"version":2,"minReader":1}`, "pods/newer.json": `{"version":2}`, "network.json": `{"version":7}`,
-		"events/a.jsonl": "{\"version\":2}\n{\"seq\":1}\n{\"version\":1}\n{\"seq\":2}\n", "events/b.jsonl": "\n{\"version\":2}\n{\"seq\":1}\n",
-		"users.json": "damaged",
+		"pods/old.json": `{"version":1}`, "pods/adds.json": `{"version":2,"minReader":1}`, "pods/newer.json": `{"version":2}`,
+		"network.json":   `{"version":7}`,
+		"events/a.jsonl": "{\"version\":2}\n{\"seq\":1}\n{\"version\":1}\n{\"seq\":2}\n",
+		"events/b.jsonl": "\n{\"version\":2}\n{\"seq\":1}\n",
+		"users.json":     "damaged",
 	} {
 		path = filepath.Join(c.StateDir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -105,7 +105,8 @@ func TestRoundTrip(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	if err := errors.Join(
 		os.Symlink("/etc/passwd", filepath.Join(from, "link")), unix.Mkfifo(filepath.Join(from, "fifo"), 0o600),
-		os.Chmod(filepath.Join(from, "a"), 0o751), os.Chtimes(filepath.Join(from, "a"), when, when), os.Mkdir(filepath.Join(from, "shut"), 0o500),
+		os.Chmod(filepath.Join(from, "a"), 0o751), os.Chtimes(filepath.Join(from, "a"), when, when),
+		os.Mkdir(filepath.Join(from, "shut"), 0o500),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,9 @@ func TestHostileArchives(t *testing.T) {
 		}, true},
 		{"devices", func(string) []tar.Header {
 			return []tar.Header{
-				{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}, {Typeflag: tar.TypeBlock, Name: "disk"}, {Typeflag: tar.TypeFifo, Name: "fifo"},
+				{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3},
+				{Typeflag: tar.TypeBlock, Name: "disk"},
+				{Typeflag: tar.TypeFifo, Name: "fifo"},
 			}
 		}, false},
 	} {
@@ -210,10 +213,12 @@ func TestExistingLinks(t *testing.T) {
 	top := t.TempDir()
 	outside, to := filepath.Join(top, "out/secret"), filepath.Join(top, "to")
 	write(t, outside, secret)
-	if err := errors.Join(os.Mkdir(to, 0o755), os.Symlink(filepath.Dir(outside), filepath.Join(to, "d")), os.Symlink(outside, filepath.Join(to, "f"))); err != nil {
+	if err := errors.Join(os.Mkdir(to, 0o755), os.Symlink(filepath.Dir(outside), filepath.Join(to, "d")),
+		os.Symlink(outside, filepath.Join(to, "f"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := extract(t, to, archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "d/secret"})); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+	if _, err := extract(t, to, archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "d/secret"})); err == nil ||
+		!strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("directory: got %v", err)
 	}
 	if _, err := extract(t, to, archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "f"})); err != nil {
@@ -228,7 +233,8 @@ func TestExistingLinks(t *testing.T) {
 func TestSwappedDirectory(t *testing.T) {
 	top := t.TempDir()
 	to, outside := filepath.Join(top, "to"), filepath.Join(top, "outside")
-	if err := errors.Join(os.MkdirAll(filepath.Join(to, "d"), 0o755), os.Mkdir(outside, 0o755), os.Symlink(outside, filepath.Join(to, "l"))); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(to, "d"), 0o755), os.Mkdir(outside, 0o755),
+		os.Symlink(outside, filepath.Join(to, "l"))); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
@@ -243,7 +249,8 @@ func TestSwappedDirectory(t *testing.T) {
 			}
 		}
 	})
-	stream := archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "d"}, tar.Header{Typeflag: tar.TypeReg, Name: "d/x"}, tar.Header{Typeflag: tar.TypeReg, Name: "d/e/y"})
+	stream := archive(t, tar.Header{Typeflag: tar.TypeDir, Name: "d"}, tar.Header{Typeflag: tar.TypeReg, Name: "d/x"},
+		tar.Header{Typeflag: tar.TypeReg, Name: "d/e/y"})
 	done := 0
 	for range 1000 {
 		if _, err := extract(t, to, stream); err == nil {
@@ -267,7 +274,8 @@ func TestPackSwapped(t *testing.T) {
 	write(t, outside, secret)
 	write(t, filepath.Join(from, "d/secret"), "inside")
 	write(t, filepath.Join(from, "f"), "inside")
-	if err := errors.Join(os.Symlink(filepath.Dir(outside), filepath.Join(from, "dl")), os.Symlink(outside, filepath.Join(from, "fl"))); err != nil {
+	if err := errors.Join(os.Symlink(filepath.Dir(outside), filepath.Join(from, "dl")),
+		os.Symlink(outside, filepath.Join(from, "fl"))); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
@@ -279,7 +287,8 @@ func TestPackSwapped(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(from, pair[0]), unix.AT_FDCWD, filepath.Join(from, pair[1]), unix.RENAME_EXCHANGE)
+					_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(from, pair[0]), unix.AT_FDCWD, filepath.Join(from, pair[1]),
+						unix.RENAME_EXCHANGE)
 				}
 			}
 		})
@@ -412,7 +421,8 @@ func FuzzExtract(f *testing.F) {
 		}
 		_, _ = extract(t, to, stream)
 		entries, err := os.ReadDir(top)
-		if text, readErr := os.ReadFile(filepath.Join(top, "secret")); errors.Join(err, readErr) != nil || len(entries) != 2 || string(text) != secret {
+		if text, readErr := os.ReadFile(filepath.Join(top, "secret")); errors.Join(err, readErr) != nil || len(entries) != 2 ||
+			string(text) != secret {
 			t.Errorf("outside: %v, secret %q, %v, %v", entries, text, err, readErr)
 		}
 		_ = filepath.WalkDir(to, func(path string, entry fs.DirEntry, _ error) error { // so that the directory can be removed
@@ -460,7 +470,9 @@ func TestExistingDirectoriesKeepAttributes(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := extract(t, dir, archive(t, tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o755}, tar.Header{Name: "tmp/new/", Typeflag: tar.TypeDir, Mode: 0o775})); err != nil {
+	if _, err := extract(t, dir,
+		archive(t, tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o755},
+			tar.Header{Name: "tmp/new/", Typeflag: tar.TypeDir, Mode: 0o775})); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{"tmp": os.ModeDir | os.ModeSticky | 0o777, "tmp/new": os.ModeDir | 0o775} {

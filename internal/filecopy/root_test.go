@@ -94,7 +94,12 @@ func TestLocate(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ path, name, located string }{
-		{"/a", "c", "/dir/c"}, {"a", "c", "/dir/c"}, {"dir/file", "file", "dir/file"}, {"/dir/..", ".", "/dir/.."}, {"/", ".", "/"}, {"/new", "new", "/new"},
+		{"/a", "c", "/dir/c"},
+		{"a", "c", "/dir/c"},
+		{"dir/file", "file", "dir/file"},
+		{"/dir/..", ".", "/dir/.."},
+		{"/", ".", "/"},
+		{"/new", "new", "/new"},
 	} {
 		dir, name, located, err := r.Locate(test.path)
 		if err != nil || name != test.name || located != test.located {
@@ -213,7 +218,8 @@ func TestSwappedNames(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(path, a), unix.AT_FDCWD, filepath.Join(path, b), unix.RENAME_EXCHANGE); err != nil {
+				if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(path, a), unix.AT_FDCWD, filepath.Join(path, b),
+					unix.RENAME_EXCHANGE); err != nil {
 					t.Error(err)
 					return
 				}
@@ -242,7 +248,9 @@ func TestSwappedNames(t *testing.T) {
 
 // FuzzOpen opens any path in a root with links of all kinds, and checks that the file is inside.
 func FuzzOpen(f *testing.F) {
-	for _, seed := range []string{"a", "../secret", "up/../secret", "abs", "magic/x", "//dir//.//../up/file", "dir/./up/up", "\x00", strings.Repeat("a/", 3000)} {
+	for _, seed := range []string{
+		"a", "../secret", "up/../secret", "abs", "magic/x", "//dir//.//../up/file", "dir/./up/up", "\x00", strings.Repeat("a/", 3000),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {

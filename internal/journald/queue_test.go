@@ -166,7 +166,9 @@ func TestIdle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	s := listen(t, path)
 	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(Options{Socket: path, Limit: itemSize + 4, Notice: func(n int64) []byte { return fmt.Appendf(nil, "DROPPED=%d\n", n) }})
+		q := NewQueue(Options{
+			Socket: path, Limit: itemSize + 4, Notice: func(n int64) []byte { return fmt.Appendf(nil, "DROPPED=%d\n", n) },
+		})
 		q.Add(nil, []byte("A=1\n"))
 		if got := s.read(); got != "A=1\n" {
 			t.Errorf("got %q", got)

@@ -37,15 +37,19 @@ func TestText(t *testing.T) {
 // a hidden character. Keys are cut to what YAML accepts.
 func FuzzDocuments(f *testing.F) {
 	for _, seed := range []string{
-		"", "\x7f", "\u0085", "\u009b", "\u2028\u2029", "\ufeff", "\u202e\u2066", "\xff\xfe", "\x00\x01\x07\x1b", "\\a0000202E\\a", "\a0000202E\a",
-		strings.Repeat("\u202e", 100), "- a: b\n# c\n", "yes", "0x1f", "'\"\\", "a\n\u200b\nb ", "\U000e0041\U0010ffff\ufffe", "\ud7ff\ue000", strings.Repeat("long word \u202e ", 40),
+		"", "\x7f", "\u0085", "\u009b", "\u2028\u2029", "\ufeff", "\u202e\u2066", "\xff\xfe", "\x00\x01\x07\x1b", "\\a0000202E\\a",
+		"\a0000202E\a",
+		strings.Repeat("\u202e", 100), "- a: b\n# c\n", "yes", "0x1f", "'\"\\", "a\n\u200b\nb ", "\U000e0041\U0010ffff\ufffe",
+		"\ud7ff\ue000", strings.Repeat("long word \u202e ", 40),
 		strings.Repeat("x", 300) + "\x7f", "\u0080\a", "{[&*!|>%@`", "\t", " \u00a0", "\\u0007", `\\u0007`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		key := []rune(s)
-		v := map[string]any{"kind": "Pod", "list": []any{s, "x" + s}, "key" + string(key[:min(len(key), maxKey-len("key"))]): map[string]any{"message": s}}
+		v := map[string]any{
+			"kind": "Pod", "list": []any{s, "x" + s}, "key" + string(key[:min(len(key), maxKey-len("key"))]): map[string]any{"message": s},
+		}
 		text, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
 			t.Fatal(err)

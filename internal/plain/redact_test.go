@@ -34,7 +34,8 @@ func TestRedactor(t *testing.T) {
 			for _, after := range []string{"", "\n", "@h", "@db/x"} {
 				for _, encoded := range []string{std([]byte(before + value + after)), raw([]byte(before + value + after))} {
 					got := r.Text(encoded)
-					if left := strings.Replace(got, Redacted, "", 1); left == got || len(left) > len(std([]byte(before)))+len(std([]byte(after)))+3 {
+					if left := strings.Replace(got, Redacted, "", 1); left == got ||
+						len(left) > len(std([]byte(before)))+len(std([]byte(after)))+3 {
 						t.Errorf("%q before %q after %q: %q becomes %q", value, before, after, encoded, got)
 					}
 				}

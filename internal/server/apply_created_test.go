@@ -44,7 +44,9 @@ func TestApplyReturnsRefusal(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := applied("bad", app("main", "sleep 1000"))
-	f := podfiles.File{Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonRejected, Refused: errors.New("taken"), SpecHash: d.plan(t, q).SpecHash}
+	f := podfiles.File{
+		Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonRejected, Refused: errors.New("taken"), SpecHash: d.plan(t, q).SpecHash,
+	}
 	earlier, preparing := f, f
 	earlier.SpecHash = "v1:earlier"
 	preparing.Reason, preparing.Refused, preparing.Preparing = "", errors.New("update is being prepared"), true

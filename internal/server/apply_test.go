@@ -34,7 +34,9 @@ func applied(name, more string) api.ApplyRequest {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
-	d.files.Changes = []change.Change{{Path: "containers[0].image", Container: "main", Old: `"i"`, New: `"j"`, Effect: change.RestartContainer}}
+	d.files.Changes = []change.Change{
+		{Path: "containers[0].image", Container: "main", Old: `"i"`, New: `"j"`, Effect: change.RestartContainer},
+	}
 	q := applied("web", app("main", "sleep 1000"))
 	changed := q
 	changed.Text = strings.Replace(q.Text, `image = "i"`, `image = "j"`, 1)
@@ -60,7 +62,9 @@ func TestApply(t *testing.T) {
 		}
 		want := api.Applied{Pod: "web", File: "/pods.d/web.toml", Outcome: step.want, SpecHash: got.SpecHash}
 		if step.want == api.PodConfigured {
-			want.Changes = []api.Change{{Path: "containers[0].image", Container: "main", Old: `"i"`, New: `"j"`, Effect: api.EffectRestartContainer}}
+			want.Changes = []api.Change{
+				{Path: "containers[0].image", Container: "main", Old: `"i"`, New: `"j"`, Effect: api.EffectRestartContainer},
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.SpecHash == "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
@@ -77,7 +81,8 @@ func TestApplyInvalidFile(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := applied("web", "restartPolici = \"Never\"\n"+app("main", "exit 0"))
 	_, err := d.client.Apply(t.Context(), q)
-	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusBadRequest || len(e.Problems) != 1 || e.Problems[0].Line != 3 {
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusBadRequest || len(e.Problems) != 1 ||
+		e.Problems[0].Line != 3 {
 		t.Errorf("apply an invalid file: %+v, want 400 with a problem in line 3", err)
 	}
 	q.File = "web.toml"
@@ -250,7 +255,8 @@ func TestUnresponsiveFileSystem(t *testing.T) {
 	d.files.OnRemove = func(string) error { return disk.UnresponsiveError{} }
 	_, err := d.client.Prune(t.Context(), api.PruneRequest{})
 	e, ok := errors.AsType[*api.Error](err)
-	if !ok || e.Status != http.StatusServiceUnavailable || e.Reason != api.ReasonUnresponsive || e.Hint == "" || errors.Is(err, api.ErrUnavailable) {
+	if !ok || e.Status != http.StatusServiceUnavailable || e.Reason != api.ReasonUnresponsive || e.Hint == "" ||
+		errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("prune: %+v", err)
 	}
 	dialer := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -357,7 +363,8 @@ func TestStartAndRestart(t *testing.T) {
 	}
 	by := fmt.Sprintf("podstead run, pid %d, uid %d", os.Getpid(), os.Getuid())
 	want := []string{
-		"start web " + uid + ", " + by, "start web " + uid + ", " + by, "restart web " + uid + ` "", ` + by, "restart web " + uid + ` "main", ` + by,
+		"start web " + uid + ", " + by, "start web " + uid + ", " + by, "restart web " + uid + ` "", ` + by,
+		"restart web " + uid + ` "main", ` + by,
 	}
 	if diff := cmp.Diff(want, d.restarts.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)

@@ -81,7 +81,8 @@ func readAttachQuery(v url.Values) (*attachQuery, error) {
 	q := &attachQuery{}
 	var err error
 	for name, to := range map[string]*bool{
-		"stdin": &q.request.Stdin, "stdout": &q.request.Stdout, "stderr": &q.request.Stderr, "tty": &q.tty, "fromStart": &q.request.FromStart,
+		"stdin": &q.request.Stdin, "stdout": &q.request.Stdout, "stderr": &q.request.Stderr, "tty": &q.tty,
+		"fromStart": &q.request.FromStart,
 	} {
 		if *to, err = flag(v, name); err != nil {
 			return nil, err

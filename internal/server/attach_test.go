@@ -70,7 +70,9 @@ func (s *streams) start(t *testing.T, container string) *process {
 		t.Fatal(err)
 	}
 	p := &process{sizes: make(chan attach.Size, 8)}
-	p.Container = attach.NewContainer(attach.Options{Stdin: in, Terminal: true, Resize: func(s attach.Size) error { p.sizes <- s; return nil }})
+	p.Container = attach.NewContainer(attach.Options{
+		Stdin: in, Terminal: true, Resize: func(s attach.Size) error { p.sizes <- s; return nil },
+	})
 	if p.stdin, err = os.OpenFile(path, os.O_RDONLY, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -287,30 +289,47 @@ func TestAttachIsRejected(t *testing.T) {
 		want      string
 	}{
 		{name: "no pod", pod: "none", status: http.StatusNotFound, want: `no such pod "none"`},
-		{name: "no container", pod: "web", options: client.AttachOptions{Container: "x"}, status: http.StatusNotFound, want: `has no container "x"`},
+		{
+			name: "no container", pod: "web", options: client.AttachOptions{Container: "x"}, status: http.StatusNotFound,
+			want: `has no container "x"`,
+		},
 		{name: "other pod", pod: "web", options: client.AttachOptions{UID: "x"}, status: http.StatusNotFound, want: "no such pod"},
-		{name: "no stdin", pod: "web", options: client.AttachOptions{Container: "other", Streams: stdin}, status: http.StatusConflict, want: "does not have stdin"},
-		{name: "no terminal", pod: "web", options: client.AttachOptions{Container: "other", Streams: client.Streams{TTY: true}}, status: http.StatusConflict, want: "does not have a terminal"},
+		{
+			name: "no stdin", pod: "web", options: client.AttachOptions{Container: "other", Streams: stdin}, status: http.StatusConflict,
+			want: "does not have stdin",
+		},
+		{
+			name: "no terminal", pod: "web", options: client.AttachOptions{Container: "other", Streams: client.Streams{TTY: true}},
+			status: http.StatusConflict, want: "does not have a terminal",
+		},
 		{
 			name: "terminated", pod: "job", status: http.StatusConflict, reason: api.ReasonNotRunning,
 			want: `container "main" of pod "job" is not running: Error (exit code 3)`,
 		},
-		{name: "just exited", pod: "web", shim: &attach.Error{Reason: attach.NotFound}, status: http.StatusConflict, reason: api.ReasonNotRunning, want: "is not running"},
+		{
+			name: "just exited", pod: "web", shim: &attach.Error{Reason: attach.NotFound}, status: http.StatusConflict,
+			reason: api.ReasonNotRunning, want: "is not running",
+		},
 		{
 			name: "removed", pod: "web", shim: lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such container"},
-			status: http.StatusConflict, reason: api.ReasonNotRunning, want: `container "main" of pod "web" is not running: no such container`,
+			status: http.StatusConflict, reason: api.ReasonNotRunning,
+			want: `container "main" of pod "web" is not running: no such container`,
 		},
 		{
 			name: "unavailable", pod: "web", shim: lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "oops"},
 			status: http.StatusInternalServerError, want: "oops",
 		},
-		{name: "used", pod: "web", shim: &attach.Error{Reason: attach.NoStdin, Message: "used"}, status: http.StatusConflict, want: `"main" of pod "web": used`},
+		{
+			name: "used", pod: "web", shim: &attach.Error{Reason: attach.NoStdin, Message: "used"}, status: http.StatusConflict,
+			want: `"main" of pod "web": used`,
+		},
 		{name: "old shim", pod: "web", shim: attach.ErrNoServer, status: http.StatusConflict, want: "serves no attach clients"},
 		{name: "other error", pod: "web", shim: errors.New("oops"), status: http.StatusInternalServerError, want: "oops"},
 	} {
 		if tt.reason == "" {
 			tt.reason = map[int]api.ErrorReason{
-				http.StatusNotFound: api.ReasonNotFound, http.StatusConflict: api.ReasonConflict, http.StatusInternalServerError: api.ReasonInternalError,
+				http.StatusNotFound: api.ReasonNotFound, http.StatusConflict: api.ReasonConflict,
+				http.StatusInternalServerError: api.ReasonInternalError,
 			}[tt.status]
 		}
 		d.streams.err = tt.shim

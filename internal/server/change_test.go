@@ -18,7 +18,10 @@ func TestEphemeralContainer(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	uid := d.create(t, file("web", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container ready", ready)
-	q := api.EphemeralRequest{File: "debug.toml", UID: uid, Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo seen; sleep 0.1; exit 7\"]\n"}
+	q := api.EphemeralRequest{
+		File: "debug.toml", UID: uid,
+		Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo seen; sleep 0.1; exit 7\"]\n",
+	}
 	created, err := d.client.AddEphemeral(t.Context(), "web", q)
 	if err != nil || len(created.Pod.Spec.EphemeralContainers) != 1 || len(created.Pod.Status.EphemeralContainerStatuses) != 1 {
 		t.Fatalf("%+v, %v", created, err)
@@ -45,7 +48,8 @@ func TestEphemeralContainer(t *testing.T) {
 		if !isStatus(err, want) {
 			t.Errorf("%q: %v, want %d", text, err, want)
 		}
-		if e, _ := errors.AsType[*api.Error](err); want == http.StatusBadRequest && (len(e.Problems) != 1 || e.Problems[0].Path != "image") {
+		if e, _ := errors.AsType[*api.Error](err); want == http.StatusBadRequest &&
+			(len(e.Problems) != 1 || e.Problems[0].Path != "image") {
 			t.Errorf("%q: problems %+v", text, e.Problems)
 		}
 	}
@@ -56,7 +60,8 @@ func TestEphemeralContainer(t *testing.T) {
 	if err := d.client.Stop(t.Context(), "web", client.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{File: "d", Text: "name = \"late\"\nimage = \"i\"\n"}); !isStatus(err, http.StatusConflict) {
+	if _, err := d.client.AddEphemeral(t.Context(), "web",
+		api.EphemeralRequest{File: "d", Text: "name = \"late\"\nimage = \"i\"\n"}); !isStatus(err, http.StatusConflict) {
 		t.Errorf("terminating pod: %v, want 409", err)
 	}
 	d.await(t, uid, "pod at rest", atRest)
@@ -79,7 +84,8 @@ func TestConditionOfReadinessGate(t *testing.T) {
 	}
 	d.await(t, uid, "pod that waits for its readiness gate", readyIs("False", api.ReasonReadinessGatesNotReady))
 	for _, status := range []string{"True", "False", "Unknown", "True"} {
-		pod, err := d.client.SetCondition(t.Context(), "web", "example.org/door", api.ConditionRequest{Status: status, Reason: "Why", Message: "because", UID: uid})
+		pod, err := d.client.SetCondition(t.Context(), "web", "example.org/door",
+			api.ConditionRequest{Status: status, Reason: "Why", Message: "because", UID: uid})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +101,8 @@ func TestConditionOfReadinessGate(t *testing.T) {
 			t.Errorf("condition %+v", last)
 		}
 	}
-	if _, err := d.client.SetCondition(t.Context(), "web", "Ready", api.ConditionRequest{Status: "True"}); !isStatus(err, http.StatusNotFound) {
+	if _, err := d.client.SetCondition(t.Context(), "web", "Ready",
+		api.ConditionRequest{Status: "True"}); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("condition without a readiness gate: %v, want 404", err)
 	}
 	changes := 0

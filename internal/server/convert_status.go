@@ -41,7 +41,8 @@ func statusOf(s *lifecycle.Status) api.PodStatus {
 
 func conditionOf(c *lifecycle.Condition) api.Condition {
 	return api.Condition{
-		Type: api.ConditionType(c.Type), Status: c.Status, Reason: api.Reason(c.Reason), Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		Type: api.ConditionType(c.Type), Status: c.Status, Reason: api.Reason(c.Reason), Message: c.Message,
+		LastTransitionTime: c.LastTransitionTime,
 	}
 }
 

@@ -72,7 +72,8 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: d.fake, Store: store, Journal: journal, Clock: clock, Events: 64, MinReady: new(time.Duration)})
+	d.supervisor = supervisor.New(t.Context(),
+		supervisor.Options{Runtime: d.fake, Store: store, Journal: journal, Clock: clock, Events: 64, MinReady: new(time.Duration)})
 	if err := d.supervisor.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +96,11 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 		d.secrets = configsource.Source{Dir: filepath.Join(d.dir, "config")}
 	}
 	srv := server.New(t.Context(), server.Options{
-		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string, shutdown bool) { d.stops <- fmt.Sprintf("%s, shutdown %v", by, shutdown) }, Secrets: d.secrets, Stats: d.stats, Metrics: d.metrics, Images: d.images, ContainerFiles: d.containerFiles, VolumeFiles: d.volumeFiles, Ports: d.ports, Log: d.log, Socket: d.socket, Probes: d.probes,
+		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs,
+		Version:    api.Version{Version: "v0", Instance: instance},
+		StopDaemon: func(by string, shutdown bool) { d.stops <- fmt.Sprintf("%s, shutdown %v", by, shutdown) }, Secrets: d.secrets,
+		Stats: d.stats, Metrics: d.metrics, Images: d.images, ContainerFiles: d.containerFiles, VolumeFiles: d.volumeFiles, Ports: d.ports,
+		Log: d.log, Socket: d.socket, Probes: d.probes,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := server.Listen(t.Context(), d.socket)

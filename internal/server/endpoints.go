@@ -81,18 +81,19 @@ func (s *Server) newMux() *http.ServeMux {
 		if e.call != nil {
 			serve = s.handleWithin(cmp.Or(e.limit, api.CallTimeout), func(r *http.Request) (any, error) { return e.call(s, r) })
 		}
-		mux.HandleFunc(e.Pattern(), s.logged(e.Method == http.MethodGet && e.Upgrade == "" || e.Routine, func(w http.ResponseWriter, r *http.Request) {
-			boundBody(w, r)
-			err := e.check(r)
-			if isReadOnly(r) && !e.ReadOnly {
-				err = s.forbidden(&e)
-			}
-			if err != nil {
-				s.reply(w, r, nil, err)
-				return
-			}
-			serve(w, r)
-		}))
+		mux.HandleFunc(e.Pattern(),
+			s.logged(e.Method == http.MethodGet && e.Upgrade == "" || e.Routine, func(w http.ResponseWriter, r *http.Request) {
+				boundBody(w, r)
+				err := e.check(r)
+				if isReadOnly(r) && !e.ReadOnly {
+					err = s.forbidden(&e)
+				}
+				if err != nil {
+					s.reply(w, r, nil, err)
+					return
+				}
+				serve(w, r)
+			}))
 	}
 	mux.HandleFunc("/", s.logged(true, s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, api.UnknownEndpoint+"%s %s", r.Method, clipped(r.URL.Path))

@@ -12,7 +12,8 @@ var (
 
 	signatureBytes = Parameter{
 		Name: api.SignatureBytes, Type: Integer,
-		Description: "Size of the signatures at the start of the body, before the archive. Default: 0. They are a sequence of JSON values: " +
+		Description: "Size of the signatures at the start of the body, before the archive. Default: 0. They are a sequence of " +
+			"JSON values: " +
 			"sigstore bundles, and objects with Base64Signature and Payload as cosign download signature prints them.",
 	}
 	imageSignature = Parameter{
@@ -63,9 +64,12 @@ func imageEndpoints() []Endpoint {
 		},
 		{
 			Method: "DELETE", Path: "/v1/images",
-			Summary:  "Remove a name of an image",
-			Details:  "An image that a pod or a generation uses is not removed.",
-			Query:    []Parameter{imageName, imagePlatform, {Name: "force", Type: Boolean, Description: "Remove the name unless a pod that uses it is running."}},
+			Summary: "Remove a name of an image",
+			Details: "An image that a pod or a generation uses is not removed.",
+			Query: []Parameter{
+				imageName, imagePlatform,
+				{Name: "force", Type: Boolean, Description: "Remove the name unless a pod that uses it is running."},
+			},
 			Response: api.RemovedImages{}, Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonConflict, api.ReasonNotImplemented},
 			call: imageCall((*Server).removeImage), limit: api.RemovalTimeout,
 		},
@@ -89,15 +93,17 @@ func carriedEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/images/signatures",
 			Summary: "Get the signatures that the registry of a pulled image has",
-			Details: "The signatures are not verified. They are for the import of an archive that has the image. An imported image has none.",
-			Query:   []Parameter{imageName, imagePlatform}, Response: api.ImageSignatures{},
+			Details: "The signatures are not verified. They are for the import of an archive that has the image. An imported image " +
+				"has none.",
+			Query: []Parameter{imageName, imagePlatform}, Response: api.ImageSignatures{},
 			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonBadGateway, api.ReasonNotImplemented},
 			call:    imageCall((*Server).imageSignatures), limit: api.LoginTimeout,
 		},
 		{
 			Method: "POST", Path: "/v1/images/restore",
-			Summary:  "Make the name of an image refer again to the image before an import with whileUsed",
-			Details:  "Nothing is changed if nothing was replaced, if the name has been changed since, or if the earlier image is not on the host any more. It is kept for an hour.",
+			Summary: "Make the name of an image refer again to the image before an import with whileUsed",
+			Details: "Nothing is changed if nothing was replaced, if the name has been changed since, or if the earlier image is not on " +
+				"the host any more. It is kept for an hour.",
 			Query:    []Parameter{imageName, {Name: "after", Type: Timestamp, Description: "Time before the import. Required."}},
 			Response: api.RestoredImage{}, Reasons: []api.ErrorReason{api.ReasonNotImplemented},
 			call: imageCall((*Server).restoreImage),
@@ -118,8 +124,9 @@ func registryEndpoints() []Endpoint {
 		{
 			Method: "POST", Path: "/v1/registries/logout",
 			Summary: "Delete the credentials for a registry from the host",
-			Request: api.LogoutRequest{}, Response: api.Registry{}, Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonNotImplemented},
-			call: imageCall((*Server).logout), limit: api.LoginTimeout,
+			Request: api.LogoutRequest{}, Response: api.Registry{},
+			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonNotImplemented},
+			call:    imageCall((*Server).logout), limit: api.LoginTimeout,
 		},
 	}
 }

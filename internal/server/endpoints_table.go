@@ -48,9 +48,12 @@ func podEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/pods", ReadOnly: true,
 			Summary: "List pods, sorted by name, or watch them",
-			Details: "A watch sends all pods as ADDED, one BOOKMARK without a pod, and then every change, until the client disconnects. It has no position: " +
+			Details: "A watch sends all pods as ADDED, one BOOKMARK without a pod, and then every change, until the client disconnects. " +
+				"It has no position: " +
 				"a client that was disconnected watches again, and compares the UIDs of the pods.",
-			Query:    []Parameter{{Name: "watch", Type: Boolean, Description: "Send a stream of changes instead of the list."}, redactParameter},
+			Query: []Parameter{
+				{Name: "watch", Type: Boolean, Description: "Send a stream of changes instead of the list."}, redactParameter,
+			},
 			Response: api.PodList{}, Stream: api.PodChange{},
 			serve: (*Server).pods,
 		},
@@ -67,7 +70,8 @@ func podEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/pods/{name}", ReadOnly: true,
 			Summary: "Get a pod",
-			Details: "A file of the pods directory that is not accepted is a pod without a UID. With the parameter uid, the final state of a deleted pod is " +
+			Details: "A file of the pods directory that is not accepted is a pod without a UID. With the parameter uid, the final state " +
+				"of a deleted pod is " +
 				"returned until the session that created the pod ends.",
 			Query: []Parameter{uidParameter, redactParameter}, Response: api.Pod{}, Reasons: []api.ErrorReason{api.ReasonNotFound},
 			call: (*Server).get,
@@ -125,7 +129,8 @@ func readEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/pods/{name}/output", ReadOnly: true,
 			Summary: "Read or follow the output of containers",
-			Details: "The lines of each container are in order. With follow, the stream continues until the pod is at rest or deleted or, with runs=newest, " +
+			Details: "The lines of each container are in order. With follow, the stream continues until the pod is at rest or deleted " +
+				"or, with runs=newest, " +
 				"until none of the containers runs again.",
 			Query: []Parameter{
 				uidParameter,
@@ -161,22 +166,26 @@ func readEndpoints() []Endpoint {
 
 // redactParameter removes the values of secrets.
 var redactParameter = Parameter{
-	Name: "redact", Type: Boolean, Description: "Replace the values of the secrets of the pod in messages. If they cannot be read, what containers have written is withheld.",
+	Name: "redact", Type: Boolean,
+	Description: "Replace the values of the secrets of the pod in messages. If they cannot be read, what containers have written is " +
+		"withheld.",
 }
 
 func statsEndpoints() []Endpoint {
 	return []Endpoint{
 		{
 			Method: "GET", Path: "/v1/stats", ReadOnly: true,
-			Summary: "Measure what pods use, in the shape of the kubelet's Summary API (/stats/summary)",
-			Details: "Nothing is measured without a request. A figure that is not known is absent.",
-			Query:   []Parameter{{Name: "pod", Type: Text, Repeated: true, Description: "Pod. Default: all."}}, Response: api.StatsSummary{}, Reasons: []api.ErrorReason{api.ReasonNotFound},
+			Summary:  "Measure what pods use, in the shape of the kubelet's Summary API (/stats/summary)",
+			Details:  "Nothing is measured without a request. A figure that is not known is absent.",
+			Query:    []Parameter{{Name: "pod", Type: Text, Repeated: true, Description: "Pod. Default: all."}},
+			Response: api.StatsSummary{}, Reasons: []api.ErrorReason{api.ReasonNotFound},
 			call: (*Server).stats,
 		},
 		{
 			Method: "GET", Path: "/v1/metrics", ReadOnly: true, Routine: true,
 			Summary: "Get all metrics in the text format of Prometheus",
-			Details: "The format can be chosen with the header `Accept`. A figure that cannot be read in time is absent. The metrics are listed in " +
+			Details: "The format can be chosen with the header `Accept`. A figure that cannot be read in time is absent. The metrics are " +
+				"listed in " +
 				"[metrics.md](metrics.md). Prometheus needs a TCP address, see `metrics.address`.",
 			Content: metricsType, Reasons: []api.ErrorReason{api.ReasonNotImplemented}, serve: (*Server).metrics,
 		},
@@ -202,8 +211,9 @@ func changeEndpoints() []Endpoint {
 			Method: "PUT", Path: "/v1/pods/{name}/conditions/{type...}",
 			Summary: "Set the condition of a readiness gate",
 			Details: "The condition type is the rest of the path. It may contain a slash.",
-			Query:   []Parameter{uidParameter}, Request: api.ConditionRequest{}, Response: api.Pod{}, Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonConflict},
-			call: (*Server).setCondition,
+			Query:   []Parameter{uidParameter}, Request: api.ConditionRequest{}, Response: api.Pod{},
+			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonConflict},
+			call:    (*Server).setCondition,
 		},
 		{
 			Method: "GET", Path: "/v1/pods/{name}/rollout", ReadOnly: true,
@@ -214,10 +224,13 @@ func changeEndpoints() []Endpoint {
 		{
 			Method: "POST", Path: "/v1/pods/{name}/rollout/undo",
 			Summary: "Make a pod return to an earlier generation",
-			Details: "The response is sent before the pod has changed. The file is kept: the pod follows it again when it is changed or applied.",
+			Details: "The response is sent before the pod has changed. The file is kept: the pod follows it again when it is changed " +
+				"or applied.",
 			Request: api.UndoRequest{}, Response: api.Rollout{},
-			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonConflict, api.ReasonNotAdmitted, api.ReasonNotImplemented, api.ReasonUnresponsive},
-			call:    (*Server).undoRollout,
+			Reasons: []api.ErrorReason{
+				api.ReasonNotFound, api.ReasonConflict, api.ReasonNotAdmitted, api.ReasonNotImplemented, api.ReasonUnresponsive,
+			},
+			call: (*Server).undoRollout,
 		},
 	}
 }
@@ -227,16 +240,21 @@ func fileEndpoints() []Endpoint {
 		{
 			Method: "POST", Path: "/v1/files",
 			Summary: "Write a pod file to the pods directory",
-			Details: "The response is sent when the file is saved and a new pod exists or is refused, before the pod is ready. The request can be repeated.",
+			Details: "The response is sent when the file is saved and a new pod exists or is refused, before the pod is ready. The " +
+				"request can be repeated.",
 			Request: api.ApplyRequest{}, Response: api.Applied{},
-			Reasons: []api.ErrorReason{api.ReasonInvalid, api.ReasonAlreadyExists, api.ReasonNotAdmitted, api.ReasonConflict, api.ReasonNotImplemented, api.ReasonUnresponsive},
-			call:    (*Server).apply,
+			Reasons: []api.ErrorReason{
+				api.ReasonInvalid, api.ReasonAlreadyExists, api.ReasonNotAdmitted, api.ReasonConflict, api.ReasonNotImplemented,
+				api.ReasonUnresponsive,
+			},
+			call: (*Server).apply,
 		},
 		{
 			Method: "POST", Path: "/v1/files/prune",
 			Summary: "Delete pods of the pods directory, with their files",
-			Request: api.PruneRequest{}, Response: api.AppliedList{}, Reasons: []api.ErrorReason{api.ReasonConflict, api.ReasonNotImplemented, api.ReasonUnresponsive},
-			call: (*Server).prune,
+			Request: api.PruneRequest{}, Response: api.AppliedList{},
+			Reasons: []api.ErrorReason{api.ReasonConflict, api.ReasonNotImplemented, api.ReasonUnresponsive},
+			call:    (*Server).prune,
 		},
 		{
 			Method: "POST", Path: "/v1/files/suspend",
@@ -252,7 +270,10 @@ const sessionProtocol = "WebSocket, subprotocol `v5.channel.k8s.io`"
 
 // streamParameters are those of the streams and the terminal of a session.
 var streamParameters = []Parameter{
-	{Name: "container", Type: Text, Description: "Container. Default: the one in the annotation `kubectl.kubernetes.io/default-container`, otherwise the first."},
+	{
+		Name: "container", Type: Text,
+		Description: "Container. Default: the one in the annotation `kubectl.kubernetes.io/default-container`, otherwise the first.",
+	},
 	{Name: "stdin", Type: Boolean, Description: "Connect standard input, channel 0."},
 	{Name: "stdout", Type: Boolean, Description: "Connect standard output, channel 1."},
 	{Name: "stderr", Type: Boolean, Description: "Connect standard error, channel 2. Not with tty."},
@@ -267,22 +288,31 @@ func streamEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/pods/{name}/exec",
 			Summary: "Run a command in a container",
-			Details: "The status at the end, on channel 3, has the exit code, as in Kubernetes. When the client is lost or the daemon stops, the command is killed.",
+			Details: "The status at the end, on channel 3, has the exit code, as in Kubernetes. When the client is lost or the daemon " +
+				"stops, the command is killed.",
 			Query: append([]Parameter{
 				{Name: "command", Type: Text, Repeated: true, Description: "The program and its arguments, one parameter for each."},
 			}, streamParameters...),
-			Upgrade: sessionProtocol, Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonNotRunning, api.ReasonTooManySessions, api.ReasonUnresponsive},
-			serve: (*Server).exec,
+			Upgrade: sessionProtocol,
+			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonNotRunning, api.ReasonTooManySessions, api.ReasonUnresponsive},
+			serve:   (*Server).exec,
 		},
 		{
 			Method: "GET", Path: "/v1/pods/{name}/attach",
 			Summary: "Attach to the first process of a container",
-			Details: "The output starts now. The status at the end has the exit code of the container. The container keeps running when the client disconnects.",
+			Details: "The output starts now. The status at the end has the exit code of the container. The container keeps running when " +
+				"the client disconnects.",
 			Query: append([]Parameter{
-				{Name: "fromStart", Type: Boolean, Description: "Start with what the container has written before its first client, as far as that is kept: the last 64 KiB of a container with stdin or tty. The header `Podstead-Incomplete: true` of the response reports that it has written more."},
+				{
+					Name: "fromStart", Type: Boolean,
+					Description: "Start with what the container has written before its first client, as far as that is kept: the last 64 " +
+						"KiB of a container with stdin or tty. The header `Podstead-Incomplete: true` of the response reports that it " +
+						"has written more.",
+				},
 			}, streamParameters...),
-			Upgrade: sessionProtocol, Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonConflict, api.ReasonNotRunning, api.ReasonTooManySessions},
-			serve: (*Server).attach,
+			Upgrade: sessionProtocol,
+			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonConflict, api.ReasonNotRunning, api.ReasonTooManySessions},
+			serve:   (*Server).attach,
 		},
 		{
 			Method: "GET", Path: "/v1/pods/{name}/portforward",
@@ -297,7 +327,10 @@ func streamEndpoints() []Endpoint {
 
 // fileParameters select a file of a container.
 var fileParameters = []Parameter{
-	{Name: "path", Type: Text, Description: "Path of the file. A relative path starts in the working directory of the container. Required."},
+	{
+		Name: "path", Type: Text,
+		Description: "Path of the file. A relative path starts in the working directory of the container. Required.",
+	},
 	{Name: "container", Type: Text, Description: "Container, running or not. Default: as for exec."},
 	uidParameter,
 }
@@ -316,8 +349,9 @@ func copyEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/pods/{name}/files",
 			Summary: "Read a file of a container, and all files below it, as a tar stream (application/x-tar)",
-			Details: "The trailer `" + api.CopyTrailer + "` has the warnings and the error of the copy as JSON. A response without the trailer is incomplete.",
-			Query:   fileParameters, Reasons: copyReasons, Content: api.TarContent,
+			Details: "The trailer `" + api.CopyTrailer +
+				"` has the warnings and the error of the copy as JSON. A response without the trailer is incomplete.",
+			Query: fileParameters, Reasons: copyReasons, Content: api.TarContent,
 			serve: (*Server).readFiles,
 		},
 		{

@@ -44,7 +44,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		after = 0 // a sequence number of an unknown instance
 	}
 	selected := func(e *event.Event) bool {
-		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since) && labels.has(e)
+		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since) &&
+			labels.has(e)
 	}
 	w.Header().Set(api.InstanceHeader, s.o.Version.Instance)
 	out := newStream(w)
@@ -55,7 +56,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	out.done(s.sendEvents(r, out, send, follow, after, selected))
 }
 
-func (s *Server) sendEvents(r *http.Request, out *stream, send func(context.Context, api.Event) error, follow bool, after uint64, selected func(*event.Event) bool) error {
+func (s *Server) sendEvents(r *http.Request, out *stream, send func(context.Context, api.Event) error, follow bool, after uint64,
+	selected func(*event.Event) bool,
+) error {
 	ring := s.o.Supervisor.Events()
 	events, missed := ring.Since(after)
 	for following := false; ; following = true {

@@ -62,7 +62,9 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 
 // session upgrades a request and calls run. Its context ends when the client is lost or the daemon stops. The client gets the result of
 // run, unless the daemon stops.
-func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []channel.ID, run func(context.Context, *channel.Conn) (int, error)) {
+func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []channel.ID,
+	run func(context.Context, *channel.Conn) (int, error),
+) {
 	if !s.sessions.TryAcquire(1) {
 		s.reply(w, r, nil, &api.Error{
 			Status: http.StatusTooManyRequests, Reason: api.ReasonTooManySessions,

@@ -155,7 +155,9 @@ func TestExecErrors(t *testing.T) {
 		{
 			"unknown container", "web",
 			client.ExecOptions{Command: []string{"echo"}, Container: "x"},
-			&api.Error{Status: 404, Reason: api.ReasonNotFound, Message: `pod "web" has no container "x"`, Hint: "use one of main, side, init"},
+			&api.Error{
+				Status: 404, Reason: api.ReasonNotFound, Message: `pod "web" has no container "x"`, Hint: "use one of main, side, init",
+			},
 		},
 		{
 			"terminated container", "web",
@@ -169,8 +171,9 @@ func TestExecErrors(t *testing.T) {
 			"container that has just exited", "web",
 			client.ExecOptions{Command: []string{"late"}},
 			&api.Error{
-				Status: 409, Reason: api.ReasonNotRunning, Message: `container "main" of pod "web" is not running: cannot exec in a stopped container`,
-				Hint: "run podstead why web",
+				Status: 409, Reason: api.ReasonNotRunning,
+				Message: `container "main" of pod "web" is not running: cannot exec in a stopped container`,
+				Hint:    "run podstead why web",
 			},
 		},
 		{
@@ -178,7 +181,11 @@ func TestExecErrors(t *testing.T) {
 			client.ExecOptions{},
 			&api.Error{Status: 400, Reason: api.ReasonBadRequest, Field: "command", Message: "command: required value"},
 		},
-		{"command not found", "web", client.ExecOptions{Command: []string{"x"}}, &api.CommandError{Code: 127, Message: "exec: x: not found"}},
+		{
+			"command not found", "web",
+			client.ExecOptions{Command: []string{"x"}},
+			&api.CommandError{Code: 127, Message: "exec: x: not found"},
+		},
 		{
 			"failure of the engine", "web",
 			client.ExecOptions{Command: []string{"broken"}},
@@ -203,11 +210,15 @@ func TestExecRefused(t *testing.T) {
 	}}}
 	defer client.CloseIdleConnections()
 	for query, want := range map[string]string{
-		"command=echo&stdout=1":               `{"status":426,"error":"the request must be upgraded to a WebSocket"}`,
-		"command=echo":                        `{"status":400,"error":"at least one of stdin, stdout and stderr must be true","reason":"BadRequest"}`,
-		"command=echo&stderr=1&tty=1":         `{"status":400,"error":"tty and stderr cannot both be true: a terminal has one output","reason":"BadRequest","field":"tty"}`,
-		"command=echo&stdout=maybe":           `{"status":400,"error":"stdout=\"maybe\": must be true or false","reason":"BadRequest","field":"stdout"}`,
-		"command=echo&stdout=1&tty&width=1e3": `{"status":400,"error":"width=\"1e3\": must be a number up to 65535","reason":"BadRequest","field":"width"}`,
+		"command=echo&stdout=1": `{"status":426,"error":"the request must be upgraded to a WebSocket"}`,
+		"command=echo": `{"status":400,"error":"at least one of stdin, stdout and stderr must be ` +
+			`true","reason":"BadRequest"}`,
+		"command=echo&stderr=1&tty=1": `{"status":400,"error":"tty and stderr cannot both be true: a terminal has one ` +
+			`output","reason":"BadRequest","field":"tty"}`,
+		"command=echo&stdout=maybe": `{"status":400,"error":"stdout=\"maybe\": must be true or ` +
+			`false","reason":"BadRequest","field":"stdout"}`,
+		"command=echo&stdout=1&tty&width=1e3": `{"status":400,"error":"width=\"1e3\": must be a number up to ` +
+			`65535","reason":"BadRequest","field":"width"}`,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://podstead/v1/pods/web/exec?"+query, nil)
 		if err != nil {
@@ -295,7 +306,8 @@ func TestExecOutputFails(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}}, "")
-	_, err := d.client.Exec(t.Context(), "web", client.ExecOptions{Command: []string{"yes"}, Streams: client.Streams{Stdout: failingWriter{}}})
+	_, err := d.client.Exec(t.Context(), "web",
+		client.ExecOptions{Command: []string{"yes"}, Streams: client.Streams{Stdout: failingWriter{}}})
 	if err == nil || err.Error() != "copy output: disk full" {
 		t.Errorf("the client got %v", err)
 	}
@@ -313,11 +325,12 @@ func TestExecEndsWhileOutputBlocks(t *testing.T) {
 	defer close(released)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := d.client.Exec(ctx, "web", client.ExecOptions{Command: []string{"yes"}, Streams: client.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
-			cancel()
-			<-released
-			return len(p), nil
-		})}})
+		_, err := d.client.Exec(ctx, "web",
+			client.ExecOptions{Command: []string{"yes"}, Streams: client.Streams{Stdout: writerFunc(func(p []byte) (int, error) {
+				cancel()
+				<-released
+				return len(p), nil
+			})}})
 		ended <- err
 	}()
 	select {

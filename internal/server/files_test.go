@@ -108,7 +108,8 @@ func TestReadFiles(t *testing.T) {
 	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/refused"}, io.Discard); !hasStatus(err, http.StatusConflict) {
 		t.Errorf("an error before the start: got %v", err)
 	}
-	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/x", Container: "none"}, io.Discard); !hasStatus(err, http.StatusNotFound) {
+	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{Path: "/x", Container: "none"},
+		io.Discard); !hasStatus(err, http.StatusNotFound) {
 		t.Errorf("no such container: got %v", err)
 	}
 	if _, err := d.client.ReadFiles(ctx, "web", client.FileQuery{}, io.Discard); !hasStatus(err, http.StatusBadRequest) {
@@ -216,7 +217,8 @@ func TestWriteFiles(t *testing.T) {
 	if !hasStatus(err, http.StatusConflict) {
 		t.Errorf("an error while the client sends: got %v", err)
 	}
-	if _, err := d.client.WriteFiles(ctx, "none", client.FileQuery{Path: "/x"}, true, strings.NewReader("")); !hasStatus(err, http.StatusNotFound) {
+	if _, err := d.client.WriteFiles(ctx, "none", client.FileQuery{Path: "/x"}, true,
+		strings.NewReader("")); !hasStatus(err, http.StatusNotFound) {
 		t.Errorf("no such pod: got %v", err)
 	}
 }
@@ -286,7 +288,8 @@ func TestDialPort(t *testing.T) {
 	if err != nil || len(got) != len(data)+len(want) || !bytes.Equal(got[len(data):], want[:]) || !bytes.Equal(got[:len(data)], data) {
 		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(data)+len(want))
 	}
-	if _, err := d.client.DialPort(t.Context(), "web", "", 9); !hasStatus(err, http.StatusBadGateway) || !strings.Contains(err.Error(), `connect to port 9 of pod "web": connection refused`) {
+	if _, err := d.client.DialPort(t.Context(), "web", "", 9); !hasStatus(err, http.StatusBadGateway) ||
+		!strings.Contains(err.Error(), `connect to port 9 of pod "web": connection refused`) {
 		t.Errorf("refused connection: got %v", err)
 	}
 	if _, err := d.client.DialPort(t.Context(), "none", "", 80); !hasStatus(err, http.StatusNotFound) {

@@ -50,7 +50,10 @@ func Limits() []Limit {
 		{"Size of a request header", size(maxHeader), "431, and the connection is closed"},
 		{"Time to send a request header, and then the body", readTimeout.String(), "400 `BadRequest`, or the connection is closed"},
 		{"Size of a request body", fmt.Sprintf("%d MiB", maxBody>>20), "400 `BadRequest`"},
-		{"Bodies of all requests in progress", fmt.Sprintf("%d MiB", maxBodies>>20), "the request waits; after " + api.CallTimeout.String() + " 429 `TooManyRequests`"},
+		{
+			"Bodies of all requests in progress", fmt.Sprintf("%d MiB", maxBodies>>20),
+			"the request waits; after " + api.CallTimeout.String() + " 429 `TooManyRequests`",
+		},
 		{"Duration of a request that is not a stream", api.CallTimeout.String(), "an error with the operation that did not complete"},
 		{"Duration of a request to remove images", api.RemovalTimeout.String(), "as above"},
 		{"Duration of a request to log in to a registry", api.LoginTimeout.String(), "as above"},

@@ -69,7 +69,8 @@ func TestConnectionLimit(t *testing.T) {
 	reader := client.New(d.socket+"-ro", "podstead get")
 	defer reader.Close()
 	_, err := reader.Pods(t.Context())
-	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests || e.Hint == "" {
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests ||
+		e.Hint == "" {
 		t.Errorf("one reader too many: %v", err)
 	}
 	if _, err := d.client.Pods(t.Context()); err != nil {
@@ -270,11 +271,13 @@ func TestFollowers(t *testing.T) {
 	}
 	for path, want := range map[string]int64{output: lines, events: marked} {
 		for i, r := range readers[path] {
-			until(t, fmt.Sprintf("follower %d of %s has read %d of %d lines", i, path, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })
+			until(t, fmt.Sprintf("follower %d of %s has read %d of %d lines", i, path, r.lines.Load(), want),
+				func() bool { return r.lines.Load() >= want })
 		}
 	}
 	for i, r := range readers[events] {
-		until(t, fmt.Sprintf("follower %d of events has read %d of %d events", i, r.marked.Load(), marked), func() bool { return r.marked.Load() >= marked })
+		until(t, fmt.Sprintf("follower %d of events has read %d of %d events", i, r.marked.Load(), marked),
+			func() bool { return r.marked.Load() >= marked })
 	}
 	const perClient = 256 << 10
 	if grown := heap() - before; grown > followers*perClient {

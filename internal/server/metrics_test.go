@@ -28,7 +28,8 @@ func TestMetrics(t *testing.T) {
 	d.metrics = nil
 	d.serve(t, "second")
 	out.Reset()
-	if e, ok := errors.AsType[*api.Error](d.client.Metrics(t.Context(), &out)); !ok || e.Status != http.StatusNotImplemented || out.Len() > 0 {
+	if e, ok := errors.AsType[*api.Error](d.client.Metrics(t.Context(), &out)); !ok || e.Status != http.StatusNotImplemented ||
+		out.Len() > 0 {
 		t.Errorf("without metrics: %v, %q", e, out.String())
 	}
 }

@@ -106,7 +106,8 @@ func TestInvalidSinceTime(t *testing.T) {
 	}
 	defer r.Body.Close()
 	var e api.Error
-	if err := json.NewDecoder(r.Body).Decode(&e); err != nil || r.StatusCode != 400 || e.Message != `sinceTime="yesterday": must be a time, such as 2026-01-02T15:04:05Z` {
+	if err := json.NewDecoder(r.Body).Decode(&e); err != nil || r.StatusCode != 400 ||
+		e.Message != `sinceTime="yesterday": must be a time, such as 2026-01-02T15:04:05Z` {
 		t.Errorf("%s: %q, %v", r.Status, e.Message, err)
 	}
 }
@@ -127,7 +128,8 @@ func TestFollowContinuesAfterTail(t *testing.T) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte("2025-12-31T23:59:59Z stdout F old\n2025-12-31T23:59:59Z stdout F older\n"), 0o644); err != nil {
+			if err := os.WriteFile(path, []byte("2025-12-31T23:59:59Z stdout F old\n2025-12-31T23:59:59Z stdout F older\n"),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 			burst(t, path, 1, 3)
@@ -379,7 +381,8 @@ func TestSlowFollowerGetsWholeRuns(t *testing.T) {
 			continue
 		}
 		if got[l.Attempt]++; got == [2]int{1, 0} {
-			d.await(t, uid, "second run", func(c api.PodChange) bool { return c.Object.Status.ContainerStatuses[0].RestartCount == 1 && ready(c) })
+			d.await(t, uid, "second run",
+				func(c api.PodChange) bool { return c.Object.Status.ContainerStatuses[0].RestartCount == 1 && ready(c) })
 			d.read(t, "web", client.OutputQuery{Runs: api.NewestRun, Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
 		}
 	}

@@ -171,7 +171,8 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	case ok || uid != "" || f == nil:
 		return supervisor.Snapshot{}, failure(http.StatusNotFound, "no such pod %q", name)
 	case f.absent():
-		return supervisor.Snapshot{}, failure(http.StatusConflict, "pod %q does not exist, because its file is not accepted: %s", name, f.message)
+		return supervisor.Snapshot{}, failure(http.StatusConflict, "pod %q does not exist, because its file is not accepted: %s", name,
+			f.message)
 	}
 	return supervisor.Snapshot{}, f.noSuchPod(name)
 }

@@ -57,7 +57,8 @@ func TestPodHasTheStructureOfKubectl(t *testing.T) {
 	if got.Metadata["namespace"] != "default" {
 		t.Errorf("namespace %v, want default", got.Metadata["namespace"])
 	}
-	if diff := cmp.Diff([]map[string]string{{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}}, got.Status.HostIPs); diff != "" || got.Status.HostIP != "192.0.2.1" {
+	if diff := cmp.Diff([]map[string]string{{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}}, got.Status.HostIPs); diff != "" ||
+		got.Status.HostIP != "192.0.2.1" {
 		t.Errorf("hostIP %q, hostIPs (-want +got):\n%s", got.Status.HostIP, diff)
 	}
 	if diff := cmp.Diff(map[string]any{"app": "web"}, got.Metadata["labels"]); diff != "" {
@@ -301,7 +302,8 @@ func TestCreateInteractive(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", app("main", "sleep 3600"))
 	q.Interactive = &api.Interactive{Container: "other", TTY: true}
-	if _, err := d.client.Create(t.Context(), q); err == nil || !strings.Contains(err.Error(), `container "other": not found in the containers of pod "web"`) {
+	if _, err := d.client.Create(t.Context(), q); err == nil ||
+		!strings.Contains(err.Error(), `container "other": not found in the containers of pod "web"`) {
 		t.Errorf("%v", err)
 	}
 	q.Interactive.Container = "main"

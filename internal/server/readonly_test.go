@@ -98,18 +98,21 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 	t.Helper()
 	d := newTestDaemon(t, fakeruntime.Options{})
 	text := "name = \"web\"\nimageArchives = [\"i.tar\"]\n[[secrets]]\nname = \"shop\"\ndata.password = \"" + password + "\"\n" +
-		app("main", "exec sleep inf") + "env = [{ name = \"PASSWORD\", value = \"" + password + "\" }, { name = \"S\", valueFrom = { secretKeyRef = { name = \"shop\", key = \"password\" } } }]\n"
+		app("main", "exec sleep inf") + "env = [{ name = \"PASSWORD\", value = \"" + password +
+		"\" }, { name = \"S\", valueFrom = { secretKeyRef = { name = \"shop\", key = \"password\" } } }]\n"
 	if _, err := d.client.Apply(t.Context(), api.ApplyRequest{File: "/pods/web.toml", Text: text}); err != nil {
 		t.Fatal(err)
 	}
 	d.files.Changes = []change.Change{{
 		Path: "containers[0].env[0].value", Container: "main", Old: password, New: password + "!", Diff: "-" + password,
 	}}
-	if _, err := d.client.Apply(t.Context(), api.ApplyRequest{File: "/pods/web.toml", Text: strings.ReplaceAll(text, "name = \"PASSWORD\"", "name=\"PASSWORD\"")}); err != nil {
+	if _, err := d.client.Apply(t.Context(),
+		api.ApplyRequest{File: "/pods/web.toml", Text: strings.ReplaceAll(text, "name = \"PASSWORD\"", "name=\"PASSWORD\"")}); err != nil {
 		t.Fatal(err)
 	}
 	d.files.Judge("web", podfiles.GenerationReady, "")
-	if r, err := d.client.Rollout(t.Context(), "web"); err != nil || len(r.Generations) != 2 || r.Generations[1].Changes[0].Old != password {
+	if r, err := d.client.Rollout(t.Context(), "web"); err != nil || len(r.Generations) != 2 ||
+		r.Generations[1].Changes[0].Old != password {
 		t.Fatalf("rollout: %+v, %v", r, err)
 	}
 	for _, name := range []string{"web", "bad"} {
@@ -132,7 +135,9 @@ func checkReplies(t *testing.T, d *testDaemon, replies map[string]reply) {
 		switch {
 		case e.ReadOnly && got.Status != http.StatusOK:
 			t.Errorf("%s: %d %s", e.Pattern(), got.Status, got.Text)
-		case !e.ReadOnly && (got.Status != http.StatusForbidden || !strings.Contains(got.Text, `"reason":"Forbidden"`) || !strings.Contains(got.Text, "use the socket "+d.socket+" as root")):
+		case !e.ReadOnly &&
+			(got.Status != http.StatusForbidden || !strings.Contains(got.Text, `"reason":"Forbidden"`) ||
+				!strings.Contains(got.Text, "use the socket "+d.socket+" as root")):
 			t.Errorf("%s: %d %s, want 403 with a hint", e.Pattern(), got.Status, got.Text)
 		case strings.Contains(got.Text, password), strings.Contains(got.Text, unquoted):
 			t.Errorf("%s shows the password: %s", e.Pattern(), got.Text)
@@ -145,7 +150,8 @@ func checkReplies(t *testing.T, d *testDaemon, replies map[string]reply) {
 			t.Errorf("%s does not show why the file is refused: %s", pattern, text)
 		}
 	}
-	if text := replies["GET /v1/pods/{name}"].Text; reads == 0 || !strings.Contains(text, api.Hidden) || !strings.Contains(text, `"PASSWORD"`) {
+	if text := replies["GET /v1/pods/{name}"].Text; reads == 0 || !strings.Contains(text, api.Hidden) ||
+		!strings.Contains(text, `"PASSWORD"`) {
 		t.Errorf("the pod is %s, want the names of its variables", text)
 	}
 	if pod, err := d.client.Pod(t.Context(), "web"); err != nil || pod.Spec.Containers[0].Env[0].Value != password {

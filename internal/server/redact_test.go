@@ -29,7 +29,9 @@ func newPlanted(t *testing.T, secrets server.SecretSource) (d *testDaemon, uid s
 	d.closeServer()
 	d.secrets = secrets
 	d.serve(t, "second")
-	uid = d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "sleep 1000")+"env.A.secretKeyRef = { name = \"a\", key = \"key\" }\n")).Metadata.UID
+	uid = d.create(t,
+		file("web",
+			"restartPolicy = \"Never\"\n"+app("main", "sleep 1000")+"env.A.secretKeyRef = { name = \"a\", key = \"key\" }\n")).Metadata.UID
 	d.await(t, uid, "running container", func(c api.PodChange) bool {
 		return len(c.Object.Status.ContainerStatuses) == 1 && c.Object.Status.ContainerStatuses[0].State.Running != nil
 	})
@@ -86,7 +88,8 @@ func TestRedactedPodsAndEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.await(t, uid, "deleted pod", func(c api.PodChange) bool { return c.Type == api.Deleted })
-	if text := d.eventsText(t, true); strings.Contains(text, planted) || !strings.Contains(text, "[withheld: the secrets of the pod cannot be read]") || !strings.Contains(text, "Container started") {
+	if text := d.eventsText(t, true); strings.Contains(text, planted) ||
+		!strings.Contains(text, "[withheld: the secrets of the pod cannot be read]") || !strings.Contains(text, "Container started") {
 		t.Errorf("redacted events of a deleted pod:\n%s", text)
 	}
 }
@@ -96,7 +99,8 @@ func TestWithheldMessages(t *testing.T) {
 	t.Parallel()
 	d, _ := newPlanted(t, secretsFunc(func(string) (map[string][]byte, error) { return nil, errors.New("the disk fails") }))
 	list, err := d.client.RedactedPods(t.Context())
-	if err != nil || list.Items[0].Status.ContainerStatuses[0].State.Terminated.Message != "[withheld: the secrets of the pod cannot be read]" {
+	if err != nil ||
+		list.Items[0].Status.ContainerStatuses[0].State.Terminated.Message != "[withheld: the secrets of the pod cannot be read]" {
 		t.Errorf("%+v, %v", list.Items, err)
 	}
 	if text := d.eventsText(t, true); strings.Contains(text, planted) {

@@ -109,9 +109,13 @@ func TestRedactorsWaitForTheirRequest(t *testing.T) {
 // TestRedactorsAreLimited: the number of redactors in memory has a limit, and further pods are redacted too.
 func TestRedactorsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &redactors{list: map[redactorKey]*podRedactor{}, read: func(context.Context, *spec.Pod) ([]string, error) { return []string{"planted-value"}, nil }}
+		r := &redactors{
+			list: map[redactorKey]*podRedactor{},
+			read: func(context.Context, *spec.Pod) ([]string, error) { return []string{"planted-value"}, nil },
+		}
 		for i := range maxRedactors + 10 {
-			if got := r.of(t.Context(), withSecret("a"), redactorKey{fmt.Sprint(i), true}); got == nil || got.Text("planted-value") != "[redacted]" {
+			if got := r.of(t.Context(), withSecret("a"), redactorKey{fmt.Sprint(i), true}); got == nil ||
+				got.Text("planted-value") != "[redacted]" {
 				t.Fatalf("pod %d is not redacted", i)
 			}
 		}
@@ -139,7 +143,8 @@ func TestReadersLeaveSecretReadsToRoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &heldSecrets{release: make(chan struct{})}
 		s := &Server{
-			o: Options{Secrets: source}, secretReads: semaphore.NewWeighted(maxSecretReads), readerReads: semaphore.NewWeighted(maxReaderReads),
+			o: Options{Secrets: source}, secretReads: semaphore.NewWeighted(maxSecretReads),
+			readerReads: semaphore.NewWeighted(maxReaderReads),
 		}
 		pod := &spec.Pod{}
 		for i := range 2 * maxSecretReads {

@@ -26,9 +26,13 @@ func TestRefusedFiles(t *testing.T) {
 	d.await(t, uid, "container ready", ready)
 	d.files.Refuse(podfiles.File{
 		Path: "/pods.d/bad.toml", Pod: "bad", Reason: api.ReasonInvalidFile,
-		Problems: spec.Problems{{File: "/pods.d/bad.toml", Line: 3, Column: 5, Message: "unknown field"}, {File: "f", Message: "a warning", Warning: true}},
+		Problems: spec.Problems{
+			{File: "/pods.d/bad.toml", Line: 3, Column: 5, Message: "unknown field"}, {File: "f", Message: "a warning", Warning: true},
+		},
 	})
-	d.files.Refuse(podfiles.File{Path: "/pods.d/w.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("pod web already exists")})
+	d.files.Refuse(podfiles.File{
+		Path: "/pods.d/w.toml", Pod: "web", Reason: api.ReasonRejected, Refused: errors.New("pod web already exists"),
+	})
 	d.files.Refuse(podfiles.File{Path: "/pods.d/late.toml", Pod: "late", Refused: errors.New("the image is being pulled")})
 
 	const message = "/pods.d/bad.toml:3:5: unknown field"
@@ -37,7 +41,8 @@ func TestRefusedFiles(t *testing.T) {
 		t.Fatalf("%d pods, %v, want bad and web", len(list.Items), err)
 	}
 	bad, web := list.Items[0], list.Items[1]
-	if s := bad.Status; bad.Metadata.Name != "bad" || bad.Metadata.UID != "" || s.Phase != "Failed" || s.Reason != "InvalidFile" || s.Message != message {
+	if s := bad.Status; bad.Metadata.Name != "bad" || bad.Metadata.UID != "" || s.Phase != "Failed" || s.Reason != "InvalidFile" ||
+		s.Message != message {
 		t.Errorf("refused file: %+v", bad)
 	}
 	last := web.Status.Conditions[len(web.Status.Conditions)-1]
@@ -45,7 +50,8 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("condition of the pod: %+v", last)
 	}
 	text, err := json.Marshal(bad)
-	if want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"bad","namespace":"default"},`; err != nil || !strings.HasPrefix(string(text), want) {
+	if want := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"bad","namespace":"default"},`; err != nil ||
+		!strings.HasPrefix(string(text), want) {
 		t.Errorf("refused file as JSON: %s, %v", text, err)
 	}
 
@@ -64,7 +70,8 @@ func TestRefusedFiles(t *testing.T) {
 	if err != nil || e.Healthy || !strings.Contains(e.Text, message) {
 		t.Errorf("why: %q, %v", e.Text, err)
 	}
-	if e, err := d.client.Why(t.Context(), "web", 0); err != nil || e.Healthy || e.Text != "web is running and ready. The newest version of its file is not running: pod web already exists." {
+	if e, err := d.client.Why(t.Context(), "web", 0); err != nil || e.Healthy ||
+		e.Text != "web is running and ready. The newest version of its file is not running: pod web already exists." {
 		t.Errorf("why for a pod whose file is refused: %q, healthy %v, %v", e.Text, e.Healthy, err)
 	}
 	all, err := d.client.WhyAll(t.Context(), 0)

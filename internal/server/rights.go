@@ -125,7 +125,8 @@ func (p peer) applicable(pod *spec.Pod) error {
 	if p.isTrusted() || len(files) == 0 {
 		return nil
 	}
-	e := failure(http.StatusForbidden, "only root can apply a pod with files of the host (%s), uid %d cannot", strings.Join(files, ", "), p.uid)
+	e := failure(http.StatusForbidden, "only root can apply a pod with files of the host (%s), uid %d cannot", strings.Join(files, ", "),
+		p.uid)
 	e.Hint = "apply the file as root, or run the pod with podstead run FILE"
 	return e
 }

@@ -41,7 +41,8 @@ func (d *testDaemon) rollout(t *testing.T, state api.RolloutState, message strin
 		t.Fatal(err)
 	}
 	if r.State != state || !strings.HasPrefix(r.Message, message) || r.Running != running || r.FileNewer != newer {
-		t.Errorf("rollout: %s %q, generation %d, file newer: %v; want %s %q, %d, %v", r.State, r.Message, r.Running, r.FileNewer, state, message, running, newer)
+		t.Errorf("rollout: %s %q, generation %d, file newer: %v; want %s %q, %d, %v", r.State, r.Message, r.Running, r.FileNewer, state,
+			message, running, newer)
 	}
 	return r
 }
@@ -51,7 +52,8 @@ func TestRollout(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	d.rolledOut(t)
 	r := d.rollout(t, api.RolloutProgressing, "generation 3 is not ready yet", 3, false)
-	if g := r.Find(2); g == nil || g.Outcome != api.GenerationReady || !g.Kept || len(g.Changes) != 1 || g.Digest == "" || !strings.HasPrefix(g.By, "podstead run, pid ") {
+	if g := r.Find(2); g == nil || g.Outcome != api.GenerationReady || !g.Kept || len(g.Changes) != 1 || g.Digest == "" ||
+		!strings.HasPrefix(g.By, "podstead run, pid ") {
 		t.Errorf("generation 2: %+v", g)
 	}
 	if g := r.Find(4); g != nil {
@@ -73,7 +75,8 @@ func TestRollout(t *testing.T) {
 		t.Errorf("rolled back: %+v, want generation 3", g)
 	}
 	a, err := d.client.Apply(t.Context(), applied("web", "labels.release = \"3\"\n"+app("main", "sleep 1000")))
-	if want := "generation 3 was rolled back: no memory; generation 2 runs"; err != nil || a.Outcome != api.PodUnchanged || a.Instead != want {
+	if want := "generation 3 was rolled back: no memory; generation 2 runs"; err != nil || a.Outcome != api.PodUnchanged ||
+		a.Instead != want {
 		t.Errorf("apply: %+v, %v; want %q", a, err, want)
 	}
 }
@@ -95,7 +98,8 @@ func TestRolledBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := api.Condition{
-		Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack, Message: "generation 3 was rolled back: no memory; generation 2 runs",
+		Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack,
+		Message: "generation 3 was rolled back: no memory; generation 2 runs",
 	}
 	if last := p.Status.Conditions[len(p.Status.Conditions)-1]; last != want {
 		t.Errorf("condition %+v, want %+v", last, want)
@@ -103,7 +107,8 @@ func TestRolledBack(t *testing.T) {
 	why := func(healthy bool, text string) {
 		t.Helper()
 		e, err := d.client.Why(t.Context(), "web", 0)
-		if err != nil || e.Healthy != healthy || e.Text != "web is running and ready. The newest version of its file is not running: "+text {
+		if err != nil || e.Healthy != healthy ||
+			e.Text != "web is running and ready. The newest version of its file is not running: "+text {
 			t.Errorf("why: %q, healthy: %v, %v", e.Text, e.Healthy, err)
 		}
 	}

@@ -139,7 +139,8 @@ func New(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{
 		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
-		readerReads: semaphore.NewWeighted(maxReaderReads), sessions: semaphore.NewWeighted(api.MaxSessions), forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
+		readerReads: semaphore.NewWeighted(maxReaderReads), sessions: semaphore.NewWeighted(api.MaxSessions),
+		forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
 		conns: connections{byUser: map[uint32]int{}},
 	}
 	s.redactors = redactors{read: s.secretsOf, list: map[redactorKey]*podRedactor{}}

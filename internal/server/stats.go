@@ -23,7 +23,8 @@ func (s *Server) stats(r *http.Request) (any, error) {
 			return nil, failure(http.StatusNotFound, "no such pod %q", name)
 		}
 	}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p supervisor.Snapshot) bool { return len(names) > 0 && !slices.Contains(names, p.Pod.Name) })
+	pods = slices.DeleteFunc(slices.Clone(pods),
+		func(p supervisor.Snapshot) bool { return len(names) > 0 && !slices.Contains(names, p.Pod.Name) })
 	summary := api.StatsSummary{Pods: []api.PodStats{}}
 	if s.o.Stats != nil && len(pods) > 0 {
 		summary.Pods = s.o.Stats.Stats(r.Context(), pods)

@@ -19,7 +19,10 @@ func (c *counted) Stats(_ context.Context, pods []supervisor.Snapshot) []api.Pod
 	var list []api.PodStats
 	for i := range pods {
 		c.calls = append(c.calls, pods[i].Pod.Name)
-		list = append(list, api.PodStats{PodRef: api.PodReference{Name: pods[i].Pod.Name, UID: pods[i].Facts.UID}, CPU: &api.CPUStats{UsageCoreNanoSeconds: 7}})
+		list = append(list,
+			api.PodStats{
+				PodRef: api.PodReference{Name: pods[i].Pod.Name, UID: pods[i].Facts.UID}, CPU: &api.CPUStats{UsageCoreNanoSeconds: 7},
+			})
 	}
 	return list
 }

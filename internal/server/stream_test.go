@@ -79,7 +79,10 @@ func TestOutputOfAllContainersAndRuns(t *testing.T) {
 func TestPreviousOutput(t *testing.T) {
 	t.Parallel()
 	d := newTestDaemon(t, fakeruntime.Options{})
-	uid := d.create(t, file("web", "restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 300 }\n"+app("loops", "echo over; exit 1")+app("runs", "echo up; sleep 1000"))).Metadata.UID
+	uid := d.create(t,
+		file("web",
+			"restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 300 }\n"+app("loops", "echo over; exit 1")+
+				app("runs", "echo up; sleep 1000"))).Metadata.UID
 	d.await(t, uid, "container in back-off", func(c api.PodChange) bool {
 		s := c.Object.Status.ContainerStatuses[0]
 		return s.State.Waiting != nil && s.State.Waiting.Reason == api.ReasonCrashLoopBackOff

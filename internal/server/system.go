@@ -72,7 +72,10 @@ func systemEndpoints() []Endpoint {
 			Query: []Parameter{
 				{Name: "all", Type: Boolean, Description: "Remove also images that a person has requested."},
 				{Name: "volumes", Type: Boolean, Description: "Remove also persistent volumes that no pod uses, with their data."},
-				{Name: "olderThan", Type: Duration, Description: "Keep pods that finished, and images that were used, within this time. Not with volumes."},
+				{
+					Name: "olderThan", Type: Duration,
+					Description: "Keep pods that finished, and images that were used, within this time. Not with volumes.",
+				},
 				{Name: "dryRun", Type: Boolean, Description: "Remove nothing."},
 			},
 			Response: api.SystemPruned{}, Reasons: []api.ErrorReason{api.ReasonNotImplemented},

@@ -32,7 +32,8 @@ func (s *Server) reloadUnit(r *http.Request, q *api.CreateRequest, pod *spec.Pod
 	if must, ok := errors.AsType[*supervisor.ReplaceError](err); ok {
 		return nil, &api.Error{
 			Status: http.StatusConflict, Reason: api.ReasonConflict, Pod: pod.Name,
-			Message: fmt.Sprintf("change pod %q: the change of %s replaces the pod", pod.Name, must.Changes[0].Path), Hint: "run systemctl restart " + q.Unit,
+			Message: fmt.Sprintf("change pod %q: the change of %s replaces the pod", pod.Name, must.Changes[0].Path),
+			Hint:    "run systemctl restart " + q.Unit,
 		}
 	}
 	if err != nil {

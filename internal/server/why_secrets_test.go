@@ -58,7 +58,8 @@ env.B.secretKeyRef = { name = "b", key = "key" }
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
-		if e.Pod != fmt.Sprintf("p%d", i) || e.Containers[0].Evidence == nil || len(e.Containers[0].Evidence.Log) != 1 || e.Containers[0].Evidence.Log[0] != "[redacted]" {
+		if e.Pod != fmt.Sprintf("p%d", i) || e.Containers[0].Evidence == nil || len(e.Containers[0].Evidence.Log) != 1 ||
+			e.Containers[0].Evidence.Log[0] != "[redacted]" {
 			t.Errorf("%+v", e.Containers)
 		}
 	}

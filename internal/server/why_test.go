@@ -103,7 +103,8 @@ func TestWhyHasProbeAnswers(t *testing.T) {
 		return []api.ContainerProbeAnswer{{Container: "main", ProbeAnswer: answer}, {Container: "deleted", ProbeAnswer: answer}}
 	}
 	d.serve(t, "second")
-	uid = d.create(t, file("web", "[[containers]]\nname = \"main\"\nimage = \"i\"\n[[containers]]\nname = \"other\"\nimage = \"i\"\n")).Metadata.UID
+	uid = d.create(t,
+		file("web", "[[containers]]\nname = \"main\"\nimage = \"i\"\n[[containers]]\nname = \"other\"\nimage = \"i\"\n")).Metadata.UID
 	e, err := d.client.Why(t.Context(), "web", 1)
 	if err != nil {
 		t.Fatal(err)

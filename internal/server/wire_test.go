@@ -44,7 +44,9 @@ func (f *filler) fill(v reflect.Value, path string) {
 		return
 	}
 	if v.Type() == reflect.TypeFor[spec.Pod]() { // the pod file has its own reference
-		v.Set(reflect.ValueOf(spec.Pod{RestartPolicy: spec.RestartAlways, Containers: []spec.Container{{Name: "web", Image: "nginx:1.27"}}}))
+		v.Set(reflect.ValueOf(spec.Pod{
+			RestartPolicy: spec.RestartAlways, Containers: []spec.Container{{Name: "web", Image: "nginx:1.27"}},
+		}))
 		return
 	}
 	if v.Type() == reflect.TypeFor[api.Effect]() { // one of a few words

@@ -45,23 +45,57 @@ func TestUnknownFields(t *testing.T) {
 		change func(*file)
 		want   string
 	}{
-		"unchanged":               {`{"version":2,"minReader":1,"text":"a",` + added + `}`, func(*file) {}, `{"version":1,"text":"a",` + added + `}`},
-		"of the file":             {`{"version":2,"minReader":1,"text":"a",` + added + `}`, func(f *file) { f.Text = "b" }, `{"version":1,"text":"b",` + added + `}`},
-		"same version":            {`{"version":1,` + added + `}`, func(*file) {}, `{"version":1,` + added + `}`},
-		"without known fields":    {`{"version":1}`, func(*file) {}, `{"version":1}`},
-		"any case":                {`{"version":1,"TEXT":"a"}`, func(*file) {}, `{"version":1,"text":"a"}`},
-		"of an object":            {`{"version":1,"other":{"name":"a",` + added + `}}`, func(f *file) { f.Other.Name = "b" }, `{"version":1,"other":{"name":"b",` + added + `}}`},
-		"removed object":          {`{"version":1,"other":{"name":"a",` + added + `}}`, func(f *file) { f.Other = part{} }, `{"version":1}`},
-		"object with a key":       {`{"version":1,"runs":{"c":{"n":1,` + added + `}}}`, func(f *file) { f.Runs["c"].Count = 3 }, `{"version":1,"runs":{"c":{"n":1,"count":3,` + added + `}}}`},
-		"object with another key": {`{"version":1,"runs":{"c":{"n":1,` + added + `}}}`, func(f *file) { f.Runs["c"].N = 2 }, `{"version":1,"runs":{"c":{"n":2}}}`},
-		"object with a new key":   {`{"version":1,"runs":{"c":{` + added + `}}}`, func(f *file) { f.Runs["c"].N = 2 }, `{"version":1,"runs":{"c":{"n":2}}}`},
-		"removed map entry":       {`{"version":1,"runs":{"c":{` + added + `},"d":{}}}`, func(f *file) { delete(f.Runs, "c") }, `{"version":1,"runs":{"d":{}}}`},
-		"moved element":           {`{"version":1,"list":[{"name":"a"},{"name":"b",` + added + `}]}`, func(f *file) { f.List = f.List[1:] }, `{"version":1,"list":[{"name":"b",` + added + `}]}`},
-		"changed element":         {`{"version":1,"list":[{"name":"b",` + added + `}]}`, func(f *file) { f.List[0].Name = "c" }, `{"version":1,"list":[{"name":"c"}]}`},
-		"equal elements":          {`{"version":1,"list":[{"name":"b","x":1},{"name":"b","x":2}]}`, func(*file) {}, `{"version":1,"list":[{"name":"b","x":1},{"name":"b","x":2}]}`},
-		"same whole":              {`{"version":1,"whole":{"name":"b",` + added + `}}`, func(f *file) { f.Text = "a" }, `{"version":1,"text":"a","whole":{"name":"b",` + added + `}}`},
-		"changed whole":           {`{"version":1,"whole":{"name":"b",` + added + `}}`, func(f *file) { f.Whole = &part{Name: "b", Count: 1} }, `{"version":1,"whole":{"name":"b","count":1}}`},
-		"opaque":                  {`{"version":1,"raw":{"x":{}}}`, func(f *file) { f.Raw = nil }, `{"version":1}`},
+		"unchanged": {
+			`{"version":2,"minReader":1,"text":"a",` + added + `}`, func(*file) {}, `{"version":1,"text":"a",` + added + `}`,
+		},
+		"of the file": {
+			`{"version":2,"minReader":1,"text":"a",` + added + `}`, func(f *file) { f.Text = "b" },
+			`{"version":1,"text":"b",` + added + `}`,
+		},
+		"same version":         {`{"version":1,` + added + `}`, func(*file) {}, `{"version":1,` + added + `}`},
+		"without known fields": {`{"version":1}`, func(*file) {}, `{"version":1}`},
+		"any case":             {`{"version":1,"TEXT":"a"}`, func(*file) {}, `{"version":1,"text":"a"}`},
+		"of an object": {
+			`{"version":1,"other":{"name":"a",` + added + `}}`, func(f *file) { f.Other.Name = "b" },
+			`{"version":1,"other":{"name":"b",` + added + `}}`,
+		},
+		"removed object": {
+			`{"version":1,"other":{"name":"a",` + added + `}}`, func(f *file) { f.Other = part{} }, `{"version":1}`,
+		},
+		"object with a key": {
+			`{"version":1,"runs":{"c":{"n":1,` + added + `}}}`, func(f *file) { f.Runs["c"].Count = 3 },
+			`{"version":1,"runs":{"c":{"n":1,"count":3,` + added + `}}}`,
+		},
+		"object with another key": {
+			`{"version":1,"runs":{"c":{"n":1,` + added + `}}}`, func(f *file) { f.Runs["c"].N = 2 }, `{"version":1,"runs":{"c":{"n":2}}}`,
+		},
+		"object with a new key": {
+			`{"version":1,"runs":{"c":{` + added + `}}}`, func(f *file) { f.Runs["c"].N = 2 }, `{"version":1,"runs":{"c":{"n":2}}}`,
+		},
+		"removed map entry": {
+			`{"version":1,"runs":{"c":{` + added + `},"d":{}}}`, func(f *file) { delete(f.Runs, "c") }, `{"version":1,"runs":{"d":{}}}`,
+		},
+		"moved element": {
+			`{"version":1,"list":[{"name":"a"},{"name":"b",` + added + `}]}`, func(f *file) { f.List = f.List[1:] },
+			`{"version":1,"list":[{"name":"b",` + added + `}]}`,
+		},
+		"changed element": {
+			`{"version":1,"list":[{"name":"b",` + added + `}]}`, func(f *file) { f.List[0].Name = "c" },
+			`{"version":1,"list":[{"name":"c"}]}`,
+		},
+		"equal elements": {
+			`{"version":1,"list":[{"name":"b","x":1},{"name":"b","x":2}]}`, func(*file) {},
+			`{"version":1,"list":[{"name":"b","x":1},{"name":"b","x":2}]}`,
+		},
+		"same whole": {
+			`{"version":1,"whole":{"name":"b",` + added + `}}`, func(f *file) { f.Text = "a" },
+			`{"version":1,"text":"a","whole":{"name":"b",` + added + `}}`,
+		},
+		"changed whole": {
+			`{"version":1,"whole":{"name":"b",` + added + `}}`, func(f *file) { f.Whole = &part{Name: "b", Count: 1} },
+			`{"version":1,"whole":{"name":"b","count":1}}`,
+		},
+		"opaque": {`{"version":1,"raw":{"x":{}}}`, func(f *file) { f.Raw = nil }, `{"version":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f file

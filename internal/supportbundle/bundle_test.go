@@ -44,7 +44,8 @@ func newOptions(t *testing.T) Options {
 	c.Pods.Dir = at("etc/pods.d")
 	return Options{
 		Config: c, Client: client.New(c.Socket, "podstead support-bundle"), Tail: 10, Now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
-		Versions: func(context.Context) any { return map[string]string{"version": "v1"} }, Doctor: func(context.Context) any { return []string{"fine"} },
+		Versions: func(context.Context) any { return map[string]string{"version": "v1"} },
+		Doctor:   func(context.Context) any { return []string{"fine"} },
 	}
 }
 
@@ -83,9 +84,13 @@ func TestWithoutDaemon(t *testing.T) {
 	o := newOptions(t)
 	writeFile(t, planted+"\n", o.Config.ConfigDir, "secrets", "db", "password")
 	writeFile(t, `{"pod":{},"secrets":{"inline":{"key":"planted-inline"}}}`, o.Config.StateDir, "pods", "web.json")
-	writeFile(t, `{"generations":[{"definition":{"config":{"secrets":{"old":{"key":"cGxhbnRlZC1vbGQ="}}}}}]}`, o.Config.StateDir, "generations", "web.json")
-	writeFile(t, "level=WARN msg=\"Liveness probe failed: "+planted+" of a deleted pod \\\" x\" pod=web container=c attempt=1 reason=Unhealthy seq=7 cause=6\n"+
-		"level=WARN msg=\"no login\" error=\"planted-value planted-inline planted-old\"\nlevel=INFO msg=ready\n", o.Config.StateDir, "daemon.log")
+	writeFile(t, `{"generations":[{"definition":{"config":{"secrets":{"old":{"key":"cGxhbnRlZC1vbGQ="}}}}}]}`, o.Config.StateDir,
+		"generations", "web.json")
+	writeFile(t,
+		"level=WARN msg=\"Liveness probe failed: "+planted+
+			" of a deleted pod \\\" x\" pod=web container=c attempt=1 reason=Unhealthy seq=7 cause=6\n"+
+			"level=WARN msg=\"no login\" error=\"planted-value planted-inline planted-old\"\nlevel=INFO msg=ready\n", o.Config.StateDir,
+		"daemon.log")
 	writeFile(t, "goroutine 1", o.Config.RunDir, "crash")
 	archive, manifest, err := Collect(t.Context(), o)
 	if err != nil {
@@ -102,7 +107,9 @@ func TestWithoutDaemon(t *testing.T) {
 	if diff := cmp.Diff(want, files["daemon.log"]); diff != "" {
 		t.Errorf("daemon.log (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(files["files.txt"], o.Config.ConfigDir+"/secrets/db/password\n") || !strings.Contains(files["config.json"], `"socket": `) || files["versions.json"] != "{\n    \"version\": \"v1\"\n}\n" || files["doctor.json"] == "" {
+	if !strings.Contains(files["files.txt"], o.Config.ConfigDir+"/secrets/db/password\n") ||
+		!strings.Contains(files["config.json"], `"socket": `) || files["versions.json"] != "{\n    \"version\": \"v1\"\n}\n" ||
+		files["doctor.json"] == "" {
 		t.Errorf("files:\n%s\nconfig.json:\n%s\nversions.json:\n%s", files["files.txt"], files["config.json"], files["versions.json"])
 	}
 	var m Manifest
@@ -190,7 +197,8 @@ func TestUnreadableSecrets(t *testing.T) {
 	if files := unpack(t, archive); files["daemon.log"] != "" || files["versions.json"] == "" {
 		t.Errorf("files %v", files)
 	}
-	if notes := strings.Join(manifest.Notes, "\n"); !strings.Contains(notes, "secrets: read secrets: ") || !strings.Contains(notes, "log of the daemon: left out") {
+	if notes := strings.Join(manifest.Notes, "\n"); !strings.Contains(notes, "secrets: read secrets: ") ||
+		!strings.Contains(notes, "log of the daemon: left out") {
 		t.Errorf("notes:\n%s", notes)
 	}
 }
@@ -206,7 +214,9 @@ func TestFailedParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, notes := unpack(t, archive), strings.Join(manifest.Notes, "\n")
-	for _, want := range []string{"doctor: panic: a bug", "versions: json: unsupported type", "host: open " + o.HostRoot + "/proc/version"} {
+	for _, want := range []string{
+		"doctor: panic: a bug", "versions: json: unsupported type", "host: open " + o.HostRoot + "/proc/version",
+	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}

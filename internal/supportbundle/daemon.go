@@ -66,7 +66,8 @@ func (c *collector) daemonParts(ctx context.Context) {
 		}
 		for _, list := range [][]spec.Container{p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers} {
 			for n := range list {
-				c.part(ctx, "log of container "+list[n].Name+" of pod "+p.Metadata.Name, func(ctx context.Context) error { return c.log(ctx, p, list[n].Name) })
+				c.part(ctx, "log of container "+list[n].Name+" of pod "+p.Metadata.Name,
+					func(ctx context.Context) error { return c.log(ctx, p, list[n].Name) })
 			}
 		}
 	}

@@ -136,7 +136,8 @@ func (c *collector) daemonLog(ctx context.Context) error {
 		return err
 	}
 	journal, journalErr := within(ctx, func(ctx context.Context) (string, error) {
-		out, err := exec.CommandContext(ctx, "journalctl", "--unit=podstead.service", "--no-pager", "--output=short-iso", "--lines="+journalLines).Output()
+		out, err := exec.CommandContext(ctx, "journalctl", "--unit=podstead.service", "--no-pager", "--output=short-iso",
+			"--lines="+journalLines).Output()
 		return string(out[max(0, len(out)-maxDaemonLog):]), err
 	})
 	if errors.Is(journalErr, exec.ErrNotFound) { // a host without systemd

@@ -33,7 +33,9 @@ func Containers(pods []api.Pod, all bool) []Container {
 			if s.State.Running == nil && !all {
 				continue
 			}
-			c := Container{Pod: p.Metadata.Name, Name: s.Name, Image: s.Image, Restarts: s.RestartCount, Ports: ports(p, s.Name), Status: "Waiting"}
+			c := Container{
+				Pod: p.Metadata.Name, Name: s.Name, Image: s.Image, Restarts: s.RestartCount, Ports: ports(p, s.Name), Status: "Waiting",
+			}
 			switch state := s.State; {
 			case state.Running != nil:
 				c.Status, c.Started = "Running", state.Running.StartedAt

@@ -24,18 +24,28 @@ func TestExplanation(t *testing.T) {
 		"crash loop": {api.Explanation{
 			Pod: "web", State: api.PodStateNotReady, Cause: cause, Next: at(14, 5, 12), Restarts: 2,
 			Containers: []api.ExplainedContainer{{
-				Name: "app", Role: api.RoleApp, Restarts: 2, State: api.ContainerWaiting, Reason: "CrashLoopBackOff", Next: at(14, 5, 12), Cause: cause,
-				LastExit: &api.ContainerExit{Code: 143, Signal: "SIGTERM", Reason: "Error", StartedAt: at(14, 1, 2), FinishedAt: at(14, 4, 12)},
+				Name: "app", Role: api.RoleApp, Restarts: 2, State: api.ContainerWaiting, Reason: "CrashLoopBackOff", Next: at(14, 5, 12),
+				Cause: cause,
+				LastExit: &api.ContainerExit{
+					Code: 143, Signal: "SIGTERM", Reason: "Error", StartedAt: at(14, 1, 2), FinishedAt: at(14, 4, 12),
+				},
 				Evidence: &api.Evidence{Run: 2, Log: []string{"bye\x1b[2J"}, Probe: "liveness", ProbeOutput: "HTTP 500"},
 				Runs: []api.ExplainedRun{
-					{Cause: &api.Cause{Kind: api.CauseExited, Container: "app", Exit: &api.ContainerExit{Code: 1}, Time: at(14, 1, 0)}, Restarted: true},
+					{
+						Cause: &api.Cause{
+							Kind: api.CauseExited, Container: "app", Exit: &api.ContainerExit{Code: 1}, Time: at(14, 1, 0),
+						},
+						Restarted: true,
+					},
 					{Cause: cause, Timeline: []api.TimelineEntry{
 						{Time: at(14, 4, 11), Message: "Container app failed liveness probe, will be restarted", Count: 1, Seq: 2},
 						{Time: at(14, 4, 12), Message: "Container exited with code 143 (Error)", Count: 1, Seq: 3},
 					}},
 				},
 			}},
-			Timeline: []api.TimelineEntry{{Time: at(14, 0, 0).AddDate(0, 0, -1), Message: "Host has been rebooted\x1b[2J", Count: 3, Seq: 1}},
+			Timeline: []api.TimelineEntry{
+				{Time: at(14, 0, 0).AddDate(0, 0, -1), Message: "Host has been rebooted\x1b[2J", Count: 3, Seq: 1},
+			},
 		}, `web restarted twice because its liveness probe failed 3 times (HTTP 500). Next restart in 40s.
 
 Container "app": Waiting: CrashLoopBackOff, next restart at 14:05:12 (in 40s). Restarts: 2.

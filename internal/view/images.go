@@ -36,9 +36,13 @@ func ImageTable(list []api.Image, o TableOptions, now time.Time) [][]string {
 		used := cmp.Or(strings.Join(img.Pods, ","), "<none>")
 		if o.Wide {
 			id := cmp.Or(img.ID, "<unknown>")
-			rows = append(rows, []string{img.Name, img.Digest, id, platform, size, img.CreatedAt.UTC().Format(time.RFC3339), used, keptFor(img), signedBy(img)})
+			rows = append(rows,
+				[]string{
+					img.Name, img.Digest, id, platform, size, img.CreatedAt.UTC().Format(time.RFC3339), used, keptFor(img), signedBy(img),
+				})
 		} else {
-			rows = append(rows, []string{img.Name, shortDigest(img.Digest), platform, size, Age(now.Sub(img.CreatedAt)), used, keptFor(img)})
+			rows = append(rows,
+				[]string{img.Name, shortDigest(img.Digest), platform, size, Age(now.Sub(img.CreatedAt)), used, keptFor(img)})
 		}
 	}
 	return rows

@@ -57,7 +57,8 @@ func fetchingText(p *api.Pod, container string, progress api.Progress) string {
 		text = fmt.Sprintf("Pulling image %q", image)
 	}
 	if progress.Total > 0 {
-		text += fmt.Sprintf(": %s of %s (%d%%)", explain.Size(progress.Done), explain.Size(progress.Total), progress.Done*100/progress.Total)
+		text += fmt.Sprintf(": %s of %s (%d%%)", explain.Size(progress.Done), explain.Size(progress.Total),
+			progress.Done*100/progress.Total)
 	}
 	return text
 }

@@ -41,8 +41,14 @@ func TestProgressOnTerminal(t *testing.T) {
 		}, importing},
 		{"same progress", func() { text.Progress(fetching("other", map[string]api.Progress{"app": archive})) }, ""},
 		{"line of a container", func() { text.Line("web", api.Line{Container: "app", Line: "up"}) }, erase + "app  | up\n" + importing},
-		{"event", func() { text.Event(api.Event{Kind: api.EventPodFailed, Pod: "web", Message: "Pod failed"}) }, erase + "Pod failed\n" + importing},
-		{"pull beside it", func() { text.Progress(fetching("other", map[string]api.Progress{"side": {}})) }, erase + importing + " and 1 more"},
+		{
+			"event", func() { text.Event(api.Event{Kind: api.EventPodFailed, Pod: "web", Message: "Pod failed"}) },
+			erase + "Pod failed\n" + importing,
+		},
+		{
+			"pull beside it", func() { text.Progress(fetching("other", map[string]api.Progress{"side": {}})) },
+			erase + importing + " and 1 more",
+		},
 		{"pull only", func() { text.Progress(fetching("web", nil)) }, erase + pulling},
 		{"narrow terminal", func() { width = 11; text.Hint("a") }, erase + "hint: a\n" + pulling[:10]},
 		{"end", func() { text.Progress(nil) }, erase},

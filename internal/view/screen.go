@@ -119,7 +119,8 @@ func shortenName(name string, width int) string {
 // problems are the words of cells that report a problem. A cell can have a detail in parentheses after it, and "Init:" before it.
 var problems = map[string]bool{
 	"Error": true, "Failed": true, "CrashLoopBackOff": true, "ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true,
-	"ErrImageNeverPull": true, "CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "StartError": true,
+	"ErrImageNeverPull": true, "CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true,
+	"StartError":         true,
 	"PostStartHookError": true, "OOMKilled": true, "DeadlineExceeded": true, "Evicted": true, "ContainerCannotRun": true, "Unknown": true,
 	"InvalidFile": true, "Rejected": true, "PodSecurity": true, "HostPathForbidden": true, "SysctlForbidden": true, "NodePorts": true,
 	"OutOfcpu": true, "OutOfmemory": true, "OutOfephemeral-storage": true, "VolumeTerminating": true, "WaitForCycle": true,

@@ -70,7 +70,9 @@ func TestLongNames(t *testing.T) {
 		10: "NAME                   SIZE\nregistry.e…/web:1.27   2.0Mi\n",
 	} {
 		var b strings.Builder
-		if err := (view.Screen{W: &b, Width: width}).Table([][]string{{"NAME", "SIZE"}, {"registry.example.org/shop/web:1.27", "2.0Mi"}}); err != nil {
+		if err := (view.Screen{W: &b, Width: width}).Table([][]string{
+			{"NAME", "SIZE"}, {"registry.example.org/shop/web:1.27", "2.0Mi"},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, b.String()); diff != "" {
@@ -82,8 +84,14 @@ func TestLongNames(t *testing.T) {
 // TestWatchFits checks that the rows of a watch fit the terminal, and that those of other outputs are not shortened.
 func TestWatchFits(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	p := api.Pod{Metadata: api.Metadata{Name: "a-pod-with-a-name-that-is-long", Namespace: "default", UID: "8a5f7e52-9f9c-4b3e-8f5e-0c1c3a2b1d4e", CreationTimestamp: now.Add(-time.Hour), Labels: map[string]string{"app": strings.Repeat("shop", 20)}}}
-	p.Status.Phase, p.Status.PodIP, p.Status.Owner = api.PhasePending, "10.77.64.2", "the pods directory (a-pod-with-a-name-that-is-long.toml)"
+	p := api.Pod{
+		Metadata: api.Metadata{
+			Name: "a-pod-with-a-name-that-is-long", Namespace: "default", UID: "8a5f7e52-9f9c-4b3e-8f5e-0c1c3a2b1d4e",
+			CreationTimestamp: now.Add(-time.Hour), Labels: map[string]string{"app": strings.Repeat("shop", 20)},
+		},
+	}
+	p.Status.Phase, p.Status.PodIP, p.Status.Owner = api.PhasePending, "10.77.64.2",
+		"the pods directory (a-pod-with-a-name-that-is-long.toml)"
 	for _, c := range []struct {
 		name    string
 		width   int

@@ -13,8 +13,9 @@ import (
 
 // diskTypes are the names of the kinds of data for people.
 var diskTypes = map[string]string{
-	"images": "Images", "layers": "Image layers", "containers": "Writable layers", "volumes": "Persistent volumes", "podVolumes": "Pod volumes",
-	"logs": "Logs", "state": "State", "journal": "Journal",
+	"images": "Images", "layers": "Image layers", "containers": "Writable layers", "volumes": "Persistent volumes",
+	"podVolumes": "Pod volumes",
+	"logs":       "Logs", "state": "State", "journal": "Journal",
 }
 
 // DiskUsageTable returns the rows of the kinds of data on the disk.
@@ -66,7 +67,8 @@ func ImageUsageTable(list []api.ImageUsage) [][]string {
 			unused = "<none>"
 		}
 		rows = append(rows, []string{
-			strings.Join(i.Names, ","), Size(i.Size), Size(i.Shared), Size(i.Size - i.Shared), unused, cmp.Or(strings.Join(kept, ", "), "<none>"),
+			strings.Join(i.Names, ","), Size(i.Size), Size(i.Shared), Size(i.Size - i.Shared), unused,
+			cmp.Or(strings.Join(kept, ", "), "<none>"),
 		})
 	}
 	return rows

@@ -51,16 +51,54 @@ func TestStatus(t *testing.T) {
 			statuses{waiting("PodInitializing")},
 			false, false, "Init:1/2",
 		},
-		{"init container failed", api.PhaseFailed, statuses{terminated(1, "Error")}, statuses{waiting("PodInitializing")}, false, false, "Init:Error"},
+		{
+			"init container failed", api.PhaseFailed,
+			statuses{terminated(1, "Error")},
+			statuses{waiting("PodInitializing")},
+			false, false,
+			"Init:Error",
+		},
 		{"init container failed without a reason", api.PhasePending, statuses{terminated(3, "")}, nil, false, false, "Init:ExitCode:3"},
 		{"init container in back-off", api.PhasePending, statuses{waiting("CrashLoopBackOff")}, nil, false, false, "Init:CrashLoopBackOff"},
-		{"all containers run", api.PhaseRunning, statuses{terminated(0, "Completed")}, statuses{running(true), running(true)}, true, false, "Running"},
-		{"one container in back-off, another runs", api.PhaseRunning, nil, statuses{running(true), waiting("CrashLoopBackOff")}, false, false, "CrashLoopBackOff"},
-		{"first of two reasons", api.PhaseRunning, nil, statuses{waiting("ErrImagePull"), terminated(1, "Error")}, false, false, "ErrImagePull"},
-		{"one container completed, another runs, pod is ready", api.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, true, false, "Running"},
-		{"one container completed, another runs, pod is not ready", api.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, false, false, "NotReady"},
-		{"one container completed, another failed", api.PhaseFailed, nil, statuses{terminated(0, "Completed"), terminated(5, "Error")}, false, false, "Error"},
-		{"one container completed, another failed, a third runs", api.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true), terminated(5, "")}, false, false, "ExitCode:5"},
+		{
+			"all containers run", api.PhaseRunning,
+			statuses{terminated(0, "Completed")},
+			statuses{running(true), running(true)},
+			true,
+			false, "Running",
+		},
+		{
+			"one container in back-off, another runs", api.PhaseRunning, nil,
+			statuses{running(true), waiting("CrashLoopBackOff")},
+			false,
+			false, "CrashLoopBackOff",
+		},
+		{
+			"first of two reasons", api.PhaseRunning, nil,
+			statuses{waiting("ErrImagePull"), terminated(1, "Error")},
+			false, false,
+			"ErrImagePull",
+		},
+		{
+			"one container completed, another runs, pod is ready", api.PhaseRunning, nil,
+			statuses{terminated(0, "Completed"), running(true)},
+			true, false, "Running",
+		},
+		{
+			"one container completed, another runs, pod is not ready", api.PhaseRunning, nil,
+			statuses{terminated(0, "Completed"), running(true)},
+			false, false, "NotReady",
+		},
+		{
+			"one container completed, another failed", api.PhaseFailed, nil,
+			statuses{terminated(0, "Completed"), terminated(5, "Error")},
+			false, false, "Error",
+		},
+		{
+			"one container completed, another failed, a third runs", api.PhaseRunning, nil,
+			statuses{terminated(0, "Completed"), running(true), terminated(5, "")},
+			false, false, "ExitCode:5",
+		},
 		{"completed", api.PhaseSucceeded, nil, statuses{terminated(0, "Completed")}, false, false, "Completed"},
 		{"failed without a reason", api.PhaseFailed, nil, statuses{terminated(7, "")}, false, false, "ExitCode:7"},
 		{"pod is terminating", api.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
@@ -104,7 +142,8 @@ func TestStatusOfWaitingPod(t *testing.T) {
 		{nil, &now, "Terminating"},
 	} {
 		p := api.Pod{Metadata: api.Metadata{DeletionTimestamp: c.deleted}, Status: api.PodStatus{
-			Phase: api.PhasePending, Reason: api.ReasonWaitingFor, InitContainerStatuses: c.init, ContainerStatuses: statuses{waiting("ContainerCreating")},
+			Phase: api.PhasePending, Reason: api.ReasonWaitingFor, InitContainerStatuses: c.init,
+			ContainerStatuses: statuses{waiting("ContainerCreating")},
 		}}
 		if got := view.Status(&p); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -167,7 +206,10 @@ func TestColumnsOfInitContainers(t *testing.T) {
 	}{
 		{
 			"init container in a crash loop",
-			statuses{restarted(running(true), &yes, 1), restarted(waiting("CrashLoopBackOff"), &no, 2), restarted(waiting("PodInitializing"), &no, 4)},
+			statuses{
+				restarted(running(true), &yes, 1), restarted(waiting("CrashLoopBackOff"), &no, 2),
+				restarted(waiting("PodInitializing"), &no, 4),
+			},
 			waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 1/3 3",
 		},
 		{
@@ -182,23 +224,34 @@ func TestColumnsOfInitContainers(t *testing.T) {
 		},
 		{
 			"first sidecar in a crash loop while the app container runs",
-			statuses{restarted(waiting("CrashLoopBackOff"), &no, 1), restarted(terminated(0, "Completed"), &no, 2), restarted(running(true), &yes, 4)},
+			statuses{
+				restarted(waiting("CrashLoopBackOff"), &no, 1), restarted(terminated(0, "Completed"), &no, 2),
+				restarted(running(true), &yes, 4),
+			},
 			restarted(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 1/3 9",
 		},
 		{
 			"last sidecar in a crash loop while the app container runs",
-			statuses{restarted(running(true), &yes, 1), restarted(terminated(0, "Completed"), &no, 2), restarted(waiting("CrashLoopBackOff"), &no, 4)},
+			statuses{
+				restarted(running(true), &yes, 1), restarted(terminated(0, "Completed"), &no, 2),
+				restarted(waiting("CrashLoopBackOff"), &no, 4),
+			},
 			restarted(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 2/3 13",
 		},
 		{
 			"sidecars have terminated with the pod",
-			statuses{restarted(terminated(0, "Completed"), &no, 1), restarted(terminated(0, "Completed"), &no, 0), restarted(terminated(137, "Error"), &no, 0)},
+			statuses{
+				restarted(terminated(0, "Completed"), &no, 1), restarted(terminated(0, "Completed"), &no, 0),
+				restarted(terminated(137, "Error"), &no, 0),
+			},
 			terminated(0, "Completed"), "True", "Completed 0/3 1",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p api.Pod
-			p.Spec.InitContainers = []spec.Container{{Name: "a", RestartPolicy: spec.RestartAlways}, {Name: "b"}, {Name: "c", RestartPolicy: spec.RestartAlways}}
+			p.Spec.InitContainers = []spec.Container{
+				{Name: "a", RestartPolicy: spec.RestartAlways}, {Name: "b"}, {Name: "c", RestartPolicy: spec.RestartAlways},
+			}
 			p.Status.Phase, p.Status.InitContainerStatuses, p.Status.ContainerStatuses = api.PhaseRunning, c.init, statuses{c.app}
 			p.Status.Conditions = []api.Condition{{Type: "Initialized", Status: c.initialized}}
 			got := strings.Join([]string{view.Status(&p), view.Ready(&p), view.Restarts(&p, time.Now())}, " ")

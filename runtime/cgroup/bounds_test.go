@@ -15,10 +15,24 @@ func TestBounds(t *testing.T) {
 	}{
 		{"none", []map[string]string{{}}, Bounds{}},
 		{"unlimited, v2", []map[string]string{{"memory.max": "max\n", "cpu.max": "max 100000\n"}}, Bounds{}},
-		{"unlimited, v1", []map[string]string{{"memory.limit_in_bytes": unlimited, "cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n"}}, Bounds{Memory: 9223372036854771712}},
+		{
+			"unlimited, v1",
+			[]map[string]string{{"memory.limit_in_bytes": unlimited, "cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n"}},
+			Bounds{Memory: 9223372036854771712},
+		},
 		{"v2", []map[string]string{{"memory.max": "1048576\n", "cpu.max": "150000 100000\n"}}, Bounds{CPU: 1500, Memory: 1 << 20}},
-		{"v1", []map[string]string{{"memory.limit_in_bytes": "1048576\n", "cpu.cfs_quota_us": "50000\n", "cpu.cfs_period_us": "100000\n"}}, Bounds{CPU: 500, Memory: 1 << 20}},
-		{"the lowest of several", []map[string]string{{"memory.max": "2\n", "cpu.max": "100 100"}, {"memory.max": "1\n", "cpu.max": "200 100"}, {"memory.max": "max\n"}}, Bounds{CPU: 1000, Memory: 1}},
+		{
+			"v1",
+			[]map[string]string{{"memory.limit_in_bytes": "1048576\n", "cpu.cfs_quota_us": "50000\n", "cpu.cfs_period_us": "100000\n"}},
+			Bounds{CPU: 500, Memory: 1 << 20},
+		},
+		{
+			"the lowest of several",
+			[]map[string]string{
+				{"memory.max": "2\n", "cpu.max": "100 100"}, {"memory.max": "1\n", "cpu.max": "200 100"}, {"memory.max": "max\n"},
+			},
+			Bounds{CPU: 1000, Memory: 1},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got Bounds

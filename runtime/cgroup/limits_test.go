@@ -110,7 +110,8 @@ func TestSetLimitsV1(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, map[string]string{
-		"cpu/p/cpu.shares": "4", "cpu/p/cpu.cfs_period_us": "100000", "cpu/p/cpu.cfs_quota_us": "1000", "memory/p/memory.limit_in_bytes": "-1",
+		"cpu/p/cpu.shares": "4", "cpu/p/cpu.cfs_period_us": "100000", "cpu/p/cpu.cfs_quota_us": "1000",
+		"memory/p/memory.limit_in_bytes": "-1",
 	})
 	for _, none := range []string{"freezer/p", "unified/p"} {
 		if _, err := os.Stat(filepath.Join(dir, none)); !errors.Is(err, fs.ErrNotExist) {
@@ -182,8 +183,10 @@ func TestControllers(t *testing.T) {
 
 func TestOOMKills(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"v1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "old/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\n",
-		"v2/memory.events": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 1\n", "bad/memory.events": "oom_kill many\n", "bad/memory.peak": "many\n",
+		"v1/memory.oom_control":  "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+		"old/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\n",
+		"v2/memory.events":       "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 1\n", "bad/memory.events": "oom_kill many\n",
+		"bad/memory.peak":              "many\n",
 		"v1/memory.max_usage_in_bytes": "1048576\n", "v2/memory.peak": "2097152\n",
 	})
 	for _, test := range []struct {

@@ -44,7 +44,8 @@ func source(t *testing.T, files map[string]string) Source {
 func TestValues(t *testing.T) {
 	s := source(t, map[string]string{
 		"configmaps/shop/color": "blue\n", "configmaps/shop/.hidden": "h", "configmaps/shop/color~": "old",
-		"configmaps/shop/sub/x": "x", "configmaps/empty/": "", "configmaps/both/a": "directory", "secrets/db/password": "hunter2", "secrets/both/a": "directory",
+		"configmaps/shop/sub/x": "x", "configmaps/empty/": "", "configmaps/both/a": "directory", "secrets/db/password": "hunter2",
+		"secrets/both/a":       "directory",
 		"credentials/shop.tls": "key",
 	})
 	pod := &spec.Pod{
@@ -85,7 +86,8 @@ func TestValues(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) || errors.Is(err, fs.ErrNotExist) != test.missing {
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) ||
+				errors.Is(err, fs.ErrNotExist) != test.missing {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
 		})

@@ -159,7 +159,8 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 	}
 	if info.Labels[record.LabelUndone] != "" {
 		if err := s.removeUndone(ctx, c); err != nil {
-			return nil, engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("remove the container of an earlier start: %w", err))
+			return nil, engine.Failure(ctx, lifecycle.FailureUnavailable, "",
+				fmt.Errorf("remove the container of an earlier start: %w", err))
 		}
 		return nil, nil
 	}
@@ -194,7 +195,8 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 		}.Creator(), sandbox.TaskOpts(ids)...)
 	}
 	// An earlier daemon may not have removed these.
-	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID()), s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID()))
+	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID()),
+		s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID()))
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,13 @@ import (
 // TestOutput checks when lines go to journald, and with which fields and limits.
 func TestOutput(t *testing.T) {
 	dirs := record.Dirs{State: "/state", Run: "/run", Log: "/log"}
-	s := &Service{config: Config{Dirs: dirs, Logs: Logs{Driver: spec.LogFile, File: crilog.Options{Keep: 5}, Memory: crilog.Options{Keep: 4}}}}
+	s := &Service{
+		config: Config{Dirs: dirs, Logs: Logs{Driver: spec.LogFile, File: crilog.Options{Keep: 5}, Memory: crilog.Options{Keep: 4}}},
+	}
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Image: "example.com/app:1"}}}
-	labels := map[string]string{record.LabelLog: "/log/x/0.log", record.LabelUID: "u", record.LabelContainer: "app", record.LabelRestarts: "2"}
+	labels := map[string]string{
+		record.LabelLog: "/log/x/0.log", record.LabelUID: "u", record.LabelContainer: "app", record.LabelRestarts: "2",
+	}
 	want := shim.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("driver file (-want +got)\n%s", diff)
@@ -51,7 +55,10 @@ func TestOutput(t *testing.T) {
 // TestEarlierShim checks that logs of a shim of an earlier version, which does not copy them to journald, are in files.
 func TestEarlierShim(t *testing.T) {
 	s := &Service{config: Config{Dirs: record.Dirs{State: "/state", Run: "/proc", Log: "/log"}, Logs: Logs{Driver: spec.LogJournald}}}
-	n := &creation{uid: "u", pod: &spec.Pod{Name: "web"}, action: lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app"}}, sandbox: &engine.Sandbox{}}
+	n := &creation{
+		uid: "u", pod: &spec.Pod{Name: "web"}, action: lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app"}},
+		sandbox: &engine.Sandbox{},
+	}
 	path, err := s.logPath(n)
 	if want := s.config.Dirs.ContainerLog("u", "web", "app", 0); err != nil || path != want {
 		t.Errorf("got %q, %v, want %q", path, err, want)
@@ -75,7 +82,8 @@ func TestEarlierShim(t *testing.T) {
 func TestCheckDriver(t *testing.T) {
 	for _, driver := range []spec.LogDriver{spec.LogMemory, spec.LogJournald} {
 		err := CheckDriver(driver, "/proc")
-		if err == nil || !strings.HasPrefix(err.Error(), "log driver "+string(driver)+": ") || !strings.HasSuffix(err.Error(), "the runtime directory /proc is not in memory (tmpfs)") {
+		if err == nil || !strings.HasPrefix(err.Error(), "log driver "+string(driver)+": ") ||
+			!strings.HasSuffix(err.Error(), "the runtime directory /proc is not in memory (tmpfs)") {
 			t.Errorf("%s: got %v", driver, err)
 		}
 	}

@@ -31,7 +31,9 @@ func TestReadSeccomp(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v; want %d", name, len(text), err, want)
 		}
 	}
-	for name, want := range map[string]string{"none": "no such file", "large": "larger than 1 MiB", "fifo": "not a regular file", ".": "not a regular file"} {
+	for name, want := range map[string]string{
+		"none": "no such file", "large": "larger than 1 MiB", "fifo": "not a regular file", ".": "not a regular file",
+	} {
 		if _, err := readSeccomp(at(name)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want the path and %q", name, err, want)
 		}

@@ -31,7 +31,10 @@ func TestReadable(t *testing.T) {
 		want string
 	}{
 		{"nothing to read", &spec.Pod{Containers: []spec.Container{{Name: "c"}}}, ""},
-		{"missing secret", &spec.Pod{InitContainers: []spec.Container{{Name: "i", Env: []spec.EnvVar{variable}}}}, `container "i": secret "db" not found`},
+		{
+			"missing secret", &spec.Pod{InitContainers: []spec.Container{{Name: "i", Env: []spec.EnvVar{variable}}}},
+			`container "i": secret "db" not found`,
+		},
 		{"missing profile", &spec.Pod{Containers: []spec.Container{{Name: "c", SecurityContext: profile}}}, "none.json"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

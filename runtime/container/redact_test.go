@@ -23,7 +23,10 @@ func TestRedact(t *testing.T) {
 				{Name: "B", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "missing", Key: "k"}}},
 				{Name: "C", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "db", Key: "password"}}},
 			}},
-			{Name: "all", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "missing"}}, {SecretRef: &spec.EnvReference{Name: "db"}}}},
+			{
+				Name:    "all",
+				EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "missing"}}, {SecretRef: &spec.EnvReference{Name: "db"}}},
+			},
 			{Name: "unreadable", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "open"}}}},
 			{Name: "none", Env: []spec.EnvVar{{Name: "A", Value: "hunter2"}}},
 		},
@@ -33,7 +36,8 @@ func TestRedact(t *testing.T) {
 	if err := os.MkdirAll(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(open, "k"), []byte("hunter2"), 0o644); err != nil { // the source refuses a file that others can read
+	// the source refuses a file that others can read
+	if err := os.WriteFile(filepath.Join(open, "k"), []byte("hunter2"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	source := configsource.Source{Dir: dir}

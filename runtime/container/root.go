@@ -63,7 +63,8 @@ func checkRoot(root string) error {
 		return err
 	}
 	defer dir.Close()
-	return errors.Join(checkFile(dir, "/etc/passwd"), checkFile(dir, "/etc/group"), checkDirectory(dir, "dev"), checkDirectory(dir, "proc"), checkDirectory(dir, "sys"))
+	return errors.Join(checkFile(dir, "/etc/passwd"), checkFile(dir, "/etc/group"), checkDirectory(dir, "dev"),
+		checkDirectory(dir, "proc"), checkDirectory(dir, "sys"))
 }
 
 // checkDirectory returns an error if an entry of root exists and is not a directory.

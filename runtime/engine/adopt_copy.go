@@ -94,7 +94,8 @@ func (c *recordCopy) change(ctx context.Context, id string, original func() erro
 	}
 	if err := copied(context.WithoutCancel(ctx), c.copied); err != nil {
 		err = errors.Join(err, c.close(), remove(c.path))
-		c.log.WarnContext(ctx, "cannot copy a record of the container engine, the copy is deleted", slog.String("record", id), slog.Any("error", err))
+		c.log.WarnContext(ctx, "cannot copy a record of the container engine, the copy is deleted", slog.String("record", id),
+			slog.Any("error", err))
 	}
 	return nil
 }

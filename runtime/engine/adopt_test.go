@@ -121,7 +121,8 @@ func TestRebuild(t *testing.T) {
 	w.openMetadata()
 	list, err := w.records.Containers.List(w.ctx)
 	w.check(err)
-	if len(list) != 1 || list[0].ID != "web" || list[0].Labels["exit"] != "0" || list[0].Labels["pod"] != "p" || list[0].SandboxID != "pod" ||
+	if len(list) != 1 || list[0].ID != "web" || list[0].Labels["exit"] != "0" || list[0].Labels["pod"] != "p" ||
+		list[0].SandboxID != "pod" ||
 		list[0].SnapshotKey != "web" || list[0].Image != "image" {
 		t.Errorf("containers: %+v", list)
 	}
@@ -137,7 +138,8 @@ func TestRebuild(t *testing.T) {
 	}
 	view, err := w.snapshots.Stat(w.ctx, "view")
 	w.check(err)
-	if view.Kind != snapshots.KindView || view.Parent != "sha256:layer" || view.Labels[inherited] != "me" || view.Labels["containerd.io/gc.root"] == "" {
+	if view.Kind != snapshots.KindView || view.Parent != "sha256:layer" || view.Labels[inherited] != "me" ||
+		view.Labels["containerd.io/gc.root"] == "" {
 		t.Errorf("view: %+v", view)
 	}
 	if err := w.snapshots.Remove(w.ctx, "sha256:layer"); !errdefs.IsFailedPrecondition(err) {
@@ -196,7 +198,8 @@ func TestFillReplacesTheCopy(t *testing.T) {
 // TestChangeThatCannotBeCopied: there is no copy after it until the next one is filled, and the original records are changed.
 func TestChangeThatCannotBeCopied(t *testing.T) {
 	label := func(w *world, value string) error {
-		_, err := w.records.Containers.Update(w.ctx, containers.Container{ID: "web", Labels: map[string]string{"exit": value}}, "labels.exit")
+		_, err := w.records.Containers.Update(w.ctx, containers.Container{ID: "web", Labels: map[string]string{"exit": value}},
+			"labels.exit")
 		return err
 	}
 	for name, change := range map[string]func(*world) error{
@@ -239,7 +242,8 @@ func TestConcurrentChanges(t *testing.T) {
 		writers.Go(func() {
 			for j := range 20 {
 				value := strconv.Itoa(100*i + j)
-				_, err := w.records.Containers.Update(w.ctx, containers.Container{ID: "web", Labels: map[string]string{"exit": value}}, "labels.exit")
+				_, err := w.records.Containers.Update(w.ctx, containers.Container{ID: "web", Labels: map[string]string{"exit": value}},
+					"labels.exit")
 				if err != nil {
 					t.Error(err)
 				}

@@ -153,7 +153,8 @@ func (e *Engine) start(ctx context.Context) error {
 	}
 	e.client, e.controller, e.shims, e.records, e.collector = found.client, found.controller, found.shims, found.records, found.collector
 	if err := e.copyRecords(ctx); err != nil {
-		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted", slog.Any("error", err))
+		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted",
+			slog.Any("error", err))
 	}
 	if err := e.keepImages(ctx); err != nil {
 		return err

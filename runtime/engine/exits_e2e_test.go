@@ -90,7 +90,9 @@ func TestExitOfContainerWithThousandChildren(t *testing.T) {
 			if !test.hostPID {
 				pause := w.run(s, "pause", "while :; do usleep 10000; done")
 				defer w.delete(pause)
-				pid = oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.PIDNamespace, Path: fmt.Sprintf("/proc/%d/ns/pid", pause.Pid())})
+				pid = oci.WithLinuxNamespace(specs.LinuxNamespace{
+					Type: specs.PIDNamespace, Path: fmt.Sprintf("/proc/%d/ns/pid", pause.Pid()),
+				})
 			}
 			start := time.Now()
 			c := w.run(s, "c", script, pid)

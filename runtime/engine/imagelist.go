@@ -135,7 +135,8 @@ func (e *Engine) restoreImages(ctx context.Context) error {
 			return errors.Join(writeImageList(e.lostImageList(), lost.Images[n:]), release(context.WithoutCancel(ctx)))
 		}
 		if err != nil {
-			e.opt.Log.WarnContext(ctx, "cannot restore image, it must be pulled again", slog.String("image", i.Name), slog.Any("error", err))
+			e.opt.Log.WarnContext(ctx, "cannot restore image, it must be pulled again", slog.String("image", i.Name),
+				slog.Any("error", err))
 		}
 	}
 	return errors.Join(os.Remove(e.lostImageList()), release(context.WithoutCancel(ctx)))

@@ -89,7 +89,10 @@ func startSleep(t *testing.T, mark string, leads bool) int {
 
 func TestMarksLeft(t *testing.T) {
 	var pids []int
-	for _, m := range []string{"0123abcd-1-probe", "0123abcd-1-probe", "89abcdef-2-probe", "0123abcd-3-hook", "0123abcd-4-session", "0123abcd-5-other", "x-y-probe", "probe", ""} {
+	for _, m := range []string{
+		"0123abcd-1-probe", "0123abcd-1-probe", "89abcdef-2-probe", "0123abcd-3-hook", "0123abcd-4-session", "0123abcd-5-other",
+		"x-y-probe", "probe", "",
+	} {
 		pids = append(pids, startSleep(t, m, false))
 	}
 	for _, m := range []string{"0123abcd-6-session", "0123abcd-6-session", "0123abcd-7-session", "0123abcd-8-hook"} {

@@ -107,7 +107,8 @@ func (r *Runner) launch(
 		return nil, err
 	}
 	x.tree = proctree.Tree{
-		Cgroup: r.config.Cgroups.ProcessDir(uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid()), Session: r.config.Session(c.ID(), mark.String()),
+		Cgroup: r.config.Cgroups.ProcessDir(uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid()),
+		Session: r.config.Session(c.ID(), mark.String()),
 	}
 	closed := make(chan struct{})
 	x.outputClosed = closed

@@ -26,19 +26,29 @@ func TestSessionError(t *testing.T) {
 		code          int
 		kind          lifecycle.FailureKind
 	}{
-		{"not in the path", failed + `exec failed: unable to start container process: exec: "x": executable file not found in $PATH`, false, 127, ""},
-		{"no such file", failed + `exec failed: unable to start container process: exec: "/x": stat /x: no such file or directory`, false, 127, ""},
+		{
+			"not in the path", failed + `exec failed: unable to start container process: exec: "x": executable file not found in $PATH`,
+			false, 127, "",
+		},
+		{
+			"no such file", failed + `exec failed: unable to start container process: exec: "/x": stat /x: no such file or directory`,
+			false, 127, "",
+		},
 		{"crun", failed + "exec failed: executable file `x` not found in $PATH: No such file or directory", false, 127, ""},
 		{"not executable", failed + `exec failed: unable to start container process: exec: "/x": permission denied`, false, 126, ""},
 		{"directory", failed + `exec failed: unable to start container process: exec: "/": is a directory`, false, 126, ""},
 		{"other architecture", failed + "exec failed: unable to start container process: exec /x: exec format error", false, 126, ""},
-		{"other failure of the runtime", failed + "exec failed: unable to start container process: cgroup is frozen", false, 0, lifecycle.FailureRetry},
+		{
+			"other failure of the runtime", failed + "exec failed: unable to start container process: cgroup is frozen", false, 0,
+			lifecycle.FailureRetry,
+		},
 		{"failure of the engine", "open /run/fifo: no such file or directory", false, 0, lifecycle.FailureRetry},
 		{"exited container", failed + "cannot exec in a stopped container: no such file or directory", true, 0, lifecycle.FailureNotFound},
 	} {
 		err := request{}.sessionError(t.Context(), errors.New(tt.message), tt.exited)
 		start, found := errors.AsType[*session.StartError](err)
-		if found != (tt.code != 0) || found && (start.Code != tt.code || !strings.HasPrefix(tt.message, failed) || start.Message != tt.message[len(failed):]) {
+		if found != (tt.code != 0) ||
+			found && (start.Code != tt.code || !strings.HasPrefix(tt.message, failed) || start.Message != tt.message[len(failed):]) {
 			t.Errorf("%s: %#v, want code %d", tt.name, err, tt.code)
 		}
 		if f, _ := errors.AsType[lifecycle.Failure](err); f.Kind != tt.kind {

@@ -29,7 +29,8 @@ func TestWaitContainerOnFrozenDisk(t *testing.T) {
 		engine := &frozenEngine{frozen: make(chan struct{}), record: containers.Container{ID: id, Labels: map[string]string{
 			record.LabelUID: "uid", record.LabelContainer: "app", record.LabelMessage: "{}",
 		}}}
-		c, err := client.New("", client.WithServices(client.WithContainerStore(frozenRecords{nil, engine}), client.WithTaskClient(exitingTasks{nil, engine})))
+		c, err := client.New("",
+			client.WithServices(client.WithContainerStore(frozenRecords{nil, engine}), client.WithTaskClient(exitingTasks{nil, engine})))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,8 @@ func TestExitIsReportedBeforeTaskIsDeleted(t *testing.T) {
 				e := &slowEngine{deleted: make(chan struct{}), record: containers.Container{ID: id, Labels: map[string]string{
 					record.LabelUID: "uid", record.LabelContainer: "app", record.LabelPrompt: test.prompt,
 				}}}
-				c, err := client.New("", client.WithServices(client.WithContainerStore(slowRecords{nil, e}), client.WithTaskClient(slowTasks{nil, e})))
+				c, err := client.New("",
+					client.WithServices(client.WithContainerStore(slowRecords{nil, e}), client.WithTaskClient(slowTasks{nil, e})))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,9 @@ func (r *Runtime) Session(ctx context.Context, uid string, ref lifecycle.Ref, c 
 			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "exec in container " + ref.Container + ": not found"}
 		}
 		if r.advance(run); run.ended {
-			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "exec in container " + ref.Container + ": container has exited"}
+			return lifecycle.Failure{
+				Kind: lifecycle.FailureNotFound, Message: "exec in container " + ref.Container + ": container has exited",
+			}
 		}
 		return nil
 	})

@@ -181,7 +181,8 @@ type Options struct {
 
 // Write creates the files of a tar stream in a directory that exists.
 func (s *Service) Write(ctx context.Context, uid, name, path string, r io.Reader, o Options) (filecopy.Result, error) {
-	done, err := with(ctx, s, uid, name, func(ctx context.Context, c *container) (filecopy.Result, error) { return c.write(ctx, path, r, o) })
+	done, err := with(ctx, s, uid, name,
+		func(ctx context.Context, c *container) (filecopy.Result, error) { return c.write(ctx, path, r, o) })
 	return done, describe("write to", name, path, err)
 }
 
@@ -273,7 +274,9 @@ func describe(operation, container, path string, err error) error {
 		return refused(filecopy.Conflict, "start the pod, or copy the file while the container runs")
 	case errors.Is(err, filecopy.ErrKernel):
 		return refused(filecopy.Conflict, "read files of /proc and /sys with podstead exec POD -- cat FILE")
-	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG),
+	case errors.Is(err,
+		unix.ENOTDIR), errors.Is(err,
+		unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG),
 		errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, filecopy.ErrNotRegular), errors.Is(err, os.ErrPermission):
 		return refused(filecopy.Conflict, "")
 	}

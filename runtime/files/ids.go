@@ -58,7 +58,8 @@ func (c *container) attributes(o Options) func(*tar.Header) (filecopy.Attributes
 }
 
 // writeCapabilities are those that a write needs. Without CAP_SYS_RESOURCE, it has no more disk space than the container.
-const writeCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+const writeCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER |
+	1<<unix.CAP_FSETID
 
 // assume makes the root of the container the creator of the files of this thread: in a mount that is id-mapped, others cannot create files.
 // The thread must end afterwards.

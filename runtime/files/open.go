@@ -39,7 +39,8 @@ func (s *Service) open(ctx context.Context, uid, name string) (*container, error
 	task, err := s.config.Task(ctx, c)
 	if err == nil {
 		var status client.Status
-		if status, err = task.Status(ctx); err == nil && (status.Status == client.Running || status.Status == client.Paused || status.Status == client.Pausing) {
+		if status, err = task.Status(ctx); err == nil &&
+			(status.Status == client.Running || status.Status == client.Paused || status.Status == client.Pausing) {
 			if result.root, err = s.openRunning(uid, c.ID(), int(task.Pid())); err != nil {
 				return nil, err
 			}

@@ -100,7 +100,10 @@ func (c *container) withCause(err error) error {
 	}
 	for at := path.Clean(p.Path); path.IsAbs(at); at = path.Dir(at) {
 		if cause := c.missing[at]; cause != nil { // its kind says nothing about the file
-			return &fs.PathError{Op: p.Op, Path: p.Path, Err: fmt.Errorf("%w: the volume at %s is not available: %s", filecopy.ErrCovered, at, cause.Error())}
+			return &fs.PathError{
+				Op: p.Op, Path: p.Path,
+				Err: fmt.Errorf("%w: the volume at %s is not available: %s", filecopy.ErrCovered, at, cause.Error()),
+			}
 		}
 		if at == "/" {
 			break
@@ -219,7 +222,8 @@ func mountCover(dir string) (device uint64, err error) {
 	var stat unix.Stat_t
 	err = unix.Stat(dir, &stat)
 	return uint64(stat.Dev), errors.Join( //nolint:unconvert // other architectures have another type
-		err, os.Mkdir(filepath.Join(dir, "root"), 0o700), os.Mkdir(filepath.Join(dir, "dir"), 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
+		err, os.Mkdir(filepath.Join(dir, "root"), 0o700), os.Mkdir(filepath.Join(dir, "dir"), 0o700),
+		os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
 	)
 }
 
@@ -234,7 +238,8 @@ func mountAll(dir, top string, points []point) error {
 	defer layer.Close()
 	for _, p := range points {
 		at, err := layer.Open(p.path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, filecopy.ErrKernel) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
+			errors.Is(err, filecopy.ErrKernel) {
 			continue
 		}
 		if err != nil {

@@ -16,7 +16,11 @@ import (
 // TestPointsOf: outer mount points come first, volumes that are available replace other mounts, and the others are covered. A volume
 // inside of another one is not in the specification.
 func TestPointsOf(t *testing.T) {
-	c := &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "gone", MountPath: "/a/b/"}, {Name: "inner", MountPath: "/a/c"}, {Name: "outer", MountPath: "a"}}}
+	c := &spec.Container{
+		VolumeMounts: []spec.VolumeMount{
+			{Name: "gone", MountPath: "/a/b/"}, {Name: "inner", MountPath: "/a/c"}, {Name: "outer", MountPath: "a"},
+		},
+	}
 	mounts := []specs.Mount{{Destination: "/proc"}, {Destination: "/a"}, {Destination: "/etc/hosts"}}
 	volumes := []specs.Mount{{Destination: "/a/c", Source: "inner"}, {Destination: "/a", Source: "outer"}}
 	var got []string

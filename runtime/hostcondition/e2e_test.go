@@ -20,7 +20,8 @@ func TestMountAppears(t *testing.T) {
 	dir := t.TempDir()
 	at, below := filepath.Join(dir, "at"), filepath.Join(dir, "at", "file")
 	source := filepath.Join(dir, "source")
-	if err := errors.Join(os.Mkdir(at, 0o755), os.Mkdir(source, 0o755), os.WriteFile(filepath.Join(source, "file"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(at, 0o755), os.Mkdir(source, 0o755),
+		os.WriteFile(filepath.Join(source, "file"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	mount, path := start(t.Context(), t, notified(), "mount:"+at), start(t.Context(), t, notified(), "path:"+below)
@@ -104,7 +105,9 @@ func TestNetworkComesOnline(t *testing.T) {
 	})
 	do("add route", func() error {
 		index := link.Attrs().Index
-		return netlink.RouteAdd(&netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}})
+		return netlink.RouteAdd(&netlink.Route{
+			LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)},
+		})
 	})
 	for seen := ""; seen != "no address"; { // each change is reported
 		select {

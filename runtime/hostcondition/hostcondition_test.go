@@ -218,7 +218,9 @@ func TestUnknownCondition(t *testing.T) {
 
 func TestDNS(t *testing.T) {
 	timeout := &net.DNSError{Err: "i/o timeout", Name: "registry.local", IsTimeout: true}
-	refused := &net.DNSError{Err: "read udp 127.0.0.1:46183->127.0.0.53:53: read: connection refused", Name: "registry.local", Server: "127.0.0.53:53"}
+	refused := &net.DNSError{
+		Err: "read udp 127.0.0.1:46183->127.0.0.53:53: read: connection refused", Name: "registry.local", Server: "127.0.0.53:53",
+	}
 	missing := &net.DNSError{Err: "no such host", Name: "registry.local", IsNotFound: true}
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

@@ -138,10 +138,16 @@ func TestArchiveAttacks(t *testing.T) {
 		{"compressed zeros", zipped(map[string][]byte{"zeros": make([]byte, 100<<20)}), "unpacks to more than 67108864 bytes"},
 		{"sparse file", append(ocitar.SparseHeader("blobs/sha256/x", 4<<40), make([]byte, 1024)...), "sparse file"},
 		{"size of an exabyte", hugeHeader(t), "truncated"},
-		{"large index.json", zipped(map[string][]byte{"oci-layout": version, "index.json": make([]byte, 9<<20)}), "more than 8388608 bytes"},
+		{
+			"large index.json", zipped(map[string][]byte{"oci-layout": version, "index.json": make([]byte, 9<<20)}),
+			"more than 8388608 bytes",
+		},
 		{"large oci-layout", zipped(map[string][]byte{"oci-layout": make([]byte, 9<<20)}), "more than 8388608 bytes"},
 		{"large manifest.json", zipped(map[string][]byte{"manifest.json": make([]byte, 9<<20)}), "more than 8388608 bytes"},
-		{"values in manifest.json", zipped(map[string][]byte{"manifest.json": []byte("[{}" + strings.Repeat(",{}", 2<<20) + "]")}), "more than 131072 values"},
+		{
+			"values in manifest.json", zipped(map[string][]byte{"manifest.json": []byte("[{}" + strings.Repeat(",{}", 2<<20) + "]")}),
+			"more than 131072 values",
+		},
 		{"files", many(), "more than 20000 files"},
 		{"layers in manifest.json", zipped(map[string][]byte{"manifest.json": layers}), "201 layers, the limit is 128"},
 		{"names", zipped(map[string][]byte{"manifest.json": tags, "c": []byte("{}")}), "301 image names, the limit is 256"},

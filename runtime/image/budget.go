@@ -129,7 +129,8 @@ func (b *budget) file(h *tar.Header) error {
 	case b.files > maxFiles:
 		return b.exceeded(exceeds("has more than %d files", maxFiles))
 	case b.text > maxFileText:
-		return b.exceeded(exceeds("names and attributes of its files are too long, the limit is %d bytes of names or %d bytes of attributes",
+		return b.exceeded(exceeds("names and attributes of its files are too long, the limit is %d bytes of names or %d bytes of "+
+			"attributes",
 			maxFileText, maxFileText/attributeWeight))
 	case isSparse(h) && h.Size > b.limit-b.unpacked:
 		return b.tooLarge("sparse file of %d bytes: unpacks to more than %d bytes (%s)", h.Size, b.limit, b.from)

@@ -76,9 +76,15 @@ func TestBudgetOfLayers(t *testing.T) {
 		{"one more", &budget{files: 999_990}, 11, 0, "has more than 1000000 files"},
 		{"files of all layers", &budget{files: 1_000_000}, 1, 0, "has more than 1000000 files"},
 		{"any ratio below 1 GiB", &budget{unpacked: 1<<30 - 100*kib - overhead, compressed: 1}, 1, 100 * kib, ""},
-		{"ratio of more than 200", &budget{unpacked: 1 << 30, compressed: 1 << 30 / 200}, 1, 100 * kib, "unpacks to more than 1073741824 bytes and 200 times its compressed size"},
+		{
+			"ratio of more than 200", &budget{unpacked: 1 << 30, compressed: 1 << 30 / 200}, 1, 100 * kib,
+			"unpacks to more than 1073741824 bytes and 200 times its compressed size",
+		},
 		{"ratio of less than 200", &budget{unpacked: 1 << 30, compressed: 1<<30/200 + kib}, 1, 100 * kib, ""},
-		{"ratio of a large image", &budget{unpacked: 20<<30 - kib, compressed: 20 << 30 / 200}, 1, 100 * kib, "200 times its compressed size"},
+		{
+			"ratio of a large image", &budget{unpacked: 20<<30 - kib, compressed: 20 << 30 / 200}, 1, 100 * kib,
+			"200 times its compressed size",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := test.used

@@ -90,7 +90,8 @@ func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signat
 		return n, err
 	})
 	err = s.leased(ctx, workImport+"by hand "+rand.Text(), discard, func(ctx context.Context) error {
-		records, signed, err := s.readArchive(ctx, cancelled(ctx, counted), b, func() ([]signature.Signature, error) { return signatures, nil })
+		records, signed, err := s.readArchive(ctx, cancelled(ctx, counted), b,
+			func() ([]signature.Signature, error) { return signatures, nil })
 		if err != nil {
 			return err
 		}

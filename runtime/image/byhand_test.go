@@ -351,7 +351,8 @@ func TestConcurrentImages(t *testing.T) {
 		})
 		all.Go(func() {
 			for range 5 {
-				if _, err := w.store.Free(ctx, func() error { return w.store.Forget(ctx, "docker.io/library/shop:1") }); err != nil && !image.IsNotFound(err) {
+				if _, err := w.store.Free(ctx, func() error { return w.store.Forget(ctx, "docker.io/library/shop:1") }); err != nil &&
+					!image.IsNotFound(err) {
 					t.Errorf("remove: %v", err)
 				}
 				if _, err := w.store.Catalog(ctx); err != nil {

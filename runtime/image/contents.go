@@ -186,7 +186,9 @@ func (c *contents) docker() (list []Content, err error) {
 	}
 	for _, e := range entries {
 		for _, tag := range e.RepoTags {
-			records, err := named(ocispec.Index{Manifests: []ocispec.Descriptor{{Annotations: map[string]string{images.AnnotationImageName: tag}}}})
+			records, err := named(ocispec.Index{
+				Manifests: []ocispec.Descriptor{{Annotations: map[string]string{images.AnnotationImageName: tag}}},
+			})
 			if err != nil {
 				return nil, err
 			}

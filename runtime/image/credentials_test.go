@@ -162,7 +162,9 @@ func withServer(t *testing.T, certs, registry, server string) {
 // TestMirrorGetsItsOwnCredentials checks that a mirror does not get the credentials for the registry.
 func TestMirrorGetsItsOwnCredentials(t *testing.T) {
 	const registryName = "registry.example"
-	for _, test := range []struct{ name, login, tried string }{{"none for the mirror", "", ""}, {"one for the mirror", "mirror:password-2", "mirror"}} {
+	for _, test := range []struct{ name, login, tried string }{
+		{"none for the mirror", "", ""}, {"one for the mirror", "mirror:password-2", "mirror"},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			reg := newRegistry(t)
 			reg.push(t, sample("shop:1", "1"))

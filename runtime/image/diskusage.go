@@ -70,7 +70,8 @@ func (s *Store) parts(ctx context.Context, rec images.Image, parents map[string]
 		return nil, nil
 	}
 	children := images.ChildrenHandler(s.client.ContentStore())
-	_ = images.Walk(ctx, images.Handlers(images.HandlerFunc(collect), children), rec.Target) // the rest of an image that is damaged is not known
+	// the rest of an image that is damaged is not known
+	_ = images.Walk(ctx, images.Handlers(images.HandlerFunc(collect), children), rec.Target)
 	d, err := s.detail(ctx, rec)
 	if err != nil {
 		return p, err
@@ -82,7 +83,9 @@ func (s *Store) parts(ctx context.Context, rec images.Image, parents map[string]
 }
 
 // layerSizes returns the sizes of unpacked and of writable layers, and adds the parent of each layer.
-func (s *Store) layerSizes(ctx context.Context, containers map[string]bool, parents map[string]string) (layers, writable map[string]int64, err error) {
+func (s *Store) layerSizes(ctx context.Context, containers map[string]bool,
+	parents map[string]string,
+) (layers, writable map[string]int64, err error) {
 	layers, writable = map[string]int64{}, map[string]int64{}
 	kinds := map[string]snapshots.Kind{}
 	sn := s.client.SnapshotService(s.opts.Snapshotter)

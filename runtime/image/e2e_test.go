@@ -185,7 +185,8 @@ func TestPullFromDockerRegistry(t *testing.T) {
 	if got := r.read(ctx, t, img.Snapshot, "version"); string(got) != "1" {
 		t.Errorf("version %q", got)
 	}
-	if _, err := r.store.In().Ensure(ctx, strings.Replace(ref, "shop:1", "shop:2", 1), "", nil); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := r.store.In().Ensure(ctx, strings.Replace(ref, "shop:1", "shop:2", 1), "", nil); err == nil ||
+		!strings.Contains(err.Error(), "not found") {
 		t.Errorf("unknown tag: %v", err)
 	}
 	r.wantNoLeases(ctx, t)

@@ -54,7 +54,10 @@ func TestEnsurePolicy(t *testing.T) {
 		{name: "IfNotPresent with tag latest", tag: ":latest", policy: spec.PullIfNotPresent, pulled: true, want: local},
 		{name: "Always pulls a present image", tag: ":1", policy: spec.PullAlways, pulled: true, want: remote},
 		{name: "Always replaces an image from an archive", tag: ":1", policy: spec.PullAlways, archived: true, want: remote},
-		{name: "Always with a present image and no registry", tag: ":1", policy: spec.PullAlways, pulled: true, offline: true, want: failed},
+		{
+			name: "Always with a present image and no registry", tag: ":1", policy: spec.PullAlways, pulled: true, offline: true,
+			want: failed,
+		},
 		{name: "default for a tag is IfNotPresent", tag: ":1", pulled: true, offline: true, want: local},
 		{name: "default for latest is Always", tag: ":latest", pulled: true, want: remote},
 		{name: "default without a tag is Always", tag: "", pulled: true, want: remote},

@@ -140,7 +140,9 @@ func (x *exported) write(r io.Reader, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if change := map[string]func(io.Reader) ([]byte, error){ocispec.ImageIndexFile: x.refer, "manifest.json": onlyTags}[h.Name]; change != nil {
+		if change := map[string]func(io.Reader) ([]byte, error){
+			ocispec.ImageIndexFile: x.refer, "manifest.json": onlyTags,
+		}[h.Name]; change != nil {
 			data, err := change(tr)
 			if err != nil {
 				return err

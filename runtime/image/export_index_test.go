@@ -47,7 +47,9 @@ func pushIndex(t *testing.T, reg *registry, nested bool) (index, alien ocispec.D
 func TestSignedIndexIsCarried(t *testing.T) {
 	t.Parallel()
 	k := signing.NewKey("ecdsa")
-	for name, c := range map[string]struct{ nested, manifest bool }{"index": {}, "manifest": {manifest: true}, "nested index": {nested: true}} {
+	for name, c := range map[string]struct{ nested, manifest bool }{
+		"index": {}, "manifest": {manifest: true}, "nested index": {nested: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			reg := newRegistry(t)
 			index, _ := pushIndex(t, reg, c.nested)
@@ -196,7 +198,8 @@ func TestTooManySignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := w.store.Signatures(ctx, ref)
-	if e, ok := errors.AsType[*image.Error](err); !ok || !strings.Contains(e.Message, "layers, the limit is 128") || strings.Contains(e.Message, "images.verify") {
+	if e, ok := errors.AsType[*image.Error](err); !ok || !strings.Contains(e.Message, "layers, the limit is 128") ||
+		strings.Contains(e.Message, "images.verify") {
 		t.Error(err)
 	}
 }

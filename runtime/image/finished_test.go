@@ -68,9 +68,18 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 		{"pull of a newer image that has a part of a layer", func(img image.Image) string { return "pull " + img.Name }, true, "ingest", 1},
 		{"pull of an image that is not unpacked", func(img image.Image) string { return "pull " + img.Name }, false, "", 1},
 		{"pull of an image that is not there", func(image.Image) string { return "pull docker.io/library/other:1" }, true, "", 1},
-		{"unpacking of an image that is unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, true, "", 0},
-		{"unpacking of an image that is not unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, false, "", 1},
-		{"unpacking of an image that is not there", func(image.Image) string { return "unpack " + digest.FromString("other").String() }, true, "", 0},
+		{
+			"unpacking of an image that is unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, true,
+			"", 0,
+		},
+		{
+			"unpacking of an image that is not unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() },
+			false, "", 1,
+		},
+		{
+			"unpacking of an image that is not there", func(image.Image) string { return "unpack " + digest.FromString("other").String() },
+			true, "", 0,
+		},
 		{"import", func(image.Image) string { return "import 0123456789abcdef" }, false, "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

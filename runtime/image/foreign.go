@@ -134,7 +134,8 @@ func (s *Store) fetchForeign(
 		t.report(watch, cs, report)
 	}()
 	defer func() { stop(); <-watched }()
-	children := images.LimitManifests(images.FilterPlatforms(images.SetChildrenLabels(cs, images.ChildrenHandler(cs)), p.matcher), p.matcher, 1)
+	children := images.LimitManifests(images.FilterPlatforms(images.SetChildrenLabels(cs, images.ChildrenHandler(cs)), p.matcher),
+		p.matcher, 1)
 	handler := parts.guard(t.wrap(s.checkLayers(images.Handlers(remotes.FetchHandler(cs, fetcher), children))))
 	if err := images.Dispatch(ctx, handler, nil, target); err != nil {
 		return target, err

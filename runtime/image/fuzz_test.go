@@ -72,12 +72,15 @@ func FuzzArchive(f *testing.F) {
 // the digests of the others.
 func FuzzIndex(f *testing.F) {
 	const (
-		indexText = `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"MANIFEST","size":1,` +
+		indexText = `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"MANIFEST",` +
+			`"size":1,` +
 			`"annotations":{"io.containerd.image.name":"shop:1"}}]}`
-		nestedText = `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"MANIFEST","size":1,` +
+		nestedText = `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"MANIFEST",` +
+			`"size":1,` +
 			`"annotations":{"io.containerd.image.name":"shop:1"}}]}`
-		manifestText = `{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"CONFIG","size":1},"layers":[]}`
-		configText   = `{"os":"linux","architecture":"amd64","config":{"Cmd":["x"]},"rootfs":{"type":"layers","diff_ids":[]}}`
+		manifestText = `{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"CONFIG","size":1},` +
+			`"layers":[]}`
+		configText = `{"os":"linux","architecture":"amd64","config":{"Cmd":["x"]},"rootfs":{"type":"layers","diff_ids":[]}}`
 	)
 	f.Add(indexText, manifestText, configText)
 	f.Add(nestedText, strings.ReplaceAll(indexText, "MANIFEST", "CONFIG"), configText)

@@ -19,12 +19,15 @@ import (
 
 func TestKindOfHost(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
-	if err := os.WriteFile(hosts, []byte("127.0.1.1 myhost registry.local # a comment with other.local\n169.254.1.1\tlink\n10.0.0.1 lan\nbad\n"), 0o600); err != nil {
+	if err := os.WriteFile(hosts,
+		[]byte("127.0.1.1 myhost registry.local # a comment with other.local\n169.254.1.1\tlink\n10.0.0.1 lan\nbad\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]addressKind{
-		"127.0.0.1": loopback, "127.255.0.9": loopback, "::1": loopback, "[::1]": loopback, "0.0.0.0": loopback, "::": loopback, "::ffff:127.0.0.1": loopback,
-		"localhost": loopback, "LOCALHOST.": loopback, "x.localhost": loopback, "registry.local": loopback, "Registry.Local": loopback,
+		"127.0.0.1": loopback, "127.255.0.9": loopback, "::1": loopback, "[::1]": loopback, "0.0.0.0": loopback, "::": loopback,
+		"::ffff:127.0.0.1": loopback,
+		"localhost":        loopback, "LOCALHOST.": loopback, "x.localhost": loopback, "registry.local": loopback,
+		"Registry.Local":  loopback,
 		"169.254.169.254": linkLocal, "fe80::1": linkLocal, "::ffff:169.254.169.254": linkLocal, "link": linkLocal,
 		"10.0.0.1": "", "lan": "", "other.local": "", "docker.io": "", "2001:db8::1": "", "": "",
 	} {
@@ -93,7 +96,8 @@ func TestLocalServicesAreNotReached(t *testing.T) {
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		if allowed := err == nil; allowed != test.allowed || !allowed && !strings.Contains(err.Error(), "refused: ") || (reached.Load() > before) != test.allowed {
+		if allowed := err == nil; allowed != test.allowed || !allowed && !strings.Contains(err.Error(), "refused: ") ||
+			(reached.Load() > before) != test.allowed {
 			t.Errorf("%s (port %d): %v, %d requests", test.name, port, err, reached.Load()-before)
 		}
 	}

@@ -25,16 +25,24 @@ func TestRegistryNamedByTheDNS(t *testing.T) {
 		requests []string
 		allowed  []bool
 	}{
-		"on the loopback":                  {[]string{"127.0.0.1"}, []string{registry, redirected, "REGISTRY.example"}, []bool{true, true, true}},
-		"redirect before a connection":     {[]string{"127.0.0.1"}, []string{redirected, registry}, []bool{false, true}},
-		"elsewhere":                        {[]string{"192.0.2.1"}, []string{redirected}, []bool{false}},
-		"on the loopback and elsewhere":    {[]string{"127.0.0.1 192.0.2.1"}, []string{registry, redirected}, []bool{false, false}},
-		"moves to the loopback":            {[]string{"192.0.2.1", "127.0.0.1"}, []string{registry, registry, redirected}, []bool{false, false, false}},
-		"moves away, to refer to it":       {[]string{"127.0.0.1", "192.0.2.1"}, []string{registry, registry}, []bool{true, true}},
-		"link-local, refers to loopback":   {[]string{"169.254.1.1"}, []string{redirected}, []bool{false}},
-		"cannot be resolved":               {[]string{""}, []string{registry, redirected}, []bool{false, false}},
-		"cannot be resolved at first":      {[]string{"", "192.0.2.1", "127.0.0.1"}, []string{registry, registry, registry, redirected}, []bool{false, false, false, false}},
-		"another name that is not trusted": {[]string{"127.0.0.1"}, []string{registry + ".other.example", redirected}, []bool{false, false}},
+		"on the loopback": {
+			[]string{"127.0.0.1"}, []string{registry, redirected, "REGISTRY.example"}, []bool{true, true, true},
+		},
+		"redirect before a connection":  {[]string{"127.0.0.1"}, []string{redirected, registry}, []bool{false, true}},
+		"elsewhere":                     {[]string{"192.0.2.1"}, []string{redirected}, []bool{false}},
+		"on the loopback and elsewhere": {[]string{"127.0.0.1 192.0.2.1"}, []string{registry, redirected}, []bool{false, false}},
+		"moves to the loopback": {
+			[]string{"192.0.2.1", "127.0.0.1"}, []string{registry, registry, redirected}, []bool{false, false, false},
+		},
+		"moves away, to refer to it":     {[]string{"127.0.0.1", "192.0.2.1"}, []string{registry, registry}, []bool{true, true}},
+		"link-local, refers to loopback": {[]string{"169.254.1.1"}, []string{redirected}, []bool{false}},
+		"cannot be resolved":             {[]string{""}, []string{registry, redirected}, []bool{false, false}},
+		"cannot be resolved at first": {
+			[]string{"", "192.0.2.1", "127.0.0.1"}, []string{registry, registry, registry, redirected}, []bool{false, false, false, false},
+		},
+		"another name that is not trusted": {
+			[]string{"127.0.0.1"}, []string{registry + ".other.example", redirected}, []bool{false, false},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var g localGuard

@@ -14,7 +14,9 @@ func TestImageThatAnArchiveClaims(t *testing.T) {
 	t.Parallel()
 	const genuine, remote = "genuine", "remote"
 	for _, own := range []bool{false, true} { // whether the other pod has an archive of its own; otherwise its image was pulled
-		for policy, want := range map[spec.PullPolicy]string{"": genuine, spec.PullIfNotPresent: genuine, spec.PullNever: genuine, spec.PullAlways: remote} {
+		for policy, want := range map[spec.PullPolicy]string{
+			"": genuine, spec.PullIfNotPresent: genuine, spec.PullNever: genuine, spec.PullAlways: remote,
+		} {
 			t.Run(fmt.Sprintf("archive %v, policy %q", own, policy), func(t *testing.T) {
 				ctx, w := newEnv(t, image.Options{})
 				reg := newRegistry(t)

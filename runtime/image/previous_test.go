@@ -25,7 +25,10 @@ func TestEnsureAgain(t *testing.T) {
 		{name: "Never", tag: ":1", policy: spec.PullNever, previous: true, want: first},
 		{name: "IfNotPresent", tag: ":1", policy: spec.PullIfNotPresent, previous: true, want: first},
 		{name: "default policy for latest from an archive", tag: ":latest", previous: true, want: first},
-		{name: "default policy for latest from an archive, pulled for another pod", tag: ":latest", previous: true, pulled: true, want: first},
+		{
+			name: "default policy for latest from an archive, pulled for another pod", tag: ":latest", previous: true, pulled: true,
+			want: first,
+		},
 		{name: "Always", tag: ":1", policy: spec.PullAlways, previous: true, want: remote},
 	} {
 		t.Run(c.name, func(t *testing.T) {

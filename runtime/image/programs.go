@@ -64,7 +64,9 @@ func (p *programs) inspect(h *tar.Header, r io.Reader) {
 // inspecting is the service that unpacks layers. It keeps in the budget which layers have 32-bit code.
 type inspecting struct{ containerd.DiffService }
 
-func (d inspecting) Apply(ctx context.Context, desc ocispec.Descriptor, m []mount.Mount, opts ...diff.ApplyOpt) (ocispec.Descriptor, error) {
+func (d inspecting) Apply(ctx context.Context, desc ocispec.Descriptor, m []mount.Mount,
+	opts ...diff.ApplyOpt,
+) (ocispec.Descriptor, error) {
 	p := &programs{}
 	applied, err := d.DiffService.Apply(context.WithValue(ctx, programsKey{}, p), desc, m, opts...)
 	if b, ok := ctx.Value(budgetKey{}).(*budget); ok && err == nil && p.read.Load() {

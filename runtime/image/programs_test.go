@@ -26,8 +26,10 @@ func TestOnly64(t *testing.T) {
 		layers []ocitar.Layer
 		want   bool
 	}{
-		"64-bit programs":             {[]ocitar.Layer{file("a", elf64), file("b", elf64)}, true},
-		"no programs":                 {[]ocitar.Layer{file("a", "#!/bin/sh\n"), file("b", ""), file("c", "\x7fELF"), file("d", "abcd\x01"), link}, true},
+		"64-bit programs": {[]ocitar.Layer{file("a", elf64), file("b", elf64)}, true},
+		"no programs": {
+			[]ocitar.Layer{file("a", "#!/bin/sh\n"), file("b", ""), file("c", "\x7fELF"), file("d", "abcd\x01"), link}, true,
+		},
 		"no layers":                   {nil, true},
 		"32-bit program":              {[]ocitar.Layer{file("a", elf32)}, false},
 		"in the lowest layer":         {[]ocitar.Layer{file("a", elf32), file("b", elf64), file("c", elf64)}, false},

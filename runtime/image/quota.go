@@ -35,7 +35,8 @@ type quotaError struct {
 }
 
 func (e *quotaError) Error() string {
-	return fmt.Sprintf("registry %s limits requests (429 Too Many Requests), next request possible in %v", e.Host, e.Delay.Round(time.Second))
+	return fmt.Sprintf("registry %s limits requests (429 Too Many Requests), next request possible in %v", e.Host,
+		e.Delay.Round(time.Second))
 }
 
 // Wait waits until a host accepts requests. If that takes too long, it returns a [*quotaError] at once.

@@ -69,7 +69,8 @@ func TestCancelledImportHasNoProgress(t *testing.T) {
 	w.write.Store(&write)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")), func(image.Progress) { cancel() }); err == nil || ctx.Err() != context.Canceled {
+	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")), func(image.Progress) { cancel() }); err == nil ||
+		ctx.Err() != context.Canceled {
 		t.Errorf("error %v, %v", err, ctx.Err())
 	}
 	if w.store.Importing() > 0 {

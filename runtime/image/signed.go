@@ -78,7 +78,8 @@ func (s *Store) approve(
 		if err != nil {
 			return verdict{}, err
 		}
-		key, found, err := verifyAt(ctx, &rule, &signature.Subject{Repository: repo, Digest: target.Digest, Content: document}, target, from)
+		key, found, err := verifyAt(ctx, &rule, &signature.Subject{Repository: repo, Digest: target.Digest, Content: document}, target,
+			from)
 		if err == nil {
 			return verdict{target, key, repo}, nil
 		}

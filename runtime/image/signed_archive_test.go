@@ -38,10 +38,14 @@ func TestArchiveIsVerified(t *testing.T) {
 		beside map[string]string
 		want   string
 	}{
-		"none":                      {nil, nil, "no signature of " + target.Digest.String()},
-		"bundle beside":             {nil, map[string]string{".sigstore.json": string(k.Bundle(signing.SignPredicate, target.Digest))}, ""},
-		"pair beside":               {nil, map[string]string{".sig": sig, ".payload": string(payload)}, ""},
-		"bundle of another key":     {nil, map[string]string{".sigstore.json": string(stranger.Bundle(signing.SignPredicate, target.Digest))}, "signed by another key"},
+		"none":          {nil, nil, "no signature of " + target.Digest.String()},
+		"bundle beside": {nil, map[string]string{".sigstore.json": string(k.Bundle(signing.SignPredicate, target.Digest))}, ""},
+		"pair beside":   {nil, map[string]string{".sig": sig, ".payload": string(payload)}, ""},
+		"bundle of another key": {
+			nil,
+			map[string]string{".sigstore.json": string(stranger.Bundle(signing.SignPredicate, target.Digest))},
+			"signed by another key",
+		},
 		"malformed":                 {nil, map[string]string{".sigstore.json": "{"}, "malformed"},
 		"simple signing inside":     {[]signing.Artifact{k.Attached(repo, target.Digest)}, nil, ""},
 		"referrer inside":           {[]signing.Artifact{k.Referrer(signing.SignPredicate, target)}, nil, ""},
@@ -118,7 +122,8 @@ func TestImportByHandIsVerified(t *testing.T) {
 	nothingUnpacked(ctx, t, w)
 	_, refused, _ := strings.Cut(err.Error(), "no signature of ")
 	d := digest.Digest(strings.Fields(refused)[0])
-	if _, err := w.store.Import(ctx, strings.NewReader(string(data)), signature.Signature{Bundle: k.Bundle(signing.SignPredicate, d)}); err != nil {
+	if _, err := w.store.Import(ctx, strings.NewReader(string(data)),
+		signature.Signature{Bundle: k.Bundle(signing.SignPredicate, d)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.scope.Ensure(ctx, repo+":1", spec.PullNever, nil); err != nil {

@@ -72,7 +72,9 @@ func (s *Store) pin(
 }
 
 // verifyStored verifies an image of this host with the signatures in its registry. It uses the credentials of a pull.
-func (s *Store) verifyStored(ctx context.Context, name string, ring *credentials.Keyring, target ocispec.Descriptor) (v verdict, err error) {
+func (s *Store) verifyStored(ctx context.Context, name string, ring *credentials.Keyring,
+	target ocispec.Descriptor,
+) (v verdict, err error) {
 	m := &meter{}
 	release, err := s.pulls.hold(ctx, m)
 	if err != nil {
@@ -84,7 +86,8 @@ func (s *Store) verifyStored(ctx context.Context, name string, ring *credentials
 	rule, repo := s.rule(name)
 	a := &access{store: s, name: name, ring: ring, meter: m}
 	err = a.try(ctx, func(r remotes.Resolver) (err error) {
-		v, err = s.approve(ctx, name, target, s.platform, &storedSource{registrySource{resolver: r, rule: &rule, name: name, repo: repo}, s})
+		v, err = s.approve(ctx, name, target, s.platform,
+			&storedSource{registrySource{resolver: r, rule: &rule, name: name, repo: repo}, s})
 		return err
 	})
 	if err != nil {
@@ -128,7 +131,9 @@ func (f *registrySource) document(ctx context.Context, d ocispec.Descriptor) ([]
 	return data, err
 }
 
-func (f *registrySource) signatures(ctx context.Context, d ocispec.Descriptor, place int) (list []signature.Signature, more bool, err error) {
+func (f *registrySource) signatures(ctx context.Context, d ocispec.Descriptor,
+	place int,
+) (list []signature.Signature, more bool, err error) {
 	find := f.tagged
 	if place > 0 {
 		find = f.referrers

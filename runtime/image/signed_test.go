@@ -130,7 +130,10 @@ func TestPullVerifiesSignatures(t *testing.T) {
 			reg.add("shop", fallback(d.Digest), signing.Index(list...))
 		}, "more than 128 signatures"},
 		"malformed JSON": {func(reg *registry, _ string, d ocispec.Descriptor) {
-			bad := signing.Artifact{Manifest: []byte("{"), Descriptor: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("{"), Size: 1}}
+			bad := signing.Artifact{
+				Manifest:   []byte("{"),
+				Descriptor: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("{"), Size: 1},
+			}
 			reg.add("shop", sigTag(d.Digest), bad)
 		}, "manifest of a signature is malformed"},
 		"wrong media types": {func(reg *registry, repo string, d ocispec.Descriptor) {
@@ -169,7 +172,8 @@ func TestPullVerifiesSignatures(t *testing.T) {
 				return
 			}
 			wantReason(t, err, unsigned)
-			if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `images.verify prefix "`+repo+`" requires a signature by /keys/shop.pub: `) {
+			if !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), `images.verify prefix "`+repo+`" requires a signature by /keys/shop.pub: `) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			nothingUnpacked(ctx, t, w)

@@ -114,7 +114,10 @@ func TestPool(t *testing.T) {
 			name: "subordinate IDs for pods", subUID: "podstead:200000:200000\nme:65536:65536\n", subGID: "podstead:200000:200000\n",
 			want: []uint32{4 * m, 5 * m},
 		},
-		{name: "two ranges for pods", subUID: "podstead:655360:65536\npodstead:65536:65536\n", subGID: "podstead:65536:65536\npodstead:655360:65536\n", want: []uint32{m, 10 * m}},
+		{
+			name: "two ranges for pods", subUID: "podstead:655360:65536\npodstead:65536:65536\n",
+			subGID: "podstead:65536:65536\npodstead:655360:65536\n", want: []uint32{m, 10 * m},
+		},
 		{name: "system users are excluded", subUID: "podstead:0:131072\n", subGID: "podstead:0:131072\n", want: []uint32{m}},
 		{name: "user IDs without group IDs", subUID: "podstead:65536:65536\n", err: "must be equal"},
 	} {
@@ -210,7 +213,8 @@ func TestUnknownFields(t *testing.T) {
 	if err := r.Release("u"); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(r.file); err != nil || !strings.Contains(string(text), `"new":1`) || strings.Contains(string(text), "131072") {
+	if text, err := os.ReadFile(r.file); err != nil || !strings.Contains(string(text), `"new":1`) ||
+		strings.Contains(string(text), "131072") {
 		t.Errorf("file %s, %v", text, err)
 	}
 	const newer = `{"version":2,"pods":{"u":131072}}`

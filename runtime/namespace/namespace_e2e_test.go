@@ -142,9 +142,15 @@ func TestSysctls(t *testing.T) {
 	}{
 		{name: "network and IPC", network: true, sysctls: []spec.Sysctl{sysctl(port, "77"), sysctl("kernel/shm_rmid_forced", "1")}},
 		{name: "IPC with host network", sysctls: []spec.Sysctl{sysctl(shm, "1")}},
-		{name: "network with host network", sysctls: []spec.Sysctl{sysctl(shm, "1"), sysctl(port, "77")}, err: "not in a namespace of the pod"},
+		{
+			name: "network with host network", sysctls: []spec.Sysctl{sysctl(shm, "1"), sysctl(port, "77")},
+			err: "not in a namespace of the pod",
+		},
 		{name: "not namespaced", network: true, sysctls: []spec.Sysctl{sysctl("vm.swappiness", "1")}, err: "not in a namespace of the pod"},
-		{name: "path traversal", network: true, sysctls: []spec.Sysctl{sysctl("net///////.//vm/swappiness", "1")}, err: "not supported by the kernel"},
+		{
+			name: "path traversal", network: true, sysctls: []spec.Sysctl{sysctl("net///////.//vm/swappiness", "1")},
+			err: "not supported by the kernel",
+		},
 		{name: "unknown", network: true, sysctls: []spec.Sysctl{sysctl("net.none", "1")}, err: "not supported by the kernel"},
 		{name: "invalid value", network: true, sysctls: []spec.Sysctl{sysctl(port, "x")}, err: `to "x": `},
 	} {
@@ -172,7 +178,8 @@ func TestSysctls(t *testing.T) {
 				if got := readIn(t, ns, spec.SysctlPath(s.Name)); got != s.Value {
 					t.Errorf("%s in the namespace: %q, want %q", s.Name, got, s.Value)
 				}
-				if text, err := os.ReadFile(filepath.Join("/proc/sys", spec.SysctlPath(s.Name))); err != nil || strings.TrimSpace(string(text)) == s.Value {
+				if text, err := os.ReadFile(filepath.Join("/proc/sys", spec.SysctlPath(s.Name))); err != nil ||
+					strings.TrimSpace(string(text)) == s.Value {
 					t.Errorf("%s on the host: %q, %v", s.Name, text, err)
 				}
 			}

@@ -79,7 +79,8 @@ func BenchmarkTeardown(b *testing.B) {
 		uid := "u" + strconv.Itoa(i)
 		i++
 		n.workers.Wait()
-		_, err := n.Setup(b.Context(), Request{UID: uid, PodName: uid, NetnsPath: pod.Network, Ports: []Port{{HostPort: 8080, ContainerPort: 80}}})
+		_, err := n.Setup(b.Context(),
+			Request{UID: uid, PodName: uid, NetnsPath: pod.Network, Ports: []Port{{HostPort: 8080, ContainerPort: 80}}})
 		if err != nil {
 			b.Fatal(err)
 		}

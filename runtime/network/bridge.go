@@ -70,7 +70,8 @@ func (n *Network) inUse() bool {
 func (n *Network) chooseSubnets(ctx context.Context) error {
 	if n.inUse() {
 		if len(n.opts.Subnets) > 0 && !slices.Equal(n.opts.Subnets, n.subnets) {
-			n.log.WarnContext(ctx, "configured subnets of the pod network differ from those in use. They change when no pod uses the old ones",
+			n.log.WarnContext(ctx,
+				"configured subnets of the pod network differ from those in use. They change when no pod uses the old ones",
 				slog.Any("old", n.subnets), slog.Any("new", n.opts.Subnets))
 		}
 		return nil

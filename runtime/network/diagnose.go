@@ -87,13 +87,15 @@ func (t diagnosis) kernelSupport(ctx context.Context) ([]Finding, error) {
 		probe := newRuleset(Namespace{}, t.Bridge, slog.New(slog.DiscardHandler))
 		defer func() { _ = probe.Close() }()
 		if err := probe.Write(ctx, nil, candidateSubnets[:1]); err != nil {
-			missing(err, "nftables with NAT", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_REJECT_INET and CONFIG_NFT_FIB_INET")
+			missing(err, "nftables with NAT",
+				"CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_REJECT_INET and CONFIG_NFT_FIB_INET")
 		}
 		guarded, err := probe.WriteGuard(ctx, nil)
 		if !guarded {
 			found = append(found, Finding{
 				Problem: fmt.Sprintf("pods can spoof addresses of other pods: kernel does not support nftables for bridges: %v", err),
-				Hint:    "use a kernel with CONFIG_NF_TABLES_BRIDGE, or drop NET_RAW in containers: capabilities = { drop = [\"NET_RAW\"] }",
+				Hint: "use a kernel with CONFIG_NF_TABLES_BRIDGE, or drop NET_RAW in containers: capabilities = { drop = " +
+					"[\"NET_RAW\"] }",
 			})
 		}
 		return nil
@@ -203,7 +205,8 @@ func (t diagnosis) blockedBy(ch *nftables.Chain, firewalld bool) Finding {
 	chain := fmt.Sprintf("%s %s %s", name, ch.Table.Name, ch.Name)
 	return Finding{
 		Problem: fmt.Sprintf("nftables chain %s drops packets of pods by its policy", chain),
-		Hint: fmt.Sprintf("run nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and add both rules to /etc/nftables.conf",
+		Hint: fmt.Sprintf("run nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and add both "+
+			"rules to /etc/nftables.conf",
 			chain, t.Bridge),
 	}
 }
@@ -242,8 +245,9 @@ func (t diagnosis) legacyFinding(program, rules string, listErr error) (Finding,
 	hint := fmt.Sprintf("run %[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, t.Bridge)
 	if listErr != nil {
 		return Finding{
-			Problem: fmt.Sprintf("iptables-legacy has a filter table, which may drop packets of pods, and its rules cannot be listed: %v", listErr),
-			Hint:    "install " + program + " and run podstead doctor again, or " + hint,
+			Problem: fmt.Sprintf("iptables-legacy has a filter table, which may drop packets of pods, and its rules cannot be listed: %v",
+				listErr),
+			Hint: "install " + program + " and run podstead doctor again, or " + hint,
 		}, true
 	}
 	blocks := false

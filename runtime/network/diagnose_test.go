@@ -21,7 +21,8 @@ func TestLegacyFinding(t *testing.T) {
 		{"-P FORWARD ACCEPT\n-A FORWARD -i eth0 -j ACCEPT\n", nil, false},
 		{"", os.ErrNotExist, true},
 	} {
-		if got, bad := target.legacyFinding("iptables-legacy", c.rules, c.listErr); bad != c.bad || bad && (got.Problem == "" || !strings.Contains(got.Hint, "podstead0")) {
+		if got, bad := target.legacyFinding("iptables-legacy", c.rules, c.listErr); bad != c.bad ||
+			bad && (got.Problem == "" || !strings.Contains(got.Hint, "podstead0")) {
 			t.Errorf("%q, %v: %v, %+v", c.rules, c.listErr, bad, got)
 		}
 	}

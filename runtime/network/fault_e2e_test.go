@@ -93,7 +93,9 @@ func TestCrashInSetup(t *testing.T) {
 func TestFailureInSetup(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
-		r := Request{UID: "u" + strconv.Itoa(step), PodName: "web", NetnsPath: w.pin("p" + strconv.Itoa(step)), Ports: []Port{tcp(8080, 80)}}
+		r := Request{
+			UID: "u" + strconv.Itoa(step), PodName: "web", NetnsPath: w.pin("p" + strconv.Itoa(step)), Ports: []Port{tcp(8080, 80)},
+		}
 		name, reached := w.faultAt(step, false, func() {
 			if _, err := w.try(r); err != nil && !errors.Is(err, errFault) {
 				t.Errorf("Setup: %v", err)

@@ -158,7 +158,9 @@ func TestEstablishedUDPFlow(t *testing.T) {
 	if got, err := query(); err == nil {
 		t.Fatalf("answer without a pod: %q", got)
 	}
-	_, err := w.try(Request{UID: "dns", PodName: "dns", NetnsPath: path, Ports: []Port{{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}}})
+	_, err := w.try(Request{
+		UID: "dns", PodName: "dns", NetnsPath: path, Ports: []Port{{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}},
+	})
 	check(t, err)
 	eventually(t, func() error {
 		got, err := query()

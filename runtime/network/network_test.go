@@ -35,9 +35,14 @@ func TestRequestCheck(t *testing.T) {
 		{Request{PodName: "p"}, "pod UID and name are required"},
 		{Request{UID: "u"}, "pod UID and name are required"},
 		{Request{UID: "u", PodName: "p", Ports: []Port{{ContainerPort: 80}}}, "host port 0/TCP to container port 80: must not be 0"},
-		{Request{UID: "u", PodName: "p", Ports: []Port{{HostPort: 1, ContainerPort: 1, Protocol: "X"}}}, "host port 1/X: protocol is not supported"},
 		{
-			Request{UID: "u", PodName: "p", Ports: []Port{{HostIP: netip.MustParseAddr("::ffff:192.0.2.1"), HostPort: 1, ContainerPort: 1}}},
+			Request{UID: "u", PodName: "p", Ports: []Port{{HostPort: 1, ContainerPort: 1, Protocol: "X"}}},
+			"host port 1/X: protocol is not supported",
+		},
+		{
+			Request{
+				UID: "u", PodName: "p", Ports: []Port{{HostIP: netip.MustParseAddr("::ffff:192.0.2.1"), HostPort: 1, ContainerPort: 1}},
+			},
 			"host port [::ffff:192.0.2.1]:1/TCP: address must be an IPv4 or IPv6 address without zone",
 		},
 		{Request{UID: "u", PodName: "p", Ports: []Port{good, good}}, `host port 80/TCP: in use by pod "p"`},
@@ -108,7 +113,10 @@ func TestLeaseFile(t *testing.T) {
 		{"unsupported version", strings.Replace(validLeases, `"version":1`, `"version":2`, 1), 0, true},
 		{"missing leases", `{"version":1,"bootID":"this boot"}`, 0, true},
 		{"address outside of the subnets", strings.Replace(validLeases, "10.77.64.2", "10.1.1.1", 1), 0, true},
-		{"duplicate address", strings.Replace(validLeases, `{"pod":"host",`, `{"pod":"host","ips":["10.77.64.2"],"link":"ps2",`, 1), 0, true},
+		{
+			"duplicate address", strings.Replace(validLeases, `{"pod":"host",`, `{"pod":"host","ips":["10.77.64.2"],"link":"ps2",`, 1), 0,
+			true,
+		},
 		{"missing link", strings.Replace(validLeases, `"link":"ps1",`, "", 1), 0, true},
 		{"invalid port", strings.Replace(validLeases, `"hostPort":80`, `"hostPort":0`, 1), 0, true},
 		{"invalid subnets", strings.Replace(validLeases, "10.77.64.0/22", "10.77.64.0/31", 1), 0, true},
@@ -127,7 +135,8 @@ func TestLeaseFile(t *testing.T) {
 				t.Errorf("%d leases, want %d", len(n.leases), c.leases)
 			}
 			kept, err := os.ReadFile(o.LeaseFile + ".damaged")
-			if (err == nil) != c.renamed || c.renamed && string(kept) != c.content || strings.Contains(logs.String(), ".damaged") != c.renamed {
+			if (err == nil) != c.renamed || c.renamed && string(kept) != c.content ||
+				strings.Contains(logs.String(), ".damaged") != c.renamed {
 				t.Errorf("renamed: %v; logs: %s", err == nil, logs.String())
 			}
 		})

@@ -110,7 +110,9 @@ const hardwareReg, addressReg = firstReg + 4, firstReg + 6
 
 // sender matches frames whose link, hardware address and address are an element of the set. Base and offset give the
 // location of both addresses in the frame.
-func sender(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, addressIn expr.PayloadBase, addressAt, addressLen uint32) []expr.Any {
+func sender(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, addressIn expr.PayloadBase,
+	addressAt, addressLen uint32,
+) []expr.Any {
 	return senderOf(s, hardwareIn, hardwareAt, &expr.Payload{DestRegister: addressReg, Base: addressIn, Offset: addressAt, Len: addressLen})
 }
 

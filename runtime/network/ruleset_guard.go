@@ -80,7 +80,8 @@ func (r *ruleset) WriteGuard(ctx context.Context, endpoints []endpoint) (guarded
 		return c.Flush()
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.ENOENT) {
-		r.log.WarnContext(ctx, "pods can spoof addresses of other pods: kernel does not support nftables for bridges", slog.Any("error", err))
+		r.log.WarnContext(ctx, "pods can spoof addresses of other pods: kernel does not support nftables for bridges",
+			slog.Any("error", err))
 		return false, nil
 	}
 	return err == nil, err
@@ -116,7 +117,8 @@ func (w tableWriter) guardSenders(ch *nftables.Chain, sets [2]*nftables.Set) {
 		unlessLocal(expr.PayloadBaseTransportHeader, target), drop)
 	w.rule(ch, frame(unix.ETH_P_IPV6), sender(sets[1], link, source, expr.PayloadBaseNetworkHeader, v6.source, v6.addrLen), accept)
 	// Neighbour discovery uses the unspecified address, which is accepted above, or a link-local address.
-	w.rule(ch, frame(unix.ETH_P_IPV6), begins(expr.CmpOpEq, expr.PayloadBaseNetworkHeader, v6.source, linkLocal), ownHardware(sets[1], link, source), accept)
+	w.rule(ch, frame(unix.ETH_P_IPV6), begins(expr.CmpOpEq, expr.PayloadBaseNetworkHeader, v6.source, linkLocal),
+		ownHardware(sets[1], link, source), accept)
 	w.rule(ch, drop)
 }
 

@@ -15,7 +15,10 @@ import (
 
 func TestElement(t *testing.T) {
 	for i, ip := range []string{"10.77.64.2", "fd00::2"} {
-		want := Port{HostIP: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.IPv6Unspecified()}[i], HostPort: 0x1234, ContainerPort: 0x5678, Protocol: spec.ProtocolSCTP}
+		want := Port{
+			HostIP: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.IPv6Unspecified()}[i], HostPort: 0x1234, ContainerPort: 0x5678,
+			Protocol: spec.ProtocolSCTP,
+		}
 		got, at, ok := parseElement(families[i], element(families[i], want, netip.MustParseAddr(ip)))
 		if diff := cmp.Diff(want, got, rulesetCompareAddr); diff != "" || at.String() != ip || !ok {
 			t.Errorf("to %s, %v (-want +got):\n%s", at, ok, diff)

@@ -58,7 +58,9 @@ type tableWriter struct {
 	bridge string
 }
 
-func (w tableWriter) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
+func (w tableWriter) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook,
+	priority *nftables.ChainPriority,
+) *nftables.Chain {
 	return w.c.AddChain(&nftables.Chain{Name: name, Table: w.t, Type: kind, Hooknum: hook, Priority: priority})
 }
 
@@ -93,7 +95,8 @@ func (w tableWriter) writeChains(maps, pods [2]*nftables.Set, subnets []netip.Pr
 func (w tableWriter) guardLoopback(ch *nftables.Chain) {
 	v4, loopback := families[0], netip.MustParsePrefix("127.0.0.0/8")
 	w.rule(ch, v4.only(), matchLink(expr.MetaKeyIIFNAME, expr.CmpOpNeq, "lo"), v4.address(v4.dest, loopback), verdict(expr.VerdictDrop))
-	w.rule(ch, v4.only(), matchLink(expr.MetaKeyIIFNAME, expr.CmpOpEq, w.bridge), v4.address(v4.source, loopback), verdict(expr.VerdictDrop))
+	w.rule(ch, v4.only(), matchLink(expr.MetaKeyIIFNAME, expr.CmpOpEq, w.bridge), v4.address(v4.source, loopback),
+		verdict(expr.VerdictDrop))
 }
 
 // translatePorts translates packets to the host's addresses: first by the port on this address, then by the port on all

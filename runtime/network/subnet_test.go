@@ -29,7 +29,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%v: got %v, %v, want %s and a unique local subnet", c.used, got, err, c.want)
 		}
 	}
-	others := subnetPrefixes("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "172.24.0.0/13", "192.168.0.0/20", "10.88.0.0/13", "10.96.0.0/11",
+	others := subnetPrefixes("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "172.24.0.0/13", "192.168.0.0/20", "10.88.0.0/13",
+		"10.96.0.0/11",
 		"10.128.0.0/9", "10.85.0.0/16", "10.42.0.0/15", "10.22.0.0/16", "10.32.0.0/12", "10.0.0.0/13", "192.168.122.0/24", "100.64.0.0/10")
 	for i, c := range candidateSubnets {
 		if overlapsAny(c, others) || overlapsAny(c, candidateSubnets[:i]) || checkSubnets(candidateSubnets[i:i+1]) != nil {
@@ -63,7 +64,8 @@ func TestSubnetCheck(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"auto": "[]", "10.90.0.0/22": "[10.90.0.0/22]", "10.90.0.0/22, fd00:90::/64": "[10.90.0.0/22 fd00:90::/64]",
-		"": "must be an address", "10.90.0.0": "must be an address", "10.90.0.1/22": "must be the first address", "fd00:90::/64": "must be IPv4",
+		"": "must be an address", "10.90.0.0": "must be an address", "10.90.0.1/22": "must be the first address",
+		"fd00:90::/64":              "must be IPv4",
 		"10.90.0.0/22,10.91.0.0/22": "must be IPv6", "10.90.0.0/22,fd00:90::/64,fd00:91::/64": "at most one",
 	} {
 		subnets, err := ParseSubnets(text)

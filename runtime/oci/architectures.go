@@ -88,7 +88,9 @@ func exitProgram(machine elf.Machine) []byte {
 	h.Type, h.Machine, h.Version, h.Entry = uint16(elf.ET_EXEC), uint16(machine), uint32(elf.EV_CURRENT), base+start
 	h.Phoff, h.Ehsize, h.Phentsize, h.Phnum = uint32(binary.Size(h)), uint16(binary.Size(h)), uint16(binary.Size(p)), 1
 	size := start + uint32(len(text))
-	p = elf.Prog32{Type: uint32(elf.PT_LOAD), Vaddr: base, Paddr: base, Filesz: size, Memsz: size, Flags: uint32(elf.PF_R | elf.PF_X), Align: 0x1000}
+	p = elf.Prog32{
+		Type: uint32(elf.PT_LOAD), Vaddr: base, Paddr: base, Filesz: size, Memsz: size, Flags: uint32(elf.PF_R | elf.PF_X), Align: 0x1000,
+	}
 	var file bytes.Buffer
 	for _, part := range []any{h, p, text} {
 		if err := binary.Write(&file, binary.LittleEndian, part); err != nil {

@@ -26,18 +26,20 @@ func TestArchitecturesOfDefaultProfile(t *testing.T) {
 		change func(in *Input)
 		want   []specs.Arch
 	}{
-		"unknown programs":               {func(in *Input) { in.Only64 = false }, all},
-		"no 32-bit programs":             {func(*Input) {}, one},
-		"type RuntimeDefault":            {func(in *Input) { in.Container.SecurityContext = seccompType("RuntimeDefault") }, one},
-		"emptyDir":                       {withVolume(spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}), one},
-		"config map":                     {withVolume(spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}), one},
-		"secret":                         {withVolume(spec.Volume{Secret: &spec.SecretVolume{}}), one},
-		"projected":                      {withVolume(spec.Volume{Projected: &spec.ProjectedVolume{}}), one},
-		"downward API":                   {withVolume(spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}), one},
-		"host path":                      {withVolume(spec.Volume{HostPath: &spec.HostPathVolume{}}), all},
-		"persistent volume":              {withVolume(spec.Volume{PersistentVolumeClaim: &spec.ClaimVolume{}}), all},
-		"image volume":                   {withVolume(spec.Volume{Image: &spec.ImageVolume{}}), all},
-		"volume that is not mounted":     {func(in *Input) { in.Pod.Volumes = []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{}}} }, one},
+		"unknown programs":    {func(in *Input) { in.Only64 = false }, all},
+		"no 32-bit programs":  {func(*Input) {}, one},
+		"type RuntimeDefault": {func(in *Input) { in.Container.SecurityContext = seccompType("RuntimeDefault") }, one},
+		"emptyDir":            {withVolume(spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}), one},
+		"config map":          {withVolume(spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}), one},
+		"secret":              {withVolume(spec.Volume{Secret: &spec.SecretVolume{}}), one},
+		"projected":           {withVolume(spec.Volume{Projected: &spec.ProjectedVolume{}}), one},
+		"downward API":        {withVolume(spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}), one},
+		"host path":           {withVolume(spec.Volume{HostPath: &spec.HostPathVolume{}}), all},
+		"persistent volume":   {withVolume(spec.Volume{PersistentVolumeClaim: &spec.ClaimVolume{}}), all},
+		"image volume":        {withVolume(spec.Volume{Image: &spec.ImageVolume{}}), all},
+		"volume that is not mounted": {
+			func(in *Input) { in.Pod.Volumes = []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{}}} }, one,
+		},
 		"mount of no volume":             {func(in *Input) { in.Container.VolumeMounts = []spec.VolumeMount{{Name: "v"}} }, all},
 		"processes of another container": {func(in *Input) { in.Container.TargetContainerName = "app" }, all},
 		"emptyDir shared with another image": {func(in *Input) {
@@ -104,7 +106,8 @@ func TestRun(t *testing.T) {
 	}
 	for machine, arch := range map[elf.Machine]specs.Arch{elf.EM_386: specs.ArchX86, elf.EM_X86_64: specs.ArchX32} {
 		err := run(t.Context(), exitProgram(machine))
-		if supported := !slices.Contains(unsupported(t.Context()), arch); (err == nil) != supported || err != nil && !errors.Is(err, unix.ENOEXEC) {
+		if supported := !slices.Contains(unsupported(t.Context()), arch); (err == nil) != supported ||
+			err != nil && !errors.Is(err, unix.ENOEXEC) {
 			t.Errorf("%v: %v, supported: %v", machine, err, supported)
 		}
 	}

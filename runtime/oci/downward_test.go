@@ -10,7 +10,9 @@ import (
 
 func TestField(t *testing.T) {
 	d := &Downward{
-		Pod: &spec.Pod{Name: "web", Labels: map[string]string{"b": "2", "a": "say \"1\""}, Annotations: map[string]string{"x/y": "line\nline"}},
+		Pod: &spec.Pod{
+			Name: "web", Labels: map[string]string{"b": "2", "a": "say \"1\""}, Annotations: map[string]string{"x/y": "line\nline"},
+		},
 		UID: "uid-1", PodIPs: []string{"10.0.0.2", "fd00::2"}, HostIPs: []string{"192.0.2.1"}, NodeName: "edge",
 	}
 	for path, want := range map[string]string{

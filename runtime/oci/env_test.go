@@ -146,7 +146,11 @@ func TestResolve(t *testing.T) {
 		},
 		{
 			"the later of two sources counts",
-			[]spec.EnvFrom{{ConfigMapRef: &spec.EnvReference{Name: "c"}}, {Prefix: "", SecretRef: &spec.EnvReference{Name: "s"}}, {ConfigMapRef: &spec.EnvReference{Name: "c"}}},
+			[]spec.EnvFrom{
+				{ConfigMapRef: &spec.EnvReference{Name: "c"}},
+				{Prefix: "", SecretRef: &spec.EnvReference{Name: "s"}},
+				{ConfigMapRef: &spec.EnvReference{Name: "c"}},
+			},
 			nil,
 			[]string{"A=a$(B)", "B=b", "KEY=hunter2"},
 			"",
@@ -156,16 +160,35 @@ func TestResolve(t *testing.T) {
 		{"a source that may be missing", []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "n", Optional: true}}}, nil, nil, ""},
 		{
 			"keys", nil,
-			[]spec.EnvVar{{Name: "X", ValueFrom: configMap("c", "B", false)}, {Name: "Y", ValueFrom: secret("s", "KEY", false)}, {Name: "Z", Value: "$(X)/$(Y)"}},
+			[]spec.EnvVar{
+				{Name: "X", ValueFrom: configMap("c", "B", false)},
+				{Name: "Y", ValueFrom: secret("s", "KEY", false)},
+				{Name: "Z", Value: "$(X)/$(Y)"},
+			},
 			[]string{"X=b", "Y=hunter2", "Z=b/hunter2"},
 			"",
 		},
-		{"a missing key", nil, []spec.EnvVar{{Name: "X", ValueFrom: configMap("c", "N", false)}}, nil, "couldn't find key N in ConfigMap default/c"},
-		{"a missing key of a secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("s", "N", false)}}, nil, "couldn't find key N in Secret default/s"},
+		{
+			"a missing key", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: configMap("c", "N", false)}},
+			nil,
+			"couldn't find key N in ConfigMap default/c",
+		},
+		{
+			"a missing key of a secret", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: secret("s", "N", false)}},
+			nil,
+			"couldn't find key N in Secret default/s",
+		},
 		{"key of a missing secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("n", "N", false)}}, nil, `secret "n" not found`},
 		{
 			"what may be missing is not set, and does not unset", nil,
-			[]spec.EnvVar{{Name: "X", Value: "1"}, {Name: "X", ValueFrom: configMap("c", "N", true)}, {Name: "Y", ValueFrom: secret("n", "N", true)}, {Name: "Z", Value: "$(Y)"}},
+			[]spec.EnvVar{
+				{Name: "X", Value: "1"},
+				{Name: "X", ValueFrom: configMap("c", "N", true)},
+				{Name: "Y", ValueFrom: secret("n", "N", true)},
+				{Name: "Z", Value: "$(Y)"},
+			},
 			[]string{"X=1", "Z=$(Y)"},
 			"",
 		},

@@ -41,7 +41,8 @@ func TestHosts(t *testing.T) {
 		t.Errorf("in the host network (-want +got):\n%s", diff)
 	}
 	pod = &spec.Pod{Name: "web-0", Hostname: "h", Subdomain: "shop"}
-	want = local + "10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this host.\n" + peers
+	want = local +
+		"10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this host.\n" + peers
 	if diff := cmp.Diff(want, Hosts(pod, []string{"10.1.0.2", "fd00::2"}, peers)); diff != "" {
 		t.Errorf("with a subdomain and peers (-want +got):\n%s", diff)
 	}

@@ -60,5 +60,6 @@ func readOnlyRoot(c *spec.Container) bool {
 
 // inKernelFileSystem reports whether a path is at or below one of the file systems that the OCI runtime mounts in a container.
 func inKernelFileSystem(path string) bool {
-	return slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+	return slices.ContainsFunc([]string{"/dev", "/proc", "/sys"},
+		func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }

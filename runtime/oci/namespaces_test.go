@@ -27,7 +27,10 @@ func TestNamespaces(t *testing.T) {
 		{name: "default", paths: all, want: []specs.LinuxNamespace{own, mount, network, ipc, uts}},
 		{name: "cgroup v2", paths: all, unified: true, want: []specs.LinuxNamespace{own, mount, network, ipc, uts, {Type: "cgroup"}}},
 		{name: "hostPID", pod: spec.Pod{HostPID: true}, paths: all, want: []specs.LinuxNamespace{mount, network, ipc, uts}},
-		{name: "hostIPC", pod: spec.Pod{HostIPC: true}, paths: Namespaces{Network: "/ns/net", UTS: "/ns/uts"}, want: []specs.LinuxNamespace{own, mount, network, uts}},
+		{
+			name: "hostIPC", pod: spec.Pod{HostIPC: true}, paths: Namespaces{Network: "/ns/net", UTS: "/ns/uts"},
+			want: []specs.LinuxNamespace{own, mount, network, uts},
+		},
 		{
 			name: "shareProcessNamespace", pod: spec.Pod{ShareProcessNamespace: true}, paths: shared,
 			want: []specs.LinuxNamespace{mount, {Type: "pid", Path: "/ns/pid"}, network, ipc, uts},
@@ -63,7 +66,8 @@ func TestPauseCreatesOnlyPIDNamespace(t *testing.T) {
 	if c := s.Process.Capabilities; len(c.Bounding)+len(c.Effective)+len(c.Permitted)+len(c.Inheritable)+len(c.Ambient) > 0 {
 		t.Errorf("capabilities %+v", c)
 	}
-	if !s.Process.NoNewPrivileges || s.Process.User.UID == 0 || s.Linux.Seccomp == nil || !s.Root.Readonly || *s.Process.OOMScoreAdj != -998 {
+	if !s.Process.NoNewPrivileges || s.Process.User.UID == 0 || s.Linux.Seccomp == nil || !s.Root.Readonly ||
+		*s.Process.OOMScoreAdj != -998 {
 		t.Errorf("process %+v, root %+v, seccomp %v", s.Process, s.Root, s.Linux.Seccomp)
 	}
 	if s.Linux.CgroupsPath != "/pods/web/pause" || s.Mounts[len(s.Mounts)-1].Source != "/usr/bin/shim" {

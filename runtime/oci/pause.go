@@ -43,7 +43,10 @@ func Pause(in PauseInput) *specs.Spec {
 		Mounts: []specs.Mount{
 			{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 			{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "size=64k", "mode=755"}},
-			{Destination: "/" + pause.Name, Type: "bind", Source: in.Program, Options: []string{"bind", "rprivate", "ro", "nosuid", "nodev"}},
+			{
+				Destination: "/" + pause.Name, Type: "bind", Source: in.Program,
+				Options: []string{"bind", "rprivate", "ro", "nosuid", "nodev"},
+			},
 		},
 		Linux: &specs.Linux{
 			CgroupsPath: in.CgroupsPath,
@@ -67,6 +70,7 @@ func Pause(in PauseInput) *specs.Spec {
 func Trial(in PauseInput) *specs.Spec {
 	s := Pause(in)
 	s.Process.Args = append(s.Process.Args, pause.Trial)
-	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.IPCNamespace}, specs.LinuxNamespace{Type: specs.UTSNamespace})
+	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.IPCNamespace},
+		specs.LinuxNamespace{Type: specs.UTSNamespace})
 	return s
 }

@@ -200,11 +200,13 @@ func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 	}{
 		{
 			spec.ResourceCPU, "CPU bandwidth control (the cgroup controller cpu)",
-			"use a kernel with CONFIG_CFS_BANDWIDTH, or delegate the controller cpu to podstead", h.Controllers.Has(cgroup.CPU) && h.Controllers.Bandwidth,
+			"use a kernel with CONFIG_CFS_BANDWIDTH, or delegate the controller cpu to podstead",
+			h.Controllers.Has(cgroup.CPU) && h.Controllers.Bandwidth,
 		},
 		{
 			spec.ResourceMemory, "the cgroup controller memory",
-			"boot with the kernel parameter cgroup_enable=memory, or delegate the controller memory to podstead", h.Controllers.Has(cgroup.Memory),
+			"boot with the kernel parameter cgroup_enable=memory, or delegate the controller memory to podstead",
+			h.Controllers.Has(cgroup.Memory),
 		},
 	} {
 		if r.held {

@@ -64,7 +64,10 @@ func TestLimit(t *testing.T) {
 		return m
 	}
 	v1 := Host{Controllers: cgroup.Controllers{Names: []string{"cpu", "memory", "pids"}}, HugePages: []string{"2MB"}}
-	v2 := Host{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"cpu", "memory", "hugetlb"}}, HugePages: []string{"2MB", "1GB"}}
+	v2 := Host{
+		UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"cpu", "memory", "hugetlb"}},
+		HugePages: []string{"2MB", "1GB"},
+	}
 	without := Host{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"io"}}, HugePages: []string{"2MB"}}
 	huge := []specs.LinuxHugepageLimit{{Pagesize: "2MB"}, {Pagesize: "1GB"}}
 	for _, test := range []struct {
@@ -81,7 +84,9 @@ func TestLimit(t *testing.T) {
 			spec.Resources{},
 			spec.Resources{},
 			PodCgroup{Swap: true, OOMGroup: true},
-			specs.LinuxResources{CPU: cpu(2, 0), HugepageLimits: huge, Unified: map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"}},
+			specs.LinuxResources{
+				CPU: cpu(2, 0), HugepageLimits: huge, Unified: map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"},
+			},
 		},
 		{
 			"all, v1", v1,
@@ -151,7 +156,9 @@ func TestPodLimits(t *testing.T) {
 		},
 		{
 			"one without a limit",
-			spec.Pod{Containers: []spec.Container{{Resources: with("cpu=1", "cpu=1 memory=1Ki")}, {Resources: with("cpu=1", "memory=1Ki")}}},
+			spec.Pod{Containers: []spec.Container{
+				{Resources: with("cpu=1", "cpu=1 memory=1Ki")}, {Resources: with("cpu=1", "memory=1Ki")},
+			}},
 			cgroup.Limits{Shares: 2048, Memory: 2048, Pids: 7},
 		},
 		{
@@ -185,8 +192,16 @@ func TestOOMScore(t *testing.T) {
 	}{
 		{"best effort", spec.Pod{Containers: []spec.Container{container("a", spec.Resources{})}}, "a=1000"},
 		{"guaranteed", spec.Pod{Containers: []spec.Container{container("a", with("cpu=1 memory=1Mi", "cpu=1 memory=1Mi"))}}, "a=-997"},
-		{"burstable", spec.Pod{Containers: []spec.Container{container("a", asks("100Mi")), container("b", spec.Resources{})}}, "a=900 b=999"},
-		{"all of the memory, and more", spec.Pod{Containers: []spec.Container{container("a", asks("1000Mi")), container("b", asks("9000Mi"))}}, "a=3 b=3"},
+		{
+			"burstable",
+			spec.Pod{Containers: []spec.Container{container("a", asks("100Mi")), container("b", spec.Resources{})}},
+			"a=900 b=999",
+		},
+		{
+			"all of the memory, and more",
+			spec.Pod{Containers: []spec.Container{container("a", asks("1000Mi")), container("b", asks("9000Mi"))}},
+			"a=3 b=3",
+		},
 		{"a byte", spec.Pod{Containers: []spec.Container{container("a", asks("1"))}}, "a=999"},
 		{"a small sidecar is as safe as the least regular container", spec.Pod{
 			InitContainers: []spec.Container{sidecar("s", asks("1Mi")), container("i", asks("1Mi"))},

@@ -85,11 +85,16 @@ func TestParseSeccompErrors(t *testing.T) {
 		`{"defaultAction": "allow"}`:          `defaultAction must be one of SCMP_ACT_*, got "allow"`,
 		`{"defaultAction": 1}`:                "read JSON",
 		`{"defaultAction": "SCMP_ACT_LOG"} x`: "read JSON",
-		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{}]}`:                                                                        "syscalls[0]: names is required",
-		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"names": ["a"]}]}`:                                                          `syscalls[0]: action must be`,
-		`{"defaultAction": "SCMP_ACT_LOG", "architectures": ["a"], "archMap": [{"architecture": "b"}]}`:                              "together with archMap",
-		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"name": "a", "action": "SCMP_ACT_LOG", "includes": {"minKernel": "new"}}]}`: `minKernel must be a version`,
-		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"name": "a", "action": "SCMP_ACT_LOG", "excludes": {"minKernel": "4"}}]}`:   `minKernel must be a version`,
+		`{"defaultAction": "SCMP_ACT_LOG", ` +
+			`"syscalls": [{}]}`: "syscalls[0]: names is required",
+		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": ` +
+			`[{"names": ["a"]}]}`: `syscalls[0]: action must be`,
+		`{"defaultAction": "SCMP_ACT_LOG", "architectures": ["a"], "archMap": ` +
+			`[{"architecture": "b"}]}`: "together with archMap",
+		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"name": "a", "action": "SCMP_ACT_LOG", "includes": {"minKernel": ` +
+			`"new"}}]}`: `minKernel must be a version`,
+		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"name": "a", "action": "SCMP_ACT_LOG", "excludes": ` +
+			`{"minKernel": "4"}}]}`: `minKernel must be a version`,
 	} {
 		if _, err := parseSeccomp([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -37,7 +37,10 @@ func TestCapabilities(t *testing.T) {
 		{name: "add", add: list("SYS_TIME", "CHOWN"), want: list("CAP_CHOWN", "CAP_KILL", "CAP_SYS_TIME")},
 		{name: "drop", drop: list("CHOWN", "SYS_TIME"), want: list("CAP_KILL")},
 		{name: "drop all", drop: list("ALL"), want: nil},
-		{name: "drop all and add an unavailable one", add: list("SYS_TIME", "KILL"), drop: list("ALL"), err: "capability KILL cannot be added"},
+		{
+			name: "drop all and add an unavailable one", add: list("SYS_TIME", "KILL"), drop: list("ALL"),
+			err: "capability KILL cannot be added",
+		},
 		{name: "drop all and add an available one", add: list("SYS_TIME"), drop: list("ALL"), want: list("CAP_SYS_TIME")},
 		{name: "add all and drop one", add: list("ALL"), drop: list("SYS_ADMIN"), want: list("CAP_CHOWN", "CAP_NET_ADMIN", "CAP_SYS_TIME")},
 		{name: "add all and drop all", add: list("ALL", "SYS_TIME"), drop: list("ALL"), want: list("CAP_SYS_TIME")},
@@ -57,7 +60,8 @@ func TestCapabilities(t *testing.T) {
 	if diff := cmp.Diff(list("CAP_CHOWN", "CAP_KILL"), defaults); diff != "" {
 		t.Errorf("the defaults were changed (-want +got):\n%s", diff)
 	}
-	got := build(t, secured(spec.SecurityContext{Capabilities: &spec.Capabilities{Drop: list("ALL"), Add: list("SYS_TIME")}})).Process.Capabilities
+	got := build(t,
+		secured(spec.SecurityContext{Capabilities: &spec.Capabilities{Drop: list("ALL"), Add: list("SYS_TIME")}})).Process.Capabilities
 	sets := list("CAP_SYS_TIME")
 	if diff := cmp.Diff(&specs.LinuxCapabilities{Bounding: sets, Effective: sets, Permitted: sets}, got); diff != "" {
 		t.Errorf("sets (-want +got):\n%s", diff)
@@ -180,14 +184,26 @@ func TestSeccompOf(t *testing.T) {
 		{name: "default", def: specs.ActErrno},
 		{name: "default without seccomp", none: true},
 		{name: "profile of the pod", pod: profile("Unconfined")},
-		{name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), def: specs.ActErrno},
-		{name: "RuntimeDefault without seccomp", own: profile("RuntimeDefault"), none: true, err: "profile RuntimeDefault: the kernel does not support seccomp"},
-		{name: "Localhost without seccomp", own: profile("Localhost"), none: true, err: "profile Localhost: the kernel does not support seccomp"},
+		{
+			name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"),
+			def: specs.ActErrno,
+		},
+		{
+			name: "RuntimeDefault without seccomp", own: profile("RuntimeDefault"), none: true,
+			err: "profile RuntimeDefault: the kernel does not support seccomp",
+		},
+		{
+			name: "Localhost without seccomp", own: profile("Localhost"), none: true,
+			err: "profile Localhost: the kernel does not support seccomp",
+		},
 		{name: "unconfined without seccomp", own: profile("Unconfined"), none: true},
 		{name: "Localhost", own: profile("Localhost"), text: text, def: specs.ActAllow},
 		{name: "Localhost of the pod", pod: profile("Localhost"), text: text, def: specs.ActAllow},
 		{name: "invalid JSON", own: profile("Localhost"), text: "{", err: "seccomp profile /seccomp/p.json: read JSON: unexpected end"},
-		{name: "empty profile", own: profile("Localhost"), text: "{}", err: `/seccomp/p.json: defaultAction must be one of SCMP_ACT_*, got ""`},
+		{
+			name: "empty profile", own: profile("Localhost"), text: "{}",
+			err: `/seccomp/p.json: defaultAction must be one of SCMP_ACT_*, got ""`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := secured(spec.SecurityContext{SeccompProfile: test.own})
@@ -241,7 +257,10 @@ func TestAppArmorOf(t *testing.T) {
 		},
 		{name: "Localhost", own: local("mine"), with: "mine", without: "the host does not support AppArmor"},
 		{name: "Localhost, privileged", own: local("mine"), privileged: true, with: "mine", without: "the host does not support AppArmor"},
-		{name: "Localhost without a name", pod: local(""), with: "localhostProfile is required", without: "the host does not support AppArmor"},
+		{
+			name: "Localhost without a name", pod: local(""), with: "localhostProfile is required",
+			without: "the host does not support AppArmor",
+		},
 	} {
 		for _, has := range []bool{true, false} {
 			in := secured(spec.SecurityContext{AppArmorProfile: test.own, Privileged: &test.privileged})

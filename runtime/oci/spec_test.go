@@ -39,7 +39,8 @@ func build(t *testing.T, in Input) *specs.Spec {
 func TestSpec(t *testing.T) {
 	s := build(t, input())
 	if s.Version != "1.0.2" || s.Process.Cwd != "/srv" || s.Process.NoNewPrivileges || s.Linux.CgroupsPath != "/pods/web/id" {
-		t.Errorf("version %s, working directory %s, no new privileges %v, cgroup %s", s.Version, s.Process.Cwd, s.Process.NoNewPrivileges, s.Linux.CgroupsPath)
+		t.Errorf("version %s, working directory %s, no new privileges %v, cgroup %s", s.Version, s.Process.Cwd, s.Process.NoNewPrivileges,
+			s.Linux.CgroupsPath)
 	}
 	want := []specs.LinuxNamespace{
 		{Type: "pid"}, {Type: "mount"}, {Type: "network", Path: "/ns/net"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "uts", Path: "/ns/uts"},
@@ -47,7 +48,8 @@ func TestSpec(t *testing.T) {
 	if diff := cmp.Diff(want, s.Linux.Namespaces); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
-	if s.Linux.Seccomp == nil || len(s.Linux.MaskedPaths) == 0 || len(s.Linux.ReadonlyPaths) == 0 || len(s.Process.Capabilities.Ambient) > 0 {
+	if s.Linux.Seccomp == nil || len(s.Linux.MaskedPaths) == 0 || len(s.Linux.ReadonlyPaths) == 0 ||
+		len(s.Process.Capabilities.Ambient) > 0 {
 		t.Errorf("seccomp %v, masked %v, read-only %v, capabilities %+v",
 			s.Linux.Seccomp, s.Linux.MaskedPaths, s.Linux.ReadonlyPaths, s.Process.Capabilities)
 	}
@@ -189,8 +191,10 @@ func TestDetectHost(t *testing.T) {
 // TestAnnotations expects that annotations of a pod and labels of its image do not reach the OCI runtime, which would follow them.
 func TestAnnotations(t *testing.T) {
 	planted := map[string]string{
-		"run.oci.seccomp_bpf_data": "BgAAAAAA/38=", "run.oci.hooks.stdout": "/tmp/x", "run.oci.handler": "krun", "run.oci.keep_original_groups": "1",
-		"run.oci.seccomp.plugins": "/tmp/x.so", "org.criu.config": "/tmp/x", "podstead.io/process": "/etc/shadow", "podstead.io/pid-namespace": "/etc/passwd",
+		"run.oci.seccomp_bpf_data": "BgAAAAAA/38=", "run.oci.hooks.stdout": "/tmp/x", "run.oci.handler": "krun",
+		"run.oci.keep_original_groups": "1",
+		"run.oci.seccomp.plugins":      "/tmp/x.so", "org.criu.config": "/tmp/x", "podstead.io/process": "/etc/shadow",
+		"podstead.io/pid-namespace": "/etc/passwd",
 	}
 	in := input()
 	in.Pod.Annotations, in.Image.Labels = planted, planted

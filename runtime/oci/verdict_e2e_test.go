@@ -68,8 +68,10 @@ func TestNativeVerdicts(t *testing.T) {
 func verdictSpec(caps []string) *specs.Spec {
 	return &specs.Spec{
 		Version: version, Root: &specs.Root{},
-		Mounts:  []specs.Mount{{Destination: "/proc", Type: "proc", Source: "proc"}},
-		Process: &specs.Process{Args: []string{"/busybox", "sleep", "1000"}, Cwd: "/", Capabilities: &specs.LinuxCapabilities{Bounding: caps}},
+		Mounts: []specs.Mount{{Destination: "/proc", Type: "proc", Source: "proc"}},
+		Process: &specs.Process{
+			Args: []string{"/busybox", "sleep", "1000"}, Cwd: "/", Capabilities: &specs.LinuxCapabilities{Bounding: caps},
+		},
 		Linux: &specs.Linux{
 			Namespaces:  []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}},
 			CgroupsPath: "/podstead-verdict-test/" + strconv.Itoa(os.Getpid()),

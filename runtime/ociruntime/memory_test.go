@@ -13,7 +13,8 @@ import (
 func countingPrograms(t *testing.T, exitCode int) (trials func() int) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "trials")
-	programs(t, map[string]string{"crun": fmt.Sprintf("case $* in *run*--bundle*) echo x >>%s; exit %d;; esac; exit 1", log, exitCode), "runc": ""})
+	programs(t,
+		map[string]string{"crun": fmt.Sprintf("case $* in *run*--bundle*) echo x >>%s; exit %d;; esac; exit 1", log, exitCode), "runc": ""})
 	return func() int {
 		t.Helper()
 		text, err := os.ReadFile(log)
@@ -102,14 +103,17 @@ func TestFailureIsNotKept(t *testing.T) {
 func TestCgroupsRefused(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "trials")
 	programs(t, map[string]string{
-		"crun": "case $* in *run*--bundle*) echo x >>" + log + "; echo 'cgroups in hybrid mode not supported, drop all controllers from cgroup v2' >&2; esac; exit 1", "runc": "",
+		"crun": "case $* in *run*--bundle*) echo x >>" + log +
+			"; echo 'cgroups in hybrid mode not supported, drop all controllers from cgroup v2' >&2; esac; exit 1",
+		"runc": "",
 	})
 	o := options(t, Auto)
 	o.Memory = filepath.Join(t.TempDir(), "trial.json")
 	for range 2 {
 		got, err := Select(t.Context(), o)
 		trials, readErr := os.ReadFile(log)
-		if err != nil || readErr != nil || got.Program != "runc" || got.UserNamespaces != "runc" || !strings.Contains(got.Reason, "hybrid") || string(trials) != "x\n" {
+		if err != nil || readErr != nil || got.Program != "runc" || got.UserNamespaces != "runc" ||
+			!strings.Contains(got.Reason, "hybrid") || string(trials) != "x\n" {
 			t.Errorf("%+v, %v; trials %q, %v; want runc after one trial", got, err, trials, readErr)
 		}
 	}

@@ -47,8 +47,18 @@ func TestSelect(t *testing.T) {
 	}{
 		{"crun works", "auto", map[string]string{"crun": works, "runc": broken}, "crun", "crun works on this host"},
 		{"default", "", map[string]string{"crun": works}, "crun", "crun works on this host"},
-		{"crun does not work", "auto", map[string]string{"crun": broken, "runc": works}, "runc", "does not work on this host: cgroups in hybrid mode not supported"},
-		{"crun prints nothing", "auto", map[string]string{"crun": silent, "runc": works}, "runc", "does not work on this host: exit status 3"},
+		{
+			"crun does not work", "auto",
+			map[string]string{"crun": broken, "runc": works},
+			"runc",
+			"does not work on this host: cgroups in hybrid mode not supported",
+		},
+		{
+			"crun prints nothing", "auto",
+			map[string]string{"crun": silent, "runc": works},
+			"runc",
+			"does not work on this host: exit status 3",
+		},
 		{"no crun", "auto", map[string]string{"runc": broken}, "runc", "crun is not installed"},
 		{"configured", "runc", map[string]string{"crun": works, "runc": broken}, "runc", ""},
 		{"configured crun is not tried", "crun", map[string]string{"crun": broken, "runc": works}, "crun", ""},
@@ -57,7 +67,8 @@ func TestSelect(t *testing.T) {
 			programs(t, test.programs)
 			o := options(t, test.program)
 			got, err := Select(t.Context(), o)
-			if err != nil || got.Program != test.want || !strings.Contains(got.Reason, test.contains) || (got.Reason == "") != (test.contains == "") {
+			if err != nil || got.Program != test.want || !strings.Contains(got.Reason, test.contains) ||
+				(got.Reason == "") != (test.contains == "") {
 				t.Errorf("%+v, %v, want %s because %q", got, err, test.want, test.contains)
 			}
 			if _, err := os.Stat(o.Dir); err == nil {
@@ -76,7 +87,11 @@ func TestNoRuntime(t *testing.T) {
 		{"auto", nil, "OCI runtime not found: neither crun nor runc is in PATH"},
 		{"runc", map[string]string{"crun": ""}, `OCI runtime not found: exec: "runc": executable file not found in $PATH`},
 		{"/no/such/runc", nil, "OCI runtime not found: "},
-		{"auto", map[string]string{"crun": "echo broken >&2; exit 1"}, `"runc": executable file not found in $PATH (crun does not work on this host: broken)`},
+		{
+			"auto",
+			map[string]string{"crun": "echo broken >&2; exit 1"},
+			`"runc": executable file not found in $PATH (crun does not work on this host: broken)`,
+		},
 	} {
 		programs(t, test.programs)
 		_, err := Select(t.Context(), options(t, test.program))
@@ -119,11 +134,13 @@ func TestTrialWasKilled(t *testing.T) {
 }
 
 func TestRecursiveReadOnly(t *testing.T) {
-	if !listsRecursiveReadOnly([]byte(`{"mountOptions": ["ro", "rro"]}`)) || listsRecursiveReadOnly([]byte(`{"mountOptions": ["ro"]}`)) || listsRecursiveReadOnly([]byte("rro")) {
+	if !listsRecursiveReadOnly([]byte(`{"mountOptions": ["ro", "rro"]}`)) || listsRecursiveReadOnly([]byte(`{"mountOptions": ["ro"]}`)) ||
+		listsRecursiveReadOnly([]byte("rro")) {
 		t.Error("the list of features is misread")
 	}
 	for output, want := range map[string]bool{
-		"crun version 1.8.1\ncommit: f8a\n": true, "crun version 1.4\n": true, "crun version 2.0\n": true, "crun version 1.3\n": false, "crun version 0.17\n": false,
+		"crun version 1.8.1\ncommit: f8a\n": true, "crun version 1.4\n": true, "crun version 2.0\n": true, "crun version 1.3\n": false,
+		"crun version 0.17\n":  false,
 		"runc version 1.8.1\n": false, "": false,
 	} {
 		if got := isCrunSince(output, 1, 4); got != want {

@@ -64,8 +64,10 @@ const (
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
 	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
-	LabelUndone     = "podstead.io/undone"              // "true": the container could not be started and is being removed; its exit is not reported
-	LabelJournald   = "podstead.io/journald"            // "true": the shim of the sandbox copies logs to journald; those of earlier versions do not
+	// "true": the container could not be started and is being removed; its exit is not reported.
+	LabelUndone = "podstead.io/undone"
+	// "true": the shim of the sandbox copies logs to journald; those of earlier versions do not.
+	LabelJournald = "podstead.io/journald"
 
 	// LabelPrompt of a sandbox is "true" if a wait for a container ends when its log is complete; shims of earlier versions do not do that.
 	// Of a container it is "true" if none of its processes is left either: it has a PID namespace of its own.

@@ -42,7 +42,8 @@ func (h Host) Allocatable() spec.ResourceList {
 		h.set(list, spec.ResourceMemory, resource.NewQuantity(total, resource.BinarySI))
 	}
 	if fs, err := fileSystem(h.StateDir); err == nil {
-		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(disk.BlockBytes(&fs, fs.Blocks), resource.BinarySI)) // no host has more
+		// no host has more
+		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(disk.BlockBytes(&fs, fs.Blocks), resource.BinarySI))
 	}
 	return list
 }

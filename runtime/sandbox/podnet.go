@@ -97,7 +97,8 @@ func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 			ip = netip.Addr{} // all addresses of the host; an invalid one was refused with the pod file
 		}
 		r.Ports = append(r.Ports, network.Port{
-			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol, // checked with the pod file
+			// checked with the pod file
+			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol,
 		})
 	}
 	return r

@@ -67,7 +67,8 @@ func configured(name string) *spec.Pod {
 func written(t *testing.T, s sources) (v *Volumes, content func() string) {
 	t.Helper()
 	dir := t.TempDir()
-	set, err := volume.New(s, volume.Options{DataDir: filepath.Join(dir, "data"), RunDir: filepath.Join(dir, "run"), ClaimsDir: filepath.Join(dir, "claims")})
+	set, err := volume.New(s,
+		volume.Options{DataDir: filepath.Join(dir, "data"), RunDir: filepath.Join(dir, "run"), ClaimsDir: filepath.Join(dir, "claims")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,11 @@ func TestNamespaces(t *testing.T) {
 		{"default", spec.Pod{Name: "web"}, namespace.Options{Network: true, Hostname: "web"}},
 		{"hostNetwork", spec.Pod{Name: "web", HostNetwork: true}, namespace.Options{}},
 		{"hostIPC", spec.Pod{Name: "web", HostIPC: true}, namespace.Options{Network: true, Hostname: "web", HostIPC: true}},
-		{"shareProcessNamespace", spec.Pod{Name: "web", ShareProcessNamespace: true}, namespace.Options{Network: true, Hostname: "web", PID: true}},
+		{
+			"shareProcessNamespace",
+			spec.Pod{Name: "web", ShareProcessNamespace: true},
+			namespace.Options{Network: true, Hostname: "web", PID: true},
+		},
 		{
 			"sysctls",
 			spec.Pod{Name: "web", SecurityContext: &spec.PodSecurityContext{Sysctls: sysctls}},

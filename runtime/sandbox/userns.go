@@ -44,7 +44,8 @@ const remapCapability = "remap-ids"
 func CanRemap(ctx context.Context, c *client.Client, snapshotter string, log *slog.Logger) bool {
 	capabilities, err := c.GetSnapshotterCapabilities(ctx, snapshotter)
 	if err != nil {
-		log.WarnContext(ctx, "cannot read the capabilities of the snapshotter: pods with hostUsers = false are refused", slog.Any("error", err))
+		log.WarnContext(ctx, "cannot read the capabilities of the snapshotter: pods with hostUsers = false are refused",
+			slog.Any("error", err))
 	}
 	return slices.Contains(capabilities, remapCapability)
 }

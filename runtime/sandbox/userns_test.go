@@ -69,7 +69,8 @@ func TestEngineStaysClosed(t *testing.T) {
 	}
 	dirs := record.Dirs{State: base, Run: filepath.Join(base, "link")}
 	for _, err := range []error{
-		os.Mkdir(filepath.Join(base, "run"), 0o700), os.Symlink("run", dirs.Run), os.Mkdir(dirs.EngineRun(), 0o700), os.Mkdir(dirs.Roots(), 0o700),
+		os.Mkdir(filepath.Join(base, "run"), 0o700), os.Symlink("run", dirs.Run), os.Mkdir(dirs.EngineRun(), 0o700),
+		os.Mkdir(dirs.Roots(), 0o700),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ func execcommandRun(t *testing.T, stateFile, process string) (c *exec.Cmd, bundl
 			t.Fatal(err)
 		}
 	}
-	return exec.Command("crun", "--root", root, "--log-format", "json", "exec", "--process", filepath.Join(bundle, "process.json"), "--detach",
+	return exec.Command("crun", "--root", root, "--log-format", "json", "exec", "--process", filepath.Join(bundle, "process.json"),
+		"--detach",
 		"--pid-file", filepath.Join(bundle, "e1.pid"), "c1"), bundle
 }
 
@@ -75,7 +76,8 @@ func TestPrepare(t *testing.T) {
 				c.Args = test.change(c.Args)
 			}
 			got, err := prepareCommand(c)
-			if (got != nil) != test.prepared || (err == nil) != (test.err == "") || err != nil && !strings.HasPrefix(err.Error(), test.err) {
+			if (got != nil) != test.prepared || (err == nil) != (test.err == "") ||
+				err != nil && !strings.HasPrefix(err.Error(), test.err) {
 				t.Errorf("%q: %+v, %v", c.Args, got, err)
 			}
 			if c.SysProcAttr != nil {

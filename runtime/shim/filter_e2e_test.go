@@ -32,7 +32,10 @@ func verdicts(t *testing.T) {
 		DefaultAction: specs.ActAllow, Architectures: seccomp.DefaultProfile(containerSpec(nil)).Architectures,
 		Syscalls: []specs.LinuxSyscall{
 			{Names: []string{"mkdir"}, Action: specs.ActErrno, ErrnoRet: new(uint(42))},
-			{Names: []string{"kill"}, Action: specs.ActKillProcess, Args: []specs.LinuxSeccompArg{{Index: 1, Value: 1 << 40, Op: specs.OpGreaterThan}}},
+			{
+				Names: []string{"kill"}, Action: specs.ActKillProcess,
+				Args: []specs.LinuxSeccompArg{{Index: 1, Value: 1 << 40, Op: specs.OpGreaterThan}},
+			},
 		},
 	}
 	for name, profile := range map[string]*specs.LinuxSeccomp{
@@ -79,8 +82,10 @@ func all() []uint32 {
 func containerSpec(caps []string) *specs.Spec {
 	return &specs.Spec{
 		Version: "1.0.2", Root: &specs.Root{Path: "rootfs"},
-		Mounts:  []specs.Mount{{Destination: "/proc", Type: "proc", Source: "proc"}},
-		Process: &specs.Process{Args: []string{"/busybox", "sleep", "1000"}, Cwd: "/", Capabilities: &specs.LinuxCapabilities{Bounding: caps}},
+		Mounts: []specs.Mount{{Destination: "/proc", Type: "proc", Source: "proc"}},
+		Process: &specs.Process{
+			Args: []string{"/busybox", "sleep", "1000"}, Cwd: "/", Capabilities: &specs.LinuxCapabilities{Bounding: caps},
+		},
 		Linux: &specs.Linux{
 			Namespaces:  []specs.LinuxNamespace{{Type: "pid"}, {Type: "mount"}},
 			CgroupsPath: "/podstead-filter-test/" + strconv.Itoa(os.Getpid()),

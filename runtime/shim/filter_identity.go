@@ -35,7 +35,8 @@ func identity(program string) ([]byte, error) {
 	if err := unix.Uname(&u); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(sum, "%s\x00%s\x00%s\x00%s\x00", filterFormat, unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]), unix.ByteSliceToString(u.Machine[:]))
+	fmt.Fprintf(sum, "%s\x00%s\x00%s\x00%s\x00", filterFormat, unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]),
+		unix.ByteSliceToString(u.Machine[:]))
 	if err := addFile(sum, path); err != nil {
 		return nil, err
 	}

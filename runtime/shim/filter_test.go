@@ -40,7 +40,8 @@ func (w *world) write(path, text string, mode os.FileMode) {
 // specify writes a specification with a profile.
 func (w *world) specify(profile string) {
 	w.Helper()
-	w.write(filepath.Join(w.bundle, "config.json"), `{"ociVersion":"1.0.2","other":{"b":1,"a":1e3},"linux":{"x":[],"seccomp":`+profile+`}}`, 0o640)
+	w.write(filepath.Join(w.bundle, "config.json"),
+		`{"ociVersion":"1.0.2","other":{"b":1,"a":1e3},"linux":{"x":[],"seccomp":`+profile+`}}`, 0o640)
 }
 
 // use prepares the bundle. It returns the annotation of the specification, and whether the compiled filter was kept.
@@ -90,11 +91,15 @@ func TestUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`{"annotations":{%q:"MTIzNDU2Nzg="},"linux":{"x":[],"seccomp":{"defaultAction":"a"}},"ociVersion":"1.0.2","other":{"b":1,"a":1e3}}`, filterAnnotation)
+	want := fmt.Sprintf(`{"annotations":{%q:"MTIzNDU2Nzg="},"linux":{"x":[],"seccomp":{"defaultAction":"a"}},"ociVersion":"1.0.2",`+
+		`"other":{"b":1,"a":1e3}}`,
+		filterAnnotation)
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("specification (-want +got):\n%s", diff)
 	}
-	for path, mode := range map[string]os.FileMode{filepath.Join(w.bundle, "config.json"): 0o640, w.store.Dir: 0o700 | os.ModeDir, w.file(): 0o600} {
+	for path, mode := range map[string]os.FileMode{
+		filepath.Join(w.bundle, "config.json"): 0o640, w.store.Dir: 0o700 | os.ModeDir, w.file(): 0o600,
+	} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode {
 			t.Errorf("%s: mode %v, %v, want %v", path, info.Mode(), err, mode)
 		}

@@ -63,7 +63,8 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest, t *tasks) (_ *logs,
 	}
 	if o.Stdin != NoStdin {
 		// Closing the standard input of a terminal would close the terminal.
-		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), o.Stdin == OnceStdin && !r.Terminal, func() error { return t.closeIO(ctx, r.ID) })
+		l.stdin, err = attach.NewStdin(filepath.Join(r.Bundle, "stdin"), o.Stdin == OnceStdin && !r.Terminal,
+			func() error { return t.closeIO(ctx, r.ID) })
 		if err != nil {
 			return nil, err
 		}

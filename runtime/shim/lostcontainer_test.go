@@ -64,11 +64,13 @@ func TestSessionOfCommand(t *testing.T) {
 		}
 		// As crun does, a leader of a session starts the command and exits. crun exits later.
 		program := filepath.Join(dir, "crun")
-		script := "#!/bin/sh\nsetsid sh -c '(echo $$ >" + dir + "/leader; " + command + ") >/dev/null 2>&1 & echo $! >" + dir + "/e1.pid'; sleep 0.3\n"
+		script := "#!/bin/sh\nsetsid sh -c '(echo $$ >" + dir + "/leader; " + command + ") >/dev/null 2>&1 & echo $! >" + dir +
+			"/e1.pid'; sleep 0.3\n"
 		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), program, "--root", filepath.Join(dir, "state"), "exec", "--process", filepath.Join(dir, "process.json"),
+		cmd := exec.CommandContext(t.Context(), program, "--root", filepath.Join(dir, "state"), "exec", "--process",
+			filepath.Join(dir, "process.json"),
 			"--pid-file", filepath.Join(dir, "e1.pid"), "c1")
 		exit, err := runc.Monitor.Start(cmd)
 		if err != nil {

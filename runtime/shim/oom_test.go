@@ -59,7 +59,10 @@ func TestOOMLedger(t *testing.T) {
 		{name: "own cgroup unreadable", own: broken, status: 137, failed: true},
 		{name: "cgroup removed, pod counts a kill", own: gone, pod: 1, status: 137, want: true},
 		{name: "cgroup removed, kills belong to other containers", own: gone, pod: 5, accounts: 3, other: 2, status: 137},
-		{name: "cgroup removed, cgroup of another container removed too", own: gone, pod: 5, accounts: 3, other: gone, status: 137, want: true},
+		{
+			name: "cgroup removed, cgroup of another container removed too", own: gone, pod: 5, accounts: 3, other: gone, status: 137,
+			want: true,
+		},
 		{name: "cgroup removed, SIGKILL requested", own: gone, pod: 1, requested: true, status: 137},
 		{name: "cgroup removed, container exits with 1", own: gone, pod: 1, status: 1},
 		{name: "cgroup removed, kernel notified", own: gone, pod: 1, notified: true, status: 1, want: true},

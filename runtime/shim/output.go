@@ -64,7 +64,9 @@ func (o Output) URI() *url.URL {
 
 // journalFields returns the fields of a container by their names in the URI.
 func journalFields(c *crilog.JournalFields) map[string]*string {
-	return map[string]*string{"id": &c.ID, "image": &c.Image, "pod": &c.Pod, "uid": &c.UID, "container": &c.Container, "restarts": &c.Restarts}
+	return map[string]*string{
+		"id": &c.ID, "image": &c.Image, "pod": &c.Pod, "uid": &c.UID, "container": &c.Container, "restarts": &c.Restarts,
+	}
 }
 
 // parseOutput is the reverse of [Output.URI]. It returns false for an output with another scheme.
@@ -76,7 +78,9 @@ func parseOutput(s string) (o Output, ok bool, err error) {
 	q := u.Query()
 	var keep int64
 	limits := &o.Options
-	for name, value := range map[string]*int64{"max": &limits.MaxBytes, "keep": &keep, "lines": &limits.Rate.Lines, "bytes": &limits.Rate.Bytes} {
+	for name, value := range map[string]*int64{
+		"max": &limits.MaxBytes, "keep": &keep, "lines": &limits.Rate.Lines, "bytes": &limits.Rate.Bytes,
+	} {
 		if v := q.Get(name); v != "" {
 			if *value, err = strconv.ParseInt(v, 10, 64); err != nil {
 				return o, true, fmt.Errorf("log %s: %w", name, err)

@@ -10,9 +10,13 @@ import (
 
 func TestOutput(t *testing.T) {
 	const path = "/var/log/podstead/a pod?_100%/app/0.log"
-	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: crilog.Rate{Lines: 100}, Compress: true}, {Rate: crilog.Rate{Bytes: 1 << 33}}} {
+	for _, o := range []crilog.Options{
+		{}, {MaxBytes: 1 << 40, Keep: 7}, {Rate: crilog.Rate{Lines: 100}, Compress: true}, {Rate: crilog.Rate{Bytes: 1 << 33}},
+	} {
 		for _, in := range []Stdin{NoStdin, OpenStdin, OnceStdin} {
-			for _, c := range []*crilog.JournalFields{nil, {ID: "0123", Image: "example.com:5000/a/b:1@sha256:c", Pod: "web", UID: "u&v", Container: "app", Restarts: "3"}} {
+			for _, c := range []*crilog.JournalFields{
+				nil, {ID: "0123", Image: "example.com:5000/a/b:1@sha256:c", Pod: "web", UID: "u&v", Container: "app", Restarts: "3"},
+			} {
 				want := Output{Log: path, Options: o, Stdin: in, Journal: c}
 				got, ours, err := parseOutput(want.URI().String())
 				if err != nil || !ours {
@@ -25,7 +29,9 @@ func TestOutput(t *testing.T) {
 		}
 	}
 	// A daemon of another version may pass fewer and other options.
-	for _, text := range []string{"podstead-log:///a?keep=7&max=4096", "podstead-log:///a?keep=7&max=4096&later=x", "podstead-log:///a?keep=7&max=4096&driver=x"} {
+	for _, text := range []string{
+		"podstead-log:///a?keep=7&max=4096", "podstead-log:///a?keep=7&max=4096&later=x", "podstead-log:///a?keep=7&max=4096&driver=x",
+	} {
 		want := Output{Log: "/a", Options: crilog.Options{MaxBytes: 4096, Keep: 7}}
 		if got, ours, err := parseOutput(text); !ours || err != nil || got != want {
 			t.Errorf("%q: got %+v, %v, %v", text, got, ours, err)

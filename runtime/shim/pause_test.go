@@ -113,13 +113,17 @@ func TestPause(t *testing.T) {
 			spec:  specs.Spec{Process: process, Annotations: map[string]string{PIDAnnotation: "/no/such/dir/pid"}},
 			calls: []string{"create s", "kill s", "wait s", "delete s"},
 		},
-		{name: "already deleted", spec: specs.Spec{Process: process}, fails: "delete", calls: []string{"create s", "start s", "kill s", "wait s", "delete s"}},
+		{
+			name: "already deleted", spec: specs.Spec{Process: process}, fails: "delete",
+			calls: []string{"create s", "start s", "kill s", "wait s", "delete s"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			svc, fake, _ := newTest(t)
 			f := &recordingRunc{fakeRunc: fake, fails: test.fails}
 			svc.TTRPCTaskService = f
-			_, err := svc.sandbox.CreateSandbox(t.Context(), &sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, &test.spec)})
+			_, err := svc.sandbox.CreateSandbox(t.Context(),
+				&sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, &test.spec)})
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("create: %v, want %q", err, test.err)
 			}
@@ -205,9 +209,11 @@ func TestPauseRoot(t *testing.T) {
 	f := &recordingRunc{fakeRunc: fake}
 	svc.TTRPCTaskService = f
 	s := &specs.Spec{Process: &specs.Process{}, Linux: &specs.Linux{
-		UIDMappings: []specs.LinuxIDMapping{{HostID: 65536, Size: 65536}}, GIDMappings: []specs.LinuxIDMapping{{HostID: 131072, Size: 65536}},
+		UIDMappings: []specs.LinuxIDMapping{{HostID: 65536, Size: 65536}},
+		GIDMappings: []specs.LinuxIDMapping{{HostID: 131072, Size: 65536}},
 	}}
-	if _, err := svc.sandbox.CreateSandbox(t.Context(), &sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, s)}); err != nil {
+	if _, err := svc.sandbox.CreateSandbox(t.Context(),
+		&sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, s)}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(f.root, "uid=65536") || !slices.Contains(f.root, "gid=131072") {

@@ -19,7 +19,8 @@ func TestCompleteProcess(t *testing.T) {
 		{
 			name: "arguments and environment", kept: `{"args": ["sh", "<"], "env": ["A=secret"]}`,
 			spec: `{"later": 18446744073709551615, "process": {"args": ["x"], "cwd": "/", "new": [1]}, ` + with + `}`,
-			want: `{"later": 18446744073709551615, "process": {"args": ["sh", "<"], "env": ["A=secret"], "cwd": "/", "new": [1]}, ` + with + `}`,
+			want: `{"later": 18446744073709551615, "process": {"args": ["sh", "<"], "env": ["A=secret"], "cwd": "/", "new": [1]}, ` +
+				with + `}`,
 		},
 		{
 			name: "no environment", kept: `{"args": ["sh"]}`,
@@ -28,7 +29,10 @@ func TestCompleteProcess(t *testing.T) {
 		},
 		{name: "no annotation", spec: `{"process": {"args": ["x"]}}`, want: `{"process": {"args": ["x"]}}`},
 		{name: "no process", spec: `{` + with + `}`, want: `{` + with + `}`},
-		{name: "no file", spec: `{"process": {}, ` + with + `}`, err: "read process of container: open " + file + ": no such file or directory"},
+		{
+			name: "no file", spec: `{"process": {}, ` + with + `}`,
+			err: "read process of container: open " + file + ": no such file or directory",
+		},
 		{
 			name: "bad file", kept: `[]`, spec: `{"process": {}, ` + with + `}`,
 			err: "read process of container: json: cannot unmarshal array into Go value of type map[string]json.RawMessage",

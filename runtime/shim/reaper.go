@@ -38,7 +38,8 @@ type exitReaper struct {
 
 func newExitReaper() *exitReaper {
 	return &exitReaper{
-		commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, execs: map[*exec.Cmd]*crunCommand{}, queued: make(chan struct{}, 1),
+		commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, execs: map[*exec.Cmd]*crunCommand{},
+		queued: make(chan struct{}, 1),
 	}
 }
 

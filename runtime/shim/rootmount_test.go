@@ -16,7 +16,8 @@ func rootBundle(t *testing.T, root string) (bundle string) {
 	if err := os.MkdirAll(filepath.Join(bundle, "rootfs"), 0o711); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(`{"root": {"path": %q}, "linux": {"gidMappings": [{"containerID": 0, "hostID": %d, "size": 1}]}}`, root, os.Getgid())
+	text := fmt.Sprintf(`{"root": {"path": %q}, "linux": {"gidMappings": [{"containerID": 0, "hostID": %d, "size": 1}]}}`, root,
+		os.Getgid())
 	if err := os.WriteFile(filepath.Join(bundle, "config.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

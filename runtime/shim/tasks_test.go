@@ -350,7 +350,8 @@ func TestSandboxAPI(t *testing.T) {
 		t.Errorf("before creation: %v", err)
 	}
 	svc.mustBeSandbox(t, "s")
-	if _, err := s.CreateSandbox(t.Context(), &sandboxapi.CreateSandboxRequest{SandboxID: "t"}); !errdefs.IsAlreadyExists(errgrpc.ToNative(err)) {
+	if _, err := s.CreateSandbox(t.Context(),
+		&sandboxapi.CreateSandboxRequest{SandboxID: "t"}); !errdefs.IsAlreadyExists(errgrpc.ToNative(err)) {
 		t.Errorf("second creation: %v", err)
 	}
 	if r, err := s.StartSandbox(t.Context(), &sandboxapi.StartSandboxRequest{SandboxID: "s"}); err != nil || int(r.Pid) != os.Getpid() {

@@ -108,9 +108,11 @@ func (m *DiskMonitor) request(ctx context.Context, uid string, pod *spec.Pod) <-
 		}
 		defer m.disks.requested.Release(1)
 		// Call handles a panic, and waits until the file system responds: the pod is not measured a second time meanwhile.
-		_, err := guard.Call(context.WithoutCancel(ctx), 0, m.log, func(context.Context) (Disk, error) { return m.measureDisk(ctx, uid, pod) })
+		_, err := guard.Call(context.WithoutCancel(ctx), 0, m.log,
+			func(context.Context) (Disk, error) { return m.measureDisk(ctx, uid, pod) })
 		if err != nil {
-			m.log.LogAttrs(ctx, slog.LevelDebug, "cannot measure the disk usage of a pod", slog.String("pod", pod.Name), slog.Any("error", err))
+			m.log.LogAttrs(ctx, slog.LevelDebug, "cannot measure the disk usage of a pod", slog.String("pod", pod.Name),
+				slog.Any("error", err))
 		}
 	}()
 	return done

@@ -147,7 +147,8 @@ func (c *Collector) each(ctx context.Context, targets []Target, read func(contex
 func (c *Collector) readOnce(ctx context.Context, t *Target) Pod {
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	p := c.readWith(ctx, t, c.disks.Disk(done, t.UID, t.Pod), func(path string) Sample { return Sample{Usage: c.usage(path), At: time.Now()} })
+	p := c.readWith(ctx, t, c.disks.Disk(done, t.UID, t.Pod),
+		func(path string) Sample { return Sample{Usage: c.usage(path), At: time.Now()} })
 	if p.Containers != nil {
 		p.Cgroup, p.Cgroups = c.cgroups.Pod(t.UID), map[string]string{}
 		for name := range p.Containers {

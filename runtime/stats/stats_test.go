@@ -82,11 +82,17 @@ func TestCollect(t *testing.T) {
 		if took := time.Since(started); took != minWindow {
 			t.Errorf("took %v, want %v", took, minWindow)
 		}
-		sample := Sample{At: time.Now(), Usage: cgroup.Usage{CPU: &cgroup.CPUUsage{Nanoseconds: tenth / 2}, Pids: new(uint64(3))}, NanoCores: new(uint64(tenth))}
+		sample := Sample{
+			At: time.Now(), Usage: cgroup.Usage{CPU: &cgroup.CPUUsage{Nanoseconds: tenth / 2}, Pids: new(uint64(3))},
+			NanoCores: new(uint64(tenth)),
+		}
 		disk := disks{}.Disk(t.Context(), "u", nil)
 		disk.At = started
 		want := []Pod{
-			{UID: "u", Sample: sample, Containers: map[string]Sample{"app": sample}, Disk: disk, Network: &Network{started, []Interface{{Name: "/run/ns/u/2/net", RxBytes: 1, TxBytes: 2}}}},
+			{
+				UID: "u", Sample: sample, Containers: map[string]Sample{"app": sample}, Disk: disk,
+				Network: &Network{started, []Interface{{Name: "/run/ns/u/2/net", RxBytes: 1, TxBytes: 2}}},
+			},
 			{UID: "finished", Disk: disk},
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Disk{})); diff != "" {
@@ -210,7 +216,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("took %v, %d reads, want 4", took, w.reads)
 		}
 		for _, p := range pods[:2] {
-			if p.CPU == nil || p.NanoCores != nil || p.Containers["app"].CPU == nil || p.Network == nil || p.Cgroup != "/pods/"+p.UID || p.Cgroups["app"] != "/pods/"+p.UID+"/id" {
+			if p.CPU == nil || p.NanoCores != nil || p.Containers["app"].CPU == nil || p.Network == nil || p.Cgroup != "/pods/"+p.UID ||
+				p.Cgroups["app"] != "/pods/"+p.UID+"/id" {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -220,7 +227,8 @@ func TestRead(t *testing.T) {
 		if len(w.samples.last) != 0 {
 			t.Errorf("%d samples are kept", len(w.samples.last))
 		}
-		if hangs := w.Read(t.Context(), []Target{target("hangs"), target("u")}); hangs[0].CPU != nil || hangs[1].CPU == nil || time.Since(started) > diskTimeout+readTimeout {
+		if hangs := w.Read(t.Context(), []Target{target("hangs"), target("u")}); hangs[0].CPU != nil || hangs[1].CPU == nil ||
+			time.Since(started) > diskTimeout+readTimeout {
 			t.Errorf("a pod that hangs: %+v after %v", hangs, time.Since(started))
 		}
 		time.Sleep(2 * time.Hour)

@@ -32,7 +32,8 @@ func TestConfinedHostPathRace(t *testing.T) {
 	deadline := time.Now().Add(testTimeout)
 	mounted, refused := 0, 0
 	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(deadline); n++ {
-		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "h", MountPath: "/h"}}}})
+		list, err := s.Mounts(t.Context(), pod,
+			Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "h", MountPath: "/h"}}}})
 		if err != nil {
 			refused++
 			continue

@@ -72,7 +72,9 @@ func TestConfinedHostPath(t *testing.T) {
 	}
 	for _, everywhere := range [][]string{nil, {"/srv", "/"}} {
 		s.opts.HostPaths = everywhere
-		pod := podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: filepath.Join(inside, "out"), Type: spec.HostPathDirectory}})
+		pod := podOf(spec.Volume{
+			Name: "v", HostPath: &spec.HostPathVolume{Path: filepath.Join(inside, "out"), Type: spec.HostPathDirectory},
+		})
 		filetest.WantError(t, s.Prepare(t.Context(), pod), "")
 	}
 	s.opts.HostPaths = []string{}

@@ -22,7 +22,8 @@ func EnsureUnbindable(dir string) error {
 	if err != nil {
 		return fmt.Errorf("list mounts: %w", err)
 	}
-	if slices.ContainsFunc(inside, func(m *mountinfo.Info) bool { return m.Mountpoint == dir && strings.Contains(m.Optional, "unbindable") }) {
+	if slices.ContainsFunc(inside,
+		func(m *mountinfo.Info) bool { return m.Mountpoint == dir && strings.Contains(m.Optional, "unbindable") }) {
 		return nil
 	}
 	covered, err := openAll(inside)

@@ -28,14 +28,43 @@ func TestOptions(t *testing.T) {
 		err    string
 	}{
 		{"default", disk, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
-		{"none", disk, spec.VolumeMount{MountPropagation: "None", RecursiveReadOnly: "Disabled"}, false, []string{"rbind", "rprivate", "rw"}, ""},
+		{
+			"none", disk,
+			spec.VolumeMount{MountPropagation: "None", RecursiveReadOnly: "Disabled"},
+			false,
+			[]string{"rbind", "rprivate", "rw"},
+			"",
+		},
 		{"read-only", disk, spec.VolumeMount{ReadOnly: true}, false, []string{"rbind", "rprivate", "ro"}, ""},
-		{"slave", disk, spec.VolumeMount{MountPropagation: "HostToContainer", ReadOnly: true}, false, []string{"rbind", "rslave", "ro"}, ""},
+		{
+			"slave", disk,
+			spec.VolumeMount{MountPropagation: "HostToContainer", ReadOnly: true},
+			false,
+			[]string{"rbind", "rslave", "ro"},
+			"",
+		},
 		{"shared", disk, spec.VolumeMount{MountPropagation: "Bidirectional"}, false, []string{"rbind", "rshared", "rw"}, ""},
 		{"rro", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, false, []string{"rbind", "rprivate", "rro"}, ""},
-		{"rro if possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, false, []string{"rbind", "rprivate", "rro"}, ""},
-		{"rro if possible, not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, true, []string{"rbind", "rprivate", "ro"}, ""},
-		{"rro not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, true, nil, "but it is not supported by the runtime"},
+		{
+			"rro if possible", disk,
+			spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"},
+			false,
+			[]string{"rbind", "rprivate", "rro"},
+			"",
+		},
+		{
+			"rro if possible, not supported", disk,
+			spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"},
+			true,
+			[]string{"rbind", "rprivate", "ro"},
+			"",
+		},
+		{
+			"rro not supported", disk,
+			spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"},
+			true, nil,
+			"but it is not supported by the runtime",
+		},
 		{"rro without readOnly", disk, spec.VolumeMount{RecursiveReadOnly: "Enabled"}, false, nil, "but it is not read-only"},
 		{
 			"rro with propagation", disk,
@@ -45,7 +74,14 @@ func TestOptions(t *testing.T) {
 		{"config map", spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
 		{"secret", spec.Volume{Secret: &spec.SecretVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
 		{"projected", spec.Volume{Projected: &spec.ProjectedVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
-		{"downward API", spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{
+			"downward API",
+			spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}},
+			spec.VolumeMount{},
+			false,
+			[]string{"rbind", "rprivate", "ro"},
+			"",
+		},
 		{"image", spec.Volume{Image: &spec.ImageVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro", "noexec"}, ""},
 		{"claim", claim("c"), spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
 		{"read-only claim", readOnlyClaim, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
@@ -102,14 +138,17 @@ func TestMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	privileged := &spec.SecurityContext{Privileged: new(true)}
-	request := Request{Run: "run", Images: map[string]string{"image": image}, Container: &spec.Container{Name: "app", SecurityContext: privileged, VolumeMounts: []spec.VolumeMount{
-		{Name: "image", MountPath: "/image"},
-		{Name: "disk", MountPath: "/z/../disk"},
-		{Name: "host", MountPath: "/host", ReadOnly: true},
-		{Name: "created", MountPath: "/created"},
-		{Name: "data", MountPath: "/data"},
-		{Name: "disk", MountPath: "/again"},
-	}}}
+	request := Request{
+		Run: "run", Images: map[string]string{"image": image},
+		Container: &spec.Container{Name: "app", SecurityContext: privileged, VolumeMounts: []spec.VolumeMount{
+			{Name: "image", MountPath: "/image"},
+			{Name: "disk", MountPath: "/z/../disk"},
+			{Name: "host", MountPath: "/host", ReadOnly: true},
+			{Name: "created", MountPath: "/created"},
+			{Name: "data", MountPath: "/data"},
+			{Name: "disk", MountPath: "/again"},
+		}},
+	}
 	got, err := s.Mounts(t.Context(), pod, request)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +171,9 @@ func TestMounts(t *testing.T) {
 	}{
 		"no such volume": {spec.VolumeMount{Name: "none"}, `volume "none": not found in the pod`},
 		"missing value":  {spec.VolumeMount{Name: "disk", SubPathExpr: "$(NONE)"}, `volume "disk": missing value for NONE`},
-		"image subPath":  {spec.VolumeMount{Name: "image", SubPath: "none"}, `failed to prepare subPath for volumeMount "image" of container "app": `},
+		"image subPath": {
+			spec.VolumeMount{Name: "image", SubPath: "none"}, `failed to prepare subPath for volumeMount "image" of container "app": `,
+		},
 	} {
 		request.Container = &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{test.mount}}
 		_, err := s.Mounts(t.Context(), pod, request)

@@ -56,7 +56,8 @@ func TestNest(t *testing.T) {
 	filetest.Mkdir(t, filepath.Join(root, "data"))
 	filetest.Symlink(t, "/elsewhere", filepath.Join(root, "data", "sub")) // covered by the volume
 
-	left, err := nest(t, s, pod, root, []specs.Mount{file(t, "/etc/hosts"), file(t, "/run/file"), {Destination: "/data/proc", Type: "proc"}},
+	left, err := nest(t, s, pod, root,
+		[]specs.Mount{file(t, "/etc/hosts"), file(t, "/run/file"), {Destination: "/data/proc", Type: "proc"}},
 		spec.VolumeMount{Name: "data", MountPath: "/data"},
 		spec.VolumeMount{Name: "other", MountPath: "/data/sub", ReadOnly: true},
 		spec.VolumeMount{Name: "other", MountPath: "/data/current/x"},
@@ -79,7 +80,8 @@ func TestNest(t *testing.T) {
 			t.Errorf("%s contains %q, want %q", path, got, want)
 		}
 	}
-	if got := filetest.Read(t, filepath.Join(left[1].Source, "more", "own")) + filetest.Read(t, filepath.Join(left[1].Source, "key")); got != "othervalue" {
+	if got := filetest.Read(t, filepath.Join(left[1].Source, "more", "own")) +
+		filetest.Read(t, filepath.Join(left[1].Source, "key")); got != "othervalue" {
 		t.Errorf("the config map contains %q", got)
 	}
 	if err := os.WriteFile(filepath.Join(view, "sub", "new"), nil, 0o600); !os.IsPermission(err) && err == nil {
@@ -108,7 +110,8 @@ func TestNestLinks(t *testing.T) {
 	data := s.path(pod.UID, &pod.Spec.Volumes[0])
 	other := filetest.Mkdir(t, filepath.Join(data, "other"))
 	for name, to := range map[string]string{
-		"absolute": "/etc", "relative": "../../../../../../etc", "in": "other", "device": "/dev", "sub/other": "../../other", "sub/out": "../other",
+		"absolute": "/etc", "relative": "../../../../../../etc", "in": "other", "device": "/dev", "sub/other": "../../other",
+		"sub/out": "../other",
 	} {
 		filetest.Mkdir(t, filepath.Join(data, "sub"))
 		filetest.Symlink(t, to, filepath.Join(data, name))
@@ -253,7 +256,8 @@ func TestNestKeepsFlags(t *testing.T) {
 			if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|test.flags, ""); err != nil {
 				t.Fatal(err)
 			}
-			pod := podOf(spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: dir}}, spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
+			pod := podOf(spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: dir}},
+				spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
 			clean(t, s, pod.UID)
 			prepare(t, s, pod)
 			left, err := nest(t, s, pod, t.TempDir(), nil,

@@ -59,7 +59,8 @@ func TestClaims(t *testing.T) {
 	if err := s.Teardown(t.Context(), "uid-1"); err != nil {
 		t.Error(err)
 	}
-	if err := s.Prepare(t.Context(), podOf(claim("pgdata"))); err != nil || filetest.Read(t, filepath.Join(s.opts.ClaimsDir, "pgdata/deep/file")) != "data" {
+	if err := s.Prepare(t.Context(), podOf(claim("pgdata"))); err != nil ||
+		filetest.Read(t, filepath.Join(s.opts.ClaimsDir, "pgdata/deep/file")) != "data" {
 		t.Errorf("data of the claim is missing: %v", err)
 	}
 	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, removedPrefix+"pgdata", "file"), "interrupted")

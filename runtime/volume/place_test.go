@@ -18,7 +18,10 @@ func TestOf(t *testing.T) {
 	mount := func(destination string) specs.Mount {
 		return specs.Mount{Destination: destination, Type: "bind", Source: t.TempDir()}
 	}
-	got, err := placesOf(root, []specs.Mount{mount("/run/secrets"), mount("/var/run"), mount("/var/run/secrets/x"), {Destination: "/run/secrets/x/proc", Type: "proc"}})
+	got, err := placesOf(root,
+		[]specs.Mount{
+			mount("/run/secrets"), mount("/var/run"), mount("/var/run/secrets/x"), {Destination: "/run/secrets/x/proc", Type: "proc"},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,11 @@ func TestReadable(t *testing.T) {
 		want   string
 	}{
 		{"config map", spec.Volume{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}}, ""},
-		{"missing config map", spec.Volume{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "none"}}, `volume "v": configmap "none" not found`},
+		{
+			"missing config map",
+			spec.Volume{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "none"}},
+			`volume "v": configmap "none" not found`,
+		},
 		{"emptyDir", spec.Volume{Name: "v", EmptyDir: &spec.EmptyDirVolume{}}, ""},
 		{"directory", hostPath(dir, spec.HostPathDirectory), ""},
 		{"directory that is created", hostPath(missing, spec.HostPathDirectoryOrCreate), ""},
@@ -51,7 +55,9 @@ func TestReadableConfined(t *testing.T) {
 	allowed := t.TempDir()
 	s.opts.HostPaths = []string{allowed}
 	pod := func(path string) Pod {
-		return Pod{Spec: &spec.Pod{Volumes: []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: spec.HostPathDirectory}}}}}
+		return Pod{
+			Spec: &spec.Pod{Volumes: []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: spec.HostPathDirectory}}}},
+		}
 	}
 	if err := s.Readable(t.Context(), pod(allowed)); err != nil {
 		t.Error(err)

@@ -39,7 +39,9 @@ func TestSubPathOf(t *testing.T) {
 // expand reports exactly the references that spec.Expand does not replace.
 func TestExpandMatchesSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		expression := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"$", "(", ")", "A", "B", "/", "$$", "$(A)", "$(B)"})).Draw(t, "parts"), "")
+		expression := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"$", "(", ")", "A", "B", "/", "$$", "$(A)", "$(B)"})).Draw(t,
+			"parts"),
+			"")
 		vars := map[string]string{"A": "1", "B": "2"}
 		got, err := expand(expression, vars)
 		if err == nil {

@@ -93,7 +93,8 @@ func TestRemoveRace(t *testing.T) {
 		filetest.Symlink(t, outside, filepath.Join(tree, "b"))
 		var group sync.WaitGroup
 		group.Go(func() {
-			for unix.Renameat2(unix.AT_FDCWD, filepath.Join(tree, "a"), unix.AT_FDCWD, filepath.Join(tree, "b"), unix.RENAME_EXCHANGE) == nil {
+			for unix.Renameat2(unix.AT_FDCWD, filepath.Join(tree, "a"), unix.AT_FDCWD, filepath.Join(tree, "b"),
+				unix.RENAME_EXCHANGE) == nil {
 				continue // until one is removed
 			}
 		})

@@ -32,7 +32,8 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 	case u.Limit.Sign() <= 0:
 		return "", false
 	case u.Deep:
-		return fmt.Sprintf("Usage of EmptyDir volume %q with the limit %q cannot be measured: %v. ", u.Volume, u.Limit.String(), ErrTooDeep), true
+		return fmt.Sprintf("Usage of EmptyDir volume %q with the limit %q cannot be measured: %v. ", u.Volume, u.Limit.String(),
+			ErrTooDeep), true
 	case u.Limit.CmpInt64(u.Bytes) >= 0:
 		return "", false
 	case u.files > 0 && u.Limit.CmpInt64(u.allocated) >= 0:

@@ -78,7 +78,8 @@ func TestUsage(t *testing.T) {
 	}
 	filetest.DeepTree(t, filepath.Join(dir, "abyss"), maxDepth+1) // too deep to be measured
 	message, _ = exceeded()
-	if want := `Usage of EmptyDir volume "limited" with the limit "1Mi" cannot be measured: more than 512 directory levels. `; message != want {
+	if want := `Usage of EmptyDir volume "limited" with the limit "1Mi" cannot be measured: more than 512 ` +
+		`directory levels. `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
 	if used, err := s.DiskUsage(t.Context(), pod.UID, dir); used.Bytes != MaxUsage || used.Counted != MaxUsage || err != nil {

@@ -43,7 +43,8 @@ func TestMemoryEmptyDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepare(t, s, pod)
-	if filetest.Read(t, filepath.Join(dir, "small")) != "kept" || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
+	if filetest.Read(t, filepath.Join(dir, "small")) != "kept" || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o700 ||
+		len(mountsBelow(t, dir)) != 1 {
 		t.Error("a second Prepare changed the volume")
 	}
 	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a reboot
@@ -165,7 +166,8 @@ func TestContent(t *testing.T) {
 		t.Error("the secret is not on a tmpfs")
 	}
 	for path, want := range map[string]uint32{
-		s.runDir(pod.UID): 0o700, dir: 0o700, dir + "/db": unix.S_ISGID | 0o755, dir + "/db/..data/password": 0o440, dir + "/conf/..data/color": 0o644,
+		s.runDir(pod.UID): 0o700, dir: 0o700, dir + "/db": unix.S_ISGID | 0o755, dir + "/db/..data/password": 0o440,
+		dir + "/conf/..data/color": 0o644,
 	} {
 		if got := filetest.Stat(t, path); got.Mode&^unix.S_IFMT != want || got.Uid != 0 {
 			t.Errorf("%s: mode %o, owner %d, want %o", path, got.Mode&^unix.S_IFMT, got.Uid, want)
@@ -202,7 +204,8 @@ func TestContent(t *testing.T) {
 		delete(values.secrets, "db")
 	})
 	update("a missing source", true, `volume "db": secret "db" not found; volume "all": secret "db" not found`)
-	if got := filetest.Read(t, dir+"/conf/color") + filetest.Read(t, dir+"/all/color") + filetest.Read(t, dir+"/db/password"); got != "greenblueold" {
+	if got := filetest.Read(t, dir+"/conf/color") + filetest.Read(t, dir+"/all/color") +
+		filetest.Read(t, dir+"/db/password"); got != "greenblueold" {
 		t.Errorf("a missing source: %s", got)
 	}
 	prepare(t, s, pod) // as for a restart of a container
@@ -226,7 +229,9 @@ func TestSubPath(t *testing.T) {
 		{Name: "conf", MountPath: "/conf"},
 		{Name: "data", MountPath: "/log", SubPathExpr: "log/$(NAME)"},
 	}
-	request := Request{Run: "run", Variables: map[string]string{"NAME": "web"}, Container: &spec.Container{Name: "app", VolumeMounts: mounts}}
+	request := Request{
+		Run: "run", Variables: map[string]string{"NAME": "web"}, Container: &spec.Container{Name: "app", VolumeMounts: mounts},
+	}
 	for range 2 { // repeated as after a crash
 		list, err := s.Mounts(t.Context(), pod, request)
 		if err != nil {
@@ -250,7 +255,8 @@ func TestSubPath(t *testing.T) {
 	run := filepath.Join(s.subPathsDir(pod.UID), "run")
 	disk := s.path(pod.UID, &pod.Spec.Volumes[1])
 	filetest.Write(t, filepath.Join(run, "3", "file"), "logged")
-	if filetest.Read(t, filepath.Join(disk, "log", "web", "file")) != "logged" || filetest.Stat(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
+	if filetest.Read(t, filepath.Join(disk, "log", "web", "file")) != "logged" ||
+		filetest.Stat(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
 		t.Error("the subPath is missing in the volume, or has another mode")
 	}
 	if _, err := os.Stat(filepath.Join(disk, "users", "$(NAME)")); err != nil {
@@ -260,7 +266,8 @@ func TestSubPath(t *testing.T) {
 	if changed, err := s.Update(t.Context(), pod.UID, func() (Pod, error) { return pod, nil }); !changed || err != nil {
 		t.Errorf("update: %v, %v", changed, err)
 	}
-	if got := filetest.Read(t, filepath.Join(run, "0")) + " " + filetest.Read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
+	if got := filetest.Read(t, filepath.Join(run, "0")) + " " +
+		filetest.Read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
 		t.Errorf("subPath and volume after an update: %s", got)
 	}
 	mountsOf(t, s, pod, "other", spec.VolumeMount{Name: "data", MountPath: "/data", SubPath: "other"})
@@ -277,7 +284,8 @@ func TestSubPath(t *testing.T) {
 	request.Run = "fails"
 	request.Container.VolumeMounts = append(mounts, spec.VolumeMount{Name: "data", MountPath: "/etc2", SubPath: "escape/x"})
 	_, err := s.Mounts(t.Context(), pod, request)
-	filetest.WantError(t, err, `volume "data": failed to prepare subPath for volumeMount "data" of container "app": subpath "escape/x" not within volume path`)
+	filetest.WantError(t, err,
+		`volume "data": failed to prepare subPath for volumeMount "data" of container "app": subpath "escape/x" not within volume path`)
 	if list := mountsBelow(t, s.subPathsDir(pod.UID)); len(list) != 1 {
 		t.Errorf("after an error: %v", list)
 	}

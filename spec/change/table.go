@@ -36,14 +36,16 @@ var rows = []Row{
 	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},
 	{Field: "restartBackoff", Effect: InPlace, Why: "Used when a container exits."},
 	{
-		Field: "initContainers", Effect: NextRound, Why: "An init container that was added, removed or moved runs when the pod starts again. " +
+		Field: "initContainers", Effect: NextRound,
+		Why: "An init container that was added, removed or moved runs when the pod starts again. " +
 			"Sidecars start and stop as the containers of `containers`.",
 		Larger: RestartPod, If: "As for `containers`.",
 	},
 	{
 		Field: "containers", Effect: RestartContainer, Why: "A container that was added starts, and one that was removed stops. " +
 			"Their order is used when the pod starts again.",
-		Larger: RestartPod, If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the " +
+		Larger: RestartPod,
+		If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the " +
 			"QoS class of the pod.",
 	},
 	{Field: "volumes", Effect: RestartPod, Why: "Set up with the pod sandbox."},
@@ -58,7 +60,8 @@ var rows = []Row{
 	{Field: "volumes[].downwardAPI", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
 	{
 		Field: "imageArchives", Effect: InPlace,
-		Why: "Where an image comes from is not part of what runs. A container whose image is another one restarts, see `containers[].image`.",
+		Why: "Where an image comes from is not part of what runs. A container whose image is another one restarts, see " +
+			"`containers[].image`.",
 	},
 	{Field: "waitFor", Effect: NextRound, Why: "Used when the pod starts."},
 	{Field: "systemd", Effect: InPlace, Why: "Used at boot, and after systemctl daemon-reload."},
@@ -104,7 +107,8 @@ var rows = []Row{
 	{Field: "containers[].env", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].envFrom", Effect: RestartContainer, Why: atContainer},
 	{
-		Field: "containers[].ports", Effect: InPlace, Why: "Ports without a host port are informational, and names are resolved at every use.",
+		Field: "containers[].ports", Effect: InPlace,
+		Why:    "Ports without a host port are informational, and names are resolved at every use.",
 		Larger: RestartPod, If: "The port has a host port, which is set up with the pod sandbox.",
 	},
 	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits and the QoS class of the pod's cgroup follow from it."},

@@ -57,7 +57,10 @@ func TestText(t *testing.T) {
 			`volumes[0].emptyDir.sizeLimit: "1Mi" added (restarts the pod)`,
 		}},
 		{"no label", `labels.app = "web"`, "", []string{`labels.app: "web" removed (in place)`}},
-		{"command", "env.A", "command = [\"sh\", \"-c\", \"true\"]\nenv.A", []string{`containers[0].command: ["sh", "-c", "true"] added (restarts container app)`}},
+		{
+			"command", "env.A", "command = [\"sh\", \"-c\", \"true\"]\nenv.A",
+			[]string{`containers[0].command: ["sh", "-c", "true"] added (restarts container app)`},
+		},
 		{"variables", `env.A = "1"`, "env.B = \"1\"\nenv.A = \"2\"", []string{
 			`containers[0].env[0]: { name = "B", value = "1" } added (restarts container app)`,
 			`containers[0].env[1].value: "1" -> "2" (restarts container app)`,
@@ -72,16 +75,23 @@ func TestText(t *testing.T) {
 			`volumes[0].emptyDir: {} removed (restarts the pod, the content of the volume is lost)`,
 			`volumes[0].hostPath: { path = "/data" } added (restarts the pod)`,
 		}},
-		{"probe", "env.A", "readinessProbe = { httpGet = { port = \"http\" } }\nports = [{ name = \"http\", containerPort = 80 }]\nenv.A", []string{
-			`containers[0].ports[0]: { name = "http", containerPort = 80, protocol = "TCP" } added (in place)`,
-			`containers[0].readinessProbe: { httpGet = { path = "/", port = "http", scheme = "HTTP" }, periodSeconds = 10, timeoutSeconds = 1, ` +
-				`successThreshold = 1, failureThreshold = 3 } added (in place)`,
-		}},
+		{
+			"probe", "env.A", "readinessProbe = { httpGet = { port = \"http\" } }\nports = [{ name = \"http\", containerPort = 80 }]\nenv.A",
+			[]string{
+				`containers[0].ports[0]: { name = "http", containerPort = 80, protocol = "TCP" } added (in place)`,
+				`containers[0].readinessProbe: { httpGet = { path = "/", port = "http", scheme = "HTTP" }, periodSeconds = 10, ` +
+					`timeoutSeconds = 1, ` +
+					`successThreshold = 1, failureThreshold = 3 } added (in place)`,
+			},
+		},
 		{"limit", "env.A", "resources.limits.memory = \"64Mi\"\nenv.A", []string{
 			`containers[0].resources.limits.memory: "64Mi" added (restarts the pod)`,
 		}},
 		{"secret", "hunter2", "hunter3", []string{`secrets[0].data.password: (changed) (in place)`}},
-		{"key of a secret", "data.password", "data.user", []string{`secrets[0].data.password: removed (in place)`, `secrets[0].data.user: added (in place)`}},
+		{
+			"key of a secret", "data.password", "data.user",
+			[]string{`secrets[0].data.password: removed (in place)`, `secrets[0].data.user: added (in place)`},
+		},
 		{"secret in use", "env.A = \"1\"", "env.A.secretKeyRef = { name = \"db\", key = \"password\" }", []string{
 			`containers[0].env[0].value: "1" removed (restarts container app)`,
 			`containers[0].env[0].valueFrom: { secretKeyRef = { name = "db", key = "password" } } added (restarts container app)`,
@@ -142,7 +152,9 @@ func TestLongValues(t *testing.T) {
 // TestSecretsAreHidden checks that no change contains the value of a secret, in any format.
 func TestSecretsAreHidden(t *testing.T) {
 	before := accept(t, "/srv", web)
-	for _, text := range []string{strings.Replace(web, "hunter2", "hunter3", 1), strings.Replace(web, "password", "user", 1), web[:strings.Index(web, "[[secrets]]")]} {
+	for _, text := range []string{
+		strings.Replace(web, "hunter2", "hunter3", 1), strings.Replace(web, "password", "user", 1), web[:strings.Index(web, "[[secrets]]")],
+	} {
 		after := accept(t, "/srv", text)
 		for _, changes := range [][]change.Change{change.Between(before, after), change.Between(after, before)} {
 			encoded, err := json.Marshal(changes)
@@ -175,12 +187,14 @@ func TestHash(t *testing.T) {
 		t.Errorf("a hash of another version: %v", found)
 	}
 	mount := "[[containers]]\nname = \"c\"\nimage = \"i:1\"\n[[volumes]]\nname = \"v\"\nhostPath.path = %q\n"
-	relative, absolute := accept(t, "/srv/shop", fmt.Sprintf(mount, "data")), accept(t, "/etc/podstead/pods.d", fmt.Sprintf(mount, "/srv/shop/data"))
+	relative, absolute := accept(t, "/srv/shop",
+		fmt.Sprintf(mount, "data")), accept(t, "/etc/podstead/pods.d", fmt.Sprintf(mount, "/srv/shop/data"))
 	relative.Hash = "v1:other"
 	if found := change.Between(relative, absolute); len(found) > 0 {
 		t.Errorf("a path that became absolute: %v", found)
 	}
-	if found := change.Between(accept(t, "/srv/a", fmt.Sprintf(mount, "data")), accept(t, "/srv/b", fmt.Sprintf(mount, "data"))); change.Largest(found) != change.RestartPod {
+	if found := change.Between(accept(t, "/srv/a", fmt.Sprintf(mount, "data")),
+		accept(t, "/srv/b", fmt.Sprintf(mount, "data"))); change.Largest(found) != change.RestartPod {
 		t.Errorf("the same relative path in another directory: %v", found)
 	}
 }
@@ -193,7 +207,8 @@ func TestOrder(t *testing.T) {
 	if lines := between(t, fmt.Sprintf(pod, ""), fmt.Sprintf(reversed, "")); len(lines) > 0 {
 		t.Errorf("order of volumes: %v", lines)
 	}
-	lines := between(t, fmt.Sprintf(pod, "env = [{ name = \"A\" }, { name = \"B\" }]\n"), fmt.Sprintf(pod, "env = [{ name = \"B\" }, { name = \"A\" }]\n"))
+	lines := between(t, fmt.Sprintf(pod, "env = [{ name = \"A\" }, { name = \"B\" }]\n"),
+		fmt.Sprintf(pod, "env = [{ name = \"B\" }, { name = \"A\" }]\n"))
 	if want := []string{`containers[0].env: ["A", "B"] -> ["B", "A"] (restarts container c)`}; !slices.Equal(lines, want) {
 		t.Errorf("order of variables: %v, want %v", lines, want)
 	}
@@ -206,7 +221,9 @@ func TestOrder(t *testing.T) {
 
 // TestEffectJSON checks that changes come back from JSON.
 func TestEffectJSON(t *testing.T) {
-	want := []change.Change{{Path: "a", Effect: change.InPlace}, {Path: "b", Container: "c", Old: "1", New: "2", Effect: change.RestartContainer}}
+	want := []change.Change{
+		{Path: "a", Effect: change.InPlace}, {Path: "b", Container: "c", Old: "1", New: "2", Effect: change.RestartContainer},
+	}
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

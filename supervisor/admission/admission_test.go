@@ -46,21 +46,42 @@ func TestControls(t *testing.T) {
 		change  func(p *spec.Pod, c *spec.Container)
 		want    string // field: message
 	}{
-		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostNetwork = true }, `hostNetwork: true: must be false or unset`},
+		{
+			"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostNetwork = true },
+			`hostNetwork: true: must be false or unset`,
+		},
 		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostPID = true }, `hostPID: true: must be false or unset`},
 		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostIPC = true }, `hostIPC: true: must be false or unset`},
-		{"Privileged Containers", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Privileged = new(true) }, c + `privileged: true: must be false or unset`},
+		{
+			"Privileged Containers", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Privileged = new(true) },
+			c + `privileged: true: must be false or unset`,
+		},
 		{"Capabilities", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.SecurityContext.Capabilities.Add = []string{"NET_BIND_SERVICE", "NET_RAW"}
 		}, c + `capabilities.add[1]: "NET_RAW": must be `},
-		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Add = []string{"CHOWN"} }, c + `capabilities.add[0]: "CHOWN": must be "NET_BIND_SERVICE"`},
-		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Drop = []string{"CHOWN"} }, c + `capabilities.drop: must include "ALL"`},
-		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities = nil }, c + `capabilities.drop: must include "ALL"`},
+		{
+			"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Add = []string{"CHOWN"} },
+			c + `capabilities.add[0]: "CHOWN": must be "NET_BIND_SERVICE"`,
+		},
+		{
+			"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Drop = []string{"CHOWN"} },
+			c + `capabilities.drop: must include "ALL"`,
+		},
+		{
+			"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities = nil },
+			c + `capabilities.drop: must include "ALL"`,
+		},
 		{"HostPath Volumes", Baseline, func(p *spec.Pod, _ *spec.Container) {
 			p.Volumes = append(p.Volumes, spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: "/srv"}})
 		}, `volumes[1].hostPath: "/srv": hostPath volumes are forbidden`},
-		{"Host Ports", Baseline, func(_ *spec.Pod, c *spec.Container) { c.Ports[0].HostPort = 8080 }, `containers[0].ports[0].hostPort: 8080: must be 0 or unset`},
-		{"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe.HTTPGet.Host = "10.0.0.1" }, `containers[0].livenessProbe.httpGet.host: "10.0.0.1": must be empty or unset`},
+		{
+			"Host Ports", Baseline, func(_ *spec.Pod, c *spec.Container) { c.Ports[0].HostPort = 8080 },
+			`containers[0].ports[0].hostPort: 8080: must be 0 or unset`,
+		},
+		{
+			"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe.HTTPGet.Host = "10.0.0.1" },
+			`containers[0].livenessProbe.httpGet.host: "10.0.0.1": must be empty or unset`,
+		},
 		{"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.ReadinessProbe = &spec.Probe{TCPSocket: &spec.TCPSocketAction{Host: "h"}}
 		}, `containers[0].readinessProbe.tcpSocket.host: "h": must be empty or unset`},
@@ -76,25 +97,56 @@ func TestControls(t *testing.T) {
 		{"AppArmor", Baseline, func(p *spec.Pod, _ *spec.Container) {
 			p.Annotations = map[string]string{appArmorAnnotation + "c": "unconfined"}
 		}, `annotations.` + appArmorAnnotation + `c: "unconfined": must be runtime/default or localhost/<profile>`},
-		{"/proc Mount Type", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.ProcMount = "Unmasked" }, c + `procMount: "Unmasked": must be Default or unset`},
+		{
+			"/proc Mount Type", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.ProcMount = "Unmasked" },
+			c + `procMount: "Unmasked": must be Default or unset`,
+		},
 		{"/proc Mount Type", Restricted, func(p *spec.Pod, c *spec.Container) {
 			p.HostUsers, c.SecurityContext.ProcMount = new(false), "Unmasked"
 		}, c + `procMount: "Unmasked": must be Default or unset`},
-		{"Seccomp", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile.Type = "Unconfined" }, `securityContext.seccompProfile.type: "Unconfined": must be RuntimeDefault or Localhost`},
+		{
+			"Seccomp", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile.Type = "Unconfined" },
+			`securityContext.seccompProfile.type: "Unconfined": must be RuntimeDefault or Localhost`,
+		},
 		{"Seccomp", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.SecurityContext.SeccompProfile = &spec.SecurityProfile{Type: "Unconfined"}
 		}, c + `seccompProfile.type: "Unconfined": must be RuntimeDefault or Localhost`},
-		{"Seccomp", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile = nil }, c + `seccompProfile: must be set in the pod or the container`},
-		{"Sysctls", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.Sysctls[0].Name = "kernel.msgmax" }, `securityContext.sysctls[0].name: "kernel.msgmax": must be one of `},
-		{"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = nil }, c + `allowPrivilegeEscalation: must be false`},
-		{"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = new(true) }, c + `allowPrivilegeEscalation: true: must be false`},
-		{"Running as Non-root", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsNonRoot = nil }, c + `runAsNonRoot: must be true in the pod or the container`},
+		{
+			"Seccomp", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile = nil },
+			c + `seccompProfile: must be set in the pod or the container`,
+		},
+		{
+			"Sysctls", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.Sysctls[0].Name = "kernel.msgmax" },
+			`securityContext.sysctls[0].name: "kernel.msgmax": must be one of `,
+		},
+		{
+			"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = nil },
+			c + `allowPrivilegeEscalation: must be false`,
+		},
+		{
+			"Privilege Escalation", Restricted,
+			func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = new(true) },
+			c + `allowPrivilegeEscalation: true: must be false`,
+		},
+		{
+			"Running as Non-root", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsNonRoot = nil },
+			c + `runAsNonRoot: must be true in the pod or the container`,
+		},
 		{"Running as Non-root", Restricted, func(p *spec.Pod, c *spec.Container) {
 			p.SecurityContext.RunAsNonRoot, c.SecurityContext.RunAsNonRoot = new(false), new(true)
 		}, `securityContext.runAsNonRoot: false: must be true`},
-		{"Running as Non-root", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsNonRoot = new(false) }, c + `runAsNonRoot: false: must be true`},
-		{"Running as Non-root user", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsUser = new(int64(0)) }, `securityContext.runAsUser: 0: must not be 0`},
-		{"Running as Non-root user", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsUser = new(int64(0)) }, c + `runAsUser: 0: must not be 0`},
+		{
+			"Running as Non-root", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsNonRoot = new(false) },
+			c + `runAsNonRoot: false: must be true`,
+		},
+		{
+			"Running as Non-root user", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsUser = new(int64(0)) },
+			`securityContext.runAsUser: 0: must not be 0`,
+		},
+		{
+			"Running as Non-root user", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsUser = new(int64(0)) },
+			c + `runAsUser: 0: must not be 0`,
+		},
 	} {
 		t.Run(test.control+"/"+test.want[:strings.IndexAny(test.want, ":")], func(t *testing.T) {
 			pod := safe()
@@ -106,7 +158,8 @@ func TestControls(t *testing.T) {
 				}
 				for _, r := range got {
 					text := r.Field + ": " + r.Message
-					if r.Reason != lifecycle.ReasonPodSecurity || !strings.HasPrefix(text, test.want) || !strings.Contains(text, ", "+test.control+")") || r.Hint == "" {
+					if r.Reason != lifecycle.ReasonPodSecurity || !strings.HasPrefix(text, test.want) ||
+						!strings.Contains(text, ", "+test.control+")") || r.Hint == "" {
 						t.Errorf("%s: %+v, want %s by %s", level, r, test.want, test.control)
 					}
 				}
@@ -148,9 +201,10 @@ func TestRestrictedAdmits(t *testing.T) {
 // TestAllViolationsOfAllContainers checks that all kinds of containers are checked, and that all violations are returned.
 func TestAllViolationsOfAllContainers(t *testing.T) {
 	pod := &spec.Pod{
-		HostPID: true, InitContainers: []spec.Container{{Name: "i"}}, Containers: []spec.Container{{Name: "c"}}, EphemeralContainers: []spec.Container{{Name: "e"}},
-		Volumes:         []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}},
-		SecurityContext: &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: "kernel/panic", Value: "1"}}},
+		HostPID: true, InitContainers: []spec.Container{{Name: "i"}}, Containers: []spec.Container{{Name: "c"}},
+		EphemeralContainers: []spec.Container{{Name: "e"}},
+		Volumes:             []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}},
+		SecurityContext:     &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: "kernel/panic", Value: "1"}}},
 	}
 	var got []string
 	for _, r := range (Policy{PodSecurity: Restricted, HostPaths: []string{"/srv"}}).Check(pod) {
@@ -159,7 +213,8 @@ func TestAllViolationsOfAllContainers(t *testing.T) {
 	want := []string{"PodSecurity hostPID"}
 	for _, field := range []string{"capabilities.drop", "", "seccompProfile", "", "allowPrivilegeEscalation", "runAsNonRoot"} {
 		if field == "" {
-			want = append(want, map[int]string{4: "PodSecurity volumes[0].hostPath", 8: "PodSecurity securityContext.sysctls[0].name"}[len(want)])
+			want = append(want,
+				map[int]string{4: "PodSecurity volumes[0].hostPath", 8: "PodSecurity securityContext.sysctls[0].name"}[len(want)])
 			continue
 		}
 		for _, c := range []string{"initContainers", "containers", "ephemeralContainers"} {
@@ -178,7 +233,8 @@ func TestEphemeralIgnoresViolationsOfThePod(t *testing.T) {
 	if got := p.CheckEphemeral(insecure, &spec.Container{Name: "e", SecurityContext: secure()}); len(got) > 0 {
 		t.Errorf("the container is denied because of its pod: %v", got)
 	}
-	if got := p.CheckEphemeral(insecure, &spec.Container{Name: "e"}); len(got) != 2 || got[0].Field != "ephemeralContainers[0].securityContext.capabilities.drop" {
+	if got := p.CheckEphemeral(insecure, &spec.Container{Name: "e"}); len(got) != 2 ||
+		got[0].Field != "ephemeralContainers[0].securityContext.capabilities.drop" {
 		t.Errorf("insecure container: %v", got)
 	}
 	if len(insecure.EphemeralContainers) > 0 {
@@ -202,13 +258,18 @@ func TestHostPaths(t *testing.T) {
 		{"/", []string{"/srv"}, false},
 		{"/srv/../etc", []string{"/srv"}, false},
 	} {
-		pod := &spec.Pod{Volumes: []spec.Volume{{Name: "e", EmptyDir: &spec.EmptyDirVolume{}}, {Name: "h", HostPath: &spec.HostPathVolume{Path: test.path}}}}
+		pod := &spec.Pod{
+			Volumes: []spec.Volume{
+				{Name: "e", EmptyDir: &spec.EmptyDirVolume{}}, {Name: "h", HostPath: &spec.HostPathVolume{Path: test.path}},
+			},
+		}
 		got := Policy{HostPaths: test.allowed}.Check(pod)
 		if (len(got) == 0) != test.ok {
 			t.Errorf("%s below %q: %v", test.path, test.allowed, got)
 		}
 		for _, r := range got {
-			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Hint == "" || !strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
+			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Hint == "" ||
+				!strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -237,7 +298,8 @@ func TestSysctls(t *testing.T) {
 			t.Errorf("%s with %q: %v", test.name, test.allowed, got)
 		}
 		for _, r := range got {
-			if r.Reason != lifecycle.ReasonSysctlForbidden || r.Field != "securityContext.sysctls[0].name" || !strings.Contains(r.Hint, spec.SysctlName(test.name)) {
+			if r.Reason != lifecycle.ReasonSysctlForbidden || r.Field != "securityContext.sysctls[0].name" ||
+				!strings.Contains(r.Hint, spec.SysctlName(test.name)) {
 				t.Errorf("%+v", r)
 			}
 		}

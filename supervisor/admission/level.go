@@ -40,7 +40,8 @@ func request(field, value string) string {
 	field = strings.TrimPrefix(field, "securityContext.")
 	field, _, _ = strings.Cut(field, "[")
 	field = strings.TrimSuffix(field, ".type")
-	if text, err := strconv.Unquote(value); err == nil && strconv.Quote(text) == `"`+text+`"` { // the quotes are needed for special characters only
+	// the quotes are needed for special characters only
+	if text, err := strconv.Unquote(value); err == nil && strconv.Quote(text) == `"`+text+`"` {
 		value = text
 	}
 	if value == "" || value == "true" {

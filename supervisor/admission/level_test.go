@@ -17,7 +17,8 @@ func TestBeyondBaseline(t *testing.T) {
 	p.Containers = append(p.Containers, spec.Container{
 		Name: "d", Ports: []spec.ContainerPort{{HostPort: 80}},
 		SecurityContext: &spec.SecurityContext{
-			Privileged: new(true), SeccompProfile: &spec.SecurityProfile{Type: "Unconfined"}, Capabilities: &spec.Capabilities{Add: []string{"SYS_ADMIN"}},
+			Privileged: new(true), SeccompProfile: &spec.SecurityProfile{Type: "Unconfined"},
+			Capabilities: &spec.Capabilities{Add: []string{"SYS_ADMIN"}},
 		},
 		LivenessProbe: &spec.Probe{TCPSocket: &spec.TCPSocketAction{Host: "127.0.0.1"}},
 	}, spec.Container{Name: "e", SecurityContext: &spec.SecurityContext{Privileged: new(true)}})
@@ -26,7 +27,8 @@ func TestBeyondBaseline(t *testing.T) {
 		p.Volumes = append(p.Volumes, spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: path}})
 	}
 	want := []string{
-		`capabilities.add SYS_ADMIN`, `hostPID`, `hostPath "/a\x1b[31m"`, `hostPath /`, `hostPort 80`, `livenessProbe.tcpSocket.host 127.0.0.1`,
+		`capabilities.add SYS_ADMIN`, `hostPID`, `hostPath "/a\x1b[31m"`, `hostPath /`, `hostPort 80`,
+		`livenessProbe.tcpSocket.host 127.0.0.1`,
 		`privileged`, `seccompProfile Unconfined`, `sysctls net.core.somaxconn`,
 	}
 	if diff := cmp.Diff(want, BeyondBaseline(p)); diff != "" {

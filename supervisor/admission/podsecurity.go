@@ -174,7 +174,11 @@ func (c *check) handlerHosts() {
 		for _, p := range []struct {
 			field string
 			probe *spec.Probe
-		}{{"livenessProbe", container.LivenessProbe}, {"readinessProbe", container.ReadinessProbe}, {"startupProbe", container.StartupProbe}} {
+		}{
+			{"livenessProbe", container.LivenessProbe},
+			{"readinessProbe", container.ReadinessProbe},
+			{"startupProbe", container.StartupProbe},
+		} {
 			if p.probe == nil {
 				continue
 			}
@@ -229,7 +233,8 @@ func (c *check) appArmor() {
 	})
 	for _, name := range slices.Sorted(maps.Keys(c.pod.Annotations)) {
 		value := c.pod.Annotations[name]
-		if strings.HasPrefix(name, appArmorAnnotation) && value != "" && value != "runtime/default" && !strings.HasPrefix(value, "localhost/") {
+		if strings.HasPrefix(name, appArmorAnnotation) && value != "" && value != "runtime/default" &&
+			!strings.HasPrefix(value, "localhost/") {
 			c.deny("annotations."+name, strconv.Quote(value), "must be runtime/default or localhost/<profile>")
 		}
 	}
@@ -265,7 +270,8 @@ func (c *check) restrictedSeccomp() {
 	}
 	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if s.SeccompProfile == nil {
-			c.deny(at+"securityContext.seccompProfile", "", "must be set in the pod or the container, with type RuntimeDefault or Localhost")
+			c.deny(at+"securityContext.seccompProfile", "",
+				"must be set in the pod or the container, with type RuntimeDefault or Localhost")
 		}
 	})
 }

@@ -48,7 +48,9 @@ func TestProtected(t *testing.T) {
 			if refused := len(got) > 0; refused != (test.refused && pod.refused) {
 				t.Errorf("%s, %s: %v", test.path, pod.name, got)
 			}
-			if len(got) > 0 && (got[0].Field != "volumes[0].hostPath.path" || !strings.Contains(got[0].Message, "only privileged containers can mount it")) {
+			if len(got) > 0 &&
+				(got[0].Field != "volumes[0].hostPath.path" ||
+					!strings.Contains(got[0].Message, "only privileged containers can mount it")) {
 				t.Errorf("%s, %s: %v", test.path, pod.name, got)
 			}
 		}
@@ -63,7 +65,8 @@ func TestProtectedEphemeral(t *testing.T) {
 		Name: "p", Volumes: []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: "/var/log"}}},
 		Containers: []spec.Container{{SecurityContext: &spec.SecurityContext{Privileged: new(true)}, VolumeMounts: mounts}},
 	}
-	if got := policy.CheckEphemeral(p, &spec.Container{Name: "e", VolumeMounts: mounts}); len(got) != 1 || got[0].Field != "ephemeralContainers[0].volumeMounts[0].name" {
+	if got := policy.CheckEphemeral(p, &spec.Container{Name: "e", VolumeMounts: mounts}); len(got) != 1 ||
+		got[0].Field != "ephemeralContainers[0].volumeMounts[0].name" {
 		t.Errorf("unprivileged: %v", got)
 	}
 	if got := policy.CheckEphemeral(p, &spec.Container{Name: "e"}); len(got) != 0 {

@@ -31,7 +31,9 @@ func requesting(name, cpu, memory, storage string) *spec.Pod {
 func TestCheckRequests(t *testing.T) {
 	host := amounts("2", "4Gi", "10Gi")
 	sidecar := requesting("sidecar", "1", "", "")
-	sidecar.InitContainers = []spec.Container{{Name: "s", RestartPolicy: spec.RestartAlways, Resources: spec.Resources{Requests: amounts("1500m", "", "")}}}
+	sidecar.InitContainers = []spec.Container{
+		{Name: "s", RestartPolicy: spec.RestartAlways, Resources: spec.Resources{Requests: amounts("1500m", "", "")}},
+	}
 	large := requesting("large", "1", "", "")
 	large.InitContainers = []spec.Container{{Name: "i", Resources: spec.Resources{Requests: amounts("2", "", "")}}}
 	podLevel := requesting("level", "4", "", "")
@@ -56,13 +58,19 @@ func TestCheckRequests(t *testing.T) {
 			"too much cpu",
 			Policy{},
 			requesting("p", "2001m", "", ""), nil, host,
-			[]string{"OutOfcpu: containers[0].resources.requests.cpu: Node didn't have enough resource: cpu, requested: 2001, used: 0, capacity: 2000; free: 2"},
+			[]string{
+				"OutOfcpu: containers[0].resources.requests.cpu: Node didn't have enough resource: cpu, requested: 2001, used: 0, " +
+					"capacity: 2000; free: 2",
+			},
 		},
 		{
 			"sidecars count with containers",
 			Policy{},
 			sidecar, nil, host,
-			[]string{"OutOfcpu: initContainers[0].resources.requests.cpu: Node didn't have enough resource: cpu, requested: 2500, used: 0, capacity: 2000; free: 2"},
+			[]string{
+				"OutOfcpu: initContainers[0].resources.requests.cpu: Node didn't have enough resource: cpu, requested: 2500, used: 0, " +
+					"capacity: 2000; free: 2",
+			},
 		},
 		{
 			"everything, in the kubelet's order",
@@ -71,18 +79,27 @@ func TestCheckRequests(t *testing.T) {
 			[]*spec.Pod{requesting("a", "1500m", "3Gi", "5Gi"), requesting("b", "500m", "2Gi", "5Gi")},
 			host,
 			[]string{
-				"OutOfcpu: containers[0].resources.requests.cpu: Node didn't have enough resource: cpu, requested: 1000, used: 2000, capacity: 2000; free: 0",
-				"OutOfmemory: containers[0].resources.requests.memory: Node didn't have enough resource: memory, requested: 1073741824, used: 5368709120, capacity: 4294967296; free: 0",
-				"OutOfephemeral-storage: containers[0].resources.requests.ephemeral-storage: Node didn't have enough resource: ephemeral-storage, requested: 1073741824, used: 10737418240, capacity: 10737418240; free: 0",
+				"OutOfcpu: containers[0].resources.requests.cpu: Node didn't have enough resource: cpu, requested: 1000, used: 2000, " +
+					"capacity: 2000; free: 0",
+				"OutOfmemory: containers[0].resources.requests.memory: Node didn't have enough resource: memory, requested: 1073741824, " +
+					"used: 5368709120, capacity: 4294967296; free: 0",
+				"OutOfephemeral-storage: containers[0].resources.requests.ephemeral-storage: Node didn't have enough resource: " +
+					"ephemeral-storage, requested: 1073741824, used: 10737418240, capacity: 10737418240; free: 0",
 			},
 		},
 		{
 			"sum beyond an int64",
 			Policy{},
 			requesting("p", "", "1", ""),
-			[]*spec.Pod{requesting("a", "", "7Ei", ""), requesting("b", "", "7Ei", ""), requesting("c", "", "7Ei", ""), requesting("d", "", "7Ei", "")},
+			[]*spec.Pod{
+				requesting("a", "", "7Ei", ""), requesting("b", "", "7Ei", ""), requesting("c", "", "7Ei", ""),
+				requesting("d", "", "7Ei", ""),
+			},
 			host,
-			[]string{"OutOfmemory: containers[0].resources.requests.memory: Node didn't have enough resource: memory, requested: 1, used: 4611686018427387904, capacity: 4294967296; free: 0"},
+			[]string{
+				"OutOfmemory: containers[0].resources.requests.memory: Node didn't have enough resource: memory, requested: 1, used: " +
+					"4611686018427387904, capacity: 4294967296; free: 0",
+			},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

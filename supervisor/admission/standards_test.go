@@ -136,12 +136,14 @@ func drawPod(t *rapid.T) *spec.Pod {
 		{Name: "v", Projected: &spec.ProjectedVolume{}},
 		{Name: "v", DownwardAPI: &spec.DownwardAPIVolume{}},
 	}).Draw(t, "volume"))
-	if value := rapid.SampledFrom([]string{"-", "-", "", "unconfined", "runtime/default", "localhost/x"}).Draw(t, "annotation"); value != "-" {
+	if value := rapid.SampledFrom([]string{"-", "-", "", "unconfined", "runtime/default", "localhost/x"}).Draw(t,
+		"annotation"); value != "-" {
 		pod.Annotations = map[string]string{appArmorAnnotation + "c": value}
 	}
 	if rapid.Bool().Draw(t, "pod context") {
 		pod.SecurityContext = &spec.PodSecurityContext{
-			RunAsUser: drawUser(t), RunAsNonRoot: drawBool(t, "nonRoot"), SeccompProfile: drawProfile(t, "seccomp"), AppArmorProfile: drawProfile(t, "apparmor"),
+			RunAsUser: drawUser(t), RunAsNonRoot: drawBool(t, "nonRoot"), SeccompProfile: drawProfile(t, "seccomp"),
+			AppArmorProfile: drawProfile(t, "apparmor"),
 		}
 		names := append(slices.Clone(standardSysctls), "kernel.msgmax", "net.core.somaxconn", "net/ipv4/tcp_syncookies")
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(t, "sysctls") {
@@ -160,7 +162,9 @@ func drawContainers(t *rapid.T, least, most int) []spec.Container {
 		c.LivenessProbe = &spec.Probe{HTTPGet: drawGet(t)}
 		c.ReadinessProbe = &spec.Probe{TCPSocket: &spec.TCPSocketAction{Port: spec.Port{Number: 80}, Host: drawHost(t)}}
 		c.StartupProbe = &spec.Probe{HTTPGet: drawGet(t)}
-		c.Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{HTTPGet: drawGet(t)}, PreStop: &spec.LifecycleHandler{HTTPGet: drawGet(t)}}
+		c.Lifecycle = &spec.Lifecycle{
+			PostStart: &spec.LifecycleHandler{HTTPGet: drawGet(t)}, PreStop: &spec.LifecycleHandler{HTTPGet: drawGet(t)},
+		}
 		if rapid.IntRange(0, 3).Draw(t, "context") > 0 {
 			c.SecurityContext = drawContext(t)
 		}

@@ -12,7 +12,10 @@ type cause struct {
 }
 
 // startsOver has the kinds that everything after them follows from, in all containers.
-var startsOver = map[api.EventKind]bool{api.EventHostRebooted: true, api.EventSandboxChanged: true, api.EventPodRestarting: true, api.EventPodEscalated: true, api.EventPodStartRequested: true, api.EventPodRestartRequested: true}
+var startsOver = map[api.EventKind]bool{
+	api.EventHostRebooted: true, api.EventSandboxChanged: true, api.EventPodRestarting: true, api.EventPodEscalated: true,
+	api.EventPodStartRequested: true, api.EventPodRestartRequested: true,
+}
 
 // noCause has the kinds that nothing follows from. The next event has the same cause as they have.
 var noCause = map[api.EventKind]bool{

@@ -117,7 +117,8 @@ func (e Emission) Action(a lifecycle.Action) {
 		e.escalated(a)
 	case lifecycle.RebootHost:
 		if e.facts.Escalation.Reboot.Requested.IsZero() { // it is repeated
-			e.emitBecause(e.causes.latest(), api.EventRebootRequested, "", event.Fields{"duration": a.Unready.Round(time.Millisecond).String()})
+			e.emitBecause(e.causes.latest(), api.EventRebootRequested, "",
+				event.Fields{"duration": a.Unready.Round(time.Millisecond).String()})
 		}
 	case lifecycle.StartWait:
 		e.Emit(api.EventPodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})

@@ -25,7 +25,8 @@ func newDirJournal(t *testing.T) (*DirJournal, string) {
 
 func eventOf(seq uint64, pod, message string) Event {
 	return Event{
-		Seq: seq, Cause: seq / 2, Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Level: api.EventWarning, Kind: api.EventContainerFailed, Reason: "Exited",
+		Seq: seq, Cause: seq / 2, Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Level: api.EventWarning,
+		Kind: api.EventContainerFailed, Reason: "Exited",
 		Pod: pod, UID: "u-" + pod, Container: "c", Attempt: 2, Fields: map[string]string{"code": "3"}, Message: message,
 	}
 }
@@ -204,7 +205,8 @@ func TestDirJournalVersions(t *testing.T) {
 	if diff := cmp.Diff([]uint64{1, 2, 4, 5}, numbers(events)); diff != "" || err != nil {
 		t.Fatalf("events (-want +got, %v):\n%s", err, diff)
 	}
-	if e := events[2]; e.Kind != api.EventStateUnsupported || e.Pod != "web" || !strings.Contains(e.Message, path+": written by a later version: the file has version 3") {
+	if e := events[2]; e.Kind != api.EventStateUnsupported || e.Pod != "web" ||
+		!strings.Contains(e.Message, path+": written by a later version: the file has version 3") {
 		t.Errorf("event in place of those of the later version: %+v", e)
 	}
 	if now, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(now), string(text)) {
@@ -245,7 +247,8 @@ func TestDirJournalErrors(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "db.jsonl"), 0o700); err != nil { // cannot be written
 		t.Fatal(err)
 	}
-	if err := j.Append([]Event{eventOf(2, "db", "a"), eventOf(3, "web", "b")}); err == nil || !strings.Contains(err.Error(), "write journal of db") {
+	if err := j.Append([]Event{eventOf(2, "db", "a"), eventOf(3, "web", "b")}); err == nil ||
+		!strings.Contains(err.Error(), "write journal of db") {
 		t.Errorf("append: %v", err)
 	}
 	if events, err := j.Read("web"); len(events) != 2 || err != nil {

@@ -25,7 +25,8 @@ func TestExits(t *testing.T) {
 	}}
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
 	again := staged("sleep 5; exit 42")
-	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
+	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever,
+		all.Containers[0].RestartPolicyRules
 	once, limited, line := pod(forever), pod(forever), pod("")
 	line.Containers[0].Command = []string{"httpd -f -p 80"}
 	once.RestartPolicy = spec.RestartNever

@@ -98,8 +98,12 @@ func golden(t *testing.T, name, got string) {
 
 // A pod may be rejected after another of its name was deleted.
 func TestRejected(t *testing.T) {
-	refused := event.Event{Seq: 3, Kind: api.EventPodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
-	for _, before := range [][]event.Event{nil, {{Seq: 1, Kind: api.EventPodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: api.EventPodRemoved, Pod: "web", UID: "u"}}} {
+	refused := event.Event{
+		Seq: 3, Kind: api.EventPodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"},
+	}
+	for _, before := range [][]event.Event{
+		nil, {{Seq: 1, Kind: api.EventPodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: api.EventPodRemoved, Pod: "web", UID: "u"}},
+	} {
 		e, known := explain.ForDeletedPod(append(before, refused))
 		explain.Render(&e, time.Time{})
 		want := "web was rejected: NodePorts: taken.\nhint: take another\n"

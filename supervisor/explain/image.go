@@ -33,7 +33,8 @@ func fetching(c *api.Cause, subject string) string {
 }
 
 // signatureHint is what a person can do about an image that is not signed as the policy requires.
-const signatureHint = "sign the image with cosign sign --key, or change images.verify in podstead.toml and reload the daemon; the next attempt verifies it again"
+const signatureHint = "sign the image with cosign sign --key, or change images.verify in podstead.toml and reload the daemon; the next " +
+	"attempt verifies it again"
 
 func imageFailed(c *api.Cause, subject string) string {
 	switch c.Reason { //nolint:exhaustive // see default

@@ -31,7 +31,10 @@ func TestSandboxLost(t *testing.T) {
 		time.Sleep(time.Minute)
 		e := w.explanation()
 		text := w.report(&e)
-		for _, want := range []string{"Pod sandbox changed, it will be killed and re-created: ", "Container exited with code 137 (Error)", "Container started", "web restarted once because the pod sandbox changed"} {
+		for _, want := range []string{
+			"Pod sandbox changed, it will be killed and re-created: ", "Container exited with code 137 (Error)", "Container started",
+			"web restarted once because the pod sandbox changed",
+		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("want %q in\n%s", want, text)
 			}
@@ -50,7 +53,9 @@ func TestShimUnresponsive(t *testing.T) {
 		time.Sleep(time.Minute)
 		e := w.explanation()
 		text := w.report(&e)
-		for _, want := range []string{"web is in an unknown state because its shim does not respond. ", "  The shim of the pod does not respond, "} {
+		for _, want := range []string{
+			"web is in an unknown state because its shim does not respond. ", "  The shim of the pod does not respond, ",
+		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("want %q in\n%s", want, text)
 			}

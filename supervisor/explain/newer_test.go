@@ -55,15 +55,18 @@ func TestNewerState(t *testing.T) {
 		Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
 		Status: lifecycle.Status{
 			Phase: lifecycle.PhaseUnknown, Reason: lifecycle.ReasonNewerState,
-			Message: supervisor.NotSupervised + "its state file was written by a later version: the file has version 2, at most 1 is supported",
+			Message: supervisor.NotSupervised +
+				"its state file was written by a later version: the file has version 2, at most 1 is supported",
 		},
 	}, nil, lifecycle.Instant{})
 	explain.Render(&e, time.Time{})
-	want := "web is in an unknown state because its state file was written by a later version: the file has version 2, at most 1 is supported."
+	want := "web is in an unknown state because its state file was written by a later version: the file has version 2, at most 1 is " +
+		"supported."
 	if e.Text != want || e.Cause.Kind != api.CauseNotSupervised || e.State != api.PodStateUnknown {
 		t.Errorf("%s (%+v), want %s", e.Text, e.Cause, want)
 	}
-	if report := explain.Report(&e, time.Time{}); !strings.Contains(report, "hint: ") || !strings.Contains(report, "podstead delete --force web") || strings.Contains(report, "engine") {
+	if report := explain.Report(&e, time.Time{}); !strings.Contains(report, "hint: ") ||
+		!strings.Contains(report, "podstead delete --force web") || strings.Contains(report, "engine") {
 		t.Errorf("report:\n%s", report)
 	}
 }

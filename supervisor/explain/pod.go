@@ -104,7 +104,8 @@ func (b *builder) setDeletedCause(e *api.Explanation) {
 		}
 	}
 	for i := range e.Containers {
-		if c := &e.Containers[i]; failed && e.Cause == nil && c.Cause != nil && failures[c.Cause.Kind] && c.LastExit != nil && c.LastExit.Code != 0 {
+		if c := &e.Containers[i]; failed && e.Cause == nil && c.Cause != nil && failures[c.Cause.Kind] && c.LastExit != nil &&
+			c.LastExit.Code != 0 {
 			e.Cause = c.Cause
 		}
 	}
@@ -186,8 +187,9 @@ func (b *builder) condition() lifecycle.Condition {
 func (b *builder) heldCause() *api.Cause {
 	status := &b.snapshot.Status
 	cause := api.Cause{
-		Kind: api.CauseNotSupervised, Reason: api.Reason(status.Reason), Message: strings.TrimPrefix(status.Message, supervisor.NotSupervised),
-		Time: b.snapshot.Facts.Accepted.Wall.UTC(),
+		Kind: api.CauseNotSupervised, Reason: api.Reason(status.Reason),
+		Message: strings.TrimPrefix(status.Message, supervisor.NotSupervised),
+		Time:    b.snapshot.Facts.Accepted.Wall.UTC(),
 	}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == api.EventPodQuarantined {
@@ -279,7 +281,8 @@ func neverStarted(e *api.Explanation) *api.Cause {
 var failures = map[api.CauseKind]bool{
 	api.CauseImageFailed: true, api.CauseVolumeFailed: true, api.CauseSandboxFailed: true, api.CauseCreateFailed: true,
 	api.CauseStartFailed: true, api.CauseExited: true, api.CauseExecFormat: true, api.CauseOOMKilled: true,
-	api.CauseExitUnknown: true, api.CauseLivenessFailed: true, api.CauseStartupFailed: true, api.CausePostStartFailed: true, api.CauseKilled: true,
+	api.CauseExitUnknown: true, api.CauseLivenessFailed: true, api.CauseStartupFailed: true, api.CausePostStartFailed: true,
+	api.CauseKilled: true,
 }
 
 // The ranks of causes: the container with the highest one has the root cause, the first of these if there are several.

@@ -14,7 +14,10 @@ func staged(script string) *spec.Pod {
 	p := pod("sleep 31536000")
 	p.RestartPolicy = spec.RestartNever
 	p.InitContainers = []spec.Container{
-		{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", "trap 'exit 143' TERM; sleep 31536000"}},
+		{
+			Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways,
+			Command: []string{"sh", "-c", "trap 'exit 143' TERM; sleep 31536000"},
+		},
 		{Name: "prepare", Image: "i:1", Command: []string{"sh", "-c", script}},
 	}
 	return p

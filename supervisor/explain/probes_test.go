@@ -71,7 +71,8 @@ func TestProbes(t *testing.T) {
 			w.leave()
 			w.sleep(time.Minute)
 			w.probes("true")
-			w.fails.Store(&failure{"WaitContainer", lifecycle.Failure{Message: "not now"}}) // the hook is asked for before the end is heard of
+			// the hook is asked for before the end is heard of
+			w.fails.Store(&failure{"WaitContainer", lifecycle.Failure{Message: "not now"}})
 			w.start()
 			w.sleep(100 * time.Millisecond)
 			w.fails.Store(nil)

@@ -40,8 +40,9 @@ func TestStarts(t *testing.T) {
 		}},
 		{"image-signature", pod(forever), func(w *world) {
 			w.fails.Store(&failure{"PullImage", lifecycle.Failure{
-				Reason:  lifecycle.ReasonSignatureValidation,
-				Message: `signature validation failed: images.verify prefix "docker.io" requires a signature by /etc/podstead/keys/shop.pub: no signature of sha256:1234 found`,
+				Reason: lifecycle.ReasonSignatureValidation,
+				Message: `signature validation failed: images.verify prefix "docker.io" requires a signature by ` +
+					`/etc/podstead/keys/shop.pub: no signature of sha256:1234 found`,
 			}})
 			w.add()
 			w.sleep(time.Minute)
@@ -70,7 +71,10 @@ func TestStarts(t *testing.T) {
 			w.sleep(2 * time.Second)
 		}},
 		{"volume-missing", pod(forever), func(w *world) {
-			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "hostPath /data: no such file or directory"}})
+			w.fails.Store(&failure{
+				"StartSandbox",
+				lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "hostPath /data: no such file or directory"},
+			})
 			w.add()
 			w.sleep(time.Minute)
 		}},

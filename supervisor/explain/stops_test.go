@@ -14,7 +14,9 @@ func TestStops(t *testing.T) {
 	expiring := pod(server)
 	expiring.ActiveDeadlineSeconds = &seconds
 	slowEnd := pod(forever)
-	slowEnd.InitContainers = []spec.Container{{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", server}}}
+	slowEnd.InitContainers = []spec.Container{
+		{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", server}},
+	}
 	slowEnd.Containers[0].Lifecycle = &spec.Lifecycle{PreStop: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	unpulled := pod(server)
 	unpulled.ActiveDeadlineSeconds = &seconds
@@ -26,7 +28,9 @@ func TestStops(t *testing.T) {
 	missing := pod(forever)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
 	missingInit := pod(server)
-	missingInit.InitContainers = []spec.Container{{Name: "wait", Image: "i:2", Command: []string{"sh", "-c", server}, ImagePullPolicy: spec.PullNever}}
+	missingInit.InitContainers = []spec.Container{
+		{Name: "wait", Image: "i:2", Command: []string{"sh", "-c", server}, ImagePullPolicy: spec.PullNever},
+	}
 	ending := pod("sleep 2")
 	ending.RestartPolicy = spec.RestartNever
 	ending.InitContainers = []spec.Container{

@@ -109,13 +109,18 @@ var onPod = map[api.EventKind]bool{
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.
-var restartsAll = map[api.EventKind]bool{api.EventHostRebooted: true, api.EventSandboxChanged: true, api.EventPodRestarting: true, api.EventPodEscalated: true, api.EventPodStartRequested: true, api.EventPodRestartRequested: true}
+var restartsAll = map[api.EventKind]bool{
+	api.EventHostRebooted: true, api.EventSandboxChanged: true, api.EventPodRestarting: true, api.EventPodEscalated: true,
+	api.EventPodStartRequested: true, api.EventPodRestartRequested: true,
+}
 
 // startsPod are the kinds of events by which a pod that was stopped runs again.
 var startsPod = map[api.EventKind]bool{api.EventPodStartRequested: true, api.EventPodRestartRequested: true}
 
 // endsPod are the kinds of events after which no container of a pod is started.
-var endsPod = map[api.EventKind]bool{api.EventPodStopping: true, api.EventPodEvicted: true, api.EventNodeShutdown: true, api.EventPodDeadlineExceeded: true}
+var endsPod = map[api.EventKind]bool{
+	api.EventPodStopping: true, api.EventPodEvicted: true, api.EventNodeShutdown: true, api.EventPodDeadlineExceeded: true,
+}
 
 // timeline is a list of events in which equal ones in a row are one entry.
 type timeline []row

@@ -25,8 +25,20 @@ func TestNextTry(t *testing.T) {
 		{"delay of a failed pull", late, 12, 18 * time.Second},
 		{"nothing while the image is being pulled", history{late, tick(30), pull("app", 1, 3)}, 31, 0},
 		{"restart delay", crashed, 12, 8 * time.Second},
-		{"delay of a failed creation", history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused)}, 13, 7 * time.Second},
-		{"nothing after a failed creation in a sandbox that was lost", history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused), sandboxLost(1), sandboxRemoved(1), startSandbox(2)}, 13, 0},
+		{
+			"delay of a failed creation",
+			history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused)},
+			13,
+			7 * time.Second,
+		},
+		{
+			"nothing after a failed creation in a sandbox that was lost",
+			history{
+				up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused), sandboxLost(1), sandboxRemoved(1),
+				startSandbox(2),
+			},
+			13, 0,
+		},
 		{"delay of a failed sandbox", history{tick(10), failing(startSandbox(1), oops)}, 14, 6 * time.Second},
 		{"delay after the first failed mount", history{tick(10), failing(startSandbox(1), mount)}, 10.5, 500 * time.Millisecond},
 		{"delay after the second failed mount", history{tick(10), mounts(2, mount)}, 10.5, 1500 * time.Millisecond},
@@ -73,7 +85,9 @@ func mounts(n int, f lifecycle.Failure) history {
 func TestBackoffMessages(t *testing.T) {
 	pod := podOf(spec.RestartAlways, "app")
 	crashed := func(level int, granted, ended float64) history { // a start granted at a level, and the exit of its run
-		return history{up(), ran("app", 1, 1), tick(granted), start("app", 2, 1, level), running("app", 2), tick(ended), exited("app", 2, 1)}
+		return history{
+			up(), ran("app", 1, 1), tick(granted), start("app", 2, 1, level), running("app", 2), tick(ended), exited("app", 2, 1),
+		}
 	}
 	for _, row := range []struct {
 		name string
@@ -115,7 +129,11 @@ func TestRestartDelay(t *testing.T) {
 		{"second crash of an app container", always, app2, "app", 12, 10 * time.Second},
 		{"running container", always, history{app2, running("app", 3)}, "app", 12, 0},
 		{"succeeded init container", always, history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0)}, "init", 10, 0},
-		{"succeeded container with OnFailure", podOf(spec.RestartOnFailure, "app", "b"), history{up(), ran("app", 1, 1), ran("app", 2, 0)}, "app", 1, 0},
+		{
+			"succeeded container with OnFailure", podOf(spec.RestartOnFailure, "app", "b"),
+			history{up(), ran("app", 1, 1), ran("app", 2, 0)},
+			"app", 1, 0,
+		},
 		{"stopping pod", always, history{app2, stopped(1)}, "app", 12, 0},
 		{"terminated pod", podOf(spec.RestartNever, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 1)}, "init", 1, 0},
 	} {

@@ -125,13 +125,15 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 	probed := lifecycle.ProbeStatus{At: old}
 	attempt := lifecycle.Attempt{
 		PostStart: hook, PreStop: hook, Probes: lifecycle.Probes{Startup: probed, Liveness: probed, Readiness: probed},
-		Requested: old, Retry: old, Started: old, TerminationRequested: old, CreateFailed: old, StopRequested: old, StopSent: old, KillRequested: old, KillSent: old,
+		Requested: old, Retry: old, Started: old, TerminationRequested: old, CreateFailed: old, StopRequested: old, StopSent: old,
+		KillRequested: old, KillSent: old,
 		SignalFailed: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
 		RestartedAt: old, EngineUnavailable: old, AgainAt: old, Restart: lifecycle.Restart{Requested: old},
 		Wait:     lifecycle.Wait{N: 1, Since: old, Ended: old, Conditions: map[string]lifecycle.WaitedFor{"path:/a": {Met: old}}},
-		Accepted: old, Removal: removal, Collection: lifecycle.Collection{Requested: old, Removal: removal}, Stop: lifecycle.Stop{Requested: old, Deadline: old},
+		Accepted: old, Removal: removal, Collection: lifecycle.Collection{Requested: old, Removal: removal},
+		Stop:    lifecycle.Stop{Requested: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Requested: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Escalation: lifecycle.Escalation{
 			Since: old, Ready: old, Gap: old, At: old, Reboot: lifecycle.HostReboot{Requested: old, Accepted: old, Failed: old},
@@ -178,7 +180,8 @@ func TestWallClockSet(t *testing.T) {
 		})
 		booted := facts.Apply(lifecycle.Booted{Saved: at(4), At: lifecycle.Instant{Boot: "2", Mono: time.Second, Wall: time.Unix(0, 0)}})
 		visitInstants(booted.Apply(lifecycle.WallClockSet{
-			Before: lifecycle.Instant{Boot: "2", Mono: time.Minute, Wall: time.Unix(59, 0)}, At: lifecycle.Instant{Boot: "2", Mono: time.Minute, Wall: now.Wall},
+			Before: lifecycle.Instant{Boot: "2", Mono: time.Minute, Wall: time.Unix(59, 0)},
+			At:     lifecycle.Instant{Boot: "2", Mono: time.Minute, Wall: now.Wall},
 		}), func(path string, i lifecycle.Instant) {
 			if !i.IsZero() && !i.Wall.Equal(old.Wall) && i.Mono < time.Second {
 				t.Errorf("%s: %s of an earlier boot is %v", name, path, i)

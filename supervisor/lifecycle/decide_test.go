@@ -145,7 +145,8 @@ func TestDecideSandbox(t *testing.T) {
 		{
 			name: "with Never a lost sandbox is replaced if a container could not be created", pod: never,
 			past: history{
-				up(), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), sandboxLost(1),
+				up(), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
+				sandboxLost(1),
 				sandboxRemoved(1),
 			},
 			now: 20, want: do{startSandbox(2)},
@@ -194,7 +195,10 @@ func TestDecideInit(t *testing.T) {
 		},
 		{
 			name: "first init container runs again in a new round, without delay and with its restart count", pod: always,
-			past: history{up(), tick(10), ran("init-a", 1, 1), ran("init-a", 2, 0), removeContainer("init-a", 1), round2, pulled("init-a", 3)}, now: 11,
+			past: history{
+				up(), tick(10), ran("init-a", 1, 1), ran("init-a", 2, 0), removeContainer("init-a", 1), round2, pulled("init-a", 3),
+			},
+			now: 11,
 			want: do{lifecycle.StartContainer{
 				Ref: lifecycle.Ref{Container: "init-a", Round: 2, Attempt: 3}, Sandbox: 2, Restarts: 2,
 			}},
@@ -202,7 +206,8 @@ func TestDecideInit(t *testing.T) {
 		{
 			name: "init container runs in a new round although its creation failed in the previous one", pod: always,
 			past: history{
-				up(), tick(10), pulled("init-a", 1), failing(start("init-a", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
+				up(), tick(10), pulled("init-a", 1),
+				failing(start("init-a", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
 				round2, pulled("init-a", 2),
 			},
 			now: 11, want: do{lifecycle.StartContainer{Ref: a2, Sandbox: 2}},
@@ -250,8 +255,11 @@ func TestDecideOrder(t *testing.T) {
 		},
 		{
 			name: "second container does not wait for a failed creation", pod: pod,
-			past: history{up(), tick(10), pulled("b", 1), failing(start("b", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), pulled("a", 1)},
-			now:  10, want: do{start("a", 1, 0, 0)}, wake: 20,
+			past: history{
+				up(), tick(10), pulled("b", 1), failing(start("b", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
+				pulled("a", 1),
+			},
+			now: 10, want: do{start("a", 1, 0, 0)}, wake: 20,
 		},
 		{
 			name: "second container does not wait for a failed start", pod: pod,

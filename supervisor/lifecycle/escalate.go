@@ -147,7 +147,9 @@ type RebootHost struct{ Unready time.Duration }
 
 func (a RebootHost) issued(f *Facts, at Instant) {
 	e := &f.Escalation
-	*e = Escalation{Gap: e.Gap, Step: StepReboot, At: at, Reboot: HostReboot{Requested: at, Reason: e.Reboot.Reason, Message: e.Reboot.Message}}
+	*e = Escalation{
+		Gap: e.Gap, Step: StepReboot, At: at, Reboot: HostReboot{Requested: at, Reason: e.Reboot.Reason, Message: e.Reboot.Message},
+	}
 }
 
 func (RebootHost) failed(f *Facts, why Failure, at Instant) {

@@ -80,11 +80,20 @@ func TestEscalation(t *testing.T) {
 	}
 	crash := lifecycletest.Run{Lasts: time.Second, Exit: lifecycle.Exit{Code: 1}}
 	crashes := runs(slices.Repeat([]lifecycletest.Run{crash}, 1000)...)
-	pulls := lifecycletest.Script{Pulls: map[string][]lifecycletest.Start{"app": slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}}}, 100)}}
-	mounts := lifecycletest.Script{Sandboxes: slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}}}, 1000)}
+	pulls := lifecycletest.Script{
+		Pulls: map[string][]lifecycletest.Start{
+			"app": slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}}}, 100),
+		},
+	}
+	mounts := lifecycletest.Script{
+		Sandboxes: slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}}}, 1000),
+	}
 	noProbe := func(p *spec.Pod) { p.Containers[0].ReadinessProbe = nil }
 	startup := func(p *spec.Pod) {
-		p.Containers[0].StartupProbe = &spec.Probe{Exec: &spec.ExecAction{Command: []string{"x"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1000}
+		p.Containers[0].StartupProbe = &spec.Probe{
+			Exec: &spec.ExecAction{Command: []string{"x"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1,
+			FailureThreshold: 1000,
+		}
 	}
 	initial := func(p *spec.Pod) { p.InitContainers = []spec.Container{{Name: "init", Image: "i"}} }
 	slowInit := lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"init": {{Lasts: 250 * time.Second}}, "app": {unready(never)}}}
@@ -99,16 +108,37 @@ func TestEscalation(t *testing.T) {
 		want   string
 	}{
 		{"off by default", unhealthy(""), bad(), nil, ""},
-		{"restart is repeated", unhealthy(spec.UnhealthyRestart), bad(), nil, "100s: restart all containers after 1m40s|restart app|200s: restart all containers after 1m40s|restart app|300s: restart all containers after 1m40s|restart app"},
-		{"replace follows", unhealthy(spec.UnhealthyReplace), bad(), nil, "100s: restart all containers after 1m40s|restart app|200s: replace the pod sandbox after 1m40s|300s: replace the pod sandbox after 1m40s"},
-		{"reboot follows", unhealthy(spec.UnhealthyReboot), bad(), nil, "100s: restart all containers after 1m40s|restart app|200s: replace the pod sandbox after 1m40s|300s: reboot the host after 1m40s"},
+		{
+			"restart is repeated", unhealthy(spec.UnhealthyRestart), bad(), nil,
+			"100s: restart all containers after 1m40s|restart app|200s: restart all containers after 1m40s|restart app|300s: restart all " +
+				"containers after 1m40s|restart app",
+		},
+		{
+			"replace follows", unhealthy(spec.UnhealthyReplace), bad(), nil,
+			"100s: restart all containers after 1m40s|restart app|200s: replace the pod sandbox after 1m40s|300s: replace the pod " +
+				"sandbox after 1m40s",
+		},
+		{
+			"reboot follows", unhealthy(spec.UnhealthyReboot), bad(), nil,
+			"100s: restart all containers after 1m40s|restart app|200s: replace the pod sandbox after 1m40s|300s: reboot the host " +
+				"after 1m40s",
+		},
 		{"a reboot starts the steps again", unhealthy(spec.UnhealthyReboot), bad(), func(w *lifecycletest.World) {
 			w.At(150*time.Second, func() { w.Reboot(0) })
 		}, "100s: restart all containers after 1m40s|restart app|250s: restart all containers after 1m40s|restart app"},
 		{"ready in time", unhealthy(spec.UnhealthyReboot), runs(unready(90)), nil, "150s: recovered"},
-		{"recovered after a restart", unhealthy(spec.UnhealthyReboot), runs(unready(never), unready(3)), nil, "100s: restart all containers after 1m40s|restart app|163s: recovered"},
-		{"a crash loop that is ready for moments", unhealthy(spec.UnhealthyReplace, noProbe), crashes, nil, "105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s"},
-		{"a crash loop before a startup probe succeeds", unhealthy(spec.UnhealthyReplace, noProbe, startup), crashes, nil, "105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s"},
+		{
+			"recovered after a restart", unhealthy(spec.UnhealthyReboot), runs(unready(never), unready(3)), nil,
+			"100s: restart all containers after 1m40s|restart app|163s: recovered",
+		},
+		{
+			"a crash loop that is ready for moments", unhealthy(spec.UnhealthyReplace, noProbe), crashes, nil,
+			"105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s",
+		},
+		{
+			"a crash loop before a startup probe succeeds", unhealthy(spec.UnhealthyReplace, noProbe, startup), crashes, nil,
+			"105s: restart all containers after 1m40s|restart app|210s: replace the pod sandbox after 1m40s",
+		},
 		{"an init container that takes long", unhealthy(spec.UnhealthyReplace, initial), slowInit, nil, ""},
 		{"a startup probe that takes long", unhealthy(spec.UnhealthyReplace, startup), slowStart, nil, ""},
 		{"an unreachable registry", unhealthy(spec.UnhealthyReboot), pulls, nil, ""},
@@ -119,16 +149,24 @@ func TestEscalation(t *testing.T) {
 		{"restarted by a person", unhealthy(spec.UnhealthyReboot), bad(), func(w *lifecycletest.World) {
 			w.At(150*time.Second, w.Restart)
 		}, "100s: restart all containers after 1m40s|restart app|250s: restart all containers after 1m40s|restart app"},
-		{"a crash of the daemon keeps the step", unhealthy(spec.UnhealthyReplace), bad(), func(w *lifecycletest.World) {
-			w.At(120*time.Second, func() { w.Crash(0) })
-		}, "100s: restart all containers after 1m40s|restart app|200s: replace the pod sandbox after 1m40s|300s: replace the pod sandbox after 1m40s"},
+		{
+			"a crash of the daemon keeps the step", unhealthy(spec.UnhealthyReplace), bad(), func(w *lifecycletest.World) {
+				w.At(120*time.Second, func() { w.Crash(0) })
+			},
+			"100s: restart all containers after 1m40s|restart app|200s: replace the pod sandbox after 1m40s|300s: replace the pod " +
+				"sandbox after 1m40s",
+		},
 		{"an unavailable engine", unhealthy(spec.UnhealthyRestart), bad(), func(w *lifecycletest.World) {
 			w.At(50*time.Second, func() { w.SetUnavailable(true) })
 			w.At(250*time.Second, func() { w.SetUnavailable(false) })
 		}, "300s: restart all containers after 1m40s|restart app"},
-		{"a clock that is set", unhealthy(spec.UnhealthyRestart), bad(), func(w *lifecycletest.World) {
-			w.At(50*time.Second, func() { w.JumpClock(20 * 365 * 24 * time.Hour) })
-		}, "100s: restart all containers after 1m40s|restart app|200s: restart all containers after 1m40s|restart app|300s: restart all containers after 1m40s|restart app"},
+		{
+			"a clock that is set", unhealthy(spec.UnhealthyRestart), bad(), func(w *lifecycletest.World) {
+				w.At(50*time.Second, func() { w.JumpClock(20 * 365 * 24 * time.Hour) })
+			},
+			"100s: restart all containers after 1m40s|restart app|200s: restart all containers after 1m40s|restart app|300s: restart all " +
+				"containers after 1m40s|restart app",
+		},
 		{"a definition that waits", unhealthy(spec.UnhealthyRestart, func(p *spec.Pod) { p.WaitFor = []string{disk} }), bad(), nil, ""},
 		{"a held reboot is requested again", unhealthy(spec.UnhealthyReboot), bad(), func(w *lifecycletest.World) {
 			w.HoldsReboots = true
@@ -149,7 +187,10 @@ func TestEscalation(t *testing.T) {
 func TestEscalationRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)
-		pod.OnUnhealthy = rapid.SampledFrom([]spec.UnhealthyStep{spec.UnhealthyRestart, spec.UnhealthyReplace, spec.UnhealthyReboot}).Draw(t, "last")
+		pod.OnUnhealthy = rapid.SampledFrom([]spec.UnhealthyStep{
+			spec.UnhealthyRestart, spec.UnhealthyReplace, spec.UnhealthyReboot,
+		}).Draw(t,
+			"last")
 		pod.UnhealthyAfterSeconds = spec.Seconds(rapid.IntRange(5, 60).Draw(t, "after"))
 		w := lifecycletest.New(pod, drawScript(t, pod))
 		w.HoldsReboots = rapid.Bool().Draw(t, "held")
@@ -201,7 +242,8 @@ func TestRebootOutcome(t *testing.T) {
 		"requested again":    {history{request, held, request, accepted}, true, true, false, ""},
 	} {
 		r := fold(test.past).Escalation.Reboot
-		if r.Requested.IsZero() == test.requested || r.Accepted.IsZero() == test.accepted || r.Failed.IsZero() == test.failed || r.Message != test.message {
+		if r.Requested.IsZero() == test.requested || r.Accepted.IsZero() == test.accepted || r.Failed.IsZero() == test.failed ||
+			r.Message != test.message {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

@@ -123,7 +123,11 @@ func TestApplyRun(t *testing.T) {
 		},
 		{
 			"start clears an earlier failure to create",
-			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError}), start("app", 2, 0, 0), started("app", 2)},
+			history{
+				failing(start("app", 1, 0, 0),
+					lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError}),
+				start("app", 2, 0, 0), started("app", 2),
+			},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit },
 			lifecycle.Exit{},
 		},
@@ -139,7 +143,9 @@ func TestApplyRun(t *testing.T) {
 		},
 		{
 			"run that could not be created is not kept",
-			history{ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), running("app", 3)},
+			history{
+				ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), running("app", 3),
+			},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Ref }, run("app", 1),
 		},
 		{
@@ -200,12 +206,18 @@ func TestApplyRun(t *testing.T) {
 		},
 		{
 			"failed creation keeps its reason",
-			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError})},
+			history{
+				failing(start("app", 1, 0, 0),
+					lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError}),
+			},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit.Reason }, lifecycle.ReasonCreateConfigError,
 		},
 		{
 			"run exits with code 137 if its process is not found",
-			history{running("app", 1), tick(5), failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"})},
+			history{
+				running("app", 1), tick(5),
+				failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"}),
+			},
 			func(f lifecycle.Facts) any {
 				return []any{f.Containers["app"].Newest.Exited, f.Containers["app"].Newest.Exit}
 			},
@@ -213,7 +225,10 @@ func TestApplyRun(t *testing.T) {
 		},
 		{
 			"first stop signal sets the deadline",
-			history{running("app", 1), stop("app", 1, time.Minute), tick(9), failing(stop("app", 1, time.Hour), oops), stop("app", 1, time.Hour), sent("app", 1, false)},
+			history{
+				running("app", 1), stop("app", 1, time.Minute), tick(9), failing(stop("app", 1, time.Hour), oops),
+				stop("app", 1, time.Hour), sent("app", 1, false),
+			},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
 				return []any{a.StopRequested, a.StopGrace, a.StopReason, a.StopSent, a.SignalFailed}
@@ -262,7 +277,12 @@ func TestApplyProbesAndHooks(t *testing.T) {
 				a := f.Containers["app"].Newest
 				return []any{a.PostStart, a.TerminationRequested, a.TerminationGrace, a.PreStop, a.StopReason}
 			},
-			[]any{lifecycle.Hook{}, at(2), time.Duration(9), lifecycle.Hook{Requested: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
+			[]any{
+				lifecycle.Hook{},
+				at(2), time.Duration(9),
+				lifecycle.Hook{Requested: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"},
+				lifecycle.Reason("X"),
+			},
 		},
 		{
 			"postStart hook records its times and outcome",
@@ -282,7 +302,8 @@ func TestApplyProbesAndHooks(t *testing.T) {
 		{
 			"retried hook keeps the time of the first request",
 			history{
-				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), failed(preStop("app", 1, 9, "X"), unavailable), tick(4), preStop("app", 1, 7, "Y"),
+				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), failed(preStop("app", 1, 9, "X"), unavailable), tick(4),
+				preStop("app", 1, 7, "Y"),
 			},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
@@ -361,7 +382,8 @@ func TestApplyStop(t *testing.T) {
 			history{tick(5), failPod(9 * time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
+				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds",
+				Reason:  lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -370,7 +392,8 @@ func TestApplyStop(t *testing.T) {
 			history{tick(5), deleted(9 * time.Second), tick(6), failPod(time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", ByUser: true, Reason: lifecycle.ReasonDeadlineExceeded,
+				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", ByUser: true,
+				Reason:  lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -398,7 +421,10 @@ func TestApplyStop(t *testing.T) {
 			"eviction is not requested by a user",
 			history{tick(5), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })},
 			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{Requested: at(5), Deadline: at(6), Grace: time.Second, By: "the supervisor", Reason: lifecycle.ReasonEvicted, Message: "full"},
+			lifecycle.Stop{
+				Requested: at(5), Deadline: at(6), Grace: time.Second, By: "the supervisor", Reason: lifecycle.ReasonEvicted,
+				Message: "full",
+			},
 		},
 		{
 			"failed removal of the pod is recorded",
@@ -439,9 +465,11 @@ func TestKillOfUnknownRun(t *testing.T) {
 		past history
 		want lifecycle.Instant
 	}{
-		"not known":         {unanswered, at(4)},
-		"found later":       {history{unanswered, tick(2), started("app", 1)}, at(2)},
-		"refused later":     {history{unanswered, failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}, lifecycle.Instant{}},
+		"not known":   {unanswered, at(4)},
+		"found later": {history{unanswered, tick(2), started("app", 1)}, at(2)},
+		"refused later": {
+			history{unanswered, failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}, lifecycle.Instant{},
+		},
 		"start in progress": {history{up(), issued("app", 1)}, lifecycle.Instant{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -506,8 +534,16 @@ func TestApplyIgnoresStaleEvents(t *testing.T) {
 		{"verdict of an older run", history{ran("app", 1, 1), running("app", 2)}, probed("app", 1, liveness, bad)},
 		{"verdict of a terminated run", ran("app", 1, 1), probed("app", 1, startup, good)},
 		{"second verdict of a startup probe", history{running("app", 1), probed("app", 1, startup, good)}, probed("app", 1, startup, bad)},
-		{"verdict of a liveness probe after its failure", history{running("app", 1), probed("app", 1, liveness, bad)}, probed("app", 1, liveness, good)},
-		{"older verdict of a readiness probe", history{running("app", 1), tick(200), probed("app", 1, readiness, good)}, probed("app", 1, readiness, bad)},
+		{
+			"verdict of a liveness probe after its failure",
+			history{running("app", 1), probed("app", 1, liveness, bad)},
+			probed("app", 1, liveness, good),
+		},
+		{
+			"older verdict of a readiness probe",
+			history{running("app", 1), tick(200), probed("app", 1, readiness, good)},
+			probed("app", 1, readiness, bad),
+		},
 		{"verdict of an unknown kind", running("app", 1), probed("app", 1, "moodiness", bad)},
 		{"failed probe result", running("app", 1), func(t lifecycle.Instant) lifecycle.Event {
 			return lifecycle.ProbeFailed{ProbeRef: lifecycle.ProbeRef{Ref: run("app", 1)}, At: t}
@@ -517,14 +553,42 @@ func TestApplyIgnoresStaleEvents(t *testing.T) {
 		}},
 		{"success of a hook that was not issued", running("app", 1), hookDone("app", 1, lifecycle.PreStop)},
 		{"failure of a hook that was not issued", running("app", 1), failed(preStop("app", 1, 9, "X"), oops)},
-		{"second success of a hook", history{running("app", 1), postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)}, hookDone("app", 1, lifecycle.PostStart)},
-		{"failure of a successful hook", history{running("app", 1), postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)}, failed(postStart("app", 1), oops)},
-		{"success of a hook of a terminated run", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, hookDone("app", 1, lifecycle.PostStart)},
-		{"failure of a postStart hook of a terminated run", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, failed(postStart("app", 1), oops)},
-		{"failure of a preStop hook of a terminated run", history{running("app", 1), preStop("app", 1, 9, "X"), exited("app", 1, 1)}, failed(preStop("app", 1, 9, "X"), oops)},
+		{
+			"second success of a hook",
+			history{running("app", 1), postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)},
+			hookDone("app", 1, lifecycle.PostStart),
+		},
+		{
+			"failure of a successful hook",
+			history{running("app", 1), postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)},
+			failed(postStart("app", 1), oops),
+		},
+		{
+			"success of a hook of a terminated run",
+			history{running("app", 1), postStart("app", 1), exited("app", 1, 1)},
+			hookDone("app", 1, lifecycle.PostStart),
+		},
+		{
+			"failure of a postStart hook of a terminated run",
+			history{running("app", 1), postStart("app", 1), exited("app", 1, 1)},
+			failed(postStart("app", 1), oops),
+		},
+		{
+			"failure of a preStop hook of a terminated run",
+			history{running("app", 1), preStop("app", 1, 9, "X"), exited("app", 1, 1)},
+			failed(preStop("app", 1, 9, "X"), oops),
+		},
 		{"failure of a CancelHook", history{running("app", 1), postStart("app", 1)}, failed(cancel("app", 1, lifecycle.PostStart), oops)},
-		{"second removal of a run", history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)}, containerRemoved("app", 1)},
-		{"failed removal of a removed run", history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)}, failed(removeContainer("app", 1), oops)},
+		{
+			"second removal of a run",
+			history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)},
+			containerRemoved("app", 1),
+		},
+		{
+			"failed removal of a removed run",
+			history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)},
+			failed(removeContainer("app", 1), oops),
+		},
 		{"second removal of the pod", history{lifecycle.RemovePod{}, podRemoved}, podRemoved},
 		{"failed removal of a removed pod", history{lifecycle.RemovePod{}, podRemoved}, failed(lifecycle.RemovePod{}, oops)},
 		{"second stop request with a longer grace period", history{stopped(time.Second)}, stopped(time.Hour)},

@@ -174,7 +174,9 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 			}
 			continue
 		}
-		if incomplete := r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 || r.Exit.Reason == lifecycle.ReasonOOMKilled; incomplete && !v.reached(f, i+1) {
+		if incomplete := r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 ||
+			r.Exit.Reason == lifecycle.ReasonOOMKilled; incomplete &&
+			!v.reached(f, i+1) {
 			v.violation("%v is started before %s has completed", a.Ref, c.Name)
 		}
 	}
@@ -277,7 +279,8 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 	}
 	list := v.pod.InitContainers
 	i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == a.Container && c.IsSidecar() })
-	if r := f.Containers[a.Container].Newest; i < 0 || !r.TerminationRequested.IsZero() && !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) {
+	if r := f.Containers[a.Container].Newest; i < 0 ||
+		!r.TerminationRequested.IsZero() && !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) {
 		return
 	}
 	for _, c := range append(slices.Clone(list[i+1:]), v.pod.Containers...) {

@@ -33,35 +33,108 @@ func TestProbe(t *testing.T) {
 		due     float64 // 0: never again
 	}{
 		{name: "5.2 first run is due at once", kind: liveness, start: 100, due: 100},
-		{name: "5.1 first run is due after the initial delay, counted from the start of the container", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 103, due: 115},
-		{name: "5.1 initial delay has passed when the probe starts", kind: readiness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 140, due: 140},
+		{
+			name: "5.1 first run is due after the initial delay, counted from the start of the container", kind: liveness,
+			spec: spec.Probe{InitialDelaySeconds: 15}, start: 103, due: 115,
+		},
+		{
+			name: "5.1 initial delay has passed when the probe starts", kind: readiness, spec: spec.Probe{InitialDelaySeconds: 15},
+			start: 140, due: 140,
+		},
 		{name: "5.2 first run is due after the spread", kind: liveness, start: 500, spread: 4 * time.Second, due: 504},
-		{name: "5.2 first run is due after the longer of spread and initial delay", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 100, spread: 4 * time.Second, due: 115},
+		{
+			name: "5.2 first run is due after the longer of spread and initial delay", kind: liveness,
+			spec: spec.Probe{InitialDelaySeconds: 15}, start: 100, spread: 4 * time.Second, due: 115,
+		},
 		{name: "5.2 runs once per period", kind: liveness, start: 100, initial: good, results: "+++", due: 130},
-		{name: "5.2 period includes the duration of the handler", kind: liveness, start: 100, takes: 4, initial: good, results: "++", due: 120},
-		{name: "5.2 handler that takes longer than the period runs again at once, without piling up", kind: liveness, start: 100, takes: 25, initial: good, results: "++", due: 150},
-		{name: "5.1 period may be fractional", kind: liveness, spec: spec.Probe{PeriodSeconds: 0.5}, start: 100, initial: good, results: "+++", due: 101.5},
-		{name: "5.2.11 verdict is unchanged below the threshold", kind: liveness, start: 100, initial: good, results: "--+", events: "100 -1, 110 -2", due: 130},
-		{name: "5.2.11 opposite result resets the count", kind: liveness, start: 100, initial: good, results: "--+--", events: "100 -1, 110 -2, 130 -1, 140 -2", due: 150},
-		{name: "5.2.12 liveness probe stops after its failure", kind: liveness, start: 100, initial: good, results: "---", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2.12 results after the failure are ignored", kind: liveness, start: 100, initial: good, results: "-----", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, start: 100, initial: good, results: "-", events: "100 -1, 100 Failure after 1"},
+		{
+			name: "5.2 period includes the duration of the handler", kind: liveness, start: 100, takes: 4, initial: good, results: "++",
+			due: 120,
+		},
+		{
+			name: "5.2 handler that takes longer than the period runs again at once, without piling up", kind: liveness, start: 100,
+			takes: 25, initial: good, results: "++", due: 150,
+		},
+		{
+			name: "5.1 period may be fractional", kind: liveness, spec: spec.Probe{PeriodSeconds: 0.5}, start: 100, initial: good,
+			results: "+++", due: 101.5,
+		},
+		{
+			name: "5.2.11 verdict is unchanged below the threshold", kind: liveness, start: 100, initial: good, results: "--+",
+			events: "100 -1, 110 -2", due: 130,
+		},
+		{
+			name: "5.2.11 opposite result resets the count", kind: liveness, start: 100, initial: good, results: "--+--",
+			events: "100 -1, 110 -2, 130 -1, 140 -2", due: 150,
+		},
+		{
+			name: "5.2.12 liveness probe stops after its failure", kind: liveness, start: 100, initial: good, results: "---",
+			events: "100 -1, 110 -2, 120 -3, 120 Failure after 3",
+		},
+		{
+			name: "5.2.12 results after the failure are ignored", kind: liveness, start: 100, initial: good, results: "-----",
+			events: "100 -1, 110 -2, 120 -3, 120 Failure after 3",
+		},
+		{
+			name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, start: 100, initial: good, results: "-",
+			events: "100 -1, 100 Failure after 1",
+		},
 		{name: "5.2 first success of a liveness probe is no change", kind: liveness, start: 100, initial: good, results: "+", due: 110},
-		{name: "5.2.12 startup probe stops after its success", kind: startup, start: 100, results: "--+", events: "100 -1, 110 -2, 120 Success after 1"},
-		{name: "5.2.12 startup probe stops after its failure", kind: startup, start: 100, results: "---", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2 startup probe has the initial delay plus failureThreshold periods", kind: startup, spec: spec.Probe{InitialDelaySeconds: 5, FailureThreshold: 2, PeriodSeconds: 3}, start: 100, results: "--", events: "105 -1, 108 -2, 108 Failure after 2"},
-		{name: "5.2 first failures of a readiness probe are no change", kind: readiness, start: 100, initial: bad, results: "---", events: "100 -1, 110 -2, 120 -3", due: 130},
-		{name: "5.2.11 readiness probe succeeds", kind: readiness, start: 100, initial: bad, results: "-++", events: "100 -1, 110 Success after 1", due: 130},
-		{name: "5.1 successThreshold", kind: readiness, spec: spec.Probe{SuccessThreshold: 2}, start: 100, initial: bad, results: "+-++", events: "110 -1, 130 Success after 2", due: 140},
-		{name: "5.2 readiness probe continues after three failures", kind: readiness, start: 100, initial: bad, results: "+---+", events: "100 Success after 1, 110 -1, 120 -2, 130 -3, 130 Failure after 3, 140 Success after 1", due: 150},
-		{name: "5.5 ready container stays ready until the failure threshold", kind: readiness, start: 500, initial: good, results: "--+---", events: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560},
-		{name: "5.2.10 handler error is retried three times and does not count", kind: liveness, start: 100, initial: good, results: "--???-", events: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3"},
-		{name: "5.2.10 successful retry after a handler error emits nothing", kind: liveness, start: 100, initial: good, results: "?+", due: 110},
+		{
+			name: "5.2.12 startup probe stops after its success", kind: startup, start: 100, results: "--+",
+			events: "100 -1, 110 -2, 120 Success after 1",
+		},
+		{
+			name: "5.2.12 startup probe stops after its failure", kind: startup, start: 100, results: "---",
+			events: "100 -1, 110 -2, 120 -3, 120 Failure after 3",
+		},
+		{
+			name: "5.2 startup probe has the initial delay plus failureThreshold periods", kind: startup,
+			spec: spec.Probe{InitialDelaySeconds: 5, FailureThreshold: 2, PeriodSeconds: 3}, start: 100, results: "--",
+			events: "105 -1, 108 -2, 108 Failure after 2",
+		},
+		{
+			name: "5.2 first failures of a readiness probe are no change", kind: readiness, start: 100, initial: bad, results: "---",
+			events: "100 -1, 110 -2, 120 -3", due: 130,
+		},
+		{
+			name: "5.2.11 readiness probe succeeds", kind: readiness, start: 100, initial: bad, results: "-++",
+			events: "100 -1, 110 Success after 1", due: 130,
+		},
+		{
+			name: "5.1 successThreshold", kind: readiness, spec: spec.Probe{SuccessThreshold: 2}, start: 100, initial: bad, results: "+-++",
+			events: "110 -1, 130 Success after 2", due: 140,
+		},
+		{
+			name: "5.2 readiness probe continues after three failures", kind: readiness, start: 100, initial: bad, results: "+---+",
+			events: "100 Success after 1, 110 -1, 120 -2, 130 -3, 130 Failure after 3, 140 Success after 1", due: 150,
+		},
+		{
+			name: "5.5 ready container stays ready until the failure threshold", kind: readiness, start: 500, initial: good,
+			results: "--+---", events: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560,
+		},
+		{
+			name: "5.2.10 handler error is retried three times and does not count", kind: liveness, start: 100, initial: good,
+			results: "--???-", events: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3",
+		},
+		{
+			name: "5.2.10 successful retry after a handler error emits nothing", kind: liveness, start: 100, initial: good, results: "?+",
+			due: 110,
+		},
 		{name: "5.2.10 retry is due when the error arrived", kind: liveness, start: 100, takes: 4, initial: good, results: "?", due: 104},
 		{name: "5.2.10 result resets the count of handler errors", kind: liveness, start: 100, initial: good, results: "??+??+", due: 120},
-		{name: "5.2.10 count of handler errors starts again after the last retry", kind: liveness, start: 100, initial: good, results: "?????", events: "100 ?", due: 110},
-		{name: "5.2 warning is a success and is emitted", kind: startup, start: 100, results: "-!", events: "100 -1, 110 !, 110 Success after 1"},
-		{name: "5.2 warning resets the count of failures", kind: liveness, start: 100, initial: good, results: "--!--", events: "100 -1, 110 -2, 120 !, 130 -1, 140 -2", due: 150},
+		{
+			name: "5.2.10 count of handler errors starts again after the last retry", kind: liveness, start: 100, initial: good,
+			results: "?????", events: "100 ?", due: 110,
+		},
+		{
+			name: "5.2 warning is a success and is emitted", kind: startup, start: 100, results: "-!",
+			events: "100 -1, 110 !, 110 Success after 1",
+		},
+		{
+			name: "5.2 warning resets the count of failures", kind: liveness, start: 100, initial: good, results: "--!--",
+			events: "100 -1, 110 -2, 120 !, 130 -1, 140 -2", due: 150,
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := row.spec
@@ -149,15 +222,39 @@ func TestDecideProbes(t *testing.T) {
 		{"5.2.12 none after startup failed", all(), history{hooked, probed("app", 1, startup, bad)}, ""},
 		{"5.2.9 liveness and readiness at once without a startup probe", two(), live, "liveness Success, readiness Failure"},
 		{"5.2.12 only readiness after liveness failed", two(), history{live, probed("app", 1, liveness, bad)}, "readiness Failure"},
-		{"5.5 ready container starts as ready", two(), history{live, probed("app", 1, readiness, good)}, "liveness Success, readiness Success"},
-		{"5.5 unready container starts as unready", two(), history{live, probed("app", 1, readiness, good), probed("app", 1, readiness, bad)}, "liveness Success, readiness Failure"},
+		{
+			"5.5 ready container starts as ready", two(),
+			history{live, probed("app", 1, readiness, good)},
+			"liveness Success, readiness Success",
+		},
+		{
+			"5.5 unready container starts as unready", two(),
+			history{live, probed("app", 1, readiness, good), probed("app", 1, readiness, bad)},
+			"liveness Success, readiness Failure",
+		},
 		{"5.2.6 none after the container exited", two(), history{up(), ran("app", 1, 1)}, ""},
-		{"5.2.4 restarted container starts with initial verdicts", two(), history{live, probed("app", 1, readiness, good), exited("app", 1, 1), running("app", 2)}, "liveness Success, readiness Failure"},
+		{
+			"5.2.4 restarted container starts with initial verdicts", two(),
+			history{live, probed("app", 1, readiness, good), exited("app", 1, 1), running("app", 2)},
+			"liveness Success, readiness Failure",
+		},
 		{"5.6 only readiness in a stopping pod", all(), history{upAndStarted, stopped(time.Minute)}, "readiness Failure"},
 		{"5.6 none in a stopping pod before startup succeeded", all(), history{hooked, stopped(time.Minute)}, ""},
-		{"5.6 none after the container exited in a stopping pod", all(), history{upAndStarted, stopped(time.Minute), exited("app", 1, 143)}, ""},
-		{"5.6 only readiness during the preStop hook", two(), history{live, preStop("app", 1, 9, lifecycle.ReasonSandboxChanged)}, "readiness Failure"},
-		{"5.6 only readiness while waiting for other containers to stop", two(), history{live, waitForTurn("app", 9, lifecycle.ReasonPodFinished)}, "readiness Failure"},
+		{
+			"5.6 none after the container exited in a stopping pod", all(),
+			history{upAndStarted, stopped(time.Minute), exited("app", 1, 143)},
+			"",
+		},
+		{
+			"5.6 only readiness during the preStop hook", two(),
+			history{live, preStop("app", 1, 9, lifecycle.ReasonSandboxChanged)},
+			"readiness Failure",
+		},
+		{
+			"5.6 only readiness while waiting for other containers to stop", two(),
+			history{live, waitForTurn("app", 9, lifecycle.ReasonPodFinished)},
+			"readiness Failure",
+		},
 		{"5.6 only readiness after the stop signal", two(), history{live, stop("app", 1, 9)}, "readiness Failure"},
 		{"5.6 only readiness after SIGKILL", two(), history{live, kill("app", 1)}, "readiness Failure"},
 		{"5.6 no startup probe after SIGKILL", with(podOf(spec.RestartAlways, "app"), probe(startup)), history{live, kill("app", 1)}, ""},
@@ -198,42 +295,80 @@ func TestDecideProbeFailure(t *testing.T) {
 	signal := lifecycle.StopContainer{Ref: run("app", 1), Grace: 5 * time.Second, Reason: hadLiveness}
 	killed := history{dead, signal, tick(11), exited("app", 1, 0)}
 	decisions{
-		{name: "5.2 readiness failure does not stop the container", pod: always, past: history{alive, probed("app", 1, readiness, bad)}, now: 10},
-		{name: "5.2 liveness failure stops the container with the probe's grace period", pod: always, past: dead, now: 10, want: do{signal}},
 		{
-			name: "5.2 startup failure stops the container with the pod's grace period", pod: always, past: history{live, tick(10), probed("app", 1, startup, bad)}, now: 10,
+			name: "5.2 readiness failure does not stop the container", pod: always, past: history{alive, probed("app", 1, readiness, bad)},
+			now: 10,
+		},
+		{
+			name: "5.2 liveness failure stops the container with the probe's grace period", pod: always, past: dead, now: 10,
+			want: do{signal},
+		},
+		{
+			name: "5.2 startup failure stops the container with the pod's grace period", pod: always,
+			past: history{live, tick(10), probed("app", 1, startup, bad)}, now: 10,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: hadStartup}},
 		},
 		{
-			name: "5.2 startup failure stops the container with the probe's grace period", pod: with(podOf(spec.RestartAlways, "app", "other"), probe(startup, ownGrace(7))),
+			name: "5.2 startup failure stops the container with the probe's grace period",
+			pod:  with(podOf(spec.RestartAlways, "app", "other"), probe(startup, ownGrace(7))),
 			past: history{live, tick(10), probed("app", 1, startup, bad)}, now: 10,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7 * time.Second, Reason: hadStartup}},
 		},
 		{
-			name: "5.1 probe's grace period does not apply to other stops", pod: always, past: history{alive, tick(10), sandboxLost(1)}, now: 10,
+			name: "5.1 probe's grace period does not apply to other stops", pod: always, past: history{alive, tick(10), sandboxLost(1)},
+			now: 10,
 			want: do{
 				lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
 				lifecycle.StopContainer{Ref: run("other", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
 			},
 		},
-		{name: "5.2 later success does not revoke the stop", pod: always, past: history{dead, signal, probed("app", 1, liveness, good)}, now: 14.9, wake: 15},
-		{name: "5.2 container is killed after the grace period", pod: always, past: history{dead, signal}, now: 15, want: do{kill("app", 1)}},
-		{name: "termination in progress continues", pod: always, past: history{live, tick(10), stop("app", 1, 5*time.Second)}, now: 15, want: do{kill("app", 1)}},
 		{
-			name: "5.1 two containers stopped by probes have their own grace periods", pod: within(pod(spec.RestartAlways), "other", probe(liveness)),
-			past: history{alive, tick(8), probed("other", 1, liveness, bad), lifecycle.StopContainer{Ref: run("other", 1), Grace: 30 * time.Second, Reason: hadLiveness}, tick(10), probed("app", 1, liveness, bad)}, now: 10, want: do{signal}, wake: 38,
+			name: "5.2 later success does not revoke the stop", pod: always, past: history{dead, signal, probed("app", 1, liveness, good)},
+			now: 14.9, wake: 15,
 		},
-		{name: "6 liveness failure stops the container through the preStop hook", pod: hooks, past: dead, now: 10, want: do{preStop("app", 1, 5*time.Second, hadLiveness)}},
-		{name: "deviation 5 first restart after a probe failure is immediate", pod: always, past: killed, now: 11, want: do{pull("app", 2, 1)}},
-		{name: "deviation 5 first restart after a probe failure raises the back-off level", pod: always, past: history{killed, pulled("app", 2)}, now: 11, want: do{start("app", 2, 1, 1)}},
+		{
+			name: "5.2 container is killed after the grace period", pod: always, past: history{dead, signal}, now: 15,
+			want: do{kill("app", 1)},
+		},
+		{
+			name: "termination in progress continues", pod: always, past: history{live, tick(10), stop("app", 1, 5*time.Second)}, now: 15,
+			want: do{kill("app", 1)},
+		},
+		{
+			name: "5.1 two containers stopped by probes have their own grace periods",
+			pod:  within(pod(spec.RestartAlways), "other", probe(liveness)),
+			past: history{
+				alive, tick(8), probed("other", 1, liveness, bad),
+				lifecycle.StopContainer{Ref: run("other", 1), Grace: 30 * time.Second, Reason: hadLiveness},
+				tick(10),
+				probed("app", 1, liveness, bad),
+			},
+			now: 10, want: do{signal}, wake: 38,
+		},
+		{
+			name: "6 liveness failure stops the container through the preStop hook", pod: hooks, past: dead, now: 10,
+			want: do{preStop("app", 1, 5*time.Second, hadLiveness)},
+		},
+		{
+			name: "deviation 5 first restart after a probe failure is immediate", pod: always, past: killed, now: 11,
+			want: do{pull("app", 2, 1)},
+		},
+		{
+			name: "deviation 5 first restart after a probe failure raises the back-off level", pod: always,
+			past: history{killed, pulled("app", 2)}, now: 11, want: do{start("app", 2, 1, 1)},
+		},
 		{
 			name: "deviation 5 second restart after a probe failure backs off", pod: always, past: history{
-				killed, pulled("app", 2), start("app", 2, 1, 1), started("app", 2), probed("app", 2, startup, good), tick(20), probed("app", 2, liveness, bad),
+				killed, pulled("app", 2), start("app", 2, 1, 1), started("app", 2), probed("app", 2, startup, good), tick(20),
+				probed("app", 2, liveness, bad),
 				lifecycle.StopContainer{Ref: run("app", 2), Grace: 5 * time.Second, Reason: hadLiveness},
 				tick(21), exited("app", 2, 137), removeContainer("app", 1),
 			}, now: 21, wake: 31,
 		},
-		{name: "5.2 OnFailure restarts after a liveness failure despite exit code 0", pod: pod(spec.RestartOnFailure), past: killed, now: 11, want: do{pull("app", 2, 1)}},
+		{
+			name: "5.2 OnFailure restarts after a liveness failure despite exit code 0", pod: pod(spec.RestartOnFailure), past: killed,
+			now: 11, want: do{pull("app", 2, 1)},
+		},
 		{
 			name: "5.2 OnFailure restarts after a startup failure despite exit code 0", pod: pod(spec.RestartOnFailure),
 			past: history{
@@ -245,9 +380,17 @@ func TestDecideProbeFailure(t *testing.T) {
 		},
 		{
 			name: "4.1 OnFailure does not restart after exit code 0 for another stop reason", pod: pod(spec.RestartOnFailure),
-			past: history{live, tick(10), lifecycle.StopContainer{Ref: run("app", 1), Reason: lifecycle.ReasonFailedPostStartHook}, exited("app", 1, 0)}, now: 11,
+			past: history{
+				live, tick(10),
+				lifecycle.StopContainer{Ref: run("app", 1), Reason: lifecycle.ReasonFailedPostStartHook},
+				exited("app", 1, 0),
+			},
+			now: 11,
 		},
-		{name: "5.2 Never does not restart after a liveness failure", pod: pod(spec.RestartNever), past: history{dead, signal, exited("app", 1, 137)}, now: 11},
+		{
+			name: "5.2 Never does not restart after a liveness failure", pod: pod(spec.RestartNever),
+			past: history{dead, signal, exited("app", 1, 137)}, now: 11,
+		},
 		{
 			name: "5.1 pod's grace period applies to a stopping pod", pod: always, past: history{dead, stopped(20 * time.Second)}, now: 10,
 			want: do{stop("app", 1, 20*time.Second), stop("other", 1, 20*time.Second)},
@@ -262,7 +405,8 @@ func TestDecideProbeFailure(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	past := history{
 		up(), running("b", 1), running("a", 1), tick(5), probed("b", 1, startup, good), probed("b", 1, readiness, bad),
-		tick(6), probed("a", 1, liveness, bad), running("a-dead", 1), probed("a-dead", 1, startup, good), exited("a-dead", 1, 1), running("d", 1),
+		tick(6), probed("a", 1, liveness, bad), running("a-dead", 1), probed("a-dead", 1, startup, good), exited("a-dead", 1, 1),
+		running("d", 1),
 	}
 	change := func(name string, kind lifecycle.ProbeKind, v lifecycle.Verdict, second float64) lifecycle.ProbeChanged {
 		return lifecycle.ProbeChanged{
@@ -345,7 +489,9 @@ func TestReadinessOfChangedProbe(t *testing.T) {
 	stopped := fold(history{up(), running("app", 1), exited("app", 1, 0)})
 	from, to := podOf(spec.RestartAlways, "app"), podOf(spec.RestartAlways, "app")
 	to.Containers[0].ReadinessProbe = exec("a")
-	if got := stopped.Apply(lifecycle.DefinitionChanged{From: from, To: to, At: at(2)}).Containers["app"].Newest.Probes.Readiness; got != (lifecycle.ProbeStatus{}) {
+	if got := stopped.Apply(lifecycle.DefinitionChanged{
+		From: from, To: to, At: at(2),
+	}).Containers["app"].Newest.Probes.Readiness; got != (lifecycle.ProbeStatus{}) {
 		t.Errorf("a container that has exited: %+v", got)
 	}
 }
@@ -370,7 +516,8 @@ func TestProbesOfReplacedRun(t *testing.T) {
 		t.Errorf("status %+v, want a ready container", s)
 	}
 	probes := lifecycle.Decide(to, facts, at(2)).Probes
-	if len(probes) != 1 || probes[0].Kind != lifecycle.ProbeReadiness || probes[0].Spec.Exec.Command[0] != "old" || probes[0].Definition.Lifecycle != nil {
+	if len(probes) != 1 || probes[0].Kind != lifecycle.ProbeReadiness || probes[0].Spec.Exec.Command[0] != "old" ||
+		probes[0].Definition.Lifecycle != nil {
 		t.Errorf("probes %+v, want the earlier readiness probe", probes)
 	}
 }

@@ -11,7 +11,9 @@ import (
 
 func TestRefusals(t *testing.T) {
 	cause := errors.New("sshd listens there")
-	port := lifecycle.Refusal{Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: cause.Error(), Cause: cause}
+	port := lifecycle.Refusal{
+		Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: cause.Error(), Cause: cause,
+	}
 	sysctl := lifecycle.Refusal{Reason: lifecycle.ReasonSysctlForbidden, Message: "no"}
 	other := lifecycle.Refusal{Reason: lifecycle.ReasonUnexpectedAdmissionError, Message: cause.Error(), Cause: cause}
 	for _, test := range []struct {

@@ -43,23 +43,39 @@ func TestUnresolved(t *testing.T) {
 		{"RunPreStop in progress", history{running("app", 1), preStop("app", 1, 7, "X")}, do{preStop("app", 1, 7, "X")}},
 		{"RunPreStop succeeded", history{running("app", 1), preStop("app", 1, 7, "X"), hookDone("app", 1, lifecycle.PreStop)}, nil},
 		{"RunPreStop failed", history{running("app", 1), failing(preStop("app", 1, 7, "X"), oops)}, nil},
-		{"RunPreStop cancelled and StopContainer in progress", history{running("app", 1), preStop("app", 1, 7, "X"), stop("app", 1, 7), cancel("app", 1, lifecycle.PreStop)}, do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7, Reason: "X"}}},
+		{
+			"RunPreStop cancelled and StopContainer in progress",
+			history{running("app", 1), preStop("app", 1, 7, "X"), stop("app", 1, 7), cancel("app", 1, lifecycle.PreStop)},
+			do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7, Reason: "X"}},
+		},
 		{"RunPreStop of a terminated run", history{running("app", 1), preStop("app", 1, 7, "X"), exited("app", 1, 1)}, nil},
 		{"StopContainer in progress", history{running("app", 1), stop("app", 1, 7)}, do{stop("app", 1, 7)}},
 		{"StopContainer succeeded", history{running("app", 1), stop("app", 1, 7), sent("app", 1, false)}, nil},
 		{"StopContainer failed", history{running("app", 1), failing(stop("app", 1, 7), oops)}, nil},
 		{"StopContainer of a terminated run", history{running("app", 1), stop("app", 1, 7), exited("app", 1, 1)}, nil},
-		{"KillContainer in progress after StopContainer", history{running("app", 1), stop("app", 1, 7), kill("app", 1)}, do{kill("app", 1)}},
+		{
+			"KillContainer in progress after StopContainer",
+			history{running("app", 1), stop("app", 1, 7), kill("app", 1)},
+			do{kill("app", 1)},
+		},
 		{"KillContainer succeeded", history{running("app", 1), kill("app", 1), sent("app", 1, true)}, nil},
 		{"RemoveContainer in progress", history{ran("app", 1, 1), removeContainer("app", 1)}, do{removeContainer("app", 1)}},
-		{"RemoveContainer of the previous run in progress", history{ran("app", 1, 1), ran("app", 2, 1), removeContainer("app", 1)}, do{removeContainer("app", 1)}},
+		{
+			"RemoveContainer of the previous run in progress",
+			history{ran("app", 1, 1), ran("app", 2, 1), removeContainer("app", 1)},
+			do{removeContainer("app", 1)},
+		},
 		{"RemoveContainer succeeded", history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)}, nil},
 		{"RemoveContainer failed", history{ran("app", 1, 1), failing(removeContainer("app", 1), oops)}, nil},
 		{"RemovePod in progress", history{lifecycle.RemovePod{}}, do{lifecycle.RemovePod{}}},
 		{"RebootHost in progress", history{lifecycle.RebootHost{}}, do{lifecycle.RebootHost{}}},
 		{"RebootHost failed", failing(lifecycle.RebootHost{}, oops), nil},
 		{"CollectPod in progress", history{lifecycle.CollectPod{}}, do{lifecycle.CollectPod{}}},
-		{"sorted by container", history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)}, do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)}},
+		{
+			"sorted by container",
+			history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)},
+			do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)},
+		},
 	} {
 		if diff := cmp.Diff(row.want, fold(row.past).Unresolved()); diff != "" {
 			t.Errorf("%s: unresolved (-want +got):\n%s", row.name, diff)
@@ -81,7 +97,10 @@ func TestAbandonStarts(t *testing.T) {
 	}{
 		{name: "pod that is not being stopped", past: history{startSandbox(1)}, want: do{startSandbox(1)}},
 		{name: "sandbox", past: history{startSandbox(1), stopped(time.Minute)}, next: do{removeSandbox(1)}},
-		{name: "sandbox that exists", past: history{startSandbox(1), stopped(time.Minute)}, found: lifecycle.Found{Sandbox: 1, Ready: true}, next: do{removeSandbox(1)}},
+		{
+			name: "sandbox that exists", past: history{startSandbox(1), stopped(time.Minute)},
+			found: lifecycle.Found{Sandbox: 1, Ready: true}, next: do{removeSandbox(1)},
+		},
 		{name: "pulls", past: twoPulls, next: do{removeSandbox(1)}},
 		{name: "container that was not created", past: history{up(), issued("app", 1), stopped(time.Minute)}, next: do{removeSandbox(1)}},
 		{
@@ -213,10 +232,16 @@ func TestCatchUp(t *testing.T) {
 		want  func(*lifecycle.Facts)
 	}{
 		{name: "nothing found"},
-		{name: "known objects do not change", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 1, 9)}}},
 		{
-			name:  "a sandbox of round 1, and the runs in it, in the order of their attempts",
-			found: lifecycle.Found{Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"}, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)}},
+			name: "known objects do not change", past: known,
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 1, 9)}},
+		},
+		{
+			name: "a sandbox of round 1, and the runs in it, in the order of their attempts",
+			found: lifecycle.Found{
+				Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"},
+				Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)},
+			},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Requested: now, Ready: now, IPs: []string{"10.0.0.3"}}
 				f.Wait.Ended = now
@@ -226,7 +251,8 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
-			name: "round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
+			name:  "round is that of the newest run",
+			found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
 				f.Wait.Ended = now
@@ -237,22 +263,27 @@ func TestCatchUp(t *testing.T) {
 		},
 		{
 			name: "runs of two rounds in one sandbox show a restart of all containers", found: lifecycle.Found{
-				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("b", 2, 1, 0, 0), found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0)},
+				Sandbox: 2, Ready: true,
+				Runs: []lifecycle.Run{found("b", 2, 1, 0, 0), found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0)},
 			},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Requested: now, Ready: now}
 				f.Wait.Ended = now
 				f.Restarted, f.RestartedAt = 4, now
 				f.Containers = map[string]lifecycle.Container{
-					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0))), Image: image}, "b": {Newest: live(found("b", 3, 2, 1, 0)), Image: image},
+					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0))), Image: image},
+					"b": {Newest: live(found("b", 3, 2, 1, 0)), Image: image},
 				}
 			},
 		},
 		{
-			name: "run of a newer round in the known sandbox shows a restart of all containers", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
+			name: "run of a newer round in the known sandbox shows a restart of all containers", past: known,
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Restarted, f.RestartedAt = 2, 2, now
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun), Image: image}}
+				f.Containers = map[string]lifecycle.Container{
+					"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun), Image: image},
+				}
 			},
 		},
 		{
@@ -263,7 +294,8 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
-			name: "sandbox known only from its runs is lost although an older sandbox exists", found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
+			name:  "sandbox known only from its runs is lost although an older sandbox exists",
+			found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
 				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
@@ -274,7 +306,8 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) { f.Round, f.Sandbox = 2, sandbox(2) },
 		},
 		{
-			name: "newer run terminates the known run", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
+			name: "newer run terminates the known run", past: known,
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Containers = map[string]lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(knownRun), Image: image,
@@ -287,7 +320,9 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				previous := knownRun
 				previous.Exited, previous.Exit = at(1), lifecycle.Exit{Code: 5, Reason: lifecycle.ReasonError}
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous, Image: image}}
+				f.Containers = map[string]lifecycle.Container{
+					"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous, Image: image},
+				}
 			},
 		},
 	} {
@@ -307,7 +342,10 @@ func TestCatchUp(t *testing.T) {
 // TestStopSignals checks which stop signals the supervisor keeps until the next boot.
 func TestStopSignals(t *testing.T) {
 	stopping := func(name string) history { return history{running(name, 1), stop(name, 1, 9*time.Second)} }
-	before := history{up(), stopping("b"), stopping("a"), stopping("waits"), stopping("over"), running("killed", 1), lifecycle.KillContainer{Ref: run("killed", 1)}}
+	before := history{
+		up(), stopping("b"), stopping("a"), stopping("waits"), stopping("over"), running("killed", 1),
+		lifecycle.KillContainer{Ref: run("killed", 1)},
+	}
 	facts := fold(history{
 		before, tick(2), sent("b", 1, false), sent("a", 1, false), sent("over", 1, false), exited("over", 1, 0), sent("killed", 1, true),
 	})
@@ -330,9 +368,21 @@ func TestStopSignals(t *testing.T) {
 func TestDecideEngineUnavailable(t *testing.T) {
 	pod := podOf(never, "app")
 	decisions{
-		{name: "deviation 20 wakes up when the phase becomes Unknown", pod: pod, past: history{up(), running("app", 1), tick(10), engineUnavailable}, now: 20, wake: 20 + 1e-9},
-		{name: "deviation 20 does nothing after the phase became Unknown", pod: pod, past: history{up(), running("app", 1), tick(10), engineUnavailable}, now: 20.1},
-		{name: "deviation 20 does nothing after the engine is available again", pod: pod, past: history{up(), running("app", 1), tick(10), engineUnavailable, engineAvailable}, now: 15},
-		{name: "deviation 20 does not wake up for a terminated pod", pod: pod, past: history{up(), ran("app", 1, 0), sandboxRemoved(1), tick(10), engineUnavailable}, now: 15},
+		{
+			name: "deviation 20 wakes up when the phase becomes Unknown", pod: pod,
+			past: history{up(), running("app", 1), tick(10), engineUnavailable}, now: 20, wake: 20 + 1e-9,
+		},
+		{
+			name: "deviation 20 does nothing after the phase became Unknown", pod: pod,
+			past: history{up(), running("app", 1), tick(10), engineUnavailable}, now: 20.1,
+		},
+		{
+			name: "deviation 20 does nothing after the engine is available again", pod: pod,
+			past: history{up(), running("app", 1), tick(10), engineUnavailable, engineAvailable}, now: 15,
+		},
+		{
+			name: "deviation 20 does not wake up for a terminated pod", pod: pod,
+			past: history{up(), ran("app", 1, 0), sandboxRemoved(1), tick(10), engineUnavailable}, now: 15,
+		},
 	}.check(t)
 }

@@ -62,25 +62,49 @@ func TestDecideContainerRestartPolicy(t *testing.T) {
 	crashed := history{up(), ran("app", 1, 1), tick(5), sandboxLost(1)}
 	decisions{
 		{name: "5.2 container policy Never applies to a container stopped by a probe", pod: liveKill(never), past: killed(1), now: 1},
-		{name: "5.2 restart rule applies to a container stopped by a probe", pod: liveKill(never), past: killed(42), now: 1, want: do{pull("app", 2, 1)}},
-		{name: "5.2 container policy OnFailure restarts a container stopped by a probe despite exit code 0", pod: liveKill(onFailure), past: killed(0), now: 1, want: do{pull("app", 2, 1)}},
-		{name: "3 failed init container with its own Never terminates the pod", pod: initOwn(never), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{removeSandbox(1)}},
-		{name: "4.1 restart rule restarts a failed init container with Never", pod: initOwn(never, rule(again, "In", 1)), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)}},
-		{name: "4.1 restart rule does not restart a succeeded init container", pod: initOwn(never, rule(again, "In", 0)), past: history{up(), ran("init", 1, 0)}, now: 1, want: do{pull("app", 1, 1)}},
 		{
-			name: "3 init container with its own OnFailure is restarted with pod policy Never", pod: within(podOf(never, "init", "app"), "init", own(onFailure)),
+			name: "5.2 restart rule applies to a container stopped by a probe", pod: liveKill(never), past: killed(42), now: 1,
+			want: do{pull("app", 2, 1)},
+		},
+		{
+			name: "5.2 container policy OnFailure restarts a container stopped by a probe despite exit code 0", pod: liveKill(onFailure),
+			past: killed(0), now: 1, want: do{pull("app", 2, 1)},
+		},
+		{
+			name: "3 failed init container with its own Never terminates the pod", pod: initOwn(never),
+			past: history{up(), ran("init", 1, 1)}, now: 1, want: do{removeSandbox(1)},
+		},
+		{
+			name: "4.1 restart rule restarts a failed init container with Never", pod: initOwn(never, rule(again, "In", 1)),
 			past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)},
 		},
-		{name: "3 lost sandbox terminates a pod with Never after a container ran", pod: podOf(never, "app", "other"), past: crashed, now: 5, want: do{removeSandbox(1)}},
 		{
-			name: "3 lost sandbox terminates a pod whose containers all have their own Never", pod: with(within(podOf(always, "app", "other"), "other", own(never)), own(never)), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			name: "4.1 restart rule does not restart a succeeded init container", pod: initOwn(never, rule(again, "In", 0)),
+			past: history{up(), ran("init", 1, 0)}, now: 1, want: do{pull("app", 1, 1)},
 		},
 		{
-			name: "3 lost sandbox is replaced if a container has its own OnFailure", pod: within(podOf(never, "app", "other"), "other", own(onFailure)), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			name: "3 init container with its own OnFailure is restarted with pod policy Never",
+			pod:  within(podOf(never, "init", "app"), "init", own(onFailure)),
+			past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)},
+		},
+		{
+			name: "3 lost sandbox terminates a pod with Never after a container ran", pod: podOf(never, "app", "other"), past: crashed,
+			now: 5, want: do{removeSandbox(1)},
+		},
+		{
+			name: "3 lost sandbox terminates a pod whose containers all have their own Never",
+			pod:  with(within(podOf(always, "app", "other"), "other", own(never)), own(never)), past: history{crashed, sandboxRemoved(1)},
+			now: 6,
+		},
+		{
+			name: "3 lost sandbox is replaced if a container has its own OnFailure",
+			pod:  within(podOf(never, "app", "other"), "other", own(onFailure)), past: history{crashed, sandboxRemoved(1)}, now: 6,
 			want: do{startSandbox(2)},
 		},
 		{
-			name: "3 lost sandbox is replaced if a container has a restart rule", pod: within(podOf(never, "app", "other"), "other", own(never, rule(again, "In", 42))), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			name: "3 lost sandbox is replaced if a container has a restart rule",
+			pod:  within(podOf(never, "app", "other"), "other", own(never, rule(again, "In", 42))),
+			past: history{crashed, sandboxRemoved(1)}, now: 6,
 			want: do{startSandbox(2)},
 		},
 	}.check(t)
@@ -140,7 +164,9 @@ func TestDecideRestart(t *testing.T) {
 	paced.RestartBackoff = &spec.Backoff{InitialSeconds: 3}
 	crashed := history{up(), tick(10), ran("app", 1, 1), tick(20), running("app", 2)}
 	again := history{crashed, exited("app", 2, 0), removeContainer("app", 1)}
-	refused := history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}
+	refused := history{
+		up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
+	}
 	decisions{
 		{name: "first restart is immediate", pod: always, past: history{up(), ran("app", 1, 0)}, now: 1, want: do{pull("app", 2, 1)}},
 		{
@@ -169,9 +195,12 @@ func TestDecideRestart(t *testing.T) {
 		{name: "failed creation is not retried before 10 s", pod: always, past: refused, now: 19.999, wake: 20},
 		{
 			name: "failed creation is retried at once in a new sandbox", pod: always,
-			past: history{refused, tick(11), sandboxLost(1), sandboxRemoved(1), startSandbox(2), happened(func(t lifecycle.Instant) lifecycle.Event {
-				return lifecycle.SandboxStarted{Sandbox: 2, At: t}
-			})}, now: 11, want: do{pull("app", 2, 1)},
+			past: history{
+				refused, tick(11), sandboxLost(1), sandboxRemoved(1), startSandbox(2),
+				happened(func(t lifecycle.Instant) lifecycle.Event {
+					return lifecycle.SandboxStarted{Sandbox: 2, At: t}
+				}),
+			}, now: 11, want: do{pull("app", 2, 1)},
 		},
 		{
 			name: "failed creation does not count as a restart", pod: always,

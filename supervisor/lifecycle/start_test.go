@@ -287,15 +287,20 @@ func TestStatusEphemeral(t *testing.T) {
 		{"running", app, history{live, running("d", 1)}, 1, "Running; app Running ready; d Running; e ContainerCreating"},
 		{"terminated, not restarted", app, history{live, ran("d", 1, 1)}, 1, "Running; app Running ready; d Error(1); e ContainerCreating"},
 		{
-			"pod is Running while one runs", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d"), running("d", 1)}, 1,
+			"pod is Running while one runs", podOf(never, "app"),
+			history{up(), ran("app", 1, 0), addEphemeral("d"), running("d", 1)},
+			1,
 			"Running; app Completed(0); d Running",
 		},
 		{
-			"exit code does not affect the phase", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d"), ran("d", 1, 1)},
+			"exit code does not affect the phase", podOf(never, "app"),
+			history{up(), ran("app", 1, 0), addEphemeral("d"), ran("d", 1, 1)},
 			1, "Succeeded; app Completed(0); d Error(1)",
 		},
 		{
-			"one that never ran stays Waiting", podOf(never, "app"), history{up(), ran("app", 1, 0), addEphemeral("d")}, 1,
+			"one that never ran stays Waiting", podOf(never, "app"),
+			history{up(), ran("app", 1, 0), addEphemeral("d")},
+			1,
 			"Succeeded; app Completed(0); d ContainerCreating",
 		},
 		{
@@ -319,7 +324,8 @@ func TestEphemeralPullFails(t *testing.T) {
 		return history{tick(10 * level), pullFailed(name, attempt, level, lifecycle.ReasonErrImagePull)}
 	}
 	cancelled := history{
-		fails("d", 1, 1), fails("d", 1, 2), tick(30), lifecycle.PullImage{Container: "d", For: 1, Level: 3},
+		fails("d", 1, 1), fails("d", 1, 2), tick(30),
+		lifecycle.PullImage{Container: "d", For: 1, Level: 3},
 		lifecycle.CancelPull{Container: "d", For: 1},
 		failed(lifecycle.PullImage{Container: "d", For: 1, Level: 3}, lifecycle.Failure{Message: "cancelled"}),
 	}

@@ -21,7 +21,8 @@ const (
 
 // Status is the status of a pod. Its JSON is v1.PodStatus.
 type Status struct {
-	ObservedGeneration    int64             `json:"observedGeneration,omitempty"` // [Facts.Generation] of the facts that it was computed from
+	// [Facts.Generation] of the facts that it was computed from
+	ObservedGeneration    int64             `json:"observedGeneration,omitempty"`
 	Phase                 Phase             `json:"phase"`
 	Reason                Reason            `json:"reason,omitempty"`
 	Message               string            `json:"message,omitempty"`

@@ -18,20 +18,39 @@ func TestDecideStop(t *testing.T) {
 	zero := podOf(spec.RestartNever, "app")
 	zero.TerminationGracePeriodSeconds = 0
 	decisions{
-		{name: "running container is stopped", pod: pod, past: history{live, stopped(5 * time.Second)}, now: 10, want: do{stop("app", 1, 5*time.Second)}},
-		{name: "container is stopped with the rest of the grace period", pod: pod, past: history{live, stopped(5 * time.Second)}, now: 12, want: do{stop("app", 1, 3*time.Second)}},
-		{name: "container is stopped with at least 2 s", pod: pod, past: history{live, stopped(5 * time.Second)}, now: 14, want: do{stop("app", 1, 2*time.Second)}},
 		{
-			name: "container is stopped with at least 2 s if the pod has no grace period", pod: zero, past: history{up(), running("app", 1), sandboxLost(1)}, now: 14,
+			name: "running container is stopped", pod: pod, past: history{live, stopped(5 * time.Second)}, now: 10,
+			want: do{stop("app", 1, 5*time.Second)},
+		},
+		{
+			name: "container is stopped with the rest of the grace period", pod: pod, past: history{live, stopped(5 * time.Second)},
+			now: 12, want: do{stop("app", 1, 3*time.Second)},
+		},
+		{
+			name: "container is stopped with at least 2 s", pod: pod, past: history{live, stopped(5 * time.Second)}, now: 14,
+			want: do{stop("app", 1, 2*time.Second)},
+		},
+		{
+			name: "container is stopped with at least 2 s if the pod has no grace period", pod: zero,
+			past: history{up(), running("app", 1), sandboxLost(1)}, now: 14,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonPodFinished}},
 		},
-		{name: "init container is stopped", pod: pod, past: history{up(), running("init", 1), stopped(5 * time.Second)}, now: 1, want: do{stop("init", 1, 5*time.Second)}},
+		{
+			name: "init container is stopped", pod: pod, past: history{up(), running("init", 1), stopped(5 * time.Second)}, now: 1,
+			want: do{stop("init", 1, 5*time.Second)},
+		},
 		{name: "waits until the end of the grace period", pod: pod, past: stopping, now: 14.999, wake: 15},
 		{name: "kills after the grace period", pod: pod, past: stopping, now: 15, want: do{kill("app", 1)}},
 		{name: "does not kill again before 10 s", pod: pod, past: killed, now: 24.999, wake: 25},
 		{name: "kills again after 10 s", pod: pod, past: killed, now: 25, want: do{kill("app", 1)}},
-		{name: "later request shortens the grace period", pod: pod, past: history{stopping, tick(11), stopped(time.Second), stopped(time.Hour)}, now: 11, wake: 12},
-		{name: "shortened grace period is at least 2 s", pod: pod, past: history{stopping, tick(10.5), stopped(time.Second)}, now: 11.999, wake: 12},
+		{
+			name: "later request shortens the grace period", pod: pod,
+			past: history{stopping, tick(11), stopped(time.Second), stopped(time.Hour)}, now: 11, wake: 12,
+		},
+		{
+			name: "shortened grace period is at least 2 s", pod: pod, past: history{stopping, tick(10.5), stopped(time.Second)},
+			now: 11.999, wake: 12,
+		},
 		{name: "force kills at once", pod: pod, past: history{stopping, tick(11), forced}, now: 11, want: do{kill("app", 1)}},
 		{name: "force sends no stop signal", pod: pod, past: history{live, forced}, now: 10, want: do{kill("app", 1)}},
 		{
@@ -46,7 +65,8 @@ func TestDecideStop(t *testing.T) {
 		{
 			name: "retry does not extend the deadline", pod: pod,
 			past: history{
-				live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), unavailable), tick(14.5), stop("app", 1, 5*time.Second),
+				live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), unavailable), tick(14.5),
+				stop("app", 1, 5*time.Second),
 			},
 			now: 15, want: do{kill("app", 1)},
 		},
@@ -70,14 +90,22 @@ func TestDecideStop(t *testing.T) {
 		},
 		{
 			name: "exit of the container of an unanswered start is awaited after SIGKILL", pod: pod,
-			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true)}, now: 1, wake: 11,
+			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true)},
+			now:  1, wake: 11,
 		},
 		{
 			name: "container of an unanswered start has terminated", pod: pod,
-			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true), exited("app", 1, 137)}, now: 1,
+			past: history{
+				up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second), kill("app", 1), sent("app", 1, true),
+				exited("app", 1, 137),
+			},
+			now:  1,
 			want: do{removeSandbox(1)},
 		},
-		{name: "pull is cancelled", pod: pod, past: history{up(), pull("init", 1, 1), stopped(time.Second)}, now: 1, want: do{lifecycle.CancelPull{Container: "init", For: 1}}},
+		{
+			name: "pull is cancelled", pod: pod, past: history{up(), pull("init", 1, 1), stopped(time.Second)}, now: 1,
+			want: do{lifecycle.CancelPull{Container: "init", For: 1}},
+		},
 		{
 			name: "pull is cancelled once and its end is awaited", pod: pod,
 			past: history{up(), pull("app", 1, 1), stopped(time.Second), lifecycle.CancelPull{Container: "app", For: 1}}, now: 99,
@@ -87,8 +115,14 @@ func TestDecideStop(t *testing.T) {
 			past: history{up(), running("a", 1), pull("b", 1, 1), tick(10), stopped(5 * time.Second)}, now: 10,
 			want: do{lifecycle.CancelPull{Container: "b", For: 1}, stop("a", 1, 5*time.Second)},
 		},
-		{name: "sandbox is removed after the containers", pod: pod, past: history{stopping, exited("app", 1, 143)}, now: 10, want: do{removeSandbox(1)}},
-		{name: "nothing is left to do after the sandbox was removed", pod: pod, past: history{stopping, exited("app", 1, 143), sandboxRemoved(1)}, now: 10},
+		{
+			name: "sandbox is removed after the containers", pod: pod, past: history{stopping, exited("app", 1, 143)}, now: 10,
+			want: do{removeSandbox(1)},
+		},
+		{
+			name: "nothing is left to do after the sandbox was removed", pod: pod,
+			past: history{stopping, exited("app", 1, 143), sandboxRemoved(1)}, now: 10,
+		},
 		{
 			name: "deleted pod is removed after the sandbox", pod: pod,
 			past: history{live, deleted(time.Second), exited("app", 1, 143), sandboxRemoved(1)}, now: 10,
@@ -120,7 +154,10 @@ func TestDecideRemoveContainer(t *testing.T) {
 		{name: "previous run is kept while the newest is running", pod: pod, past: never, now: 10},
 		{name: "older of two terminated runs is removed", pod: pod, past: two, now: 10, want: do{removeContainer("app", 1)}, wake: 20},
 		{name: "removal is not issued again", pod: pod, past: history{two, removeContainer("app", 1)}, now: 10, wake: 20},
-		{name: "failed removal is retried after 10 s", pod: pod, past: history{two, tick(12), failing(removeContainer("app", 1), oops)}, now: 12, wake: 20},
+		{
+			name: "failed removal is retried after 10 s", pod: pod, past: history{two, tick(12), failing(removeContainer("app", 1), oops)},
+			now: 12, wake: 20,
+		},
 		{
 			name: "previous run is removed before the next start", pod: pod,
 			past: history{two, tick(12), failing(removeContainer("app", 1), oops), pulled("app", 3)}, now: 22,
@@ -128,7 +165,8 @@ func TestDecideRemoveContainer(t *testing.T) {
 		},
 		{
 			name: "terminated runs of init containers are removed", pod: podOf(spec.RestartAlways, "init", "app"),
-			past: history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0), running("app", 1)}, now: 10, want: do{removeContainer("init", 1)},
+			past: history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0), running("app", 1)}, now: 10,
+			want: do{removeContainer("init", 1)},
 		},
 		{
 			name: "runs of a deleted pod are removed with the pod", pod: pod,
@@ -181,19 +219,43 @@ func TestDecideDeadline(t *testing.T) {
 	work := history{up(), running("side", 1), ran("app", 1, 0)}
 	decisions{
 		{name: "7.5 waits until the deadline", pod: app, past: live, now: 100.499, wake: 100.5},
-		{name: "7.5 fails the pod at the deadline, with the pod's grace period", pod: app, past: live, now: 100.5, want: do{failPod(limit)}},
-		{name: "7.5 preStop hook runs after the deadline", pod: app, past: history{live, tick(100.5), failPod(limit)}, now: 100.5, want: do{preStop("app", 1, limit, lifecycle.ReasonStopped)}},
+		{
+			name: "7.5 fails the pod at the deadline, with the pod's grace period", pod: app, past: live, now: 100.5,
+			want: do{failPod(limit)},
+		},
+		{
+			name: "7.5 preStop hook runs after the deadline", pod: app, past: history{live, tick(100.5), failPod(limit)}, now: 100.5,
+			want: do{preStop("app", 1, limit, lifecycle.ReasonStopped)},
+		},
 		{name: "7.5 deadline includes image pulls", pod: app, past: history{up(), pull("app", 1, 1)}, now: 101, want: do{failPod(limit)}},
-		{name: "7.5 deadline includes the start of the sandbox", pod: app, past: history{startSandbox(1)}, now: 101, want: do{failPod(limit)}},
-		{name: "7.5 deadline includes init containers", pod: pod(never, "init", "app"), past: history{up(), running("init", 1)}, now: 101, want: do{failPod(limit)}},
-		{name: "7.5 deadline does not apply to a finished pod", pod: pod(never, "app"), past: history{up(), ran("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
+		{
+			name: "7.5 deadline includes the start of the sandbox", pod: app, past: history{startSandbox(1)}, now: 101,
+			want: do{failPod(limit)},
+		},
+		{
+			name: "7.5 deadline includes init containers", pod: pod(never, "init", "app"), past: history{up(), running("init", 1)},
+			now: 101, want: do{failPod(limit)},
+		},
+		{
+			name: "7.5 deadline does not apply to a finished pod", pod: pod(never, "app"), past: history{up(), ran("app", 1, 0)}, now: 101,
+			want: do{removeSandbox(1)},
+		},
 		{name: "7.5 no deadline if activeDeadlineSeconds is not set", pod: podOf(always, "app"), past: live, now: 1e6},
-		{name: "7.5 deadline does not apply to a stopped pod without running containers", pod: app, past: history{live, tick(100), stopped(limit), exited("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
+		{
+			name: "7.5 deadline does not apply to a stopped pod without running containers", pod: app,
+			past: history{live, tick(100), stopped(limit), exited("app", 1, 0)}, now: 101, want: do{removeSandbox(1)},
+		},
 		{name: "2.1 waits for the deadline while the pod is stopping", pod: app, past: ending, now: 100.499, wake: 100.5},
 		{name: "2.1 fails a stopping pod at the deadline", pod: app, past: ending, now: 100.5, want: do{failPod(limit)}},
 		{name: "2.1 does not fail a stopping pod again", pod: app, past: history{ending, tick(100.5), failPod(limit)}, now: 101, wake: 110},
-		{name: "2.1 deadline applies while sidecars are stopping", pod: side, past: history{work, waitForTurn("side", limit, lifecycle.ReasonPodFinished)}, now: 101, want: do{failPod(limit)}},
-		{name: "2.1 deadline does not apply after an eviction", pod: app, past: history{live, tick(100), evicted, preStop("app", 1, time.Second, lifecycle.ReasonStopped)}, now: 100.9, wake: 101},
+		{
+			name: "2.1 deadline applies while sidecars are stopping", pod: side,
+			past: history{work, waitForTurn("side", limit, lifecycle.ReasonPodFinished)}, now: 101, want: do{failPod(limit)},
+		},
+		{
+			name: "2.1 deadline does not apply after an eviction", pod: app,
+			past: history{live, tick(100), evicted, preStop("app", 1, time.Second, lifecycle.ReasonStopped)}, now: 100.9, wake: 101,
+		},
 	}.check(t)
 }
 
@@ -327,10 +389,23 @@ func TestDecideCollection(t *testing.T) {
 		{name: "a failure backs off", pod: pod, past: history{succeeded, failing(collect, oops)}, now: 101, wake: 110},
 		{name: "failed collection is retried", pod: pod, past: history{succeeded, failing(collect, oops)}, now: 110, want: do{collect}},
 		{name: "collected pod needs nothing", pod: pod, past: history{succeeded, collect, podCollected}, now: 110},
-		{name: "collected pod is started by a user", pod: pod, past: history{succeeded, collect, podCollected, restartRequested}, now: 110, want: do{lifecycle.StartAgain{Round: 2}}},
-		{name: "in a new sandbox", pod: pod, past: history{succeeded, collect, podCollected, restartRequested, lifecycle.StartAgain{Round: 2}}, now: 110, want: do{startSandbox2}},
-		{name: "after the collection", pod: pod, past: history{succeeded, collect, restartRequested, lifecycle.StartAgain{Round: 2}}, now: 110},
-		{name: "collected pod is deleted", pod: pod, past: history{succeeded, collect, podCollected, deleted(time.Second)}, now: 110, want: do{lifecycle.RemovePod{}}},
+		{
+			name: "collected pod is started by a user", pod: pod, past: history{succeeded, collect, podCollected, restartRequested},
+			now: 110, want: do{lifecycle.StartAgain{Round: 2}},
+		},
+		{
+			name: "in a new sandbox", pod: pod,
+			past: history{succeeded, collect, podCollected, restartRequested, lifecycle.StartAgain{Round: 2}}, now: 110,
+			want: do{startSandbox2},
+		},
+		{
+			name: "after the collection", pod: pod, past: history{succeeded, collect, restartRequested, lifecycle.StartAgain{Round: 2}},
+			now: 110,
+		},
+		{
+			name: "collected pod is deleted", pod: pod, past: history{succeeded, collect, podCollected, deleted(time.Second)}, now: 110,
+			want: do{lifecycle.RemovePod{}},
+		},
 		{
 			name: "pod that a user stopped before it started again keeps its volumes", pod: pod,
 			past: history{succeeded, failing(collect, oops), restartRequested, stopped(time.Second)}, now: 200,
@@ -353,16 +428,23 @@ func TestFinished(t *testing.T) {
 		past history
 		want bool
 	}{
-		"finished":               {finished, true},
-		"its sandbox exists":     {history{up(), ran("app", 1, 0)}, false},
-		"running":                {history{up(), running("app", 1)}, false},
-		"stopped by a user":      {history{up(), running("app", 1), stopped(time.Second), exited("app", 1, 0), sandboxRemoved(1)}, false},
-		"is deleted":             {history{finished, deleted(time.Second)}, false},
-		"is started again":       {history{finished, restartRequested}, false},
-		"exceeded its deadline":  {history{up(), running("app", 1), failPod(time.Second), exited("app", 1, 0), tick(50), sandboxRemoved(1)}, true},
-		"lost its sandbox":       {history{up(), tick(20), sandboxLost(1), sandboxRemoved(1)}, false},
-		"lost its sandbox first": {history{up(), running("app", 1), tick(20), sandboxLost(1), tick(30), sandboxRemoved(1), tick(50), exited("app", 1, 137)}, true},
-		"finished before a boot": {history{finished, tick(60), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.Booted{Saved: t, At: t} })}, true},
+		"finished":           {finished, true},
+		"its sandbox exists": {history{up(), ran("app", 1, 0)}, false},
+		"running":            {history{up(), running("app", 1)}, false},
+		"stopped by a user":  {history{up(), running("app", 1), stopped(time.Second), exited("app", 1, 0), sandboxRemoved(1)}, false},
+		"is deleted":         {history{finished, deleted(time.Second)}, false},
+		"is started again":   {history{finished, restartRequested}, false},
+		"exceeded its deadline": {
+			history{up(), running("app", 1), failPod(time.Second), exited("app", 1, 0), tick(50), sandboxRemoved(1)}, true,
+		},
+		"lost its sandbox": {history{up(), tick(20), sandboxLost(1), sandboxRemoved(1)}, false},
+		"lost its sandbox first": {
+			history{up(), running("app", 1), tick(20), sandboxLost(1), tick(30), sandboxRemoved(1), tick(50), exited("app", 1, 137)}, true,
+		},
+		"finished before a boot": {
+			history{finished, tick(60), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.Booted{Saved: t, At: t} })},
+			true,
+		},
 	} {
 		at := lifecycle.Finished(pod, fold(tt.past))
 		if at.IsZero() == tt.want || tt.want && at.Mono != lastly {

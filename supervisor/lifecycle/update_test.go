@@ -16,9 +16,13 @@ var restartRequested happened = func(t lifecycle.Instant) lifecycle.Event {
 
 // ready2 is the second sandbox, in the round after [lifecycle.StartAgain].
 func ready2() history {
-	return history{lifecycle.StartAgain{Round: 2}, lifecycle.StartSandbox{Sandbox: 2, Round: 3}, happened(func(t lifecycle.Instant) lifecycle.Event {
-		return lifecycle.SandboxStarted{Sandbox: 2, At: t}
-	})}
+	return history{
+		lifecycle.StartAgain{Round: 2},
+		lifecycle.StartSandbox{Sandbox: 2, Round: 3},
+		happened(func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.SandboxStarted{Sandbox: 2, At: t}
+		}),
+	}
 }
 
 // TestDecideRestartAfterDeadline checks that a requested restart resets activeDeadlineSeconds.
@@ -28,29 +32,51 @@ func TestDecideRestartAfterDeadline(t *testing.T) {
 	pod.ActiveDeadlineSeconds = &limit
 	succeeded := history{up(), ran("app", 1, 0), sandboxRemoved(1), tick(100), restartRequested}
 	expired := history{
-		up(), running("app", 1), tick(61), failPod(30 * time.Second), stop("app", 1, 30*time.Second), exited("app", 1, 143), sandboxRemoved(1),
+		up(), running("app", 1), tick(61), failPod(30 * time.Second), stop("app", 1, 30*time.Second), exited("app", 1, 143),
+		sandboxRemoved(1),
 		tick(100), restartRequested,
 	}
 	stopping := lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonRestartRequested}
 	decisions{
-		{name: "2.1 succeeded pod is restarted after its deadline", pod: pod, past: succeeded, now: 100, want: do{lifecycle.StartAgain{Round: 2}}},
-		{name: "2.1 pod that exceeded its deadline is restarted", pod: pod, past: expired, now: 100, want: do{lifecycle.StartAgain{Round: 2}}},
-		{name: "2.1 deadline does not apply while the pod is stopped for a restart", pod: pod, past: history{up(), running("app", 1), tick(59), restartRequested, stopping}, now: 62, wake: 89},
-		{name: "2.1 deadline counts from the restart", pod: pod, past: history{succeeded, ready2(), pull("app", 2, 1)}, now: 159.5, wake: 160},
-		{name: "2.1 pod exceeds its deadline again", pod: pod, past: history{succeeded, ready2(), pull("app", 2, 1)}, now: 160, want: do{failPod(30 * time.Second)}},
+		{
+			name: "2.1 succeeded pod is restarted after its deadline", pod: pod, past: succeeded, now: 100,
+			want: do{lifecycle.StartAgain{Round: 2}},
+		},
+		{
+			name: "2.1 pod that exceeded its deadline is restarted", pod: pod, past: expired, now: 100,
+			want: do{lifecycle.StartAgain{Round: 2}},
+		},
+		{
+			name: "2.1 deadline does not apply while the pod is stopped for a restart", pod: pod,
+			past: history{up(), running("app", 1), tick(59), restartRequested, stopping}, now: 62, wake: 89,
+		},
+		{
+			name: "2.1 deadline counts from the restart", pod: pod, past: history{succeeded, ready2(), pull("app", 2, 1)}, now: 159.5,
+			wake: 160,
+		},
+		{
+			name: "2.1 pod exceeds its deadline again", pod: pod, past: history{succeeded, ready2(), pull("app", 2, 1)}, now: 160,
+			want: do{failPod(30 * time.Second)},
+		},
 	}.check(t)
 }
 
 // TestDecideRestartWithEphemeral checks that an ephemeral container that ran does not prevent the start of a pod with Never.
 func TestDecideRestartWithEphemeral(t *testing.T) {
 	pod := podOf(never, "app")
-	done := history{up(), running("app", 1), addEphemeral("d"), ran("d", 1, 0), exited("app", 1, 0), sandboxRemoved(1), tick(100), restartRequested}
+	done := history{
+		up(), running("app", 1), addEphemeral("d"), ran("d", 1, 0), exited("app", 1, 0), sandboxRemoved(1), tick(100), restartRequested,
+	}
 	decisions{
 		{name: "restart is carried out", pod: pod, past: done, now: 100, want: do{lifecycle.StartAgain{Round: 2}}},
-		{name: "sandbox is started again", pod: pod, past: history{done, lifecycle.StartAgain{Round: 2}}, now: 100, want: do{startSandbox2}},
+		{
+			name: "sandbox is started again", pod: pod, past: history{done, lifecycle.StartAgain{Round: 2}}, now: 100,
+			want: do{startSandbox2},
+		},
 		{
 			name: "3 lost sandbox is replaced if only an ephemeral container ran", pod: pod,
-			past: history{up(), addEphemeral("d"), ran("d", 1, 0), tick(50), sandboxLost(1), sandboxRemoved(1)}, now: 50, want: do{startSandbox(2)},
+			past: history{up(), addEphemeral("d"), ran("d", 1, 0), tick(50), sandboxLost(1), sandboxRemoved(1)}, now: 50,
+			want: do{startSandbox(2)},
 		},
 	}.check(t)
 }
@@ -131,11 +157,17 @@ func TestDefinitionChangedWithoutHook(t *testing.T) {
 	hooked := history{up(), pulled("other", 1), running("app", 1), postStart("app", 1), removed}
 	decisions{
 		{name: "the next container starts", pod: to, past: hooked, now: 1, want: do{start("other", 1, 0, 0)}},
-		{name: "its failure does not stop the container", pod: to, past: history{hooked, running("other", 1), failed(postStart("app", 1), oops)}, now: 1},
+		{
+			name: "its failure does not stop the container", pod: to,
+			past: history{hooked, running("other", 1), failed(postStart("app", 1), oops)}, now: 1,
+		},
 		{name: "it is not retried", pod: to, past: history{hooked, running("other", 1), failed(postStart("app", 1), unavailable)}, now: 5},
-		{name: "it does not run if it is added again", pod: from, past: history{hooked, running("other", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
-			return lifecycle.DefinitionChanged{From: to, To: from, At: t}
-		})}, now: 5},
+		{
+			name: "it does not run if it is added again", pod: from,
+			past: history{hooked, running("other", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
+				return lifecycle.DefinitionChanged{From: to, To: from, At: t}
+			})}, now: 5,
+		},
 	}.check(t)
 }
 
@@ -310,8 +342,11 @@ func TestForgetNeedsNoRecord(t *testing.T) {
 	if got := lifecycle.Decide(one, facts, at(3)).Actions; !slices.Equal(got, []lifecycle.Action{removeContainer("old", 1)}) {
 		t.Errorf("%#v, want the removal of the first run", got)
 	}
-	facts = facts.Apply(lifecycle.Issued{Action: removeContainer("old", 1), At: at(3)}).Apply(lifecycle.ContainerRemoved{Ref: run("old", 1), At: at(4)})
-	if got := lifecycle.Decide(one, facts, at(5)).Actions; !slices.Equal(got, []lifecycle.Action{lifecycle.ForgetContainer{Container: "old"}}) {
+	facts = facts.Apply(lifecycle.Issued{Action: removeContainer("old", 1), At: at(3)}).Apply(lifecycle.ContainerRemoved{
+		Ref: run("old", 1), At: at(4),
+	})
+	if got := lifecycle.Decide(one, facts, at(5)).Actions; !slices.Equal(got,
+		[]lifecycle.Action{lifecycle.ForgetContainer{Container: "old"}}) {
 		t.Errorf("%#v, want ForgetContainer", got)
 	}
 }
@@ -352,69 +387,138 @@ func TestDecideRestartAll(t *testing.T) {
 	sideEnds := within(podOf(never, "side", "init", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	sideRule := within(podOf(always, "side", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	decisions{
-		{name: "4.2 all containers are stopped at once with 2 s and without hooks", pod: pod, past: asks, now: 10, want: do{end("other"), end("side")}},
-		{name: "4.2 exit code without a matching rule does nothing", pod: pod, past: history{up1, tick(10), exited("app", 1, 41)}, now: 10},
-		{name: "4.2 waits until all containers have terminated", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 11, wake: 12},
-		{name: "4.2 containers that ignore the stop signal are killed", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 12, want: do{kill("side", 1)}},
-		{name: "4.2 new round starts when all containers have terminated", pod: pod, past: ended, now: 10, want: do{begin}},
-		{name: "4.2 next round does not start within 1 s", pod: pod, past: history{round2, again42}, now: 10.999, wake: 11},
-		{name: "4.2 next round starts after 1 s", pod: pod, past: history{round2, again42}, now: 11, want: do{lifecycle.StartRound{Round: 3, By: start2("app", 1).Ref}}},
-		{name: "4.2 first init container is pulled at once in the same sandbox", pod: pod, past: round2, now: 10, want: do{pull("init", 2, 1)}},
-		{name: "4.2 restart counts are raised and back-off levels are unchanged", pod: pod, past: history{round2, pulled("init", 2)}, now: 10, want: do{start2("init", 1)}},
-		{name: "4.2 sidecar follows the init container", pod: pod, past: history{round2, up2("init"), done2, removeContainer("init", 1)}, now: 10, want: do{pull("side", 2, 1)}},
 		{
-			name: "4.2 app containers follow, including completed ones with Never", pod: pod,
-			past: history{round2, up2("init"), done2, removeContainer("init", 1), up2("side"), pulled("app", 2), pulled("other", 2)}, now: 10, want: do{start2("app", 1)},
+			name: "4.2 all containers are stopped at once with 2 s and without hooks", pod: pod, past: asks, now: 10,
+			want: do{end("other"), end("side")},
+		},
+		{name: "4.2 exit code without a matching rule does nothing", pod: pod, past: history{up1, tick(10), exited("app", 1, 41)}, now: 10},
+		{
+			name: "4.2 waits until all containers have terminated", pod: pod,
+			past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 11, wake: 12,
 		},
 		{
-			name: "4.2 container that is being restarted by its policy is stopped", pod: with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
+			name: "4.2 containers that ignore the stop signal are killed", pod: pod,
+			past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 12, want: do{kill("side", 1)},
+		},
+		{name: "4.2 new round starts when all containers have terminated", pod: pod, past: ended, now: 10, want: do{begin}},
+		{name: "4.2 next round does not start within 1 s", pod: pod, past: history{round2, again42}, now: 10.999, wake: 11},
+		{
+			name: "4.2 next round starts after 1 s", pod: pod, past: history{round2, again42}, now: 11,
+			want: do{lifecycle.StartRound{Round: 3, By: start2("app", 1).Ref}},
+		},
+		{
+			name: "4.2 first init container is pulled at once in the same sandbox", pod: pod, past: round2, now: 10,
+			want: do{pull("init", 2, 1)},
+		},
+		{
+			name: "4.2 restart counts are raised and back-off levels are unchanged", pod: pod, past: history{round2, pulled("init", 2)},
+			now: 10, want: do{start2("init", 1)},
+		},
+		{
+			name: "4.2 sidecar follows the init container", pod: pod, past: history{round2, up2("init"), done2, removeContainer("init", 1)},
+			now: 10, want: do{pull("side", 2, 1)},
+		},
+		{
+			name: "4.2 app containers follow, including completed ones with Never", pod: pod,
+			past: history{round2, up2("init"), done2, removeContainer("init", 1), up2("side"), pulled("app", 2), pulled("other", 2)},
+			now:  10, want: do{start2("app", 1)},
+		},
+		{
+			name: "4.2 container that is being restarted by its policy is stopped",
+			pod:  with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
 			past: history{
-				up(), running("app", 1), ran("other", 1, 1), tick(10), exited("app", 1, 42), begin, pulled("app", 2), pulled("other", 2), up2("app"),
+				up(), running("app", 1), ran("other", 1, 1), tick(10), exited("app", 1, 42), begin, pulled("app", 2), pulled("other", 2),
+				up2("app"),
 			}, now: 10, want: do{start2("other", 1)},
 		},
 		{name: "4.2 running preStop hook is cancelled", pod: pod, past: history{
-			up1, lifecycle.RunPreStop{Ref: run("other", 1), Limit: time.Minute, Reason: lifecycle.ReasonLivenessProbe}, tick(10), exited("app", 1, 42),
+			up1,
+			lifecycle.RunPreStop{Ref: run("other", 1), Limit: time.Minute, Reason: lifecycle.ReasonLivenessProbe},
+			tick(10),
+			exited("app", 1, 42),
 		}, now: 10, want: do{
 			lifecycle.StopContainer{Ref: run("other", 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonLivenessProbe}, end("side"),
 		}},
 		{
-			name: "4.2 first round in place has no minimum age of the host", pod: with(podOf(never, "app"), own(never, rule(restartAll, "In", 42))),
+			name: "4.2 first round in place has no minimum age of the host",
+			pod:  with(podOf(never, "app"), own(never, rule(restartAll, "In", 42))),
 			past: history{tick(0.2), up(), ran("app", 1, 42)}, now: 0.5, want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 		{
-			name: "4.2 triggered by any app container", pod: within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
-			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
-		},
-		{name: "4.2 triggered by a failed init container", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
-		{name: "4.2 triggered by a succeeded init container", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
-		{name: "4.2 pod without a rule that finished before the boot is terminated", pod: podOf(never, "app"), past: history{tick(-5), up(), ran("app", 1, 0)}, now: 1, want: do{removeSandbox(1)}},
-		{name: "4.2 not triggered by a sidecar that exits after the app containers completed", pod: sideEnds, past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
-		{name: "4.2 not triggered by a sidecar that exits after an init container failed", pod: sideEnds, past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
-		{name: "4.2 triggered by a sidecar that exited before the app containers completed", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), tick(3), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
-		{name: "4.2 triggered by a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
-		{
-			name: "4.2 first exit is the trigger, not the exit of a container stopped by the restart", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "NotIn", 0))), "other", own(never, rule(restartAll, "In", 42))),
-			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("other", 1, 42), end("app"), tick(11), exited("app", 1, 143)}, now: 11,
+			name: "4.2 triggered by any app container",
+			pod:  within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
+			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1,
 			want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
 		},
 		{
-			name: "4.2 first exit is the trigger, whatever the order in the pod file", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42))), "other", own(never, rule(restartAll, "NotIn", 0))),
-			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("app", 1, 42), end("other"), tick(11), exited("other", 1, 143)}, now: 11,
+			name: "4.2 triggered by a failed init container", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1,
+			want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}},
+		},
+		{
+			name: "4.2 triggered by a succeeded init container", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1,
+			want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}},
+		},
+		{
+			name: "4.2 pod without a rule that finished before the boot is terminated", pod: podOf(never, "app"),
+			past: history{tick(-5), up(), ran("app", 1, 0)}, now: 1, want: do{removeSandbox(1)},
+		},
+		{
+			name: "4.2 not triggered by a sidecar that exits after the app containers completed", pod: sideEnds,
+			past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)},
+		},
+		{
+			name: "4.2 not triggered by a sidecar that exits after an init container failed", pod: sideEnds,
+			past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)},
+		},
+		{
+			name: "4.2 triggered by a sidecar that exited before the app containers completed", pod: sideEnds,
+			past: history{up(), running("side", 1), running("app", 1), tick(3), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5,
+			want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}},
+		},
+		{
+			name: "4.2 triggered by a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1,
+			want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}},
+		},
+		{
+			name: "4.2 first exit is the trigger, not the exit of a container stopped by the restart",
+			pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "NotIn", 0))), "other",
+				own(never, rule(restartAll, "In", 42))),
+			past: history{
+				up(), running("app", 1), running("other", 1), tick(10), exited("other", 1, 42), end("app"), tick(11), exited("app", 1, 143),
+			},
+			now:  11,
+			want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
+		},
+		{
+			name: "4.2 first exit is the trigger, whatever the order in the pod file",
+			pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42))), "other",
+				own(never, rule(restartAll, "NotIn", 0))),
+			past: history{
+				up(), running("app", 1), running("other", 1), tick(10), exited("app", 1, 42), end("other"), tick(11),
+				exited("other", 1, 143),
+			},
+			now:  11,
 			want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 		{
-			name: "7.4 not triggered by a sidecar that is stopped with the pod", pod: within(podOf(never, "side", "app"), "side", own(always, rule(restartAll, "NotIn", 0))),
+			name: "7.4 not triggered by a sidecar that is stopped with the pod",
+			pod:  within(podOf(never, "side", "app"), "side", own(always, rule(restartAll, "NotIn", 0))),
 			past: history{
-				up(), running("side", 1), ran("app", 1, 0), lifecycle.StopContainer{Ref: run("side", 1), Reason: lifecycle.ReasonPodFinished}, tick(2), exited("side", 1, 143),
+				up(), running("side", 1), ran("app", 1, 0),
+				lifecycle.StopContainer{Ref: run("side", 1), Reason: lifecycle.ReasonPodFinished},
+				tick(2), exited("side", 1, 143),
 			}, now: 2, want: do{removeSandbox(1)},
 		},
 		{
-			name: "4.2 stopping pod terminates instead", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)}, now: 10,
+			name: "4.2 stopping pod terminates instead", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)},
+			now:  10,
 			want: do{preStop("other", 1, 9*time.Second, lifecycle.ReasonStopped)},
 		},
 		{
-			name: "4.2 trigger is dropped if the sandbox is lost", pod: with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
-			past: history{up(), running("app", 1), ran("other", 1, 0), tick(10), exited("app", 1, 42), sandboxLost(1)}, now: 10, want: do{removeSandbox(1)},
+			name: "4.2 trigger is dropped if the sandbox is lost",
+			pod:  with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
+			past: history{up(), running("app", 1), ran("other", 1, 0), tick(10), exited("app", 1, 42), sandboxLost(1)}, now: 10,
+			want: do{removeSandbox(1)},
 		},
 		{
 			name: "4.2 reset runs do not prevent a new sandbox with Never", pod: podOf(never, "app", "other"),
@@ -428,7 +532,8 @@ func TestDecideRestartAll(t *testing.T) {
 				p.ActiveDeadlineSeconds = &limit
 				return p
 			}(),
-			past: history{up(), running("app", 1), running("other", 1), exited("app", 1, 42), end("other")}, now: 10, want: do{failPod(30 * time.Second)},
+			past: history{up(), running("app", 1), running("other", 1), exited("app", 1, 42), end("other")}, now: 10,
+			want: do{failPod(30 * time.Second)},
 		},
 	}.check(t)
 }
@@ -452,13 +557,54 @@ func TestStatusRestartAll(t *testing.T) {
 	}
 	statuses{
 		{"4.2 trigger shows its exit code", two, asks, 1, "Running; app Error(42); other Running ready"},
-		{"4.2 trigger shows its exit code after all containers terminated", two, history{asks, exited("other", 1, 0)}, 1, "Running; app Error(42); other Completed(0)"},
-		{"4.2 trigger shows its exit code despite an earlier back-off", with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))), history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)}, 1, "Running; app Error(42) after Error(3) +1; other Running ready"},
-		{"4.2 all containers wait in the new round", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 container that never ran is ContainerCreating", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137) +1; other ContainerCreating"},
-		{"4.2 container with a failed pull shows the pull error", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 init containers and sidecars wait in the new round", three, all3, 1, "Running; init RestartingAllContainers after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 pod is Pending while the init container runs again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 pod that is stopped in the new round has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137) +1; other RestartingAllContainers(137) +1"},
+		{
+			"4.2 trigger shows its exit code after all containers terminated", two,
+			history{asks, exited("other", 1, 0)},
+			1,
+			"Running; app Error(42); other Completed(0)",
+		},
+		{
+			"4.2 trigger shows its exit code despite an earlier back-off",
+			with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))),
+			history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)},
+			1,
+			"Running; app Error(42) after Error(3) +1; other Running ready",
+		},
+		{
+			"4.2 all containers wait in the new round", two, round2, 1,
+			"Running; app RestartingAllContainers after RestartingAllContainers(137) +1; other RestartingAllContainers after " +
+				"RestartingAllContainers(137) +1",
+		},
+		{
+			"4.2 container that never ran is ContainerCreating", two,
+			history{up(), ran("app", 1, 42), begin},
+			1,
+			"Pending; app RestartingAllContainers after RestartingAllContainers(137) +1; other ContainerCreating",
+		},
+		{
+			"4.2 container with a failed pull shows the pull error", two,
+			history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)},
+			1,
+			"Running; app ErrImagePull after RestartingAllContainers(137) +1; other RestartingAllContainers after " +
+				"RestartingAllContainers(137) +1",
+		},
+		{
+			"4.2 init containers and sidecars wait in the new round", three, all3, 1,
+			"Running; init RestartingAllContainers after RestartingAllContainers(137) +1; side RestartingAllContainers after " +
+				"RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1",
+		},
+		{
+			"4.2 pod is Pending while the init container runs again", three,
+			history{all3, init2},
+			1,
+			"Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after " +
+				"RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1",
+		},
+		{
+			"4.2 pod that is stopped in the new round has failed", two,
+			history{round2, stopped(time.Minute)},
+			1,
+			"Failed; app RestartingAllContainers(137) +1; other RestartingAllContainers(137) +1",
+		},
 	}.check(t)
 }

@@ -484,7 +484,8 @@ func (v *view) readyCondition(ready Condition) Condition {
 		case !known:
 			open = append(open, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", g.ConditionType))
 		case c.Status != conditionTrue:
-			open = append(open, fmt.Sprintf("the status of pod readiness gate %q is not %q, but %v", g.ConditionType, conditionTrue, c.Status))
+			open = append(open,
+				fmt.Sprintf("the status of pod readiness gate %q is not %q, but %v", g.ConditionType, conditionTrue, c.Status))
 		}
 	}
 	if len(open) > 0 {

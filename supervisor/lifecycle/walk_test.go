@@ -150,11 +150,15 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 			Verdict:  rapid.SampledFrom([]lifecycle.Verdict{good, bad}).Draw(t, "verdict"), At: now,
 		},
 		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
-		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "unknown"}).Draw(t, "added")}, At: now},
+		lifecycle.EphemeralAdded{
+			Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "unknown"}).Draw(t, "added")}, At: now,
+		},
 		lifecycle.Booted{Saved: now, At: now},
 		lifecycle.RestartRequested{By: "test", At: now},
 		lifecycle.ContainerRestartRequested{Container: ref.Container, By: "test", At: now},
-		lifecycle.DefinitionChanged{From: pod, To: to, Restarted: restarted, Images: map[string]lifecycle.Image{ref.Container: drawImage(t)}, At: now},
+		lifecycle.DefinitionChanged{
+			From: pod, To: to, Restarted: restarted, Images: map[string]lifecycle.Image{ref.Container: drawImage(t)}, At: now,
+		},
 		lifecycle.ConditionMet{WaitRef: lifecycle.WaitRef{Wait: n, Condition: waitConditions[n%2]}, At: now},
 		lifecycle.TrialBegun{Trial: lifecycle.NewTrial(time.Duration(n)*time.Second, time.Second, exit.Code == 0, now)},
 		lifecycle.TrialKept{At: now},
@@ -192,7 +196,8 @@ func TestRedefinedFactsStayBounded(t *testing.T) {
 	for i := range forever {
 		forever[i] = lifecycletest.Run{Forever: true}
 	}
-	w := lifecycletest.New(pods[0], lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": forever, "one": forever, "two": forever}})
+	w := lifecycletest.New(pods[0],
+		lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": forever, "one": forever, "two": forever}})
 	v := invariants{}
 	w.Observe = func(s lifecycletest.Step) {
 		if err := v.step(s); err != nil {

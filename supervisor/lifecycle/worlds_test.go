@@ -138,8 +138,9 @@ func drawDuration(t *rapid.T, limit time.Duration) time.Duration {
 
 func drawPod(t *rapid.T) *spec.Pod {
 	pod := &spec.Pod{
-		Name:                          "p",
-		RestartPolicy:                 rapid.SampledFrom([]spec.RestartPolicy{spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "policy"),
+		Name: "p",
+		RestartPolicy: rapid.SampledFrom([]spec.RestartPolicy{spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t,
+			"policy"),
 		TerminationGracePeriodSeconds: spec.Seconds(rapid.IntRange(0, 5).Draw(t, "grace")),
 	}
 	if rapid.Bool().Draw(t, "backoff") {
@@ -147,7 +148,10 @@ func drawPod(t *rapid.T) *spec.Pod {
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "inits") {
 		c := spec.Container{Name: fmt.Sprintf("init-%d", i), Image: "i"}
-		c.RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{"", spec.RestartAlways, spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "own policy")
+		c.RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{
+			"", spec.RestartAlways, spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever,
+		}).Draw(t,
+			"own policy")
 		if c.IsSidecar() {
 			drawExtras(t, &c)
 		}
@@ -157,14 +161,20 @@ func drawPod(t *rapid.T) *spec.Pod {
 	for i := range rapid.IntRange(1, 3).Draw(t, "apps") {
 		pod.Containers = append(pod.Containers, spec.Container{Name: fmt.Sprintf("app-%d", i), Image: "i"})
 		drawExtras(t, &pod.Containers[i])
-		pod.Containers[i].RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{"", "", spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "own policy")
+		pod.Containers[i].RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{
+			"", "", spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever,
+		}).Draw(t,
+			"own policy")
 		drawRules(t, &pod.Containers[i])
 	}
 	if rapid.Bool().Draw(t, "waitFor") {
 		pod.WaitFor = waitConditions[:rapid.IntRange(1, len(waitConditions)).Draw(t, "conditions")]
 	}
 	if rapid.IntRange(0, 3).Draw(t, "unhealthy") == 0 {
-		pod.OnUnhealthy = rapid.SampledFrom([]spec.UnhealthyStep{spec.UnhealthyRestart, spec.UnhealthyReplace, spec.UnhealthyReboot}).Draw(t, "onUnhealthy")
+		pod.OnUnhealthy = rapid.SampledFrom([]spec.UnhealthyStep{
+			spec.UnhealthyRestart, spec.UnhealthyReplace, spec.UnhealthyReboot,
+		}).Draw(t,
+			"onUnhealthy")
 		// Longer than a start until the first success of a probe: a shorter one restarts the pod forever.
 		pod.UnhealthyAfterSeconds = spec.Seconds(rapid.IntRange(120, 300).Draw(t, "unhealthyAfterSeconds"))
 	}
@@ -223,7 +233,8 @@ func drawScript(t *rapid.T, pod *spec.Pod) lifecycletest.Script {
 		for i := range list {
 			name := list[i].Name
 			for range rapid.IntRange(0, 3).Draw(t, "pulls") {
-				reason := rapid.SampledFrom([]lifecycle.Reason{"", lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull}).Draw(t, "reason")
+				reason := rapid.SampledFrom([]lifecycle.Reason{"", lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull}).Draw(t,
+					"reason")
 				s.Pulls[name] = append(s.Pulls[name], drawStart(t, reason, lifecycle.FailureRetry, lifecycle.FailureUnavailable))
 			}
 			for range rapid.IntRange(0, 4).Draw(t, "runs") {
@@ -291,5 +302,9 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 		"condition": func() { w.SetCondition(waitConditions[int(off/(100*time.Millisecond))%2], flag) },
 		"exit":      func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace", "restart", "collect", "container", "redefine", "redefine", "condition", "condition"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{
+		"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace", "restart", "collect",
+		"container", "redefine", "redefine", "condition", "condition",
+	}).Draw(t,
+		"what")]
 }

@@ -74,7 +74,8 @@ func TestApply(t *testing.T) {
 			"web.toml -rw-------",
 		},
 		{
-			"web", ".yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: c}]}\n", false, api.PodConfigured,
+			"web", ".yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: c}]}\n", false,
+			api.PodConfigured,
 			"web.yaml -rw-------",
 		},
 	}
@@ -218,7 +219,8 @@ func TestApplyReplacesFile(t *testing.T) {
 		t.Errorf("plan %+v, %v; want web.toml, because the name is that of the file", plan, err)
 	}
 	b.untilPods(map[string]string{"web": "c"})
-	if plan, err := b.apply("db", ".toml", podText("x"), false); err != nil || filepath.Base(plan.File) != "db.toml" || plan.Outcome != api.PodCreated {
+	if plan, err := b.apply("db", ".toml", podText("x"), false); err != nil || filepath.Base(plan.File) != "db.toml" ||
+		plan.Outcome != api.PodCreated {
 		t.Errorf("plan %+v, %v; want db.toml repaired", plan, err)
 	}
 	b.untilPods(map[string]string{"web": "c", "db": "x"})
@@ -231,7 +233,8 @@ func TestApplyErrors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.times.quiet = 0 // both files that define the pod are taken in the first listing
-	_, err := b.AddStaged(accept("/run.toml", []byte(named("run", "run"))).pod, state.Owner{By: "podstead run, pid 4711, uid 0"}, supervisor.Staged{})
+	_, err := b.AddStaged(accept("/run.toml", []byte(named("run", "run"))).pod, state.Owner{By: "podstead run, pid 4711, uid 0"},
+		supervisor.Staged{})
 	b.must(err)
 	b.write("one.toml", named("two", "a"))
 	b.write("web.toml", podText("a"))
@@ -316,7 +319,8 @@ func TestInvalidFileOfOtherPod(t *testing.T) {
 	if path, err := b.set.Remove(t.Context(), "web"); err != nil || path != "" {
 		t.Errorf("remove web: %q, %v; want no file", path, err)
 	}
-	if _, err := b.apply("web", ".yaml", podOf("web", "x"), false); err == nil || !strings.Contains(err.Error(), `web.yaml is the file of pod "api"`) {
+	if _, err := b.apply("web", ".yaml", podOf("web", "x"), false); err == nil ||
+		!strings.Contains(err.Error(), `web.yaml is the file of pod "api"`) {
 		t.Errorf("apply web.yaml: %v, want an error that names the pod api", err)
 	}
 	if plan, err := b.apply("web", ".toml", podText("x"), false); err != nil || filepath.Base(plan.File) != "web.toml" {

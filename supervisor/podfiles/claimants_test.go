@@ -57,7 +57,8 @@ func TestClaimantsOfChangingFile(t *testing.T) {
 	}
 	b.set.times.quiet = time.Hour
 	b.write("web.toml", named("after", "a"))
-	if names, unknown := b.claimants(false); !slices.Equal(names, []string{"after", "before"}) || unknown != "pod file web.toml changed a moment ago" {
+	if names, unknown := b.claimants(false); !slices.Equal(names, []string{"after", "before"}) ||
+		unknown != "pod file web.toml changed a moment ago" {
 		t.Errorf("claimants %v, unknown %q", names, unknown)
 	}
 	definitions, err := b.set.Definitions(t.Context())

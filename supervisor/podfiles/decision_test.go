@@ -518,7 +518,10 @@ func TestPlanOfApply(t *testing.T) {
 		{name: "another file", file: "a", pods: []pod{web}, text: "b", want: api.PodConfigured},
 		{name: "pod that exists, created", file: "a", pods: []pod{web}, text: "b", create: true, err: `pod "web" already exists`},
 		{name: "file without a pod, created", file: "a", text: "b", create: true, err: `pod "web" already exists`},
-		{name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a", want: api.PodCreated},
+		{
+			name: "pod that is being deleted", file: "a", pods: []pod{web.with(func(p *pod) { p.deleting = true })}, text: "a",
+			want: api.PodCreated,
+		},
 		{name: "pod of a client", pods: []pod{web.with(func(p *pod) { p.file = "" })}, text: "a", err: `pod "web" already exists`},
 		{
 			name: "a file that was rolled back", file: "b", pods: []pod{web}, history: rolledBackTo(1, "", list...), text: "b",

@@ -37,7 +37,9 @@ var errNoFiles = errors.New("it has no pod files")
 
 // observe returns what is known after a listing. Removed has the files that were removed one by one since the listing before, owned is
 // whether there are pods that follow a file of the directory, settle the time without a change after which a directory counts as restored.
-func (d directory) observe(l *watch.Listing, err error, removed map[string]bool, owned bool, now time.Time, settle time.Duration) directory {
+func (d directory) observe(l *watch.Listing, err error, removed map[string]bool, owned bool, now time.Time,
+	settle time.Duration,
+) directory {
 	next := d
 	switch {
 	case err != nil && !owned && errors.Is(err, fs.ErrNotExist):
@@ -57,7 +59,8 @@ func (d directory) observe(l *watch.Listing, err error, removed map[string]bool,
 		next.removed = map[string]bool{}
 	}
 	maps.Copy(next.removed, removed)
-	if len(next.names) == 1 || len(next.names) > 1 && !slices.ContainsFunc(next.names, func(name string) bool { return !next.removed[name] }) {
+	if len(next.names) == 1 ||
+		len(next.names) > 1 && !slices.ContainsFunc(next.names, func(name string) bool { return !next.removed[name] }) {
 		next.emptied = true
 	}
 	if next.emptied || !owned {

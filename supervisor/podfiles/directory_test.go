@@ -130,7 +130,9 @@ func TestDirectorySettles(t *testing.T) {
 
 func TestLossMessages(t *testing.T) {
 	t.Parallel()
-	for want, lost := range map[string]error{"does not exist": fs.ErrNotExist, "has no pod files": errNoFiles, "cannot be read: input": errors.New("input/output error")} {
+	for want, lost := range map[string]error{
+		"does not exist": fs.ErrNotExist, "has no pod files": errNoFiles, "cannot be read: input": errors.New("input/output error"),
+	} {
 		d := directory{lost: lost}
 		if text := d.message("/etc/podstead/pods.d"); !strings.Contains(text, "/etc/podstead/pods.d "+want) {
 			t.Errorf("message %q does not contain %q", text, want)

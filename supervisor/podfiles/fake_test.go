@@ -95,7 +95,8 @@ func (f *fakePods) runs(s *supervisor.Snapshot, staged supervisor.Staged) {
 		s.Status.Phase, s.AtRest = lifecycle.PhaseFailed, true
 		s.Outcome = failed("the pod failed")
 	default:
-		f.later(s, within, lifecycle.OutcomeFailed, fmt.Sprintf("the pod was not ready within %v: containers with unready status: [app]", within))
+		f.later(s, within, lifecycle.OutcomeFailed,
+			fmt.Sprintf("the pod was not ready within %v: containers with unready status: [app]", within))
 	}
 	s.Facts.Trial = trial
 	if s.Facts.Accepted.IsZero() {
@@ -138,7 +139,8 @@ func (f *fakePods) Keep(_ context.Context, name, uid string) error {
 
 func newFakePods() *fakePods {
 	return &fakePods{
-		pods: map[string]*supervisor.Snapshot{}, changed: make(chan struct{}), slow: map[string]bool{}, compare: replaceAlways, booted: time.Now().Add(-time.Hour),
+		pods: map[string]*supervisor.Snapshot{}, changed: make(chan struct{}), slow: map[string]bool{}, compare: replaceAlways,
+		booted:  time.Now().Add(-time.Hour),
 		becomes: map[string]string{}, kept: map[string][]lifecycle.Image{},
 	}
 }

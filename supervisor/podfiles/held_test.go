@@ -62,7 +62,8 @@ func TestLostState(t *testing.T) {
 	b.run()
 	b.untilPods(map[string]string{"same": "a", "changed": "b"})
 	b.until("owned", func() bool {
-		return !slices.ContainsFunc(b.Pods(), func(p supervisor.Snapshot) bool { return p.Owner.File != filepath.Join(b.dir, p.Pod.Name+".toml") })
+		return !slices.ContainsFunc(b.Pods(),
+			func(p supervisor.Snapshot) bool { return p.Owner.File != filepath.Join(b.dir, p.Pod.Name+".toml") })
 	})
 	if n := b.count(api.EventFileRejected); n > 0 {
 		t.Errorf("a file was rejected: %d events", n)
@@ -74,7 +75,8 @@ func TestLostState(t *testing.T) {
 // orphan adds a pod of which only the containers were found, with a definition from a directory.
 func (b *bench) orphan(name, dir string) {
 	b.Helper()
-	_, err := b.AddStaged(accept(filepath.Join(dir, name+".toml"), []byte(podText("x"))).pod, state.Owner{Orphan: true}, supervisor.Staged{})
+	_, err := b.AddStaged(accept(filepath.Join(dir, name+".toml"), []byte(podText("x"))).pod, state.Owner{Orphan: true},
+		supervisor.Staged{})
 	b.must(err)
 }
 

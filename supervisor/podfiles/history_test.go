@@ -119,19 +119,27 @@ func TestPin(t *testing.T) {
 	values := func(v string) map[string][]byte { return map[string][]byte{"key": []byte(v)} }
 	d := &Definition{
 		Pod: &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "cred", Credential: "c"}}, Containers: []spec.Container{
-			{Name: "app", ImagePullPolicy: spec.PullAlways}, {Name: "unknown", ImagePullPolicy: spec.PullAlways}, {Name: "never", ImagePullPolicy: spec.PullNever},
+			{Name: "app", ImagePullPolicy: spec.PullAlways},
+			{Name: "unknown", ImagePullPolicy: spec.PullAlways},
+			{Name: "never", ImagePullPolicy: spec.PullNever},
 		}},
 		Images: map[string]lifecycle.Image{"app": {ID: "a"}, "never": {ID: "b"}},
 		Config: PinnedConfig{
-			ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("old"), "gone": values("old"), "binary": values("\xff")},
-			Secrets:    map[string]map[string][]byte{"cred": values("old"), "secret": values("old")},
+			ConfigMaps: map[string]map[string][]byte{
+				"same": values("1"), "differs": values("old"), "gone": values("old"), "binary": values("\xff"),
+			},
+			Secrets: map[string]map[string][]byte{"cred": values("old"), "secret": values("old")},
 		},
 	}
 	got := d.Pin(PinnedConfig{ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("new")}}).Pod
-	if diff := cmp.Diff([]spec.ConfigMap{{Name: "differs", Data: map[string]string{"key": "old"}}, {Name: "gone", Data: map[string]string{"key": "old"}}}, got.ConfigMaps); diff != "" {
+	if diff := cmp.Diff([]spec.ConfigMap{
+		{Name: "differs", Data: map[string]string{"key": "old"}}, {Name: "gone", Data: map[string]string{"key": "old"}},
+	},
+		got.ConfigMaps); diff != "" {
 		t.Errorf("config maps (-want +got):\n%s", diff)
 	}
-	if len(got.Secrets) != 2 || got.Secrets[0].Credential != "" || got.Secrets[0].Data["key"] != "old" || got.Secrets[1].Data["key"] != "old" {
+	if len(got.Secrets) != 2 || got.Secrets[0].Credential != "" || got.Secrets[0].Data["key"] != "old" ||
+		got.Secrets[1].Data["key"] != "old" {
 		t.Errorf("secrets: %+v", got.Secrets)
 	}
 	for i, want := range []spec.PullPolicy{spec.PullIfNotPresent, spec.PullAlways, spec.PullNever} {
@@ -201,7 +209,8 @@ func TestDir(t *testing.T) {
 func TestUnknownFields(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "web.json")
-	text := `{"version":2,"minReader":1,"pod":"web","last":1,"generations":[{"generation":1,"digest":"a","since":{},"outcome":"Ready","added":1}],"new":true}`
+	text := `{"version":2,"minReader":1,"pod":"web","last":1,"generations":[{"generation":1,"digest":"a","since":{},"outcome":"Ready",` +
+		`"added":1}],"new":true}`
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,10 @@ func TestPlanOfOrphans(t *testing.T) {
 			change: read, steps: "remove web", states: "other InvalidFile: ",
 		},
 		{
-			name: "orphan, with two files", files: map[string]string{"web.toml": a, "other.toml": named("web", "b")}, pod: web(ours), change: read,
-			states: `web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml; web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml`,
+			name: "orphan, with two files", files: map[string]string{"web.toml": a, "other.toml": named("web", "b")}, pod: web(ours),
+			change: read,
+			states: `web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml; web ` +
+				`Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml`,
 		},
 		{name: "orphan, lost directory", pod: web(ours), change: func(w *facts) { read(w); w.directory.lost = errNoFiles }},
 		{name: "orphan, another file half-written", pod: web(ours), change: func(w *facts) { read(w); w.settled = w.now.Add(time.Second) }},

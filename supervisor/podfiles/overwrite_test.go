@@ -27,14 +27,16 @@ func TestApplyKeepsNewFile(t *testing.T) {
 	b.write("shop.yaml", "half-written: [")
 	for _, dryRun := range []bool{true, false} {
 		var conflict *ConflictError
-		if _, err := b.apply("web", ".toml", podText("b"), dryRun); !errors.As(err, &conflict) || !strings.Contains(err.Error(), `web.toml defines pod "db"`) {
+		if _, err := b.apply("web", ".toml", podText("b"), dryRun); !errors.As(err, &conflict) ||
+			!strings.Contains(err.Error(), `web.toml defines pod "db"`) {
 			t.Errorf("dry run %v: error %v, want a conflict", dryRun, err)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(b.dir, "web.toml")); err != nil || string(text) != named("db", "a") {
 		t.Errorf("the file was overwritten: %s, %v", text, err)
 	}
-	if _, err := b.apply("shop", ".yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: shop}\nspec: {containers: [{name: app, image: c}]}\n", false); err != nil {
+	if _, err := b.apply("shop", ".yaml",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: shop}\nspec: {containers: [{name: app, image: c}]}\n", false); err != nil {
 		t.Errorf("an invalid file of the same name: %v", err)
 	}
 }

@@ -82,60 +82,91 @@ func TestPlan(t *testing.T) {
 	}{
 		{name: "new file", files: map[string]string{"web.toml": a}, steps: "add web"},
 		{name: "unchanged file", files: map[string]string{"web.toml": a}, pods: []pod{running("web", "web.toml", "a")}},
-		{name: "changed file", files: map[string]string{"web.toml": b}, pods: []pod{running("web", "web.toml", "a")}, effect: change.RestartContainer, steps: "redefine web"},
-		{name: "changed file of a pod that must be replaced", files: map[string]string{"web.toml": b}, pods: []pod{running("web", "web.toml", "a")}, effect: change.ReplacePod, steps: "replace web"},
 		{
-			name: "changed file of a completed pod", files: map[string]string{"web.toml": b}, effect: change.RestartContainer, steps: "redefine web",
-			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.completed = true })},
+			name: "changed file", files: map[string]string{"web.toml": b}, pods: []pod{running("web", "web.toml", "a")},
+			effect: change.RestartContainer, steps: "redefine web",
 		},
 		{
-			name: "changed file of a stopped pod", files: map[string]string{"web.toml": b}, effect: change.RestartContainer, steps: "redefine web",
-			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped, p.completed = true, true })},
+			name: "changed file of a pod that must be replaced", files: map[string]string{"web.toml": b},
+			pods: []pod{running("web", "web.toml", "a")}, effect: change.ReplacePod, steps: "replace web",
+		},
+		{
+			name: "changed file of a completed pod", files: map[string]string{"web.toml": b}, effect: change.RestartContainer,
+			steps: "redefine web",
+			pods:  []pod{running("web", "web.toml", "a").with(func(p *pod) { p.completed = true })},
+		},
+		{
+			name: "changed file of a stopped pod", files: map[string]string{"web.toml": b}, effect: change.RestartContainer,
+			steps: "redefine web",
+			pods:  []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped, p.completed = true, true })},
 		},
 		{
 			name: "replacement of a stopped pod", files: map[string]string{"web.toml": b}, effect: change.ReplacePod,
-			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped, p.completed = true, true })}, states: "web : the pod is stopped, and is replaced after podstead start web",
+			pods:   []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped, p.completed = true, true })},
+			states: "web : the pod is stopped, and is replaced after podstead start web",
 		},
 		{
 			name: "pod that is being deleted", files: map[string]string{"web.toml": b}, effect: change.ReplacePod,
 			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.deleting = true })},
 		},
 		{name: "invalid file without a pod", files: map[string]string{"web.toml": "x = 1"}, states: "web InvalidFile: "},
-		{name: "invalid file with a pod", files: map[string]string{"web.toml": "x = 1"}, pods: []pod{running("web", "web.toml", "a")}, states: "web InvalidFile: "},
 		{
-			name: "two files with one pod name", files: map[string]string{"web.toml": a, "other.toml": named("web", "b")}, pods: []pod{running("web", "web.toml", "a")},
-			states: `web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml; web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml`,
+			name: "invalid file with a pod", files: map[string]string{"web.toml": "x = 1"}, pods: []pod{running("web", "web.toml", "a")},
+			states: "web InvalidFile: ",
 		},
 		{
-			name: "name of a pod that a client has created", files: map[string]string{"web.toml": a}, pods: []pod{running("web", "web.toml", "a").with(byRun)},
-			states: `web Rejected: pod "web" already exists: created by podstead run, pid 4711, uid 0, so /etc/podstead/pods.d/web.toml is not used`,
+			name: "two files with one pod name", files: map[string]string{"web.toml": a, "other.toml": named("web", "b")},
+			pods: []pod{running("web", "web.toml", "a")},
+			states: `web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml; web ` +
+				`Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml`,
+		},
+		{
+			name: "name of a pod that a client has created", files: map[string]string{"web.toml": a},
+			pods: []pod{running("web", "web.toml", "a").with(byRun)},
+			states: `web Rejected: pod "web" already exists: created by podstead run, pid 4711, uid 0, so /etc/podstead/pods.d/web.toml ` +
+				`is not used`,
 		},
 		{
 			name: "file of a pod whose state was lost", files: map[string]string{"web.toml": a}, steps: "redefine web",
 			pods: []pod{running("web", "web.toml", "a").with(unowned)},
 		},
 		{
-			name: "changed file of a pod whose state was lost", files: map[string]string{"web.toml": b}, effect: change.ReplacePod, steps: "replace web",
-			pods: []pod{running("web", "web.toml", "a").with(unowned)},
+			name: "changed file of a pod whose state was lost", files: map[string]string{"web.toml": b}, effect: change.ReplacePod,
+			steps: "replace web",
+			pods:  []pod{running("web", "web.toml", "a").with(unowned)},
 		},
 		{name: "pod whose state was lost, without a file", pods: []pod{running("web", "web.toml", "a").with(unowned)}},
 		{
 			name: "file of a pod whose state file is of a later version", files: map[string]string{"web.toml": a},
-			pods:   []pod{running("web", "web.toml", "a").with(unowned).with(func(p *pod) { p.held, p.by = "its state file is newer", "Pod is not supervised" })},
+			pods: []pod{
+				running("web", "web.toml", "a").with(unowned).with(func(p *pod) {
+					p.held, p.by = "its state file is newer", "Pod is not supervised"
+				}),
+			},
 			states: `web Rejected: pod "web" already exists: Pod is not supervised, so /etc/podstead/pods.d/web.toml is not used`,
 		},
 		{name: "pod of a client", pods: []pod{running("web", "web.toml", "a").with(byRun)}},
-		{name: "renamed file", files: map[string]string{"site.toml": named("web", "a")}, pods: []pod{running("web", "web.toml", "a")}, effect: change.InPlace, steps: "redefine web"},
+		{
+			name: "renamed file", files: map[string]string{"site.toml": named("web", "a")}, pods: []pod{running("web", "web.toml", "a")},
+			effect: change.InPlace, steps: "redefine web",
+		},
 		{name: "removed file", pods: []pod{running("web", "web.toml", "a")}, steps: "remove web"},
-		{name: "removed file of a pod that is being deleted", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.deleting = true })}},
-		{name: "removed file of a stopped pod", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped = true })}, steps: "remove web"},
+		{
+			name: "removed file of a pod that is being deleted",
+			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.deleting = true })},
+		},
+		{
+			name: "removed file of a stopped pod", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.stopped = true })},
+			steps: "remove web",
+		},
 		{
 			name: "file removed a moment ago", pods: []pod{running("web", "web.toml", "a")},
 			change: func(w *facts) { w.missing["web"] = absence{testDir + "/web.toml", w.now.Add(-time.Second / 2)} },
 		},
 		{name: "lost directory", pods: []pod{running("web", "web.toml", "a")}, change: lost},
 		{
-			name: "lost directory, removal confirmed", pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")}, steps: "remove web",
+			name: "lost directory, removal confirmed", pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
+			steps:  "remove web",
 			change: func(w *facts) { lost(w); w.confirmed[testDir+"/web.toml"] = true },
 		},
 		{
@@ -146,36 +177,57 @@ func TestPlan(t *testing.T) {
 			name: "small change of a file of a pod that is not supervised", files: map[string]string{"web.toml": b}, effect: change.InPlace,
 			pods: []pod{running("web", "web.toml", "a").with(quarantined)}, states: "web : the pod is not supervised: the daemon crashed",
 		},
-		{name: "unchanged file of a pod that is not supervised", files: map[string]string{"web.toml": a}, pods: []pod{running("web", "web.toml", "a").with(quarantined)}},
+		{
+			name: "unchanged file of a pod that is not supervised", files: map[string]string{"web.toml": a},
+			pods: []pod{running("web", "web.toml", "a").with(quarantined)},
+		},
 		{name: "removed file of a pod that is not supervised", pods: []pod{running("web", "web.toml", "a").with(quarantined)}},
 		{
-			name: "removed file of a pod that is not supervised, removal confirmed", pods: []pod{running("web", "web.toml", "a").with(quarantined)},
+			name:   "removed file of a pod that is not supervised, removal confirmed",
+			pods:   []pod{running("web", "web.toml", "a").with(quarantined)},
 			change: func(w *facts) { w.confirmed[testDir+"/web.toml"] = true },
 		},
 		{
-			name: "directory that is being restored", files: map[string]string{"db.toml": a}, pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
+			name: "directory that is being restored", files: map[string]string{"db.toml": a},
+			pods:   []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
 			change: func(w *facts) { w.directory.settles = w.now.Add(time.Second) },
 		},
-		{name: "removed file, another one half-written", pods: []pod{running("web", "web.toml", "a")}, change: func(w *facts) { w.settled = w.now.Add(time.Second) }},
-		{name: "file with another pod name", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site, remove web"},
 		{
-			name: "file with another pod name since a moment ago", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site",
+			name: "removed file, another one half-written", pods: []pod{running("web", "web.toml", "a")},
+			change: func(w *facts) { w.settled = w.now.Add(time.Second) },
+		},
+		{
+			name: "file with another pod name", files: map[string]string{"web.toml": named("site", "a")},
+			pods: []pod{running("web", "web.toml", "a")}, steps: "add site, remove web",
+		},
+		{
+			name: "file with another pod name since a moment ago", files: map[string]string{"web.toml": named("site", "a")},
+			pods: []pod{running("web", "web.toml", "a")}, steps: "add site",
 			change: func(w *facts) { w.missing["web"] = absence{testDir + "/web.toml", w.now.Add(-time.Second / 2)} },
 		},
 		{
-			name: "file with another pod name in a directory that is being restored", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site",
+			name:  "file with another pod name in a directory that is being restored",
+			files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site",
 			change: func(w *facts) { w.directory.settles = w.now.Add(time.Second) },
 		},
-		{name: "file with another pod name, another one half-written", files: map[string]string{"web.toml": named("site", "a")}, pods: []pod{running("web", "web.toml", "a")}, steps: "add site", change: func(w *facts) { w.settled = w.now.Add(time.Second) }},
+		{
+			name: "file with another pod name, another one half-written", files: map[string]string{"web.toml": named("site", "a")},
+			pods: []pod{running("web", "web.toml", "a")}, steps: "add site", change: func(w *facts) { w.settled = w.now.Add(time.Second) },
+		},
 		{
 			name: "pod that follows another missing file now", pods: []pod{running("web", "web.toml", "a")},
 			change: func(w *facts) { w.missing["web"] = absence{testDir + "/site.toml", w.now.Add(-time.Hour)} },
 		},
 		{
-			name: "file with the pod name of another file", files: map[string]string{"web.toml": named("db", "a"), "db.toml": a}, pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
-			states: `db Rejected: pod "db" is defined by /etc/podstead/pods.d/db.toml and /etc/podstead/pods.d/web.toml; db Rejected: pod "db" is defined by /etc/podstead/pods.d/db.toml and /etc/podstead/pods.d/web.toml`,
+			name: "file with the pod name of another file", files: map[string]string{"web.toml": named("db", "a"), "db.toml": a},
+			pods: []pod{running("web", "web.toml", "a"), running("db", "db.toml", "a")},
+			states: `db Rejected: pod "db" is defined by /etc/podstead/pods.d/db.toml and /etc/podstead/pods.d/web.toml; db Rejected: ` +
+				`pod "db" is defined by /etc/podstead/pods.d/db.toml and /etc/podstead/pods.d/web.toml`,
 		},
-		{name: "pod of another directory", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.file = "/srv/pods.d/web.toml" })}},
+		{
+			name: "pod of another directory",
+			pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { p.file = "/srv/pods.d/web.toml" })},
+		},
 		{
 			name: "pod of another directory, removal confirmed", steps: "remove web",
 			pods:   []pod{running("web", "web.toml", "a").with(func(p *pod) { p.file = "/srv/pods.d/web.toml" })},

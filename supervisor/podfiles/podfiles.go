@@ -110,8 +110,9 @@ type times struct {
 }
 
 var production = times{
-	quiet: 150 * time.Millisecond, burst: time.Second, halfWritten: 2 * time.Second, removal: time.Second, relist: time.Minute, unnotified: 5 * time.Second,
-	settle: 10 * time.Second, retry: 10 * time.Second, maxRetry: 5 * time.Minute,
+	quiet: 150 * time.Millisecond, burst: time.Second, halfWritten: 2 * time.Second, removal: time.Second, relist: time.Minute,
+	unnotified: 5 * time.Second,
+	settle:     10 * time.Second, retry: 10 * time.Second, maxRetry: 5 * time.Minute,
 }
 
 // Set is the pods directory with its pods. It is safe for concurrent use.
@@ -151,7 +152,8 @@ func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, kick: make(chan struct{}, 1),
 		compared: map[string]comparison{}, workers: map[string]*worker{},
-		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*disk.Caller{}, accept: o.accept,
+		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*disk.Caller{},
+		accept: o.accept,
 	}
 	if o.times != nil {
 		s.times = *o.times

@@ -78,7 +78,9 @@ func TestRollback(t *testing.T) {
 		{"pod failed", "fail", withinHour, "the pod failed"},
 		{"not ready in time", "", within100ms, "the pod was not ready within 100ms: containers with unready status: [app]"},
 	} {
-		for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
+		for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{
+			"replace": replaceAlways, "redefine": effectOfImage,
+		} {
 			t.Run(test.name+" "+kind, func(t *testing.T) {
 				b := newRollback(t)
 				b.compare, b.becomes["b"] = compare, test.becomes
@@ -97,7 +99,8 @@ func TestRollback(t *testing.T) {
 					}
 				})
 				b.until("the file is shown", func() bool {
-					return b.file().Reason == api.ReasonRolledBack && text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
+					return b.file().Reason == api.ReasonRolledBack &&
+						text(b.file().Refused) == "generation 2 was rolled back: "+test.why+"; generation 1 runs"
 				})
 				b.fakePods.set(func(f *fakePods) {
 					var rollsBack []bool
@@ -257,7 +260,9 @@ func TestUndo(t *testing.T) {
 	b.untilPods(map[string]string{"web": "b"})
 	b.must(undo(0))
 	b.untilPods(map[string]string{"web": "a"})
-	for to, want := range map[int]string{0: "has no earlier generation that was ready", 1: "generation 1 of pod \"web\" runs already", 9: "has no generation 9"} {
+	for to, want := range map[int]string{
+		0: "has no earlier generation that was ready", 1: "generation 1 of pod \"web\" runs already", 9: "has no generation 9",
+	} {
 		conflict, ok := errors.AsType[*ConflictError](undo(to))
 		if !ok || !strings.Contains(conflict.Message, want) {
 			t.Errorf("undo to %d: got %v, want %q", to, conflict, want)
@@ -335,7 +340,8 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 // TestPinnedConfig: a rollback returns to the config maps and secrets that the definition had.
 func TestPinnedConfig(t *testing.T) {
 	text := func(image, rule string) string {
-		return updating(image, rule) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" + `env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
+		return updating(image, rule) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" +
+			`env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
 			`env.C.configMapKeyRef = { name = "same", key = "k" }` + "\n"
 	}
 	host := &fakeValues{"old"}

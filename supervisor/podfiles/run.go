@@ -56,7 +56,8 @@ func (s *Set) sweep(ctx context.Context) {
 		return
 	}
 	defer s.turn.Unlock()
-	if _, err := disk.Call(ctx, s.disk, func() (struct{}, error) { return struct{}{}, atomicfile.Sweep(s.dir) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := disk.Call(ctx, s.disk, func() (struct{}, error) { return struct{}{}, atomicfile.Sweep(s.dir) }); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
 		s.log.LogAttrs(ctx, slog.LevelInfo, "could not remove temporary files from the pods directory", slog.Any("error", err))
 	}
 }

@@ -26,7 +26,8 @@ const testTimeout = time.Minute
 
 var fast = times{
 	quiet: 20 * time.Millisecond, burst: 200 * time.Millisecond, halfWritten: 100 * time.Millisecond, removal: 100 * time.Millisecond,
-	relist: time.Second, unnotified: 100 * time.Millisecond, settle: 300 * time.Millisecond, retry: 50 * time.Millisecond, maxRetry: time.Second,
+	relist: time.Second, unnotified: 100 * time.Millisecond, settle: 300 * time.Millisecond, retry: 50 * time.Millisecond,
+	maxRetry: time.Second,
 }
 
 // bench is a set that runs, with a directory and pods of a test.
@@ -189,7 +190,8 @@ func TestFilesBecomePods(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.write("web.toml", podText("a"))
-	b.write("db.json", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}`)
+	b.write("db.json",
+		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}`)
 	for _, name := range []string{".hidden.toml", "web.toml~", ".web.toml.swp", "4913", "web.toml.bak", "README"} {
 		b.write(name, podText("never"))
 	}
@@ -295,7 +297,8 @@ func TestInvalidFileChangesNothing(t *testing.T) {
 		t.Errorf("event of pod %q with UID %q, want those of the pod", e.Pod, e.UID)
 	}
 	b.untilEvent(api.EventFileInvalid, "no pod is started")
-	if files := b.set.Files(); len(files) != 2 || files[0].Pod != "new" || files[0].Reason != api.ReasonInvalidFile || len(files[1].Problems.Errors()) == 0 {
+	if files := b.set.Files(); len(files) != 2 || files[0].Pod != "new" || files[0].Reason != api.ReasonInvalidFile ||
+		len(files[1].Problems.Errors()) == 0 {
 		t.Errorf("files %+v", files)
 	}
 	b.write("web.toml", podText("a"))
@@ -308,7 +311,8 @@ func TestInvalidFileChangesNothing(t *testing.T) {
 func TestNameConflicts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	_, err := b.AddStaged(accept("/run.toml", []byte(named("web", "run"))).pod, state.Owner{By: "podstead run, pid 4711, uid 0"}, supervisor.Staged{})
+	_, err := b.AddStaged(accept("/run.toml", []byte(named("web", "run"))).pod, state.Owner{By: "podstead run, pid 4711, uid 0"},
+		supervisor.Staged{})
 	b.must(err)
 	b.write("web.toml", podText("a"))
 	b.run()
@@ -382,7 +386,8 @@ func TestHangingPull(t *testing.T) {
 	b.write("web.toml", podText("hangs"))
 	b.until("the pull is shown", func() bool {
 		files := b.set.Files()
-		return len(files) == 1 && text(files[0].Refused) == "update is being prepared, pulling the image of container app" && files[0].Reason == ""
+		return len(files) == 1 && text(files[0].Refused) == "update is being prepared, pulling the image of container app" &&
+			files[0].Reason == ""
 	})
 	b.write("db.toml", podText("x"))
 	b.untilPods(map[string]string{"web": "a", "db": "x"})

@@ -42,7 +42,8 @@ func TestApplySystemdTable(t *testing.T) {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	c := accept(b.dir+"/web.toml", []byte(file("a")))
-	if _, err := b.AddStaged(c.pod, state.Owner{By: "podstead@web.service", Unit: "podstead@web.service"}, supervisor.Staged{}); err != nil {
+	if _, err := b.AddStaged(c.pod, state.Owner{By: "podstead@web.service", Unit: "podstead@web.service"},
+		supervisor.Staged{}); err != nil {
 		t.Fatal(err)
 	}
 	if plan, err := b.apply("web", ".toml", file("b"), false); err != nil || plan.Outcome != api.PodConfigured {
@@ -52,7 +53,8 @@ func TestApplySystemdTable(t *testing.T) {
 		t.Error("a file without the table was written while the unit runs the pod")
 	}
 	other := accept("/etc/podstead/units.d/db.toml", []byte(named("db", "a")))
-	if _, err := b.AddStaged(other.pod, state.Owner{By: "podstead@db.service", Unit: "podstead@db.service"}, supervisor.Staged{}); err != nil {
+	if _, err := b.AddStaged(other.pod, state.Owner{By: "podstead@db.service", Unit: "podstead@db.service"},
+		supervisor.Staged{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := b.apply("db", ".toml", "systemd.after = [\"a.service\"]\n"+named("db", "b"), false)

@@ -23,8 +23,13 @@ func TestCheckpointDir(t *testing.T) {
 	}
 	at := lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()}
 	want := state.Checkpoint{
-		At:     at,
-		Starts: []lifecycle.ContainerStarted{{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, ID: "id", Image: "i:1", ImageID: "sha256:1", Architecture: "amd64", At: at}},
+		At: at,
+		Starts: []lifecycle.ContainerStarted{
+			{
+				Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, ID: "id", Image: "i:1", ImageID: "sha256:1",
+				Architecture: "amd64", At: at,
+			},
+		},
 		Probes: []lifecycle.ProbeChanged{{
 			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
 			Verdict:  lifecycle.VerdictSuccess, Count: 1, At: at,

@@ -25,7 +25,9 @@ func TestDir(t *testing.T) {
 	facts := lifecycle.Facts{UID: "u", Accepted: now}.
 		Apply(lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: now}).
 		Apply(lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.1"}, At: now})
-	pod := &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{"password": "hunter2"}}, {Name: "tls", Credential: "c"}}}
+	pod := &spec.Pod{
+		Name: "web", Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{"password": "hunter2"}}, {Name: "tls", Credential: "c"}},
+	}
 	want := Pod{SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
 	if err := store.Save(want); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,8 @@ func TestDir(t *testing.T) {
 		t.Fatalf("unusable: %v", unusable)
 	}
 	for _, u := range unusable {
-		if _, err := os.Stat(u.File); err != nil || u.Err == nil || u.Kept != (u.Name == "later") || strings.HasSuffix(u.File, ".unreadable") == u.Kept {
+		if _, err := os.Stat(u.File); err != nil || u.Err == nil || u.Kept != (u.Name == "later") ||
+			strings.HasSuffix(u.File, ".unreadable") == u.Kept {
 			t.Errorf("unusable: %+v, stat: %v", u, err)
 		}
 	}
@@ -127,9 +130,11 @@ func TestDirNames(t *testing.T) {
 func TestUnknownFields(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "web.json")
-	text := `{"version":2,"minReader":1,"savedAt":{"boot":"b","mono":1,"wall":"2026-01-01T00:00:00Z"},"pod":{"name":"web","newPod":1,"containers":[{"name":"c","newContainer":1}]},` +
+	text := `{"version":2,"minReader":1,"savedAt":{"boot":"b","mono":1,"wall":"2026-01-01T00:00:00Z"},"pod":{"name":"web","newPod":1,` +
+		`"containers":[{"name":"c","newContainer":1}]},` +
 		`"owner":{"newOwner":1},"facts":{"uid":"u","round":1,"newFact":1,"sandbox":{"n":1,"newSandbox":1},` +
-		`"containers":{"c":{"newest":{"container":"c","round":1,"attempt":2,"sandbox":1,"restarts":1,"newRun":1},"newContainerFact":1}}},"newFile":1}`
+		`"containers":{"c":{"newest":{"container":"c","round":1,"attempt":2,"sandbox":1,"restarts":1,"newRun":1},"newContainerFact":1}}},` +
+		`"newFile":1}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +155,9 @@ func TestUnknownFields(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(written), `{"version":1,`) {
 			t.Errorf("written: %s, %v", written, err)
 		}
-		for _, name := range []string{"newPod", "newContainer", "newOwner", "newFact", "newSandbox", "newRun", "newContainerFact", "newFile"} {
+		for _, name := range []string{
+			"newPod", "newContainer", "newOwner", "newFact", "newSandbox", "newRun", "newContainerFact", "newFile",
+		} {
 			if strings.Contains(string(written), `"`+name+`":1`) == slices.Contains(lost, name) {
 				t.Errorf("%s: lost is %t in %s", name, !slices.Contains(lost, name), written)
 			}
@@ -161,7 +168,9 @@ func TestUnknownFields(t *testing.T) {
 	p.SavedAt.Mono, p.Owner.By = 2, "me"
 	check(p)
 	at := lifecycle.Instant{Boot: "b", Mono: 3}
-	p.Facts = p.Facts.Apply(lifecycle.Issued{Action: lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}, Sandbox: 1, Restarts: 2}, At: at})
+	p.Facts = p.Facts.Apply(lifecycle.Issued{
+		Action: lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}, Sandbox: 1, Restarts: 2}, At: at,
+	})
 	check(p, "newRun")
 	changed := *p.Pod
 	changed.Labels = map[string]string{"a": "b"}

@@ -13,8 +13,9 @@ type Owner struct {
 	Keep    bool    `json:"keep,omitempty"`    // completed pods are kept when the session ends
 	By      string  `json:"by,omitempty"`      // for people: "podstead run, pid 4711, uid 0"
 	Process Process `json:"process,omitzero"`  // of the client
-	Unit    string  `json:"unit,omitempty"`    // systemd unit that starts the pod after each boot, such as podstead@web.service; Process is its main process
-	File    string  `json:"file,omitempty"`    // in the pods directory, which the pod follows; empty: it was created by a client
+	// systemd unit that starts the pod after each boot, such as podstead@web.service; Process is its main process
+	Unit string `json:"unit,omitempty"`
+	File string `json:"file,omitempty"` // in the pods directory, which the pod follows; empty: it was created by a client
 	// Orphan marks a pod that only its containers were found of. It is not known who created it, and it ends unless a pod file defines it.
 	Orphan bool `json:"orphan,omitempty"`
 }

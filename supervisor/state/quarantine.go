@@ -67,7 +67,9 @@ func NewQuarantine(suspects, handling string) (*Quarantine, error) {
 			return nil, fmt.Errorf("create quarantine directory: %w", err)
 		}
 	}
-	return &Quarantine{suspects: statefile.NewDir[QuarantineEntry](QuarantineFormat, suspects), handling: handling, active: map[string]int{}}, nil
+	return &Quarantine{
+		suspects: statefile.NewDir[QuarantineEntry](QuarantineFormat, suspects), handling: handling, active: map[string]int{},
+	}, nil
 }
 
 // Judge returns the suspects and the pods in quarantine by UID, after the end of the last daemon. The cause is why that crashed; "": it did

@@ -46,17 +46,25 @@ func TestJudge(t *testing.T) {
 	const crash = "fatal error: out of memory"
 	type life struct{ handled, cause, suspects, held string }
 	for name, story := range map[string][]life{
-		"a pod that crashes the daemon alone":                  {{"a", crash, "a", ""}, {"a", crash, "", "a"}},
-		"a pod among others":                                   {{"a b c", crash, "a b c", ""}, {"b", crash, "a c", "b"}},
-		"a suspect beside a new pod":                           {{"a b", crash, "a b", ""}, {"b n", crash, "a n", "b"}},
-		"the daemon is killed, as often as one likes":          {{"a", "", "", ""}, {"a", "", "", ""}, {"a b", "", "", ""}, {"a", "", "", ""}},
-		"a kill between two crashes":                           {{"a", crash, "a", ""}, {"a", "", "", ""}, {"a", crash, "a", ""}},
-		"a crash while no pod is handled":                      {{"", crash, "", ""}, {"", crash, "", ""}},
-		"a suspect, and then another pod":                      {{"a", crash, "a", ""}, {"b", crash, "a b", ""}},
-		"two suspects at the same time are not told apart yet": {{"a b", crash, "a b", ""}, {"a b", crash, "a b", ""}, {"b", crash, "a", "b"}},
-		"two suspects that are never handled alone":            {{"a b", crash, "a b", ""}, {"a b", crash, "a b", ""}, {"a b", crash, "a b", ""}, {"a b", crash, "", "a b"}},
-		"quarantine outlives kills and crashes":                {{"a", crash, "a", ""}, {"a", crash, "", "a"}, {"", "", "", "a"}, {"b", crash, "b", "a"}},
-		"the deletion of a pod in quarantine crashes too":      {{"a", crash, "a", ""}, {"a", crash, "", "a"}, {"a", crash, "", "a"}},
+		"a pod that crashes the daemon alone": {{"a", crash, "a", ""}, {"a", crash, "", "a"}},
+		"a pod among others":                  {{"a b c", crash, "a b c", ""}, {"b", crash, "a c", "b"}},
+		"a suspect beside a new pod":          {{"a b", crash, "a b", ""}, {"b n", crash, "a n", "b"}},
+		"the daemon is killed, as often as one likes": {
+			{"a", "", "", ""}, {"a", "", "", ""}, {"a b", "", "", ""}, {"a", "", "", ""},
+		},
+		"a kill between two crashes":      {{"a", crash, "a", ""}, {"a", "", "", ""}, {"a", crash, "a", ""}},
+		"a crash while no pod is handled": {{"", crash, "", ""}, {"", crash, "", ""}},
+		"a suspect, and then another pod": {{"a", crash, "a", ""}, {"b", crash, "a b", ""}},
+		"two suspects at the same time are not told apart yet": {
+			{"a b", crash, "a b", ""}, {"a b", crash, "a b", ""}, {"b", crash, "a", "b"},
+		},
+		"two suspects that are never handled alone": {
+			{"a b", crash, "a b", ""}, {"a b", crash, "a b", ""}, {"a b", crash, "a b", ""}, {"a b", crash, "", "a b"},
+		},
+		"quarantine outlives kills and crashes": {
+			{"a", crash, "a", ""}, {"a", crash, "", "a"}, {"", "", "", "a"}, {"b", crash, "b", "a"},
+		},
+		"the deletion of a pod in quarantine crashes too": {{"a", crash, "a", ""}, {"a", crash, "", "a"}, {"a", crash, "", "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lives{T: t, dir: t.TempDir()}

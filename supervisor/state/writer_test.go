@@ -82,7 +82,8 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		running.Wait()
 		if len(store.saved) != 2 || store.saved[1].Owner.By != "third" || len(reports) != 3 || !errors.Is(reports[0], ErrTimeout) ||
 			errors.Is(reports[1], ErrTimeout) || reports[2] == nil {
-			t.Errorf("saved %+v, reports %v; want the first and the third state, ErrTimeout and then an error for each", store.saved, reports)
+			t.Errorf("saved %+v, reports %v; want the first and the third state, ErrTimeout and then an error for each", store.saved,
+				reports)
 		}
 	})
 }

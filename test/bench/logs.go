@@ -151,12 +151,14 @@ func bytesBefore(ctx context.Context, dir string) (n int64, err error) {
 // logs writes the section about logs.
 func (r *report) logs(b *strings.Builder) {
 	f := &r.flooded
-	b.WriteString("## Logs\n\nOne pod writes lines as fast as it can, another one a line every 10 ms. The delay of a line is the time from its time stamp until a follower has it.\n\n")
+	b.WriteString("## Logs\n\nOne pod writes lines as fast as it can, another one a line every 10 ms. The delay of a line is the time " +
+		"from its time stamp until a follower has it.\n\n")
 	if f.rate == 0 {
 		b.WriteString("Not measured.\n\n")
 		return
 	}
-	fmt.Fprintf(b, "The pod writes %s MB/s. Its log uses at most %s MiB. The follower of the other pod missed %d lines.\n\n", number(f.rate), number(f.disk), f.lines)
+	fmt.Fprintf(b, "The pod writes %s MB/s. Its log uses at most %s MiB. The follower of the other pod missed %d lines.\n\n",
+		number(f.rate), number(f.disk), f.lines)
 	b.WriteString("| ms | median | minimum | maximum | samples |\n| --- | --- | --- | --- | --- |\n")
 	for _, row := range []struct {
 		what string

@@ -32,8 +32,10 @@ func (b *bench) machine(ctx context.Context, r *report) error {
 	if err != nil {
 		return err
 	}
-	r.machine = fmt.Sprintf("%d cores, kernel %s, cgroups %s, %s", runtime.NumCPU(), unix.ByteSliceToString(uts.Release[:]), cgroups, runtime.GOARCH)
-	r.programs = fmt.Sprintf("embedded containerd %s, %s, runc %s; Debian's containerd %s", module("github.com/containerd/containerd/v2"), runtime.Version(), runc, debian)
+	r.machine = fmt.Sprintf("%d cores, kernel %s, cgroups %s, %s", runtime.NumCPU(), unix.ByteSliceToString(uts.Release[:]), cgroups,
+		runtime.GOARCH)
+	r.programs = fmt.Sprintf("embedded containerd %s, %s, runc %s; Debian's containerd %s", module("github.com/containerd/containerd/v2"),
+		runtime.Version(), runc, debian)
 	rg, err := rig.New()
 	if err != nil {
 		return err

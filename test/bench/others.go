@@ -271,7 +271,8 @@ func (o *other) close(ctx context.Context) error {
 	for i := range many {
 		names = append(names, "many"+strconv.Itoa(i))
 	}
-	return errors.Join(o.command(ctx, append([]string{"rm", "--force"}, names...)...), o.daemon.Process.Signal(syscall.SIGTERM), o.daemon.Wait(),
+	return errors.Join(o.command(ctx, append([]string{"rm", "--force"}, names...)...), o.daemon.Process.Signal(syscall.SIGTERM),
+		o.daemon.Wait(),
 		unmountAll(filepath.Join(o.rig.Dir, "docker")), removeCgroups("podstead-bench-docker"))
 }
 

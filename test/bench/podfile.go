@@ -21,7 +21,8 @@ const timeout = 2 * time.Minute
 
 // podFile returns a pod with one container that runs a script. The gate's directory is mounted at /gate.
 func (b *bench) podFile(name, policy, script string, g *gate) string {
-	text := fmt.Sprintf("name = %q\nrestartPolicy = %q\nimageArchives = [%q]\n\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n",
+	text := fmt.Sprintf("name = %q\nrestartPolicy = %q\nimageArchives = [%q]\n\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = "+
+		"[\"sh\", \"-c\", %q]\n",
 		name, policy, b.archive, busybox, script)
 	if g != nil {
 		text += fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", g.dir)

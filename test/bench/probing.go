@@ -73,7 +73,9 @@ func perProbe(used time.Duration) float64 {
 }
 
 // probedPods returns the CPU time of many pods with a probe during [idle].
-func (b *bench) probedPods(ctx context.Context, runtime, probe string, measure func(*rig.Rig) (time.Duration, error)) (used time.Duration, err error) {
+func (b *bench) probedPods(ctx context.Context, runtime, probe string,
+	measure func(*rig.Rig) (time.Duration, error),
+) (used time.Duration, err error) {
 	err = b.within(ctx, func(rg *rig.Rig) error {
 		rg.Env = append(rg.Env, "PODSTEAD_ENGINE_RUNTIME="+runtime)
 		if _, err := rg.Podstead(ctx, "get"); err != nil { // starts the daemon
@@ -81,7 +83,8 @@ func (b *bench) probedPods(ctx context.Context, runtime, probe string, measure f
 		}
 		for i := range many {
 			name := fmt.Sprintf("probed%d", i)
-			text := "hostNetwork = true\n" + b.podFile(name, "Always", "exec sleep "+marker(i), nil) + "\n  [containers.livenessProbe]\n  " + probe + "\n"
+			text := "hostNetwork = true\n" + b.podFile(name, "Always", "exec sleep "+marker(i), nil) +
+				"\n  [containers.livenessProbe]\n  " + probe + "\n"
 			if _, err := rg.Create(ctx, name, text); err != nil {
 				return err
 			}

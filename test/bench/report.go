@@ -88,7 +88,8 @@ func (r *report) times(b *strings.Builder) {
 	}
 	b.WriteString(`
 A pod has one busybox container, and a sandbox with network, IPC and UTS namespaces. First process: the container's shell has written to a
-FIFO. First output: the first byte on the command's standard output. A container lifetime is create, start, ` + "`true`" + `, wait, delete; its
+FIFO. First output: the first byte on the command's standard output. A container lifetime is create, start, ` + "`true`" +
+		`, wait, delete; its
 variants were measured alternately. Bare runc ran Podstead's own specification on an existing root file system, ctr a simpler one without
 seccomp. In one command runc is a single process. A container manager, such as Podstead's shim and containerd's, needs the three commands.
 
@@ -98,7 +99,8 @@ seccomp. In one command runc is a single process. A container manager, such as P
 // ratios compares with other programs of the same run.
 func (r *report) ratios(b *strings.Builder) {
 	runc, crun, podman := r.turn(withRunc), r.turn(withCrun), r.turn("Podman")
-	b.WriteString("## Ratios\n\nMedians of Podstead divided by those of other programs, measured alternately in the same run.\n\n| | ratio |\n| --- | --- |\n")
+	b.WriteString("## Ratios\n\nMedians of Podstead divided by those of other programs, measured alternately in the same run.\n\n| | " +
+		"ratio |\n| --- | --- |\n")
 	for _, row := range []struct {
 		what       string
 		own, other *series
@@ -115,7 +117,8 @@ func (r *report) ratios(b *strings.Builder) {
 	} {
 		fmt.Fprintf(b, "| %s | %s |\n", row.what, ratio(row.own.median(), row.other.median()))
 	}
-	b.WriteString("\nA program that is not installed, or does not work on this host, is not measured. crun 1.8 refuses a host with both versions of cgroups.\n\n")
+	b.WriteString("\nA program that is not installed, or does not work on this host, is not measured. crun 1.8 refuses a host with both " +
+		"versions of cgroups.\n\n")
 }
 
 func (r *report) probes(b *strings.Builder) {
@@ -142,12 +145,14 @@ of one bare HTTP exchange, at the same rate from a program that does nothing els
 The table is for probes one after the other, in batches of 10 commands and of 200 others. The CPU time is the daemon's, for a command also
 that of the shim, the OCI runtime and the command. That of the server is not included.
 
-`, number(r.probed.exec), number(r.probed.execCrun), number(r.probed.http), number(r.probed.tcp), number(r.probed.grpc), number(r.probed.bare))
+`, number(r.probed.exec), number(r.probed.execCrun), number(r.probed.http), number(r.probed.tcp), number(r.probed.grpc),
+		number(r.probed.bare))
 }
 
 func (r *report) sizes(b *strings.Builder) {
 	b.WriteString("## Memory\n\nProportional set size in MiB, 5 seconds after the last start or deletion.\n\n")
-	b.WriteString("| | daemon | shims | processes in containers | each additional pod (shim and daemon) |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| | daemon | shims | processes in containers | each additional pod (shim and daemon) |\n| --- | --- | --- | --- " +
+		"| --- |\n")
 	for _, kind := range []struct {
 		name string
 		u    *usage
@@ -161,16 +166,28 @@ func (r *report) sizes(b *strings.Builder) {
 			m    memory
 			each string
 		}{
-			{"no pod", kind.u.none, ""}, {"1 pod", kind.u.one, ""}, {"20 pods", kind.u.all, number(kind.u.each())}, {"all deleted", kind.u.after, ""},
+			{"no pod", kind.u.none, ""},
+			{"1 pod", kind.u.one, ""},
+			{"20 pods", kind.u.all, number(kind.u.each())},
+			{"all deleted", kind.u.after, ""},
 		} {
-			fmt.Fprintf(b, "| %s, %s | %s | %s | %s | %s |\n", kind.name, row.what, number(row.m.daemon), number(row.m.shims), number(row.m.containers), row.each)
+			fmt.Fprintf(b, "| %s, %s | %s | %s | %s | %s |\n", kind.name, row.what, number(row.m.daemon), number(row.m.shims),
+				number(row.m.containers), row.each)
 		}
 	}
 	fmt.Fprintf(b, "\n## Other\n\n| | |\n| --- | --- |\n| idle CPU with 20 pods, of one core | %.2f%% |\n", r.idle)
-	fmt.Fprintf(b, "| idle CPU with 20 pods and an HTTP probe every 10 s, of one core | %.2f%% |\n| the same exchanges, in a program that does nothing else | %.2f%% |\n", r.idleProbed, r.idleBare)
+	fmt.Fprintf(b,
+		"| idle CPU with 20 pods and an HTTP probe every 10 s, of one core | %.2f%% |\n| the same exchanges, in a program that does "+
+			"nothing else | %.2f%% |\n",
+		r.idleProbed, r.idleBare)
 	h := &r.hundreds
-	fmt.Fprintf(b, "| 200 pods, until all are ready | %s s |\n| 200 pods, daemon (PSS) | %s MiB |\n| 200 pods, descriptors of the daemon | %d |\n", number(h.ready), number(h.daemon), h.descriptors)
-	fmt.Fprintf(b, "| 200 pods, `kill -9` of the daemon until all are ready again | %.2f s |\n| 200 pods, `podstead get` | %s ms |\n| 200 pods, idle CPU of one core | %.2f%% |\n", h.again, number(h.get.median()), h.idle)
+	fmt.Fprintf(b,
+		"| 200 pods, until all are ready | %s s |\n| 200 pods, daemon (PSS) | %s MiB |\n| 200 pods, descriptors of the daemon | %d |\n",
+		number(h.ready), number(h.daemon), h.descriptors)
+	fmt.Fprintf(b,
+		"| 200 pods, `kill -9` of the daemon until all are ready again | %.2f s |\n| 200 pods, `podstead get` | %s ms |\n| 200 pods, "+
+			"idle CPU of one core | %.2f%% |\n",
+		h.again, number(h.get.median()), h.idle)
 	fmt.Fprintf(b, "| size of `podstead` | %.1f MiB |\n| size of `containerd-shim-podstead-v1` | %.1f MiB |\n", mib(r.program), mib(r.shim))
 	if r.fsyncs.lives == 0 {
 		b.WriteString("| calls that wait for the disk | not measured: strace is not installed |\n\n")
@@ -208,7 +225,8 @@ their command. Podman is ready when the first process runs, Podstead when it kno
 
 `)
 	names := []string{withRunc, withCrun, "Podman", "dockerd"}
-	b.WriteString("| | " + strings.Join(names, " | ") + " | kubelet, containerd 1.6.20 | kubelet, containerd 2.4.2 |\n| --- |" + strings.Repeat(" --- |", len(names)+2) + "\n")
+	b.WriteString("| | " + strings.Join(names, " | ") + " | kubelet, containerd 1.6.20 | kubelet, containerd 2.4.2 |\n| --- |" +
+		strings.Repeat(" --- |", len(names)+2) + "\n")
 	for _, row := range []struct {
 		what, unit string
 		value      func(*turn) float64
@@ -217,7 +235,10 @@ their command. Podman is ready when the first process runs, Podstead when it kno
 		{"file or command to first output", "ms", func(t *turn) float64 { return t.first.median() }, "128 to 142 ms | 135 to 177 ms"},
 		{"`kill -9` to restarted", "ms", func(t *turn) float64 { return t.restart.median() }, "598 to 844 ms | 689 ms"},
 		{"stop to exit", "ms", func(t *turn) float64 { return t.stop.median() }, "8 to 10 ms | 8 to 9 ms"},
-		{"20 started together, until all are ready", "s", func(t *turn) float64 { return t.atOnce.median() / 1000 }, "1.6 to 3.4 s | 1.8 to 3.6 s"},
+		{
+			"20 started together, until all are ready", "s", func(t *turn) float64 { return t.atOnce.median() / 1000 },
+			"1.6 to 3.4 s | 1.8 to 3.6 s",
+		},
 		{"daemons without pods (PSS)", "MiB", func(t *turn) float64 { return t.none }, "105 MiB | 115 MiB"},
 		{"20 pods with one container (PSS, total)", "MiB", func(t *turn) float64 { return t.all }, "198 MiB | 263 MiB"},
 	} {

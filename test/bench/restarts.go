@@ -78,7 +78,8 @@ func (b *bench) restart(ctx context.Context, r *rig.Rig, into *series) error {
 
 func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) error {
 	sleep := "sleep " + marker(2)
-	if _, err := r.Create(ctx, "stops", b.podFile("stops", "Always", "trap 'exit 0' TERM; "+pass+"; while :; do "+sleep+" & wait; done", g)); err != nil {
+	if _, err := r.Create(ctx, "stops",
+		b.podFile("stops", "Always", "trap 'exit 0' TERM; "+pass+"; while :; do "+sleep+" & wait; done", g)); err != nil {
 		return err
 	}
 	if _, err := g.await(ctx); err != nil {

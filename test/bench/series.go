@@ -43,7 +43,8 @@ func (s *series) cells() string {
 	if len(s.samples) == 0 {
 		return "not measured | | | 0"
 	}
-	return fmt.Sprintf("%s | %s | %s | %d", number(s.median()), number(slices.Min(s.samples)), number(slices.Max(s.samples)), len(s.samples))
+	return fmt.Sprintf("%s | %s | %s | %d", number(s.median()), number(slices.Min(s.samples)), number(slices.Max(s.samples)),
+		len(s.samples))
 }
 
 // number formats with at most three significant digits.

@@ -48,7 +48,8 @@ func (b *bench) inTurns(ctx context.Context, r *report) error {
 	return b.within(ctx, func(runc *rig.Rig) error {
 		return b.within(ctx, func(crun *rig.Rig) error {
 			return b.within(ctx, func(others *rig.Rig) (err error) {
-				clean := cleaner("/etc/docker", "/dev/shm/libpod_lock", "/run/libpod", "/var/lib/containers", "/var/lib/cni") // of Docker and Podman
+				// of Docker and Podman
+				clean := cleaner("/etc/docker", "/dev/shm/libpod_lock", "/run/libpod", "/var/lib/containers", "/var/lib/cni")
 				defer func() { err = errors.Join(err, clean()) }()
 				list, err := b.contenders(ctx, runc, crun, others)
 				if err == nil {

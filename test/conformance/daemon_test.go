@@ -141,7 +141,9 @@ readinessProbe = { exec = { @Readiness-both if=up }, `+probes+` }
 		}
 		ran = len(s.timeline().runs("Readiness-both"))
 	}
-	for _, name := range []string{"init", "sidecar", "plain", "startup", "readiness", "both", "crashes", "Startup-startup", "Startup-both"} {
+	for _, name := range []string{
+		"init", "sidecar", "plain", "startup", "readiness", "both", "crashes", "Startup-startup", "Startup-both",
+	} {
 		s.check(s.timeline().HasNotRestarted(name))
 	}
 	s.touch("crash")

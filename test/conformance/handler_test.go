@@ -15,7 +15,8 @@ import (
 // handlers returns probe handlers for the server, which answers only if the request has all fields.
 func (p *probeServer) handlers() map[string]string {
 	web := func(scheme string, port int) string {
-		return fmt.Sprintf("httpGet = { host = \"127.0.0.1\", port = %d, path = %q, scheme = %q, httpHeaders = [{ name = %q, value = %q }, { name = \"Host\", value = %q }] }",
+		return fmt.Sprintf("httpGet = { host = \"127.0.0.1\", port = %d, path = %q, scheme = %q, httpHeaders = [{ name = %q, value = %q "+
+			"}, { name = \"Host\", value = %q }] }",
 			port, webPath, scheme, webHeader, webValue, webHost)
 	}
 	return map[string]string{
@@ -48,7 +49,8 @@ func TestProbeHandlers(t *testing.T) {
 				fmt.Fprintf(&file, "[[containers]]\n@%s\n%sProbe = { %s, %s }\n", name, kind, handler, numbers)
 			}
 			s := runPod(t, shared, file.String())
-			s.await(s.running("http", "https", "tcp", "grpc"), p.requested("http", 3), p.requested("https", 3), p.requested("tcp", 1), p.requested("grpc", 3))
+			s.await(s.running("http", "https", "tcp", "grpc"), p.requested("http", 3), p.requested("https", 3), p.requested("tcp", 1),
+				p.requested("grpc", 3))
 			canFail := []string{"http", "https", "grpc"}
 			switch kind {
 			case "liveness":
@@ -110,7 +112,8 @@ func TestHookHandlers(t *testing.T) {
 	})
 	s = runPod(t, shared, "hostNetwork = true\nterminationGracePeriodSeconds = 100\n"+
 		"[[containers]]\n@http\n"+hooks("http")+"[[containers]]\n@https\n"+hooks("https")+
-		"[[containers]]\n@sleep\nlifecycle.postStart.sleep = { seconds = 2 }\nlifecycle.preStop.sleep = { seconds = 2 }\n[[containers]]\n@after\n")
+		"[[containers]]\n@sleep\nlifecycle.postStart.sleep = { seconds = 2 }\nlifecycle.preStop.sleep = { seconds = 2 "+
+		"}\n[[containers]]\n@after\n")
 	close(created)
 	s.await(s.started("http", "https", "sleep", "after"), s.running("http", "https", "sleep", "after"))
 	s.stop()
@@ -120,7 +123,8 @@ func TestHookHandlers(t *testing.T) {
 		s.check(all.HasNotRestarted("PostStart-"+name), all.HasNotRestarted("PreStop-"+name), all.EndsBeforeSignal("PreStop-"+name, name))
 	}
 	s.check(all.ExitsBefore("PostStart-http", "https"), all.ExitsBefore("PostStart-https", "sleep"))
-	if d := s.event(api.EventContainerStarted, "after").Time.Sub(s.event(api.EventContainerStarted, "sleep").Time); d < 1900*time.Millisecond {
+	if d := s.event(api.EventContainerStarted, "after").Time.Sub(s.event(api.EventContainerStarted,
+		"sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the container after a postStart hook of 2 s started after %v", d)
 	}
 	run, err := all.first("sleep")

@@ -80,7 +80,8 @@ restartBackoff = { initialSeconds = 0.3, maxSeconds = 300 }
 @app run=0s
 `)
 			s.await(s.restarted("init", 4))
-			s.check(s.timeline().DoesNotStart("app"), s.waiting("app", api.ReasonPodInitializing)(), checkBackOff(s, "init", 300*time.Millisecond, 300*time.Second, 2))
+			s.check(s.timeline().DoesNotStart("app"), s.waiting("app", api.ReasonPodInitializing)(),
+				checkBackOff(s, "init", 300*time.Millisecond, 300*time.Second, 2))
 			if p := s.pod(); p.Status.Phase != api.PhasePending {
 				t.Errorf("phase %s, want Pending", p.Status.Phase)
 			}
@@ -102,7 +103,8 @@ func checkBackOff(s *testPod, name string, first, limit time.Duration, events in
 	s.await(s.hasEvents(api.EventContainerBackOff, name, events), s.ran(name, events+2))
 	for _, e := range s.events(api.EventContainerBackOff, name) {
 		if got := e.Fields["delay"]; e.Attempt < 2 || got != delayAfter(e.Attempt).String() {
-			return fmt.Errorf("%s: delay %[3]s after run %[2]d, want %[4]v, and none after the first run", name, e.Attempt, got, delayAfter(e.Attempt))
+			return fmt.Errorf("%s: delay %[3]s after run %[2]d, want %[4]v, and none after the first run", name, e.Attempt, got,
+				delayAfter(e.Attempt))
 		}
 	}
 	runs := s.timeline().runs(name)
@@ -122,7 +124,9 @@ func TestMissingInitImageKeepsPodPending(t *testing.T) {
 	defer registry.Close()
 	late := strings.TrimPrefix(registry.URL, "http://") + "/"
 	late += fmt.Sprintf("%0*d:1", len(actor)-len(late)-len(":1"), images.Add(1))
-	container := fmt.Sprintf("name = \"late\"\nimage = %q\nvolumeMounts = { timeline = \"/timeline\" }\ncommand = [\"/bin/actor\", \"late\", \"run=0s\"]\n", late)
+	container := fmt.Sprintf("name = \"late\"\nimage = %q\nvolumeMounts = { timeline = \"/timeline\" }\ncommand = [\"/bin/actor\", "+
+		"\"late\", \"run=0s\"]\n",
+		late)
 	archive := filepath.Join(t.TempDir(), "late.tar") // contains the image later
 	if err := renameImage(shared.Archive("actor"), archive, actor); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 `)
 			s.awaitPhase(api.PhaseFailed)
 			all := s.timeline()
-			s.check(all.HasNotRestarted("app"), all.RunTogether("app", "PreStop-app"), all.EndsBeforeSignal("PreStop-app", "app"), s.exited("app", 1)())
+			s.check(all.HasNotRestarted("app"), all.RunTogether("app", "PreStop-app"), all.EndsBeforeSignal("PreStop-app", "app"),
+				s.exited("app", 1)())
 			s.checkTerminated("app", 3, api.ReasonError)
 			s.checkRestarts(0, "app")
 		})
@@ -153,7 +154,8 @@ livenessProbe = { exec = { @Liveness-leaves run=0s leave=1h exit=1 }, `+often+` 
 	if c := s.container("unready"); c.Ready || c.RestartCount != 0 {
 		t.Errorf("container status: %s", text(c))
 	}
-	if e := s.event(api.EventProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
+	if e := s.event(api.EventProbeFailed,
+		"hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
 		t.Errorf("probe event %q", e.Message)
 	}
 }

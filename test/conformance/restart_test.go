@@ -184,10 +184,12 @@ terminationGracePeriodSeconds = 60
 lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 `)
 	p := s.awaitPhase(api.PhaseFailed)
-	if p.Status.Reason != api.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
+	if p.Status.Reason != api.ReasonDeadlineExceeded ||
+		p.Status.Message != "Pod was active on the node longer than the specified deadline" {
 		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
 	}
-	if active := s.event(api.EventPodDeadlineExceeded, "").Time.Sub(s.event(api.EventPodAccepted, "").Time); active < 19900*time.Millisecond {
+	if active := s.event(api.EventPodDeadlineExceeded, "").Time.Sub(s.event(api.EventPodAccepted,
+		"").Time); active < 19900*time.Millisecond {
 		t.Errorf("stopped after %v, want 20 s", active)
 	}
 	if len(s.timeline().runs("app")) > 0 { // on a slow host the deadline may pass before the container starts

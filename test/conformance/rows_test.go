@@ -38,7 +38,8 @@ Run the tests of this table as root:
     make vm      # the tests in a virtual machine
     make soak    # those without a virtual machine twenty times in a row, on a loaded host
 
-Each row is a test on real containers. The columns show what the kubelet of Kubernetes ` + spec.KubernetesVersion + ` does, and where Podstead differs on
+Each row is a test on real containers. The columns show what the kubelet of Kubernetes ` + spec.KubernetesVersion +
+		` does, and where Podstead differs on
 purpose. Without a difference, Podstead does the same. The page is generated from
 [test/conformance/rows.go](../test/conformance/rows.go); CI runs all rows.
 

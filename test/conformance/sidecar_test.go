@@ -54,7 +54,8 @@ restartPolicy = "Always"
 	s.stop()
 	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
-	s.check(all.ExitsBeforeSignal("app", "sidecar-3"), all.ExitsBeforeSignal("sidecar-3", "sidecar-2"), all.ExitsBeforeSignal("sidecar-2", "sidecar-1"))
+	s.check(all.ExitsBeforeSignal("app", "sidecar-3"), all.ExitsBeforeSignal("sidecar-3", "sidecar-2"),
+		all.ExitsBeforeSignal("sidecar-2", "sidecar-1"))
 	for _, name := range []string{"sidecar-1", "sidecar-2", "sidecar-3", "app"} {
 		s.check(all.HasNotRestarted(name))
 		s.checkTerminated(name, 0, api.ReasonCompleted)
@@ -85,7 +86,8 @@ lifecycle.preStop.exec = { @PreStop-app until=go }
 	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
 	s.check(all.RunTogether("PreStop-sidecar-1", "PreStop-app"), all.RunTogether("PreStop-sidecar-2", "PreStop-app"))
-	s.check(all.EndsBeforeSignal("PreStop-app", "app"), all.ExitsBeforeSignal("app", "sidecar-2"), all.ExitsBeforeSignal("sidecar-2", "sidecar-1"))
+	s.check(all.EndsBeforeSignal("PreStop-app", "app"), all.ExitsBeforeSignal("app", "sidecar-2"),
+		all.ExitsBeforeSignal("sidecar-2", "sidecar-1"))
 }
 
 // TestSidecarDoesNotKeepPodRunning: sidecars are stopped when the regular containers are done, and the pod succeeds.
@@ -105,7 +107,8 @@ restartPolicy = "Always"
 			s.await(s.started("sidecar", "app"))
 			s.touch("done")
 			s.awaitPhase(api.PhaseSucceeded)
-			s.check(s.timeline().ExitsBeforeSignal("app", "sidecar"), s.timeline().HasNotRestarted("sidecar"), s.timeline().HasNotRestarted("app"))
+			s.check(s.timeline().ExitsBeforeSignal("app", "sidecar"), s.timeline().HasNotRestarted("sidecar"),
+				s.timeline().HasNotRestarted("app"))
 			s.checkRestarts(0, "sidecar", "app")
 		})
 	}
@@ -167,6 +170,7 @@ lifecycle.preStop.exec = { @PreStop-sidecar run=0.2s }
 	s.touch("done")
 	s.awaitPhase(api.PhaseSucceeded)
 	all := s.timeline()
-	s.check(all.HasNotRestarted("init"), all.HasNotRestarted("app"), all.RunTogether("sidecar", "PreStop-sidecar"), all.EndsBeforeSignal("PreStop-sidecar", "sidecar"))
+	s.check(all.HasNotRestarted("init"), all.HasNotRestarted("app"), all.RunTogether("sidecar", "PreStop-sidecar"),
+		all.EndsBeforeSignal("PreStop-sidecar", "sidecar"))
 	s.checkRestarts(0, "init", "app")
 }

@@ -32,7 +32,8 @@ lifecycle.postStart.exec = { @PostStart-first delay=1s until=go }
 	s.touch("go")
 	s.await(s.ran("second", 1))
 	all := s.timeline()
-	s.check(all.ExitsBefore("init", "PostStart-first"), all.RunTogether("first", "PostStart-first"), all.ExitsBefore("PostStart-first", "second"))
+	s.check(all.ExitsBefore("init", "PostStart-first"), all.RunTogether("first", "PostStart-first"),
+		all.ExitsBefore("PostStart-first", "second"))
 	s.check(all.HasNotRestarted("first"), all.HasNotRestarted("PostStart-first"))
 }
 
@@ -100,7 +101,8 @@ lifecycle.preStop.exec = { @PreStop-app run=1h }
 	}
 	run, err := s.timeline().first("app")
 	s.check(err)
-	if d := run.terminating.Sub(stopped.Time); !run.terminating.IsZero() && d < 1900*time.Millisecond { // it may be killed before it records the signal
+	// it may be killed before it records the signal
+	if d := run.terminating.Sub(stopped.Time); !run.terminating.IsZero() && d < 1900*time.Millisecond {
 		t.Errorf("the signal came after %v, while the hook had time", d)
 	}
 }
@@ -122,7 +124,8 @@ terminationGracePeriodSeconds = 10
 	s.awaitPhase(api.PhaseFailed)
 	s.checkTerminated("ignores", 137, api.ReasonError)
 	s.checkTerminated("slow", 7, api.ReasonError)
-	if d := s.event(api.EventContainerKilled, "ignores").Time.Sub(s.event(api.EventPodStopping, "").Time); d < 9900*time.Millisecond || d > deadline/2 {
+	if d := s.event(api.EventContainerKilled, "ignores").Time.Sub(s.event(api.EventPodStopping, "").Time); d < 9900*time.Millisecond ||
+		d > deadline/2 {
 		t.Errorf("killed after %v, want 10 s", d)
 	}
 }

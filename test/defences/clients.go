@@ -12,8 +12,10 @@ func copyDefences() []defence {
 		replaced(filecopy, "File.Lookup", "unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS", "0"),
 	}
 	covered := replaced(filecopy, "Root.Exclude", "true", "false")
-	regular := replaced(filecopy, "File.Read", `return nil, &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}`, "flags |= unix.O_NONBLOCK")
-	kind := replaced(filecopy, "Extractor.entry", `x.Warn("%q left out: not a regular file, directory or link", h.Name); return 0, nil`, "h.Typeflag = tar.TypeReg")
+	regular := replaced(filecopy, "File.Read", `return nil, &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}`,
+		"flags |= unix.O_NONBLOCK")
+	kind := replaced(filecopy, "Extractor.entry", `x.Warn("%q left out: not a regular file, directory or link", h.Name); return 0, nil`,
+		"h.Typeflag = tar.TypeReg")
 	return []defence{
 		{"paths of a container are resolved below its root", []edit{root}, pkg, "TestLinksStayInTheRoot", false, []attack{
 			{"have `cp` read a file of the host through a link", "", "want an error"},
@@ -40,20 +42,47 @@ func copyDefences() []defence {
 func clientDefences() []defence {
 	const server = "internal/server"
 	return []defence{
-		{"connections of one user are limited", []edit{replaced(server, "connections.isFull", "maxUserConnections", "10 * maxUserConnections")}, "./internal/server", "TestUserConnections", false, []attack{
-			{"as a user: take all connections to the API", "", "uid 1000: rejected false"},
-		}},
-		{"connections are reserved for root", []edit{without(server, "connections.isFull", "limit -= reservedConnections")}, "./internal/server", "TestRootConnections", false, []attack{
-			{"as several users: take all connections, so that root has none", "", "uid 2000: rejected false"},
-		}},
-		{"sessions are limited", []edit{replaced(server, "New", "semaphore.NewWeighted(api.MaxSessions)", "semaphore.NewWeighted(2 * api.MaxSessions)")}, "./internal/server", "TestTooManySessions", false, []attack{
-			{"fill the memory of the daemon by sessions of `exec`", "", "session 65: <nil>"},
-		}},
-		{"endpoints of the read-only socket", []edit{never(server, "Server.newMux", "isReadOnly(r) && !e.ReadOnly")}, "./internal/server", "TestReadOnlySocket$", false, []attack{
-			{"change something over the read-only socket", "", "want 403 with a hint"},
-		}},
-		{"values are hidden from readers", []edit{replaced(server, "visible", "container.Env[v].Value = api.Hidden", "_ = v")}, "./internal/server", "TestReadOnlySocket$", false, []attack{
-			{"read passwords of environment variables over the read-only socket", "", "shows the password"},
-		}},
+		{
+			"connections of one user are limited",
+			[]edit{replaced(server, "connections.isFull", "maxUserConnections", "10 * maxUserConnections")},
+			"./internal/server",
+			"TestUserConnections", false,
+			[]attack{
+				{"as a user: take all connections to the API", "", "uid 1000: rejected false"},
+			},
+		},
+		{
+			"connections are reserved for root",
+			[]edit{without(server, "connections.isFull", "limit -= reservedConnections")},
+			"./internal/server", "TestRootConnections", false,
+			[]attack{
+				{"as several users: take all connections, so that root has none", "", "uid 2000: rejected false"},
+			},
+		},
+		{
+			"sessions are limited",
+			[]edit{replaced(server, "New", "semaphore.NewWeighted(api.MaxSessions)", "semaphore.NewWeighted(2 * api.MaxSessions)")},
+			"./internal/server", "TestTooManySessions", false,
+			[]attack{
+				{"fill the memory of the daemon by sessions of `exec`", "", "session 65: <nil>"},
+			},
+		},
+		{
+			"endpoints of the read-only socket",
+			[]edit{never(server, "Server.newMux", "isReadOnly(r) && !e.ReadOnly")},
+			"./internal/server",
+			"TestReadOnlySocket$", false,
+			[]attack{
+				{"change something over the read-only socket", "", "want 403 with a hint"},
+			},
+		},
+		{
+			"values are hidden from readers",
+			[]edit{replaced(server, "visible", "container.Env[v].Value = api.Hidden", "_ = v")},
+			"./internal/server", "TestReadOnlySocket$", false,
+			[]attack{
+				{"read passwords of environment variables over the read-only socket", "", "shows the password"},
+			},
+		},
 	}
 }

@@ -22,7 +22,8 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	for _, e := range []edit{
-		never("spec", "isReserved", "noSuchName"), replaced("spec", "isReserved", "noSuchName", ""), without("spec", "isReserved", "noSuchName"),
+		never("spec", "isReserved", "noSuchName"), replaced("spec", "isReserved", "noSuchName", ""),
+		without("spec", "isReserved", "noSuchName"),
 		constant("spec", "noSuchName", ""),
 	} {
 		_, err := defence{edits: []edit{e}}.overlay("../..", t.TempDir())
@@ -84,7 +85,8 @@ func page() string {
 				found[row.Test] = found[row.Test] || strings.HasPrefix(row.Tries, a.tries)
 			}
 			shows := cmp.Or(words[a.shows], "shows `` "+a.shows+" ``")
-			fmt.Fprintf(&b, "| %s | %s | `%s`, %s | %s |\n", a.tries, d.name, strings.TrimPrefix(d.pkg, "./"), strings.ReplaceAll(cmp.Or(a.subtest, d.test), "|", ", "), shows)
+			fmt.Fprintf(&b, "| %s | %s | `%s`, %s | %s |\n", a.tries, d.name, strings.TrimPrefix(d.pkg, "./"),
+				strings.ReplaceAll(cmp.Or(a.subtest, d.test), "|", ", "), shows)
 		}
 	}
 	var missing []string

@@ -9,17 +9,26 @@ func imageDefences() []defence {
 	)
 	return []defence{
 		{"limit of the size of documents", []edit{constant(image, "maxDocument", "60 << 20")}, pkg, attacks, false, []attack{
-			{"list an image whose index, manifest or configuration is padded", attacks + "/padded_configuration_from_an_archive", refusedElsewhere},
+			{
+				"list an image whose index, manifest or configuration is padded", attacks + "/padded_configuration_from_an_archive",
+				refusedElsewhere,
+			},
 			{"the same, from a registry", attacks + "/padded_configuration_from_a_registry", accepted},
 			{"list an image whose manifest is padded", attacks + "/padded_manifest_from_an_archive", accepted},
-			{"list an image whose configuration is larger than in its descriptor", attacks + "/configuration_that_is_larger_than_its_descriptor_says_from_an_archive", accepted},
+			{
+				"list an image whose configuration is larger than in its descriptor",
+				attacks + "/configuration_that_is_larger_than_its_descriptor_says_from_an_archive", accepted,
+			},
 		}},
 		{"limit of the values in documents", []edit{constant(image, "maxValues", "1 << 40")}, pkg, attacks, false, []attack{
 			{"list an index of a million empty manifests", attacks + "/index_of_a_million_empty_manifests_from_an_archive", allocates},
 			{"the same, from a registry", attacks + "/index_of_a_million_empty_manifests_from_a_registry", allocates},
 		}},
 		{"limit of the data in descriptors", []edit{constant(image, "maxInline", "4 << 30")}, pkg, attacks, false, []attack{
-			{"list an image whose descriptors have negative sizes, exabytes, embedded documents", attacks + "/manifest_inside_of_a_descriptor_from_an_archive", refusedElsewhere},
+			{
+				"list an image whose descriptors have negative sizes, exabytes, embedded documents",
+				attacks + "/manifest_inside_of_a_descriptor_from_an_archive", refusedElsewhere,
+			},
 			{"the same, from a registry", attacks + "/manifest_inside_of_a_descriptor_from_a_registry", accepted},
 		}},
 		{"limit of the depth of indexes", []edit{constant(image, "maxDepth", "4000")}, pkg, attacks, false, []attack{
@@ -36,10 +45,15 @@ func imageDefences() []defence {
 			{"list an image with 200 layers", attacks + "/200_layers_from_an_archive", accepted},
 			{"the same, from a registry", attacks + "/200_layers_from_a_registry", accepted},
 		}},
-		{"limit of the size of layers", []edit{without(image, "budget.content", "size > b.limit-b.compressed")}, pkg, attacks, false, []attack{
-			{"list an image with layers of exabytes", attacks + "/layers_of_exabytes_from_an_archive", refusedElsewhere},
-			{"the same, from a registry", attacks + "/layers_of_exabytes_from_a_registry", remains},
-		}},
+		{
+			"limit of the size of layers",
+			[]edit{without(image, "budget.content", "size > b.limit-b.compressed")},
+			pkg, attacks, false,
+			[]attack{
+				{"list an image with layers of exabytes", attacks + "/layers_of_exabytes_from_an_archive", refusedElsewhere},
+				{"the same, from a registry", attacks + "/layers_of_exabytes_from_a_registry", remains},
+			},
+		},
 		{"check of negative sizes", []edit{never(image, "tree.enter", "d.Size < 0")}, pkg, attacks, false, []attack{
 			{"list an image whose descriptors have negative sizes", attacks + "/negative_size_from_an_archive", accepted},
 			{"the same, from a registry", attacks + "/negative_size_from_a_registry", remains},
@@ -48,10 +62,19 @@ func imageDefences() []defence {
 			{"list an image whose digest is a path", attacks + "/digest_that_is_a_path_from_an_archive", refusedElsewhere},
 			{"the same, from a registry", attacks + "/digest_that_is_a_path_from_a_registry", remains},
 		}},
-		{"check of the type of configurations", []edit{never(image, "tree.children", "images.IsLayerType(list[0].MediaType)")}, pkg, attacks, false, []attack{
-			{"list an image whose configuration has the type of a layer", attacks + "/configuration_with_the_type_of_a_layer_from_an_archive", accepted},
-			{"the same, from a registry", attacks + "/configuration_with_the_type_of_a_layer_from_a_registry", remains},
-		}},
+		{
+			"check of the type of configurations",
+			[]edit{never(image, "tree.children", "images.IsLayerType(list[0].MediaType)")},
+			pkg,
+			attacks, false,
+			[]attack{
+				{
+					"list an image whose configuration has the type of a layer",
+					attacks + "/configuration_with_the_type_of_a_layer_from_an_archive", accepted,
+				},
+				{"the same, from a registry", attacks + "/configuration_with_the_type_of_a_layer_from_a_registry", remains},
+			},
+		},
 	}
 }
 
@@ -69,29 +92,60 @@ func unpackDefences() []defence {
 			{"the same, from a registry", attacks + "/zstd_bomb_from_a_registry", unpacks},
 			{"list an image that is a gzip bomb", attacks + "/gzip_bomb_from_a_registry", unpacks},
 		}},
-		{"limit of sparse files", []edit{never(image, "budget.file", "h.Size > b.limit-b.unpacked"), without(image, "budget.file", "b.unpacked += h.Size")}, pkg, attacks, false, []attack{
-			{"list an image with a sparse file of 4 TiB", attacks + "/sparse_file_of_4_TiB_from_a_registry", remains},
-		}},
-		{"wait for the check of each header", []edit{replaced(image, "countedTar.Read", "c.copied.Write(nil)", "0, error(nil)")}, pkg, "TestHoleIsRefusedBeforeItIsWritten", false, []attack{
-			{"list an image with a sparse file of 4 TiB that is refused only after it was written", "", "the reader got"},
-		}},
-		{"limit of the files of an image", []edit{never(image, "budget.file", "b.files > maxFiles")}, pkg, "TestBudgetOfLayers", false, []attack{
-			{"list an image with a million files", "TestBudgetOfLayers/one_more", accepted},
-		}},
-		{"limit of the compression ratio", []edit{never(image, "budget.checkSize", "b.unpacked/maxRatio > b.compressed")}, pkg, "TestBudgetOfLayers", false, []attack{
-			{"list an image of more than 1 GiB with a ratio of more than 200", "TestBudgetOfLayers/ratio_of_more_than_200", accepted},
-		}},
+		{
+			"limit of sparse files",
+			[]edit{never(image, "budget.file", "h.Size > b.limit-b.unpacked"), without(image, "budget.file", "b.unpacked += h.Size")},
+			pkg,
+			attacks, false,
+			[]attack{
+				{"list an image with a sparse file of 4 TiB", attacks + "/sparse_file_of_4_TiB_from_a_registry", remains},
+			},
+		},
+		{
+			"wait for the check of each header",
+			[]edit{replaced(image, "countedTar.Read", "c.copied.Write(nil)", "0, error(nil)")},
+			pkg,
+			"TestHoleIsRefusedBeforeItIsWritten", false,
+			[]attack{
+				{"list an image with a sparse file of 4 TiB that is refused only after it was written", "", "the reader got"},
+			},
+		},
+		{
+			"limit of the files of an image",
+			[]edit{never(image, "budget.file", "b.files > maxFiles")},
+			pkg, "TestBudgetOfLayers", false,
+			[]attack{
+				{"list an image with a million files", "TestBudgetOfLayers/one_more", accepted},
+			},
+		},
+		{
+			"limit of the compression ratio",
+			[]edit{never(image, "budget.checkSize", "b.unpacked/maxRatio > b.compressed")},
+			pkg,
+			"TestBudgetOfLayers", false,
+			[]attack{
+				{"list an image of more than 1 GiB with a ratio of more than 200", "TestBudgetOfLayers/ratio_of_more_than_200", accepted},
+			},
+		},
 		{"limit of names and attributes", []edit{never(image, "budget.file", "b.text > maxFileText")}, pkg, attacks, false, []attack{
 			{"list an image with attributes of 24 MiB", attacks + "/attributes_of_24_MiB_from_an_archive", unpacks},
 			{"the same, from a registry", attacks + "/attributes_of_24_MiB_from_a_registry", unpacks},
 		}},
 		{"limit of zstd windows", []edit{constant(image, "maxWindow", "512 << 20")}, pkg, attacks, false, []attack{
-			{"exhaust the memory of the daemon with an image whose zstd frames need a large window", attacks + "/zstd_window_of_128_MiB_from_an_archive", unpacks},
+			{
+				"exhaust the memory of the daemon with an image whose zstd frames need a large window",
+				attacks + "/zstd_window_of_128_MiB_from_an_archive", unpacks,
+			},
 			{"the same, from a registry", attacks + "/zstd_window_of_128_MiB_from_a_registry", unpacks},
 		}},
-		{"limit of the unpacked size of archives", []edit{never(image, "budget.checkSize", "b.unpacked > b.limit")}, pkg, archives, false, []attack{
-			{"list an archive that is a decompression bomb", archives + "/compressed_zeros", refusedElsewhere},
-		}},
+		{
+			"limit of the unpacked size of archives",
+			[]edit{never(image, "budget.checkSize", "b.unpacked > b.limit")},
+			pkg, archives, false,
+			[]attack{
+				{"list an archive that is a decompression bomb", archives + "/compressed_zeros", refusedElsewhere},
+			},
+		},
 		{"limits of what an archive contains", []edit{
 			constant(image, "maxDocument", "60 << 20"),
 			constant(image, "maxNames", "25600"),
@@ -105,9 +159,14 @@ func unpackDefences() []defence {
 			{"list an archive with 201 layers in manifest.json", archives + "/layers_in_manifest.json", refusedElsewhere},
 			{"list an archive with 301 names", archives + "/names", refusedElsewhere},
 		}},
-		{"limit of answers without a descriptor", []edit{replaced(image, "documents.roundTrip", "left: maxDocument", "left: 400 << 20")}, pkg, "TestEndlessAnswers", false, []attack{
-			{"pull from a registry that sends an endless token", "TestEndlessAnswers/token", allocates},
-		}},
+		{
+			"limit of answers without a descriptor",
+			[]edit{replaced(image, "documents.roundTrip", "left: maxDocument", "left: 400 << 20")},
+			pkg, "TestEndlessAnswers", false,
+			[]attack{
+				{"pull from a registry that sends an endless token", "TestEndlessAnswers/token", allocates},
+			},
+		},
 	}
 }
 
@@ -148,10 +207,16 @@ func nameDefences() []defence {
 		}},
 		{"check of connections", []edit{local}, pkg, "TestAuthenticationRealms", false, []attack{
 			{"name the host's loopback as the realm of an authentication", "TestAuthenticationRealms/loopback", accepted},
-			{"name a mapped address of the host's loopback as the realm of an authentication", "TestAuthenticationRealms/mapped_address", accepted},
+			{
+				"name a mapped address of the host's loopback as the realm of an authentication", "TestAuthenticationRealms/mapped_address",
+				accepted,
+			},
 		}},
 		{"the DNS is asked once for each pull", []edit{local}, pkg, "TestRegistryNamedByTheDNS", false, []attack{
-			{"change the address of a registry to the loopback during a pull", "TestRegistryNamedByTheDNS/moves_to_the_loopback", "<nil>, want allowed: false"},
+			{
+				"change the address of a registry to the loopback during a pull", "TestRegistryNamedByTheDNS/moves_to_the_loopback",
+				"<nil>, want allowed: false",
+			},
 		}},
 	}
 }

@@ -6,5 +6,6 @@ import (
 
 // defences returns the table.
 func defences() []defence {
-	return slices.Concat(imageDefences(), unpackDefences(), nameDefences(), fileDefences(), heldDefences(), podDefences(), mountDefences(), textDefences(), copyDefences(), clientDefences())
+	return slices.Concat(imageDefences(), unpackDefences(), nameDefences(), fileDefences(), heldDefences(), podDefences(), mountDefences(),
+		textDefences(), copyDefences(), clientDefences())
 }

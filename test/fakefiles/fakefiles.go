@@ -116,7 +116,9 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o podfiles.ApplyOp
 	case taken && running.Owner.File == "":
 		return podfiles.Plan{}, &supervisor.NameTakenError{Name: name, Holder: running.Owner.By}
 	case exists && o.Create:
-		return podfiles.Plan{}, &podfiles.ConflictError{Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply FILE"}
+		return podfiles.Plan{}, &podfiles.ConflictError{
+			Message: "pod \"" + name + "\" already exists", Hint: "update it with podstead apply FILE",
+		}
 	case exists && old == string(text):
 		plan.Outcome = api.PodUnchanged
 		if h := s.histories[name]; h.Instead != nil && h.Instead.By == "" {
@@ -137,7 +139,8 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o podfiles.ApplyOp
 	s.begin(pod, plan.Changes, o.By)
 	s.notify()
 	if pod.Systemd != nil {
-		s.refused = append(s.refused, podfiles.File{Path: plan.File, Pod: name, Refused: errors.New("started by podstead@" + name + ".service")})
+		s.refused = append(s.refused,
+			podfiles.File{Path: plan.File, Pod: name, Refused: errors.New("started by podstead@" + name + ".service")})
 		return plan, nil
 	}
 	create := func() error {

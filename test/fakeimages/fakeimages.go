@@ -65,13 +65,17 @@ func (i *Images) find(name string) (api.Image, error) {
 			return img, nil
 		}
 	}
-	return api.Image{}, &api.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no such image %q", name), Hint: "list images with podstead image ls"}
+	return api.Image{}, &api.Error{
+		Status: http.StatusNotFound, Message: fmt.Sprintf("no such image %q", name), Hint: "list images with podstead image ls",
+	}
 }
 
 // Login accepts the credentials in Logins.
 func (i *Images) Login(_ context.Context, q api.LoginRequest) (string, error) {
 	if want, ok := i.Logins[q.Registry+" "+q.Username]; !ok || want != q.Password {
-		return "", &api.Error{Status: http.StatusForbidden, Message: fmt.Sprintf("log in to %q: unauthorized: incorrect user name or password", q.Registry)}
+		return "", &api.Error{
+			Status: http.StatusForbidden, Message: fmt.Sprintf("log in to %q: unauthorized: incorrect user name or password", q.Registry),
+		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -107,7 +111,9 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 			return api.Image{}, false, err
 		}
 	}
-	img := api.Image{Name: q.Name, Digest: "sha256:0123456789abcdef", Platform: q.Platform, Requested: api.ImagePulled, Foreign: q.Platform != ""}
+	img := api.Image{
+		Name: q.Name, Digest: "sha256:0123456789abcdef", Platform: q.Platform, Requested: api.ImagePulled, Foreign: q.Platform != "",
+	}
 	i.Add(img)
 	return img, q.Policy == "Always", nil
 }
@@ -204,7 +210,9 @@ func (i *Images) Remove(_ context.Context, name, _ string, force bool) (api.Remo
 		return api.RemovedImages{}, err
 	}
 	if len(img.Pods) > 0 && !force {
-		return api.RemovedImages{}, &api.Error{Status: http.StatusConflict, Message: fmt.Sprintf("remove image %q: it is in use by pod %q", name, img.Pods[0])}
+		return api.RemovedImages{}, &api.Error{
+			Status: http.StatusConflict, Message: fmt.Sprintf("remove image %q: it is in use by pod %q", name, img.Pods[0]),
+		}
 	}
 	return i.remove(func(img *api.Image) bool { return img.Name == name }), nil
 }

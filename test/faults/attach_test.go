@@ -144,7 +144,8 @@ func (f *fixture) debug(stdin string, args ...string) result {
 // TestDebug: a debug container sees the processes and the files of its target, and those of no other container.
 func TestDebug(t *testing.T) {
 	f := newFixture(t)
-	file := f.PodFile("web", "terminationGracePeriodSeconds = 1\n"+container("c", "echo up; exec sleep 7401")+container("other", "exec sleep 7402"))
+	file := f.PodFile("web",
+		"terminationGracePeriodSeconds = 1\n"+container("c", "echo up; exec sleep 7401")+container("other", "exec sleep 7402"))
 	r := f.start(file)
 	r.line("c", 1)
 	f.awaitReady("web", "c other")
@@ -156,10 +157,13 @@ func TestDebug(t *testing.T) {
 	if got.Code != 5 || got.Stdout != "sleep 7401 \n/proc/1/root/bin/sh\n" {
 		t.Errorf("with a target: %+v", got)
 	}
-	if got := debug("some input", "-i", "--env", "A=1 2", "--", "sh", "-c", "cat; echo; echo $A; tr '\\0' ' ' </proc/1/cmdline"); got.Code != 0 || !strings.HasPrefix(got.Stdout, "some input\n1 2\n") || strings.Contains(got.Stdout, "sleep") {
+	if got := debug("some input", "-i", "--env", "A=1 2", "--", "sh", "-c",
+		"cat; echo; echo $A; tr '\\0' ' ' </proc/1/cmdline"); got.Code != 0 ||
+		!strings.HasPrefix(got.Stdout, "some input\n1 2\n") || strings.Contains(got.Stdout, "sleep") {
 		t.Errorf("with input: %+v", got)
 	}
-	if got := debug("", "--image", "localhost/none:1", "--", "true"); got.Code != 1 || !strings.Contains(got.Stderr, "hint: name another image") {
+	if got := debug("", "--image", "localhost/none:1", "--", "true"); got.Code != 1 ||
+		!strings.Contains(got.Stderr, "hint: name another image") {
 		t.Errorf("without an image: %+v", got)
 	}
 	x := f.terminal("debug", "-it", "web", "--image", busybox, "--name", "look", "--target", "other", "--", "sh")
@@ -211,7 +215,8 @@ func TestDebugData(t *testing.T) {
 func TestDebugArchive(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, deadline, "testserver")}
 	f.CheckLeftovers(deadline/4, "daemon", "stop")
-	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/testserver:1\"\n"))
+	r := f.start(f.PodFile("web",
+		"terminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/testserver:1\"\n"))
 	r.event(api.EventContainerStarted)
 	f.awaitReady("web", "c")
 	if got := f.debug("", "--image", busybox, "--", "true"); got.Code != 1 || !strings.Contains(got.Stderr, "--image-archive FILE") {
@@ -226,7 +231,8 @@ func TestDebugArchive(t *testing.T) {
 	if got := f.MustRun("cp", "web:/srv/file", "-"); !strings.Contains(got, "from debug") {
 		t.Errorf("the target does not have the file: %q", got)
 	}
-	if got := f.debug("", "--image-archive", archive, "--image", "localhost/none:1", "--", "true"); got.Code == 0 || !strings.Contains(got.Stderr, "localhost/none:1") {
+	if got := f.debug("", "--image-archive", archive, "--image", "localhost/none:1", "--", "true"); got.Code == 0 ||
+		!strings.Contains(got.Stderr, "localhost/none:1") {
 		t.Errorf("an image that is not in the archive: %+v", got)
 	}
 	f.end(r)

@@ -54,8 +54,9 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 	f := newFixture(t)
 	gate := filepath.Join(f.Dir, "gate")
 	f.Check(os.Mkdir(gate, 0o755))
-	file := f.PodFile("exits", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
-		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", gate))
+	file := f.PodFile("exits",
+		"restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
+			fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", gate))
 	r := f.start("--rm=false", file)
 	r.line("ender", 1)
 	ender := f.process("until [")

@@ -96,8 +96,10 @@ func TestAdoptedPods(t *testing.T) {
 	f := newFixture(t)
 	f.MustRun("get")
 	script := "ls /i/bin || exit 9; trap 'exit 3' USR1; trap 'exit 0' TERM; while :; do sleep 0.1; done"
-	mount := "[[containers.volumeMounts]]\nname = \"i\"\nmountPath = \"/i\"\n[[volumes]]\nname = \"i\"\nimage.reference = \"" + busybox + "\"\n"
-	f.MustCreate("web", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", script)+mount)
+	mount := "[[containers.volumeMounts]]\nname = \"i\"\nmountPath = \"/i\"\n[[volumes]]\nname = \"i\"\nimage.reference = \"" + busybox +
+		"\"\n"
+	f.MustCreate("web",
+		"terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", script)+mount)
 	was := f.ready("web")
 	f.MustKillDaemon()
 	damageFile(f, engineFiles["meta.db"], func([]byte) []byte { return nil })

@@ -25,9 +25,10 @@ func TestDamagedImage(t *testing.T) {
 	images := map[string]string{"imported": "localhost/imported:1", "pulled": pulled.image()}
 	policies := map[string]string{"imported": "Never", "pulled": "IfNotPresent"}
 	for name, image := range images {
-		_, err := f.Create(f.Ctx(), name, fmt.Sprintf("name = %q\nterminationGracePeriodSeconds = 0\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
-			"[[containers]]\nname = \"c\"\nimage = %q\nimagePullPolicy = %q\ncommand = [\"busybox\", \"sh\", \"-c\", %q]\n",
-			name, image, policies[name], "trap 'exit 1' USR1; while :; do busybox sleep 0.05; done # "+name))
+		_, err := f.Create(f.Ctx(), name,
+			fmt.Sprintf("name = %q\nterminationGracePeriodSeconds = 0\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
+				"[[containers]]\nname = \"c\"\nimage = %q\nimagePullPolicy = %q\ncommand = [\"busybox\", \"sh\", \"-c\", %q]\n",
+				name, image, policies[name], "trap 'exit 1' USR1; while :; do busybox sleep 0.05; done # "+name))
 		f.Check(err)
 	}
 	for name := range images {
@@ -42,12 +43,15 @@ func TestDamagedImage(t *testing.T) {
 	f.damageManifest(imported)
 	f.damageManifest(pulled)
 	f.MustRun("system", "df")
-	if out, err := f.Podstead(f.Ctx(), "image", "export", images["imported"], "-o", filepath.Join(f.Dir, "out.tar")); err == nil || !strings.Contains(err.Error(), "content is damaged") {
+	if out, err := f.Podstead(f.Ctx(), "image", "export", images["imported"], "-o", filepath.Join(f.Dir, "out.tar")); err == nil ||
+		!strings.Contains(err.Error(), "content is damaged") {
 		t.Errorf("export of a damaged image: %v\n%s", err, out)
 	}
 	for name, want := range map[string]string{
-		"imported": `image "localhost/imported:1" must be pulled again, but its pull policy is Never: content is damaged: read manifest: .*`,
-		"pulled":   `Failed to pull image ".*/image:1": failed to resolve .*: 503 Service Unavailable (the image on this host cannot be used: content is damaged: read manifest: .*)`,
+		"imported": `image "localhost/imported:1" must be pulled again, but its pull policy is Never: content is damaged: read ` +
+			`manifest: .*`,
+		"pulled": `Failed to pull image ".*/image:1": failed to resolve .*: 503 Service Unavailable (the image on this host cannot be ` +
+			`used: content is damaged: read manifest: .*)`,
 	} {
 		f.usr1("# " + name)
 		pattern := regexp.MustCompile(strings.NewReplacer("(", `\(`, ")", `\)`).Replace(want))
@@ -72,7 +76,8 @@ func TestDamagedImage(t *testing.T) {
 // damageManifest overwrites the manifest of an image.
 func (f *fixture) damageManifest(r *layoutRegistry) {
 	f.Helper()
-	path := filepath.Join(f.StateDir(), "engine", "io.containerd.content.v1.content", "blobs", strings.ReplaceAll(*r.tagged.Load(), ":", "/"))
+	path := filepath.Join(f.StateDir(), "engine", "io.containerd.content.v1.content", "blobs",
+		strings.ReplaceAll(*r.tagged.Load(), ":", "/"))
 	was, err := os.Stat(path)
 	f.Check(err)
 	f.Check(os.WriteFile(path, make([]byte, was.Size()), 0o600))

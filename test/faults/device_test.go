@@ -32,7 +32,8 @@ func TestVolumeDeviceFails(t *testing.T) {
 	f.MustRun("get")
 	volume := func(dir string) string {
 		return fmt.Sprintf("terminationGracePeriodSeconds = 1\n[[volumes]]\nname = \"data\"\nhostPath.path = %q\n", dir) +
-			container("c", "trap 'exit 0' TERM; echo up >/data/file; while :; do sleep 0.1; done") + "volumeMounts = [{ name = \"data\", mountPath = \"/data\" }]\n"
+			container("c", "trap 'exit 0' TERM; echo up >/data/file; while :; do sleep 0.1; done") +
+			"volumeMounts = [{ name = \"data\", mountPath = \"/data\" }]\n"
 	}
 	f.MustCreate("dead", volume(dead))
 	f.MustCreate("works", volume(works))
@@ -63,7 +64,8 @@ func TestStateDeviceFails(t *testing.T) {
 	f.Ext4Disk()
 	f.Cleanup(func() { f.Check(unix.Unmount(f.StateDir(), unix.MNT_DETACH)) })
 	f.MustRun("get")
-	script := "mkfifo /tmp/p; exec 3<>/tmp/p; trap 'exit 0' TERM; echo up; while :; do read -t 1 line <&3; done" // starts no program, which could not be read
+	// starts no program, which could not be read
+	script := "mkfifo /tmp/p; exec 3<>/tmp/p; trap 'exit 0' TERM; echo up; while :; do read -t 1 line <&3; done"
 	f.MustCreate("stays", "terminationGracePeriodSeconds = 1\n"+container("c", script))
 	f.MustCreate("exits", "restartPolicy = \"Never\"\n"+container("c", "exec sleep 100000"))
 	was := f.running("stays")

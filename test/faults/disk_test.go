@@ -21,7 +21,9 @@ import (
 func TestDiskFull(t *testing.T) {
 	f := newFixture(t)
 	fill, release := f.smallDisk()
-	file := f.PodFile("p", "terminationGracePeriodSeconds = 1\n"+container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+	file := f.PodFile("p",
+		"terminationGracePeriodSeconds = 1\n"+
+			container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
 	r := f.start(file)
 	r.line("c", 1)
 	fill(0)
@@ -42,12 +44,16 @@ func TestDiskFull(t *testing.T) {
 // TestDiskFullWithReserve: with the reserve, states are saved on a full disk, and containers restart. The reserve is complete again
 // when there is space.
 func TestDiskFullWithReserve(t *testing.T) {
-	for name, disk := range map[string]func(*fixture){"tmpfs": func(f *fixture) { f.SmallDisk("size=32m") }, "ext4": func(f *fixture) { f.Ext4Disk() }} {
+	for name, disk := range map[string]func(*fixture){
+		"tmpfs": func(f *fixture) { f.SmallDisk("size=32m") }, "ext4": func(f *fixture) { f.Ext4Disk() },
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			disk(f)
 			f.MustRun("get")
-			f.MustCreate("p", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+			f.MustCreate("p",
+				"terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
+					container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
 			f.running("p")
 			ballast := filepath.Join(f.StateDir(), "ballast")
 			file, err := os.Create(ballast)
@@ -124,7 +130,8 @@ func TestDiskFrozen(t *testing.T) {
 	if s := p.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 4 || p.Status.Phase != api.PhaseFailed {
 		t.Errorf("status on the frozen disk: phase %s, %+v; want Failed with exit code 4", p.Status.Phase, p.Status.ContainerStatuses)
 	}
-	if !slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.StateNotDurable && c.Status == "True" }) {
+	if !slices.ContainsFunc(p.Status.Conditions,
+		func(c api.Condition) bool { return c.Type == api.StateNotDurable && c.Status == "True" }) {
 		t.Errorf("conditions on the frozen disk: %+v, want %s", p.Status.Conditions, api.StateNotDurable)
 	}
 	if n := len(again.lines("c")); n != 1 {

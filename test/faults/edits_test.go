@@ -112,7 +112,10 @@ func (e *edits) edit(i int) {
 func TestRandomEdits(t *testing.T) {
 	d := newPodsDir(t)
 	d.keep("fixed")
-	e := &edits{podsDir: d, r: rig.Seeded(t), want: map[string]string{"fixed": "x"}, held: map[string]bool{}, name: map[string]string{"fixed": "fixed"}}
+	e := &edits{
+		podsDir: d, r: rig.Seeded(t), want: map[string]string{"fixed": "x"}, held: map[string]bool{},
+		name: map[string]string{"fixed": "fixed"},
+	}
 	e.until(e.want)
 	n := 50
 	if factor := rig.Times(t); factor > 1 {

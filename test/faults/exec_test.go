@@ -99,13 +99,25 @@ func TestExec(t *testing.T) {
 		{"without dashes", "", []string{"pod/web", "-c", "other", "id", "-u"}, result{0, "0\n", ""}},
 		{
 			"environment", "",
-			[]string{"web", "sh", "-c", "echo $A; pwd; id -u; grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; cmp /proc/self/cgroup /proc/1/cgroup && echo same limits; echo ${TERM-none}"},
+			[]string{
+				"web", "sh", "-c",
+				"echo $A; pwd; id -u; grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; cmp /proc/self/cgroup /proc/1/cgroup && echo " +
+					"same limits; echo ${TERM-none}",
+			},
 			result{0, "1\n/tmp\n1000\nNoNewPrivs:\t1\nSeccomp:\t2\nsame limits\nnone\n", ""},
 		},
 		{"input", "some\x00\xff", []string{"-i", "web", "--", "sh", "-c", "cat; echo end"}, result{0, "some\x00\xffend\n", ""}},
 		{"input that is not passed", "some", []string{"web", "--", "cat"}, result{}},
-		{"input that is not read", strings.Repeat("y\n", 1<<20), []string{"-i", "web", "--", "sh", "-c", "exec <&-; echo done"}, result{0, "done\n", ""}},
-		{"not a terminal", "", []string{"-it", "web", "--", "tty"}, result{1, "not a tty\n", "podstead: cannot use a terminal: stdin is not a terminal\n" + fmt.Sprintf(terminated, 1)}},
+		{
+			"input that is not read", strings.Repeat("y\n", 1<<20),
+			[]string{"-i", "web", "--", "sh", "-c", "exec <&-; echo done"},
+			result{0, "done\n", ""},
+		},
+		{
+			"not a terminal", "",
+			[]string{"-it", "web", "--", "tty"},
+			result{1, "not a tty\n", "podstead: cannot use a terminal: stdin is not a terminal\n" + fmt.Sprintf(terminated, 1)},
+		},
 	} {
 		if diff := cmp.Diff(tt.want, f.exec(strings.NewReader(tt.stdin), tt.args...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -145,7 +157,9 @@ func TestExecData(t *testing.T) {
 	}
 	// The rest of the output is in the pipes when the command has exited.
 	for range 5 {
-		if got := f.exec(nil, "web", "--", "sh", "-c", "head -c 3000000 /dev/zero; head -c 50000 /dev/zero >&2"); len(got.Stdout) != 3000000 || len(got.Stderr) != 50000 {
+		if got := f.exec(nil, "web", "--", "sh", "-c",
+			"head -c 3000000 /dev/zero; head -c 50000 /dev/zero >&2"); len(got.Stdout) != 3000000 ||
+			len(got.Stderr) != 50000 {
 			t.Errorf("%d and %d bytes of output, want 3000000 and 50000", len(got.Stdout), len(got.Stderr))
 		}
 	}

@@ -91,7 +91,9 @@ func (c *calls) healthServer(t *testing.T) (port int) {
 	for _, kind := range probeKinds {
 		states.SetServingStatus(kind, grpc_health_v1.HealthCheckResponse_SERVING)
 	}
-	rpc := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	rpc := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo,
+		next grpc.UnaryHandler,
+	) (any, error) {
 		if check, ok := q.(*grpc_health_v1.HealthCheckRequest); ok {
 			c.add("grpc " + check.GetService())
 		}
@@ -126,8 +128,11 @@ func TestFieldsProbeHandlers(t *testing.T) {
 		const often = ", periodSeconds = 0.3, timeoutSeconds = 20"
 		name := strings.ToLower(strings.TrimSuffix(kind, "Probe"))
 		text += container("http-"+name, idle) + fmt.Sprintf("ports = [{ name = \"web\", containerPort = %d }]\n", web) +
-			fmt.Sprintf(`%s = { httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = "X-From", value = "%d" }] }%s }`, kind, kind, i, often)
-		text += container("tcp-"+name, idle) + fmt.Sprintf(`%s = { tcpSocket = { port = %d, host = "127.0.0.1" }%s }`, kind, c.acceptor(t, "tcp "+kind), often)
+			fmt.Sprintf(`%s = { httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = `+
+				`"X-From", value = "%d" }] }%s }`,
+				kind, kind, i, often)
+		text += container("tcp-"+name, idle) +
+			fmt.Sprintf(`%s = { tcpSocket = { port = %d, host = "127.0.0.1" }%s }`, kind, c.acceptor(t, "tcp "+kind), often)
 		text += container("exec-"+name, idle) + fmt.Sprintf(`%s = { exec = { command = ["sh", "-c", "%s"] }%s }`, kind, say(kind), often)
 		hosted += container("grpc-"+name, idle) + fmt.Sprintf(`%s = { grpc = { port = %d, service = "%s" }%s }`, kind, rpc, kind, often)
 		want = append(want, fmt.Sprintf("http /%s %d", kind, i), "tcp "+kind, "grpc "+kind)
@@ -179,15 +184,19 @@ func TestFieldsProbeNumbers(t *testing.T) {
 	port := s.Listener.Addr().(*net.TCPAddr).Port
 	const pace = "initialDelaySeconds = 1, periodSeconds = 0.3, timeoutSeconds = 20, "
 	text := "terminationGracePeriodSeconds = 600\nrestartBackoff.maxSeconds = 0.1\n" +
-		numbered("fails-liveness", "livenessProbe", port, pace+"successThreshold = 1, failureThreshold = 5, terminationGracePeriodSeconds = 2") +
-		numbered("fails-startup", "startupProbe", port, pace+"successThreshold = 1, failureThreshold = 5, terminationGracePeriodSeconds = 2") +
+		numbered("fails-liveness", "livenessProbe", port,
+			pace+"successThreshold = 1, failureThreshold = 5, terminationGracePeriodSeconds = 2") +
+		numbered("fails-startup", "startupProbe", port,
+			pace+"successThreshold = 1, failureThreshold = 5, terminationGracePeriodSeconds = 2") +
 		numbered("unready-c", "readinessProbe", port, pace+"successThreshold = 4, failureThreshold = 8") +
 		numbered("slow-liveness", "livenessProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
 		numbered("slow-startup", "startupProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
 		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
 	began := time.Now()
 	r := f.start(f.PodFile("numbers", text))
-	for kind, ended := range map[string]api.EventKind{"fails-liveness": api.EventContainerLivenessFailed, "fails-startup": api.EventContainerStartupFailed} {
+	for kind, ended := range map[string]api.EventKind{
+		"fails-liveness": api.EventContainerLivenessFailed, "fails-startup": api.EventContainerStartupFailed,
+	} {
 		r.until("a restart of "+kind, func() bool { return r.starts(kind) >= 2 }) // long before the end of the pod's own grace period
 		failures := 0
 		for _, i := range r.all() {
@@ -245,8 +254,10 @@ func TestFieldsReadiness(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	probe := func(name, numbers string) string {
-		return container(name, idle) + fmt.Sprintf("readinessProbe = { httpGet = { path = \"/%s\", port = %d, host = \"127.0.0.1\" }, periodSeconds = 0.2, timeoutSeconds = 20, %s }\n",
-			name, s.Listener.Addr().(*net.TCPAddr).Port, numbers)
+		return container(name, idle) +
+			fmt.Sprintf("readinessProbe = { httpGet = { path = \"/%s\", port = %d, host = \"127.0.0.1\" }, periodSeconds = 0.2, "+
+				"timeoutSeconds = 20, %s }\n",
+				name, s.Listener.Addr().(*net.TCPAddr).Port, numbers)
 	}
 	r := f.start(f.PodFile("p", "terminationGracePeriodSeconds = 2\n"+
 		probe("fails", "successThreshold = 2")+probe("broken", "failureThreshold = 1000")+probe("good", "successThreshold = 3")))
@@ -260,7 +271,8 @@ func TestFieldsReadiness(t *testing.T) {
 	r.interrupt()
 	r.exitCode()
 	file := f.PodFile("refused", probe("c", "terminationGracePeriodSeconds = 5"))
-	if _, err := f.Podstead(f.Ctx(), "validate", file); err == nil || !strings.Contains(err.Error(), "must not be set for readinessProbes") {
+	if _, err := f.Podstead(f.Ctx(), "validate", file); err == nil ||
+		!strings.Contains(err.Error(), "must not be set for readinessProbes") {
 		t.Errorf("a readiness probe with a grace period: %v", err)
 	}
 }
@@ -275,7 +287,10 @@ func TestFieldsHooks(t *testing.T) {
 	var c calls
 	web := c.secureServer(t)
 	asks := func(hook string) string {
-		return fmt.Sprintf(`lifecycle.%s.httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = "X-From", value = "us" }] }`+"\n", hook, hook)
+		return fmt.Sprintf(`lifecycle.%s.httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ `+
+			`name = "X-From", value = "us" }] }`+
+			"\n",
+			hook, hook)
 	}
 	const traps = "trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.05; done"
 	r := f.start(f.PodFile("hooks", "terminationGracePeriodSeconds = 60\n"+

@@ -31,7 +31,8 @@ func TestFieldsRules(t *testing.T) {
 		name := fmt.Sprintf("p%d", i)
 		script := "n=$(cat /state/n || echo 0); n=$((n+1)); echo $n > /state/n; set -- " + test.codes + "; shift $((n-1)); exit $1"
 		r := f.start(f.PodFile(name, "restartPolicy = \""+test.pod+"\"\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
-			"volumes = [{ name = \"state\", emptyDir = {} }]\n"+container("c", script)+"volumeMounts.state = \"/state\"\n"+test.fields+"\n"))
+			"volumes = [{ name = \"state\", emptyDir = {} }]\n"+container("c", script)+"volumeMounts.state = \"/state\"\n"+test.fields+
+			"\n"))
 		if code := r.exitCode(); code != test.exitCode {
 			t.Errorf("%s: exit code %d, want %d", test.fields, code, test.exitCode)
 		}
@@ -65,10 +66,12 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 // fields: initContainers, containers[].restartPolicy
 func TestFieldsSidecar(t *testing.T) {
 	f := newFixture(t)
-	sidecar := container("sidecar", "trap 'echo term; exit 0' TERM; touch /state/up; while :; do sleep 0.05; done") + "restartPolicy = \"Always\"\nvolumeMounts.state = \"/state\"\n"
-	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\nterminationGracePeriodSeconds = 20\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
-		strings.Replace(sidecar, "containers", "initContainers", 1)+
-		container("app", "until [ -e /state/up ]; do sleep 0.05; done; echo done")+"volumeMounts.state = \"/state\"\n"))
+	sidecar := container("sidecar", "trap 'echo term; exit 0' TERM; touch /state/up; while :; do sleep 0.05; done") +
+		"restartPolicy = \"Always\"\nvolumeMounts.state = \"/state\"\n"
+	r := f.start(f.PodFile("p",
+		"restartPolicy = \"Never\"\nterminationGracePeriodSeconds = 20\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
+			strings.Replace(sidecar, "containers", "initContainers", 1)+
+			container("app", "until [ -e /state/up ]; do sleep 0.05; done; echo done")+"volumeMounts.state = \"/state\"\n"))
 	if code := r.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -48,7 +48,8 @@ func TestFieldsRestartPolicy(t *testing.T) {
 	text := func(policy, script string) string {
 		return "restartPolicy = \"" + policy + "\"\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n" +
 			"volumes = [{ name = \"state\", emptyDir = {} }]\n" +
-			container("c", "n=$(cat /state/n || echo 0); n=$((n+1)); echo $n > /state/n; echo $n; "+script) + "volumeMounts.state = \"/state\"\n"
+			container("c", "n=$(cat /state/n || echo 0); n=$((n+1)); echo $n > /state/n; echo $n; "+script) +
+			"volumeMounts.state = \"/state\"\n"
 	}
 	for _, test := range []struct {
 		policy, script string
@@ -100,7 +101,8 @@ func TestFieldsRestartBackoff(t *testing.T) {
 	f := newFixture(t)
 	script := "n=$(cat /state/$0 || echo 0); n=$((n+1)); echo $n > /state/$0; [ $n -eq 5 ] && sleep 5; exit 1"
 	failing := func(name string) string {
-		return strings.Replace(container(name, script), "command = [", "volumeMounts.state = \"/state\"\nargs = [\""+name+"\"]\ncommand = [", 1)
+		return strings.Replace(container(name, script), "command = [",
+			"volumeMounts.state = \"/state\"\nargs = [\""+name+"\"]\ncommand = [", 1)
 	}
 	r := f.start(f.PodFile("p", "restartBackoff = { initialSeconds = 1, maxSeconds = 4, factor = 3, resetAfterSeconds = 4 }\n"+
 		"volumes = [{ name = \"state\", emptyDir = {} }]\n"+failing("pods")+failing("own")+
@@ -123,16 +125,18 @@ func TestFieldsRestartBackoff(t *testing.T) {
 // fields: name, labels, annotations, update.{readyWithinSeconds,minReadySeconds,onFailure}, containers[].ports[].{name,containerPort,protocol}
 func TestFieldsShown(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.PodFile("shown", "labels = { app = \"shop\" }\nannotations = { note = \"free text\" }\nterminationGracePeriodSeconds = 1\n"+
-		"update = { readyWithinSeconds = 90, minReadySeconds = 5, onFailure = \"keep\" }\n"+
-		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")+
-		"ports = [{ name = \"dns\", containerPort = 53, protocol = \"UDP\" }, { name = \"http\", containerPort = 80 }]\n"))
+	r := f.start(f.PodFile("shown",
+		"labels = { app = \"shop\" }\nannotations = { note = \"free text\" }\nterminationGracePeriodSeconds = 1\n"+
+			"update = { readyWithinSeconds = 90, minReadySeconds = 5, onFailure = \"keep\" }\n"+
+			container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")+
+			"ports = [{ name = \"dns\", containerPort = 53, protocol = \"UDP\" }, { name = \"http\", containerPort = 80 }]\n"))
 	r.line("c", 1)
 	got := f.get("shown")
 	if got.Metadata.Name != "shown" || got.Metadata.Labels["app"] != "shop" || got.Metadata.Annotations["note"] != "free text" {
 		t.Errorf("metadata: %+v", got.Metadata)
 	}
-	if diff := cmp.Diff(&spec.Update{ReadyWithinSeconds: 90, MinReadySeconds: 5, OnFailure: spec.OnFailureKeep}, got.Spec.Update); diff != "" {
+	if diff := cmp.Diff(&spec.Update{ReadyWithinSeconds: 90, MinReadySeconds: 5, OnFailure: spec.OnFailureKeep},
+		got.Spec.Update); diff != "" {
 		t.Errorf("update (-want +got):\n%s", diff)
 	}
 	ports := []spec.ContainerPort{

@@ -34,7 +34,8 @@ func testIdle(t *testing.T, idle time.Duration) {
 	f.Env = append(f.Env, "PODSTEAD_LOG_DIR="+filepath.Join(f.StateDir(), "log"))
 	f.MustRun("get")
 	probe := "\n[containers.%s]\n%s\nperiodSeconds = 5\ntimeoutSeconds = 30\nfailureThreshold = 100\n"
-	text := "terminationGracePeriodSeconds = 1\n" + container("web", "trap 'exit 0' TERM; echo ok >/tmp/index.html; httpd -f -p 8080 -h /tmp & wait") +
+	text := "terminationGracePeriodSeconds = 1\n" +
+		container("web", "trap 'exit 0' TERM; echo ok >/tmp/index.html; httpd -f -p 8080 -h /tmp & wait") +
 		fmt.Sprintf(probe, "startupProbe", "tcpSocket = { port = 8080 }") +
 		fmt.Sprintf(probe, "livenessProbe", `httpGet = { path = "/index.html", port = 8080 }`) +
 		fmt.Sprintf(probe, "readinessProbe", `exec = { command = ["cat", "/tmp/index.html"] }`)
@@ -92,7 +93,8 @@ func newDiskWatch(f *fixture) *diskWatch {
 	w.disk, err = unix.Open(f.StateDir(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	f.Check(err)
 	f.Cleanup(func() { _ = unix.Close(w.disk) })
-	w.notify, err = unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY|unix.O_LARGEFILE|unix.O_CLOEXEC)
+	w.notify, err = unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK,
+		unix.O_RDONLY|unix.O_LARGEFILE|unix.O_CLOEXEC)
 	f.Check(err)
 	f.Cleanup(func() { _ = unix.Close(w.notify) })
 	f.Check(unix.FanotifyMark(w.notify, unix.FAN_MARK_ADD|unix.FAN_MARK_FILESYSTEM, unix.FAN_MODIFY, unix.AT_FDCWD, f.StateDir()))

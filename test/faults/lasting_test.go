@@ -42,7 +42,8 @@ func TestLostStateFiles(t *testing.T) {
 	now := d.until(map[string]string{"lost": "a", "garbled": "b"})
 	for _, name := range []string{"lost", "garbled"} {
 		p := now[name]
-		if p.Metadata.UID != was[name].Metadata.UID || p.Status.ContainerStatuses[0].RestartCount != 0 || d.process("marker="+want[name]) != process[name] {
+		if p.Metadata.UID != was[name].Metadata.UID || p.Status.ContainerStatuses[0].RestartCount != 0 ||
+			d.process("marker="+want[name]) != process[name] {
 			t.Errorf("pod %s was restarted: %+v", name, p.Status)
 		}
 	}

@@ -31,7 +31,8 @@ func TestNoLayersLeft(t *testing.T) {
 	fill(12 << 10) // enough for a part of the work
 	for _, name := range pods {
 		f.Until(name, "affected", func(p *api.Pod) bool {
-			return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.StateNotDurable && c.Status == "True" })
+			return slices.ContainsFunc(p.Status.Conditions,
+				func(c api.Condition) bool { return c.Type == api.StateNotDurable && c.Status == "True" })
 		})
 	}
 	f.MustRun("delete", "--all", "--force")

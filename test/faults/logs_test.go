@@ -24,7 +24,8 @@ const ticks = 20
 func TestFloodsOfLogs(t *testing.T) {
 	const mi, floods, files, total = 1 << 20, 3, 4, 8 << 20
 	f := newFixture(t)
-	f.Env = append(f.Env, "PODSTEAD_CONTAINER_LOG_MAX_SIZE=1Mi", fmt.Sprint("PODSTEAD_CONTAINER_LOG_MAX_FILES=", files), "PODSTEAD_CONTAINER_LOG_TOTAL_MAX_SIZE=8Mi")
+	f.Env = append(f.Env, "PODSTEAD_CONTAINER_LOG_MAX_SIZE=1Mi", fmt.Sprint("PODSTEAD_CONTAINER_LOG_MAX_FILES=", files),
+		"PODSTEAD_CONTAINER_LOG_TOTAL_MAX_SIZE=8Mi")
 	f.Check(os.Mkdir(f.LogDir(), 0o750))
 	f.Check(unix.Mount("logs", f.LogDir(), "tmpfs", 0, "mode=0750,size=24m"))
 	t.Cleanup(func() {
@@ -35,9 +36,11 @@ func TestFloodsOfLogs(t *testing.T) {
 	f.MustRun("get") // starts the daemon
 	f.MustCreate("done", "restartPolicy = \"Never\"\n"+container("c", "yes done | head -c 3000000"))
 	f.Until("done", "done", func(p *api.Pod) bool { return p.Status.Phase == api.PhaseSucceeded })
-	f.MustCreate("tick", "terminationGracePeriodSeconds = 0\n"+container("c", "n=0; while :; do n=$((n + 1)); echo tick $n; sleep 0.02; done"))
+	f.MustCreate("tick",
+		"terminationGracePeriodSeconds = 0\n"+container("c", "n=0; while :; do n=$((n + 1)); echo tick $n; sleep 0.02; done"))
 	for i := range floods {
-		f.MustCreate(fmt.Sprint("flood", i), "terminationGracePeriodSeconds = 0\n"+container("c", "exec yes a line of a container that writes as fast as it can"))
+		f.MustCreate(fmt.Sprint("flood", i),
+			"terminationGracePeriodSeconds = 0\n"+container("c", "exec yes a line of a container that writes as fast as it can"))
 	}
 	// Between two checks of the daemon, each flood fills its files.
 	check := func(what string, limit int64) {

@@ -36,11 +36,14 @@ func newNearlyFull(t *testing.T, inodes int) nearlyFull {
 	f.Ext4Disk("-N", fmt.Sprint(inodes))
 	f.Env = append(f.Env, "PODSTEAD_IMAGES_MIN_AGE=0s")
 	f.MustRun("image", "import", f.Archive("busybox")) // the daemon runs
-	f.apply("keeper", fmt.Sprintf("terminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"100000\"]\n", busybox))
+	f.apply("keeper",
+		fmt.Sprintf("terminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"100000\"]\n",
+			busybox))
 	for generation, name := range []string{"testserver", "busybox"} {
 		f.apply("rolling", fmt.Sprintf(
 			"terminationGracePeriodSeconds = 1\nlabels.n = \"%d\"\nimageArchives = [%q]\n[[containers]]\nname = \"c\"\nimage = %q\n%s",
-			generation, f.Archive(name), "localhost/podstead/"+name+":1", map[string]string{"busybox": "command = [\"sleep\", \"100000\"]\n"}[name]))
+			generation, f.Archive(name), "localhost/podstead/"+name+":1",
+			map[string]string{"busybox": "command = [\"sleep\", \"100000\"]\n"}[name]))
 	}
 	f.unused("intruder")
 	f.MustRun("image", "import", f.Archive("actor"))
@@ -61,8 +64,10 @@ func (f nearlyFull) apply(name, text string) {
 // unused imports an image with a pod that is deleted.
 func (f nearlyFull) unused(name string) {
 	f.Helper()
-	file, err := f.WritePod("once", fmt.Sprintf("name = \"once\"\nrestartPolicy = \"Never\"\nimageArchives = [%q]\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"/none\"]\n",
-		f.Archive(name), "localhost/podstead/"+name+":1"))
+	file, err := f.WritePod("once",
+		fmt.Sprintf("name = \"once\"\nrestartPolicy = \"Never\"\nimageArchives = [%q]\n[[containers]]\nname = \"c\"\nimage = %q\ncommand "+
+			"= [\"/none\"]\n",
+			f.Archive(name), "localhost/podstead/"+name+":1"))
 	f.Check(err)
 	_, _ = f.Podstead(f.Ctx(), "run", file) // the image has no such program
 	f.Await(func() error {
@@ -79,7 +84,8 @@ func (f nearlyFull) inDirectory() {
 	var archive bytes.Buffer
 	f.Check(ocitar.WriteOCI(&archive, ocitar.Image{Name: kept, Layers: []ocitar.Layer{{{Path: "kept", Mode: 0o644}}}}))
 	dir := filepath.Join(f.StateDir(), "images")
-	f.Check(errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, ".kept.tar"), archive.Bytes(), 0o600), os.Rename(filepath.Join(dir, ".kept.tar"), filepath.Join(dir, "kept.tar"))))
+	f.Check(errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, ".kept.tar"), archive.Bytes(), 0o600),
+		os.Rename(filepath.Join(dir, ".kept.tar"), filepath.Join(dir, "kept.tar"))))
 	f.Await(func() error {
 		if reason := f.images()[kept]; !strings.HasPrefix(reason, "archive ") {
 			return fmt.Errorf("the image is kept for %q", reason)
@@ -166,7 +172,8 @@ func TestDiskNearlyFull(t *testing.T) {
 	f.Check(os.Remove(ballast))
 	fill(0)
 	pulled, err := f.Podstead(f.Ctx(), "image", "import", f.Archive("intruder"))
-	if err == nil || !strings.Contains(err.Error(), "no space left on device") && !strings.Contains(err.Error(), "half of the free disk space") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "no space left on device") && !strings.Contains(err.Error(), "half of the free disk space") {
 		t.Errorf("import on the full disk: %q, %v", pulled, err)
 	}
 	f.MustKillDaemon() // nothing is lost

@@ -19,7 +19,8 @@ func TestRuntimeChanges(t *testing.T) {
 		kept := map[string]api.ContainerStatus{} // the container of each pod
 		creators := map[string]string{}          // and the OCI runtime that created it
 		serve := func(pod, runtime string) {
-			f.MustCreate(pod, "terminationGracePeriodSeconds = 5\n"+container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
+			f.MustCreate(pod,
+				"terminationGracePeriodSeconds = 5\n"+container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
 			kept[pod], creators[pod] = f.ready(pod).Status.ContainerStatuses[0], runtime
 		}
 		check := func() {
@@ -32,7 +33,8 @@ func TestRuntimeChanges(t *testing.T) {
 				if creator, err := f.Creator(now.ContainerID); creator != creators[pod] || err != nil {
 					t.Errorf("pod %s: created by %s (%v), want %s", pod, creator, err, creators[pod])
 				}
-				if got := f.exec(nil, "-q", pod, "--", "sh", "-c", "echo in $HOSTNAME; exit 7"); got != (result{7, "in " + pod + "\n", ""}) {
+				if got := f.exec(nil, "-q", pod, "--", "sh", "-c",
+					"echo in $HOSTNAME; exit 7"); got != (result{7, "in " + pod + "\n", ""}) {
 					t.Errorf("command in pod %s: %+v", pod, got)
 				}
 			}

@@ -136,7 +136,8 @@ func TestPodsDirectorySurvivesKill(t *testing.T) {
 	d.write("stays", "image = ")
 	d.until(map[string]string{"stays": "zero", "changed": "two", "added": "one"})
 	d.Await(func() error {
-		if out := d.MustRun("events", "stays"); !strings.Contains(out, "Pod file is invalid, the pod keeps running: "+filepath.Join(d.path, "stays.toml")+":1:") {
+		if out := d.MustRun("events",
+			"stays"); !strings.Contains(out, "Pod file is invalid, the pod keeps running: "+filepath.Join(d.path, "stays.toml")+":1:") {
 			return fmt.Errorf("events do not contain the error of the file: %s", out)
 		}
 		return nil

@@ -206,7 +206,8 @@ func TestHostileProbes(t *testing.T) {
 	f := newFixture(t)
 	probe := func(script string, numbers ...float64) string { // period and timeout; 0.5 s by default
 		numbers = append(numbers, 0.5, 0.5)
-		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = %g, timeoutSeconds = %g }", script, numbers[0], numbers[1])
+		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = %g, timeoutSeconds = %g }", script,
+			numbers[0], numbers[1])
 	}
 	r := f.start(f.PodFile("hostile", "terminationGracePeriodSeconds = 5\n"+
 		watched("a", probe("sleep 7101"))+

@@ -31,7 +31,9 @@ func TestApplyShowsProgress(t *testing.T) {
 		return true
 	})
 	r.fault.Store(&half)
-	file, err := f.WritePod("slow", fmt.Sprintf("terminationGracePeriodSeconds = 0\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"100000\"]\n", r.image()))
+	file, err := f.WritePod("slow",
+		fmt.Sprintf("terminationGracePeriodSeconds = 0\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"100000\"]\n",
+			r.image()))
 	f.Check(err)
 	cmd := f.Command(f.Ctx(), "apply", file, "--wait")
 	cmd.Env = append(cmd.Env, "TERM=xterm")

@@ -31,7 +31,8 @@ func TestStateDiskReadOnly(t *testing.T) {
 	for _, name := range []string{"stays", "stopped", "deleted"} {
 		f.MustCreate(name, "terminationGracePeriodSeconds = 1\n"+container("c", idle))
 	}
-	f.MustCreate("crashes", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", crashing))
+	f.MustCreate("crashes",
+		"terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", crashing))
 	f.awaitReady("probed", "c")
 	was := slices.Concat(f.running("probed"), f.running("stays"), f.running("stopped"), f.running("deleted"))
 	f.running("crashes")
@@ -40,7 +41,8 @@ func TestStateDiskReadOnly(t *testing.T) {
 	f.usr1("exit 1")
 	f.Until("crashes", "waiting, with a state that is not saved", func(p *api.Pod) bool {
 		s := p.Status.ContainerStatuses[0]
-		return s.State.Waiting != nil && s.State.Waiting.Reason == "CreateContainerError" && strings.Contains(s.State.Waiting.Message, unix.EROFS.Error()) &&
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CreateContainerError" &&
+			strings.Contains(s.State.Waiting.Message, unix.EROFS.Error()) &&
 			s.LastState.Terminated != nil && s.LastState.Terminated.ExitCode == 1 && strings.Contains(unsaved(p), unix.EROFS.Error())
 	})
 	f.checkReported("crashes", unix.EROFS.Error())
@@ -112,7 +114,8 @@ func TestDaemonOnReadOnlyDisk(t *testing.T) {
 	f.MustKillDaemon()
 	both, err := f.Command(f.Ctx(), "get").CombinedOutput()
 	exit, failed := errors.AsType[*exec.ExitError](err)
-	if out := string(both); !failed || exit.ExitCode() != 4 || !strings.Contains(out, "read-only file system\nhint: mount "+f.StateDir()+", ") {
+	if out := string(both); !failed || exit.ExitCode() != 4 ||
+		!strings.Contains(out, "read-only file system\nhint: mount "+f.StateDir()+", ") {
 		t.Errorf("podstead get: %v, want exit code 4 and the cause:\n%s", err, out)
 	}
 	writable()
@@ -138,7 +141,8 @@ func TestRunOnReadOnlyDisk(t *testing.T) {
 				t.Errorf("exit code %d, want 1", got)
 			}
 			r.event(api.EventStateNotDurable)
-			if out := r.errors(); !strings.Contains(out, `delete pod "p": its containers are stopped, but it could not be removed: `) || !strings.Contains(out, "hint: repair the disk: ") {
+			if out := r.errors(); !strings.Contains(out, `delete pod "p": its containers are stopped, but it could not be removed: `) ||
+				!strings.Contains(out, "hint: repair the disk: ") {
 				t.Errorf("podstead run printed no error with what is left:\n%s", out)
 			}
 			writable()
@@ -179,9 +183,11 @@ func (f *fixture) gatedPod(name string) (gate func(open bool)) {
 		}
 	}
 	gate(true)
-	f.MustCreate(name, fmt.Sprintf("terminationGracePeriodSeconds = 1\n[[volumes]]\nname = \"gate\"\nhostPath.path = %q\n", dir)+watched("c",
-		"volumeMounts = [{ name = \"gate\", mountPath = \"/gate\" }]",
-		"readinessProbe = { exec.command = [\"test\", \"-e\", \"/gate/open\"], periodSeconds = 1, failureThreshold = 1, timeoutSeconds = 30 }"))
+	f.MustCreate(name,
+		fmt.Sprintf("terminationGracePeriodSeconds = 1\n[[volumes]]\nname = \"gate\"\nhostPath.path = %q\n", dir)+watched("c",
+			"volumeMounts = [{ name = \"gate\", mountPath = \"/gate\" }]",
+			"readinessProbe = { exec.command = [\"test\", \"-e\", \"/gate/open\"], periodSeconds = 1, failureThreshold = 1, "+
+				"timeoutSeconds = 30 }"))
 	return gate
 }
 
@@ -227,7 +233,8 @@ func (f *fixture) deleteNotDurable(name string) {
 	f.Helper()
 	both, err := f.Command(f.Ctx(), "delete", name).CombinedOutput()
 	exit, failed := errors.AsType[*exec.ExitError](err)
-	if out := string(both); !failed || exit.ExitCode() != 1 || !strings.Contains(out, fmt.Sprintf("delete pod %q: its containers are stopped, but it could not be removed: ", name)) ||
+	if out := string(both); !failed || exit.ExitCode() != 1 ||
+		!strings.Contains(out, fmt.Sprintf("delete pod %q: its containers are stopped, but it could not be removed: ", name)) ||
 		!strings.Contains(out, "hint: repair the disk: the daemon removes the pod") {
 		f.Errorf("podstead delete: %v, want an error with what is left:\n%s", err, out)
 	}

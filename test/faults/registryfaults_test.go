@@ -83,7 +83,8 @@ func TestRegistryFaults(t *testing.T) {
 		r.fault.Store(&faults[i].fault)
 		registries[name] = r
 		_, err := f.Create(f.Ctx(), name, fmt.Sprintf(
-			"name = %q\nterminationGracePeriodSeconds = 0\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"100000\"]\n", name, r.image()))
+			"name = %q\nterminationGracePeriodSeconds = 0\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"100000\"]\n",
+			name, r.image()))
 		f.Check(err)
 	}
 	for _, reason := range []string{"ErrImagePull", "ImagePullBackOff"} {
@@ -95,7 +96,8 @@ func TestRegistryFaults(t *testing.T) {
 		name, image := faults[i].name, registries[faults[i].name].image()
 		events := f.MustRun("events", name)
 		for _, want := range []string{
-			"Pulling image \"" + image + "\"\n", "warning: Failed to pull image \"" + image + "\": ", faults[i].want, "warning: Error: ErrImagePull\n",
+			"Pulling image \"" + image + "\"\n", "warning: Failed to pull image \"" + image + "\": ", faults[i].want,
+			"warning: Error: ErrImagePull\n",
 			"Back-off pulling image \"" + image + "\"", "warning: Error: ImagePullBackOff\n",
 		} {
 			if !strings.Contains(events, want) {
@@ -139,7 +141,9 @@ func (f *fixture) ownImage(name string) (archive string) {
 		{Path: "name", Mode: 0o644, Data: []byte(name)},
 		{Path: "zeros", Mode: 0o644, Data: make([]byte, 4<<20)}, // half of it is more than containerd's buffer
 	}
-	img := ocitar.Image{Name: "localhost/" + name + ":1", Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}}, Layers: []ocitar.Layer{layer}}
+	img := ocitar.Image{
+		Name: "localhost/" + name + ":1", Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}}, Layers: []ocitar.Layer{layer},
+	}
 	f.Check(errors.Join(ocitar.WriteOCI(&buf, img), os.WriteFile(archive, buf.Bytes(), 0o600)))
 	return archive
 }

@@ -32,7 +32,9 @@ func (d *podsDir) rolling(name string, r release) string {
 		r.image = busybox
 	}
 	if r.command == "" {
-		r.command = fmt.Sprintf(`["sh", "-c", "echo release %d token=$TOKEN file=$(cat /secret/token); trap 'exit 0' TERM; while :; do sleep 0.1; done"]`, r.number)
+		r.command = fmt.Sprintf(`["sh", "-c", "echo release %d token=$TOKEN file=$(cat /secret/token); trap 'exit 0' TERM; while :; do `+
+			`sleep 0.1; done"]`,
+			r.number)
 	}
 	if r.probe == "" {
 		r.probe = "true"
@@ -146,7 +148,8 @@ func (d *podsDir) rolledBack(name string, before *api.Pod, why string) {
 	}
 	r, err := d.Client().Rollout(d.Ctx(), name)
 	d.Check(err)
-	if failed := r.RolledBack(); r.Running != 1 || failed == nil || failed.Generation != 2 || !strings.Contains(failed.Message, why) || r.Generations[0].Outcome != api.GenerationReady {
+	if failed := r.RolledBack(); r.Running != 1 || failed == nil || failed.Generation != 2 || !strings.Contains(failed.Message, why) ||
+		r.Generations[0].Outcome != api.GenerationReady {
 		d.Errorf("%s: generations %+v, want generation 2 rolled back because of %q", name, r, why)
 	}
 	for _, kind := range []api.EventKind{api.EventRollbackStarted, api.EventRollbackCompleted} {
@@ -233,12 +236,14 @@ func TestRollbackWithoutRegistry(t *testing.T) {
 			d.write("web", d.rolling("web", release{number: 1, within: 100, image: registry.image(), more: always}))
 			was := d.releaseReady("web", 1, "")
 			registry.repoint()
-			d.write("web", d.rolling("web", release{number: 2, within: 10, image: registry.image(), more: always, pod: more, probe: "false"}))
+			d.write("web",
+				d.rolling("web", release{number: 2, within: 10, image: registry.image(), more: always, pod: more, probe: "false"}))
 			d.Until("web", "with the other image", func(p *api.Pod) bool {
 				d.Saw(p.Metadata.UID)
-				return p.Metadata.Labels["release"] == "2" && slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool {
-					return c.State.Running != nil && c.ImageID != was.Status.ContainerStatuses[0].ImageID
-				})
+				return p.Metadata.Labels["release"] == "2" &&
+					slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool {
+						return c.State.Running != nil && c.ImageID != was.Status.ContainerStatuses[0].ImageID
+					})
 			})
 			registry.close()
 			d.MustKillDaemon()

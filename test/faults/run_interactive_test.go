@@ -77,7 +77,8 @@ func TestRunTerminalEnds(t *testing.T) {
 		t.Errorf("exit code %d, want 5", code)
 	}
 	f.deleted()
-	x = f.terminal("run", "-it", f.PodFile("none", "[[containers]]\nname = \"c\"\nimage = \"localhost/none:1\"\nimagePullPolicy = \"Never\"\n"))
+	x = f.terminal("run", "-it",
+		f.PodFile("none", "[[containers]]\nname = \"c\"\nimage = \"localhost/none:1\"\nimagePullPolicy = \"Never\"\n"))
 	x.shows(`Container image "localhost/none:1" is not present`)
 	f.Saw(f.get("none").Metadata.UID)
 	x.types("\x03") // is a signal until the container runs
@@ -91,7 +92,8 @@ func TestRunTerminalEnds(t *testing.T) {
 func TestRunInput(t *testing.T) {
 	f := newFixture(t)
 	data := bytes.Repeat([]byte("0123456789abcde\x00"), 20<<20/16)
-	cmd := f.Command(f.Ctx(), "run", "-i", "-c", "c", f.interactivePod("cat; exit 3", container("other", "echo aside; trap 'exit 0' TERM; sleep 7503 & wait")))
+	cmd := f.Command(f.Ctx(), "run", "-i", "-c", "c",
+		f.interactivePod("cat; exit 3", container("other", "echo aside; trap 'exit 0' TERM; sleep 7503 & wait")))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(data), &stdout, &stderr
 	_ = cmd.Run() // the exit code is checked

@@ -224,7 +224,8 @@ func (r *run) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podstead %v\n%s", r.cmd.Args[1:], r.errors())
 	for _, i := range r.all() {
-		fmt.Fprintf(&b, "%s %s %s/%s.%d %s%s %s\n", i.Time.Format("05.000"), i.Type, i.Pod, i.Container, i.Attempt, i.Line, i.Message, i.Object.Status.Phase)
+		fmt.Fprintf(&b, "%s %s %s/%s.%d %s%s %s\n", i.Time.Format("05.000"), i.Type, i.Pod, i.Container, i.Attempt, i.Line, i.Message,
+			i.Object.Status.Phase)
 	}
 	return b.String()
 }

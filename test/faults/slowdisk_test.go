@@ -25,7 +25,8 @@ func TestStateDiskSlow(t *testing.T) {
 	for _, name := range []string{"stopped", "deleted"} {
 		f.MustCreate(name, "terminationGracePeriodSeconds = 1\n"+container("c", idle))
 	}
-	f.MustCreate("crashes", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", crashing))
+	f.MustCreate("crashes",
+		"terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", crashing))
 	f.awaitReady("probed", "c")
 	for _, name := range []string{"stopped", "deleted", "crashes"} {
 		f.running(name)
@@ -38,7 +39,8 @@ func TestStateDiskSlow(t *testing.T) {
 		s := p.Status.ContainerStatuses[0]
 		return (s.LastState.Terminated != nil || s.State.Terminated != nil) && unsaved(p) != ""
 	})
-	if out, _ := f.Podstead(f.Ctx(), "why", "crashes"); !strings.Contains(out, "Its state could not be saved") || !strings.Contains(out, state.ErrTimeout.Error()) {
+	if out, _ := f.Podstead(f.Ctx(), "why", "crashes"); !strings.Contains(out, "Its state could not be saved") ||
+		!strings.Contains(out, state.ErrTimeout.Error()) {
 		t.Errorf("podstead why does not report the state that is not saved:\n%s", out)
 	}
 	for _, ready := range []string{"", "c"} {

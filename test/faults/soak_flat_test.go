@@ -84,8 +84,9 @@ func measure(f *fixture) sample {
 	daemon, err := f.DaemonPID(f.Ctx())
 	f.Check(err)
 	s := sample{
-		"daemon KiB": status(f.T, daemon, "VmRSS"), "daemon threads": status(f.T, daemon, "Threads"), "daemon descriptors": descriptors(f.T, daemon),
-		"daemon goroutines": goroutines(f),
+		"daemon KiB": status(f.T, daemon, "VmRSS"), "daemon threads": status(f.T, daemon, "Threads"),
+		"daemon descriptors": descriptors(f.T, daemon),
+		"daemon goroutines":  goroutines(f),
 	}
 	processes, err := f.Processes()
 	f.Check(err)

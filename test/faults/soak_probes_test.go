@@ -64,7 +64,8 @@ func TestSoakProbes(t *testing.T) {
 		text.WriteString(watched(name,
 			"readinessProbe = { "+ready+" }",
 			fmt.Sprintf("livenessProbe = { tcpSocket = { port = %d }, periodSeconds = 0.5, timeoutSeconds = 20 }", listen),
-			fmt.Sprintf("startupProbe = { httpGet = { port = %d, path = '/%s/started' }, periodSeconds = 1, timeoutSeconds = 20 }", listen, name)))
+			fmt.Sprintf("startupProbe = { httpGet = { port = %d, path = '/%s/started' }, periodSeconds = 1, timeoutSeconds = 20 }", listen,
+				name)))
 	}
 	r := f.start(f.PodFile("soak", text.String()))
 	<-time.After(min(time.Minute, soakTime(t)/3))

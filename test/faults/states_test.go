@@ -28,8 +28,14 @@ const waits = "trap 'exit 0' TERM; while :; do sleep 100000 & wait $!; done"
 
 // states are pods in different states. Their names are those of the states.
 var states = map[string]string{
-	"probed":  container("web", waits) + "ports = [{ containerPort = 80, hostPort = 18099, hostIP = \"127.0.0.1\" }]\nreadinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1 }\n",
-	"volumes": "[[volumes]]\nname = \"data\"\npersistentVolumeClaim = { claimName = \"data\" }\n[[volumes]]\nname = \"scratch\"\nemptyDir = {}\n[[secrets]]\nname = \"db\"\ndata = { password = \"swordfish\" }\n" + container("db", "echo kept >> /data/file; "+waits) + "volumeMounts = { data = \"/data\", scratch = \"/scratch\" }\nenv = [{ name = \"PASSWORD\", valueFrom.secretKeyRef = { name = \"db\", key = \"password\" } }]\n",
+	"probed": container("web", waits) +
+		"ports = [{ containerPort = 80, hostPort = 18099, hostIP = \"127.0.0.1\" }]\nreadinessProbe = { exec = { command = [\"true\"] }, " +
+		"periodSeconds = 1 }\n",
+	"volumes": "[[volumes]]\nname = \"data\"\npersistentVolumeClaim = { claimName = \"data\" }\n[[volumes]]\nname = " +
+		"\"scratch\"\nemptyDir = {}\n[[secrets]]\nname = \"db\"\ndata = { password = \"swordfish\" }\n" +
+		container("db", "echo kept >> /data/file; "+waits) +
+		"volumeMounts = { data = \"/data\", scratch = \"/scratch\" }\nenv = [{ name = \"PASSWORD\", valueFrom.secretKeyRef = { name = " +
+		"\"db\", key = \"password\" } }]\n",
 	"looping": container("fails", "echo no; exit 3"),
 	"users":   "hostUsers = false\n" + container("c", waits),
 	"done":    "restartPolicy = \"Never\"\n" + container("c", "exit 0"),
@@ -157,7 +163,8 @@ func TestWriteFormats(t *testing.T) {
 			text, err := os.ReadFile(path)
 			f.Check(err)
 			text = sum.ReplaceAll(text, nil) // the paths below change
-			written[fmt.Sprintf("%s/v%d/%s", name, versionOf(text), filepath.Base(file))] = strings.NewReplacer(f.Dir, "/srv/rig", f.Repository, "/srv/podstead").Replace(string(text))
+			written[fmt.Sprintf("%s/v%d/%s", name, versionOf(text),
+				filepath.Base(file))] = strings.NewReplacer(f.Dir, "/srv/rig", f.Repository, "/srv/podstead").Replace(string(text))
 		}
 	}
 	f.MustRun("get")

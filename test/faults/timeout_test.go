@@ -25,13 +25,15 @@ type hangingRegistry struct {
 }
 
 func (h *hangingRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	config := fmt.Appendf(nil, `{"author":%q,"architecture":%q,"os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:%064x"]}}`, h.at, runtime.GOARCH, 1)
+	config := fmt.Appendf(nil, `{"author":%q,"architecture":%q,"os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:%064x"]}}`, h.at,
+		runtime.GOARCH, 1)
 	const layerSize = 1 << 20
 	layer := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(h.at))) // no registry has what another one has sent
 	configDigest := fmt.Sprintf("sha256:%x", sha256.Sum256(config))
 	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json",`+
 		`"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":%q,"size":%d},`+
-		`"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":%q,"size":%d}]}`, configDigest, len(config), layer, layerSize)
+		`"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":%q,"size":%d}]}`, configDigest, len(config), layer,
+		layerSize)
 	part, body, kind := "", []byte(nil), "application/octet-stream"
 	switch {
 	case strings.Contains(r.URL.Path, "/manifests/"):
@@ -65,7 +67,8 @@ func (h *hangingRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestRunTimeoutWhilePulling: the timeout of a run applies while a registry hangs, whatever it has sent before, also if other containers
 // of the pod run.
 func TestRunTimeoutWhilePulling(t *testing.T) {
-	f := &fixture{rig.NewFixture(t, deadline, "busybox")} // leftovers are not checked: the content of cancelled pulls is kept for the next one
+	// leftovers are not checked: the content of cancelled pulls is kept for the next one
+	f := &fixture{rig.NewFixture(t, deadline, "busybox")}
 	other := container("first", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")
 	for at, first := range map[string]string{"request": "", "manifest": "", "layer": other} {
 		t.Run(at, func(t *testing.T) {
@@ -74,7 +77,8 @@ func TestRunTimeoutWhilePulling(t *testing.T) {
 			defer registry.Close()
 			defer close(h.end)
 			image := strings.TrimPrefix(registry.URL, "http://") + "/image:1"
-			file := f.PodFile("waits", "terminationGracePeriodSeconds = 1\n"+first+"\n[[containers]]\nname = \"c\"\nimage = \""+image+"\"\n")
+			file := f.PodFile("waits",
+				"terminationGracePeriodSeconds = 1\n"+first+"\n[[containers]]\nname = \"c\"\nimage = \""+image+"\"\n")
 			begun := time.Now()
 			r := f.start("--timeout", "2s", file)
 			code := r.exitCode()

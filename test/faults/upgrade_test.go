@@ -53,7 +53,8 @@ func (f *fixture) buildNext(compatible bool) (program string) {
 	list, err := json.Marshal(overlay)
 	f.Check(err)
 	f.Check(os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600))
-	build := exec.CommandContext(f.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-s -w -X main.version=next", "-o", dir, "./cmd/podstead")
+	build := exec.CommandContext(f.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags",
+		"-s -w -X main.version=next", "-o", dir, "./cmd/podstead")
 	build.Dir, build.Env = f.Repository, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		f.Fatalf("build: %v: %s", err, out)
@@ -184,7 +185,9 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	for name := range states {
 		paths = append(paths, filepath.Join(f.StateDir(), "pods", name+".json"))
 	}
-	shared := []string{filepath.Join(f.StateDir(), "users.json"), filepath.Join(f.StateDir(), "network.json"), filepath.Join(f.RunDir(), "network.json")}
+	shared := []string{
+		filepath.Join(f.StateDir(), "users.json"), filepath.Join(f.StateDir(), "network.json"), filepath.Join(f.RunDir(), "network.json"),
+	}
 	rewrite := func(name string) { // the shared files change when a pod with a new name starts
 		f.MustCreate(name, "terminationGracePeriodSeconds = 1\nhostUsers = false\n"+container("c", forever))
 		f.Until(name, "ready", podReady)

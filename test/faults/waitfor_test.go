@@ -52,8 +52,8 @@ func podReady(p *api.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.PodReady && c.Status == "True" })
 }
 
-// TestFieldsWaitFor: a pod waits for a path, a mount, another pod and a host name before it starts, over a restart of the daemon. A condition
-// that is lost has no effect, neither while the pod waits for others nor when a container restarts.
+// TestFieldsWaitFor: a pod waits for a path, a mount, another pod and a host name before it starts, over a restart of the daemon. A
+// condition that is lost has no effect, neither while the pod waits for others nor when a container restarts.
 //
 // fields: waitFor
 func TestFieldsWaitFor(t *testing.T) {
@@ -61,8 +61,10 @@ func TestFieldsWaitFor(t *testing.T) {
 	path, mount, state := filepath.Join(f.Dir, "flag"), filepath.Join(f.Dir, "disk"), filepath.Join(f.Dir, "state")
 	f.Check(errors.Join(os.Mkdir(mount, 0o755), os.Mkdir(state, 0o755)))
 	db := fmt.Sprintf("[[volumes]]\nname = \"state\"\nhostPath = { path = %q }\n", state) + container("db", forever) +
-		"volumeMounts.state = \"/state\"\nreadinessProbe = { exec = { command = [\"test\", \"-f\", \"/state/ready\"] }, periodSeconds = 0.2 }\n"
-	web := fmt.Sprintf("waitFor = [%q, %q, \"pod:db:ready\", \"dns:localhost\"]\n", "path:"+path, "mount:"+mount) + container("web", forever)
+		"volumeMounts.state = \"/state\"\nreadinessProbe = { exec = { command = [\"test\", \"-f\", \"/state/ready\"] }, periodSeconds " +
+		"= 0.2 }\n"
+	web := fmt.Sprintf("waitFor = [%q, %q, \"pod:db:ready\", \"dns:localhost\"]\n", "path:"+path, "mount:"+mount) +
+		container("web", forever)
 	r := f.start("--rm=false", f.PodFile("web", web), f.PodFile("db", db))
 	f.waitsFor("web", fmt.Sprintf("waiting for path %s: not found, mount %s: not mounted, pod db: not ready", path, mount))
 	if table := f.MustRun("get", "web"); !strings.Contains(table, " Waiting ") {
@@ -92,7 +94,9 @@ func TestFieldsWaitFor(t *testing.T) {
 	for _, e := range r.events(api.EventConditionMet) {
 		met = append(met, e.Fields["condition"])
 	}
-	if want := []string{"dns:localhost", "path:" + path, "mount:" + mount, "pod:db:ready"}; !slices.Equal(slices.Sorted(slices.Values(met)), slices.Sorted(slices.Values(want))) {
+	if want := []string{
+		"dns:localhost", "path:" + path, "mount:" + mount, "pod:db:ready",
+	}; !slices.Equal(slices.Sorted(slices.Values(met)), slices.Sorted(slices.Values(want))) {
 		t.Errorf("met: %v, want %v", met, want)
 	}
 	f.Check(os.Remove(filepath.Join(state, "ready")))
@@ -112,13 +116,15 @@ func TestWaitForSucceededPod(t *testing.T) {
 	if code := r.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if met, started := r.event(api.EventConditionMet), r.events(api.EventContainerStarted); met.Pod != "app" || len(started) != 2 || started[1].Pod != "app" || started[1].Seq < met.Seq {
+	if met, started := r.event(api.EventConditionMet), r.events(api.EventContainerStarted); met.Pod != "app" || len(started) != 2 ||
+		started[1].Pod != "app" || started[1].Seq < met.Seq {
 		t.Errorf("condition met: %+v, containers started: %+v", met, started)
 	}
 	r = f.start(f.PodFile("waiting", "waitFor = [\"pod:app:ready\", \"path:/no/such/path\"]\n"+container("c", forever)))
 	f.waitsFor("waiting", "waiting for pod app: not found, path /no/such/path: not found")
 	cycle := f.PodFile("app", "waitFor = [\"pod:waiting:ready\"]\n"+container("c", forever))
-	if out, err := f.Podstead(f.Ctx(), "run", cycle); err == nil || !strings.Contains(out+err.Error(), "pods wait for each other: app -> waiting -> app") {
+	if out, err := f.Podstead(f.Ctx(), "run", cycle); err == nil ||
+		!strings.Contains(out+err.Error(), "pods wait for each other: app -> waiting -> app") {
 		t.Errorf("pods that wait for each other: %v\n%s", err, out)
 	}
 	f.MustRun("delete", "waiting")

@@ -17,7 +17,8 @@ import (
 func TestEphemeralContainer(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 2\nvolumes = [{ name = \"data\", emptyDir = {} }]\n"+
-		container("app", "trap 'exit 0' TERM; echo 42 > /data/answer; hostname > /data/name; echo up; while :; do sleep 0.1; done")+"volumeMounts.data = \"/data\"\n"))
+		container("app", "trap 'exit 0' TERM; echo 42 > /data/answer; hostname > /data/name; echo up; while :; do sleep 0.1; done")+
+		"volumeMounts.data = \"/data\"\n"))
 	r.line("app", 1)
 	add := func(name, script string) {
 		f.Helper()

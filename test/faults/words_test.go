@@ -35,7 +35,9 @@ func (f *fixture) words(name string) wordsOf {
 
 // lacks is what of the words that are wanted is not there.
 func (w wordsOf) lacks(want wordsOf) error {
-	for part, got := range map[string][2]string{"status": {w.status, want.status}, "states": {w.states, want.states}, "explanation": {w.explanation, want.explanation}} {
+	for part, got := range map[string][2]string{
+		"status": {w.status, want.status}, "states": {w.states, want.states}, "explanation": {w.explanation, want.explanation},
+	} {
 		if !strings.Contains(got[0], got[1]) {
 			return fmt.Errorf("the %s is %q, and not yet %q", part, got[0], got[1])
 		}
@@ -70,25 +72,40 @@ func TestWords(t *testing.T) {
 	const slow = "restartBackoff = { initialSeconds = 300 }\n"
 	until := func(code int) string { return fmt.Sprintf("trap 'exit %d' TERM; while :; do sleep 0.1; done", code) }
 	// up has what follows wait until a container has its trap.
-	const up = "startupProbe = { exec = { command = [\"test\", \"-e\", \"/up\"] }, periodSeconds = 0.3, failureThreshold = 10000, timeoutSeconds = 100 }\n"
+	const up = "startupProbe = { exec = { command = [\"test\", \"-e\", \"/up\"] }, periodSeconds = 0.3, failureThreshold = 10000, " +
+		"timeoutSeconds = 100 }\n"
 	away := strings.Replace(container("app", until(0)), busybox, nowhere, 1)
 	pods := []struct {
 		name, text string
 		want       wordsOf
 		events     []string
 	}{
-		{"no-image", always + away, wordsOf{"ImagePull", "ErrImagePull: failed to resolve reference \"" + nowhere + "\"", "next attempt at "}, []string{
-			"Pulling: Pulling image \"" + nowhere + "\"\n", "Failed: Failed to pull image \"" + nowhere + "\": ", "Failed: Error: ErrImagePull\n",
-			"BackOff: Back-off pulling image \"" + nowhere + "\"", "Failed: Error: ImagePullBackOff\n",
-		}},
+		{
+			"no-image", always + away,
+			wordsOf{"ImagePull", "ErrImagePull: failed to resolve reference \"" + nowhere + "\"", "next attempt at "},
+			[]string{
+				"Pulling: Pulling image \"" + nowhere + "\"\n", "Failed: Failed to pull image \"" + nowhere + "\": ",
+				"Failed: Error: ErrImagePull\n",
+				"BackOff: Back-off pulling image \"" + nowhere + "\"", "Failed: Error: ImagePullBackOff\n",
+			},
+		},
 		{
 			"never-pulled", always + away + "imagePullPolicy = \"Never\"\n",
-			wordsOf{"ErrImageNeverPull", "app ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never", "the pull policy is Never"},
-			[]string{"ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never\n", "Failed: Error: ErrImageNeverPull\n"},
+			wordsOf{
+				"ErrImageNeverPull", "app ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never",
+				"the pull policy is Never",
+			},
+			[]string{
+				"ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never\n",
+				"Failed: Error: ErrImageNeverPull\n",
+			},
 		},
 		{
 			"no-config", always + container("app", until(0)) + "env.X.configMapKeyRef = { name = \"nowhere\", key = \"k\" }\n",
-			wordsOf{"CreateContainerConfigError", "app CreateContainerConfigError: configmap \"nowhere\" not found", "cannot be created: configmap \"nowhere\" not found. Next attempt in "},
+			wordsOf{
+				"CreateContainerConfigError", "app CreateContainerConfigError: configmap \"nowhere\" not found",
+				"cannot be created: configmap \"nowhere\" not found. Next attempt in ",
+			},
 			[]string{"Failed: Error: configmap \"nowhere\" not found\n"},
 		},
 		{
@@ -97,20 +114,28 @@ func TestWords(t *testing.T) {
 			[]string{"Pulled: ", "Created: Container created\n", "Started: Container started\n"},
 		},
 		{
-			"init-fails", never + init(container("side", "trap 'exit 143' TERM; touch /up; while :; do sleep 0.1; done")+always+up) + init(container("prepare", "exit 4")) + container("app", until(0)),
-			wordsOf{"Init:Error", "side Error 143; prepare Error 4; app PodInitializing: ", "init-fails failed: init container \"prepare\" exited with code 4"},
+			"init-fails",
+			never + init(container("side", "trap 'exit 143' TERM; touch /up; while :; do sleep 0.1; done")+always+up) +
+				init(container("prepare", "exit 4")) + container("app", until(0)),
+			wordsOf{
+				"Init:Error", "side Error 143; prepare Error 4; app PodInitializing: ",
+				"init-fails failed: init container \"prepare\" exited with code 4",
+			},
 			[]string{"Killing: Stopping container side"},
 		},
 		{
 			"init-loops", always + slow + init(container("prepare", "echo said; exit 4")) + container("app", until(0)),
 			wordsOf{
-				"Init:CrashLoopBackOff", "prepare CrashLoopBackOff: back-off 5m0s restarting failed container=prepare pod=init-loops_default(",
+				"Init:CrashLoopBackOff",
+				"prepare CrashLoopBackOff: back-off 5m0s restarting failed container=prepare pod=init-loops_default(",
 				"Init container \"prepare\" has not completed yet",
 			},
 			[]string{"BackOff: Back-off restarting failed container prepare in pod init-loops_default("},
 		},
 		{
-			"not-alive", never + container("app", "trap 'exit 7' TERM; touch /up; while :; do sleep 0.1; done") + "livenessProbe = { exec = { command = [\"test\", \"!\", \"-e\", \"/up\"] }, failureThreshold = 1, timeoutSeconds = 100 }\n",
+			"not-alive",
+			never + container("app", "trap 'exit 7' TERM; touch /up; while :; do sleep 0.1; done") +
+				"livenessProbe = { exec = { command = [\"test\", \"!\", \"-e\", \"/up\"] }, failureThreshold = 1, timeoutSeconds = 100 }\n",
 			wordsOf{"Error", "app Error 7", "the liveness probe of container \"app\" failed"},
 			[]string{"Unhealthy: Liveness probe failed: ", "Killing: Container app failed liveness probe\n"},
 		},

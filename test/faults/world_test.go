@@ -42,7 +42,8 @@ func TestShimKilled(t *testing.T) {
 // fields: terminationGracePeriodSeconds
 func TestContainerIgnoresStop(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.PodFile("deaf", "terminationGracePeriodSeconds = 2\n"+container("c", "trap '' TERM; echo up; while :; do sleep 0.1; done")))
+	r := f.start(f.PodFile("deaf",
+		"terminationGracePeriodSeconds = 2\n"+container("c", "trap '' TERM; echo up; while :; do sleep 0.1; done")))
 	r.line("c", 1)
 	r.interrupt()
 	if code := r.exitCode(); code != 1 {
@@ -64,7 +65,8 @@ func TestNameTaken(t *testing.T) {
 	first := f.start(file)
 	first.line("c", 1)
 	second := f.start(file)
-	if code := second.exitCode(); code != 1 || !strings.Contains(second.errors(), `"one"`) || !strings.Contains(second.errors(), "podstead run") {
+	if code := second.exitCode(); code != 1 || !strings.Contains(second.errors(), `"one"`) ||
+		!strings.Contains(second.errors(), "podstead run") {
 		t.Errorf("exit code %d, %s", code, second.errors())
 	}
 	first.interrupt()

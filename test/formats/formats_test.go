@@ -54,8 +54,10 @@ func TestEarlierVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if current := filepath.Join("testdata", name, fmt.Sprintf("v%d", reader.format.Version)); name != "quarantine" && name != "damage" && name != "generations" && !exists(current) {
-			t.Errorf("%s: no files of the current version, write them with go test -tags e2e -run TestWriteFormats ./test/faults -update", name)
+		if current := filepath.Join("testdata", name, fmt.Sprintf("v%d", reader.format.Version)); name != "quarantine" &&
+			name != "damage" && name != "generations" && !exists(current) {
+			t.Errorf("%s: no files of the current version, write them with go test -tags e2e -run TestWriteFormats ./test/faults -update",
+				name)
 		}
 		for _, dir := range dirs {
 			if strings.HasSuffix(dir, "-now") {

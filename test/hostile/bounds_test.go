@@ -39,7 +39,8 @@ func TestExpansionBomb(t *testing.T) {
 		"env":     bomb(plain, 25),
 		"args":    bomb(plain, 10) + "args = [" + strings.Repeat(repeated+", ", 100) + "]\n",
 		"command": bomb(plain, 10) + "command = [" + repeated + "]\n",
-		"probe":   bomb(plain, 10) + "livenessProbe.exec.command = [" + strings.Repeat("\""+strings.Repeat("$(V9)$(V10)", 1000)+"\", ", 30) + "]\n",
+		"probe": bomb(plain, 10) + "livenessProbe.exec.command = [" +
+			strings.Repeat("\""+strings.Repeat("$(V9)$(V10)", 1000)+"\", ", 30) + "]\n",
 	} {
 		_, err := f.Create(f.Ctx(), name, f.PodText(name, container+text))
 		if name == "probe" { // its variables are not expanded, so that it is large enough only with larger values
@@ -122,7 +123,8 @@ func TestQuarantine(t *testing.T) {
 			f.Errorf("podstead %s: %v\n%s\nwant %q", want.command, err, out, want.text)
 		}
 	}
-	if now := f.Until("good", "ready", isReady); now.Status.ContainerStatuses[0].ContainerID != good.Status.ContainerStatuses[0].ContainerID {
+	if now := f.Until("good", "ready",
+		isReady); now.Status.ContainerStatuses[0].ContainerID != good.Status.ContainerStatuses[0].ContainerID {
 		f.Error("the other pod was restarted")
 	}
 	f.MustRun("delete", "bad")

@@ -97,7 +97,8 @@ func TestDevices(t *testing.T) {
 	disk := fmt.Sprintf("device b %d %d", unix.Major(root.Dev), unix.Minor(root.Dev))
 	names := map[string]string{
 		"runc": "fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero",
-		"crun": "core fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero", // core is a link to /proc/kcore
+		// core is a link to /proc/kcore
+		"crun": "core fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero",
 	}
 	f.intrude("devices", "", []try{
 		{"devices", names[filepath.Base(rig.RuntimeUnderTest())]},

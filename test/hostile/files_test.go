@@ -19,8 +19,11 @@ func TestNamedFiles(t *testing.T) {
 	fifo, zero := filepath.Join(f.Dir, "fifo"), filepath.Join(f.Dir, "zero.toml")
 	f.Check(unix.Mkfifo(fifo, 0o600))
 	f.Check(os.Symlink("/dev/zero", zero))
-	for _, command := range []string{"validate " + zero, "run " + zero, "validate " + fifo, "validate /dev/zero", "validate /proc/kmsg", "validate " + f.Dir} {
-		if out, err := f.Podstead(f.Ctx(), strings.Fields(command)...); err == nil || !strings.Contains(err.Error()+out, "not a regular file") {
+	for _, command := range []string{
+		"validate " + zero, "run " + zero, "validate " + fifo, "validate /dev/zero", "validate /proc/kmsg", "validate " + f.Dir,
+	} {
+		if out, err := f.Podstead(f.Ctx(), strings.Fields(command)...); err == nil ||
+			!strings.Contains(err.Error()+out, "not a regular file") {
 			f.Errorf("podstead %s: %v\n%s\nwant an error", command, err, out)
 		}
 	}
@@ -40,7 +43,8 @@ func TestNamedFiles(t *testing.T) {
 		f.MustRun("delete", name)
 	}
 	for _, path := range []string{fifo, "/dev/zero", "/proc/kmsg", "/proc/self/environ"} {
-		if _, err := f.Create(f.Ctx(), "env", fmt.Sprintf("name = \"env\"\n[[secrets]]\nname = \"s\"\nenvFile = %q\n", path)+container); err == nil ||
+		if _, err := f.Create(f.Ctx(), "env",
+			fmt.Sprintf("name = \"env\"\n[[secrets]]\nname = \"s\"\nenvFile = %q\n", path)+container); err == nil ||
 			!strings.Contains(err.Error(), "not a regular file") {
 			f.Errorf("env file %s: %v", path, err)
 		}
@@ -51,12 +55,16 @@ func TestNamedFiles(t *testing.T) {
 // TestReservedNames: a pod cannot have a name that the hosts files of other pods define for the host.
 func TestReservedNames(t *testing.T) {
 	f := newFixture(t, options{})
-	for _, name := range []string{"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "ip6-allnodes", "ip6-allrouters", "x.localhost"} {
-		if _, err := f.Create(f.Ctx(), name, f.PodText(name, play("c", "stay"))); err == nil || !strings.Contains(err.Error(), "is reserved for the host") {
+	for _, name := range []string{
+		"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "ip6-allnodes", "ip6-allrouters", "x.localhost",
+	} {
+		if _, err := f.Create(f.Ctx(), name, f.PodText(name, play("c", "stay"))); err == nil ||
+			!strings.Contains(err.Error(), "is reserved for the host") {
 			f.Errorf("pod %s: %v, want it rejected", name, err)
 		}
 	}
-	if _, err := f.Create(f.Ctx(), "pod", f.PodText("pod", "hostname = \"localhost\"\n"+play("c", "stay"))); err == nil || !strings.Contains(err.Error(), "reserved") {
+	if _, err := f.Create(f.Ctx(), "pod", f.PodText("pod", "hostname = \"localhost\"\n"+play("c", "stay"))); err == nil ||
+		!strings.Contains(err.Error(), "reserved") {
 		f.Errorf("hostname localhost: %v, want it rejected", err)
 	}
 }

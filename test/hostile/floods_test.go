@@ -58,18 +58,21 @@ func TestVolumeSizeLimit(t *testing.T) {
 			f.Errorf("pod %s is %s (%s)", name, p.Status.Phase, p.Status.Reason)
 		}
 	}
-	f.intrude("memory", "volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"8Mi\" }\n", []try{
-		{"inodes /data/many 3000", "ENOSPC"},
-		{"remove /data/many/1", "done"}, // directories need an inode too
-		{"fill /data/big 20", "ENOSPC"},
-		{"fill /dev/shm/big 100", "ENOSPC"},
-	})
+	f.intrude("memory",
+		"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"8Mi\" }\n",
+		[]try{
+			{"inodes /data/many 3000", "ENOSPC"},
+			{"remove /data/many/1", "done"}, // directories need an inode too
+			{"fill /data/big 20", "ENOSPC"},
+			{"fill /dev/shm/big 100", "ENOSPC"},
+		})
 }
 
 // TestLogSizeLimit: the log of a container does not exceed its limit, even with endless lines.
 func TestLogSizeLimit(t *testing.T) {
 	const size, files = 1 << 20, 3
-	f := newFixture(t, options{env: []string{"PODSTEAD_CONTAINER_LOG_MAX_SIZE=1Mi", fmt.Sprint("PODSTEAD_CONTAINER_LOG_MAX_FILES=", files)}})
+	f := newFixture(t,
+		options{env: []string{"PODSTEAD_CONTAINER_LOG_MAX_SIZE=1Mi", fmt.Sprint("PODSTEAD_CONTAINER_LOG_MAX_FILES=", files)}})
 	f.create("flood", play("c", "stay", "write-log 10 80", "write-log 10 4000000", "write-log 2 1"))
 	f.outcomes("flood", "c")
 	var total, count int64

@@ -183,7 +183,8 @@ func TestImagePoisoning(t *testing.T) {
 	forged := func(name, dir string) string {
 		var buf bytes.Buffer
 		f.Check(ocitar.WriteOCI(&buf, ocitar.Image{
-			Name: name, Config: ocispec.ImageConfig{Entrypoint: []string{"/forged"}}, Layers: []ocitar.Layer{{{Path: dir, Mode: fs.ModeDir | 0o755}}},
+			Name: name, Config: ocispec.ImageConfig{Entrypoint: []string{"/forged"}},
+			Layers: []ocitar.Layer{{{Path: dir, Mode: fs.ModeDir | 0o755}}},
 		}))
 		return f.write(dir+".tar", buf.Bytes())
 	}
@@ -202,7 +203,8 @@ func TestImagePoisoning(t *testing.T) {
 	for i, name := range []string{testserver, intruder} {
 		pod := fmt.Sprintf("attacker%d", i)
 		_, err := f.Create(f.Ctx(), pod, fmt.Sprintf(
-			"name = %q\nterminationGracePeriodSeconds = 1\nimageArchives = [%q]\n[[containers]]\nname = \"c\"\nimage = %q\n", pod, forged(name, fmt.Sprint("forged", i)), name))
+			"name = %q\nterminationGracePeriodSeconds = 1\nimageArchives = [%q]\n[[containers]]\nname = \"c\"\nimage = %q\n", pod,
+			forged(name, fmt.Sprint("forged", i)), name))
 		f.Check(err)
 		f.Until(pod, "started", func(p *api.Pod) bool { // in vain: its image has no program
 			c := p.Status.ContainerStatuses[0]
@@ -221,7 +223,8 @@ func TestImagePoisoning(t *testing.T) {
 		f.Errorf("a new pod used image %s, want %s", now, genuine)
 	}
 	_, err := f.Create(f.Ctx(), "unlisted", fmt.Sprintf(
-		"name = \"unlisted\"\nterminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = %q\nimagePullPolicy = \"Never\"\n", testserver))
+		"name = \"unlisted\"\nterminationGracePeriodSeconds = 1\n[[containers]]\nname = \"c\"\nimage = %q\nimagePullPolicy = \"Never\"\n",
+		testserver))
 	f.Check(err)
 	f.Until("unlisted", "without an image", func(p *api.Pod) bool {
 		w := p.Status.ContainerStatuses[0].State.Waiting
@@ -244,7 +247,8 @@ func TestSlowRegistries(t *testing.T) {
 	create := func(name, host string) {
 		f.Helper()
 		_, err := f.Create(f.Ctx(), name, fmt.Sprintf(
-			"name = %q\nrestartPolicy = \"Never\"\n[[containers]]\nname = \"c\"\nimage = \"%s/%s:1\"\ncommand = [\"/none\"]\n", name, host, name))
+			"name = %q\nrestartPolicy = \"Never\"\n[[containers]]\nname = \"c\"\nimage = \"%s/%s:1\"\ncommand = [\"/none\"]\n", name, host,
+			name))
 		f.Check(err)
 	}
 	pulled := func(name string) {

@@ -92,13 +92,15 @@ data = { key = "value" }
 func TestLeaseOnTerminationMessage(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("pair", "restartPolicy = \"Never\"\nshareProcessNamespace = true\n"+
-		play("holder", "stay", "lease-other /shared/held /dev/termination-log", "mkdir /shared/held")+"volumeMounts = { shared = \"/shared\" }\n"+
+		play("holder", "stay", "lease-other /shared/held /dev/termination-log", "mkdir /shared/held")+
+		"volumeMounts = { shared = \"/shared\" }\n"+
 		play("c", "try", "await /shared/held")+"volumeMounts = { shared = \"/shared\" }\n"+
 		"[[volumes]]\nname = \"shared\"\nemptyDir = {}\n")
 	f.undelayed("exit", func() {
 		f.outcomes("pair", "c")
 		p := f.Until("pair", "terminated", func(p *api.Pod) bool { return statusOf(p, "c").State.Terminated != nil })
-		if end := statusOf(&p, "c").State.Terminated; end.ExitCode != 0 || !strings.Contains(end.Message, "error on reading termination log") {
+		if end := statusOf(&p, "c").State.Terminated; end.ExitCode != 0 ||
+			!strings.Contains(end.Message, "error on reading termination log") {
 			f.Errorf("terminated with %+v, want the error of the message", end)
 		}
 	})

@@ -91,7 +91,10 @@ func TestLogFileRead(t *testing.T) {
 	for name, script := range containers {
 		text += saboteur(name, script+" && exit 3") + "terminationMessagePolicy = \"FallbackToLogsOnError\"\n"
 	}
-	f.create("saboteur", text+fmt.Sprintf("[[volumes]]\nname = \"logs\"\nhostPath = { path = %q }\n[[volumes]]\nname = \"marks\"\nemptyDir = {}\n", f.LogDir()))
+	f.create("saboteur",
+		text+
+			fmt.Sprintf("[[volumes]]\nname = \"logs\"\nhostPath = { path = %q }\n[[volumes]]\nname = \"marks\"\nemptyDir = {}\n",
+				f.LogDir()))
 	p := f.Until("saboteur", "done", ended)
 	for _, c := range p.Status.ContainerStatuses {
 		if end := c.State.Terminated; end == nil || end.ExitCode != 3 {
@@ -127,7 +130,8 @@ func TestStateVolumes(t *testing.T) {
 			fmt.Sprintf("[[volumes]]\nname = \"host\"\nhostPath = { path = %q }\n", path)
 	}
 	for _, path := range []string{f.StateDir(), f.StateDir() + "/pods", f.RunDir(), f.Socket(), f.LogDir(), f.Dir, "/"} {
-		if _, err := f.Create(f.Ctx(), "mounter", f.PodText("mounter", volume(path))); err == nil || !strings.Contains(err.Error(), "only privileged containers can mount it") {
+		if _, err := f.Create(f.Ctx(), "mounter", f.PodText("mounter", volume(path))); err == nil ||
+			!strings.Contains(err.Error(), "only privileged containers can mount it") {
 			f.Errorf("hostPath %s: %v", path, err)
 		}
 	}

@@ -42,7 +42,9 @@ func TestHostPathOverRunDirectory(t *testing.T) {
 			f.Env = []string{"PODSTEAD_POLICY_HOST_PATHS=" + hostPaths}
 			f.CheckLeftovers(deadline, "daemon", "stop", "--pods")
 			f.MustRun("get") // starts the daemon
-			f.create("first", play("c", "stay", "wait 1ms")+"volumeMounts = { m = \"/m\" }\n[[volumes]]\nname = \"m\"\nemptyDir = { medium = \"Memory\" }\n")
+			f.create("first",
+				play("c", "stay", "wait 1ms")+
+					"volumeMounts = { m = \"/m\" }\n[[volumes]]\nname = \"m\"\nemptyDir = { medium = \"Memory\" }\n")
 			f.Until("first", "ready", isReady)
 			f.create("host", hostMounter(path, ""))
 			f.create("mapped", hostMounter(path, "hostUsers = false\n"))
@@ -112,7 +114,8 @@ emptyDir = {}
 `)
 	f.Until("led", "refused", func(p *api.Pod) bool {
 		w := statusOf(p, "c").State.Waiting
-		return w != nil && w.Reason == "CreateContainerConfigError" && strings.Contains(w.Message, `"/data/dev" leads to /dev through a symbolic link`)
+		return w != nil && w.Reason == "CreateContainerConfigError" &&
+			strings.Contains(w.Message, `"/data/dev" leads to /dev through a symbolic link`)
 	})
 	f.MustRun("delete", "led")
 }
@@ -121,17 +124,20 @@ emptyDir = {}
 // that the OCI runtime sets up.
 func TestVolumesOnKernelFileSystems(t *testing.T) {
 	f := newFixture(t, options{})
-	const volumes = "[[volumes]]\nname = \"v\"\nemptyDir = {}\n[[volumes]]\nname = \"w\"\nemptyDir = {}\n[[volumes]]\nname = \"shm\"\nhostPath = { path = \"/dev/shm\" }\n"
+	const volumes = "[[volumes]]\nname = \"v\"\nemptyDir = {}\n[[volumes]]\nname = \"w\"\nemptyDir = {}\n[[volumes]]\nname = " +
+		"\"shm\"\nhostPath = { path = \"/dev/shm\" }\n"
 	mounts := func(list string) string {
 		return play("c", "try", "wait 1ms") + "volumeMounts = " + list + "\n" + volumes
 	}
 	for _, text := range []string{
 		mounts(`{ v = "/dev" }`), mounts(`{ v = "//dev/" }`), mounts(`{ v = "/x/../dev" }`), mounts(`{ shm = "/dev" }`),
-		mounts(`{ v = "/proc" }`), mounts(`{ v = "/proc/keys" }`), mounts(`{ v = "/proc/sys/kernel" }`), mounts(`{ v = "/proc/self/attr" }`),
+		mounts(`{ v = "/proc" }`), mounts(`{ v = "/proc/keys" }`), mounts(`{ v = "/proc/sys/kernel" }`),
+		mounts(`{ v = "/proc/self/attr" }`),
 		mounts(`{ v = "/sys" }`), mounts(`{ v = "/sys/fs/cgroup" }`), mounts(`{ v = "/sys/firmware" }`),
 		mounts(`{ v = "/dev/null" }`), mounts(`{ v = "/dev/pts" }`), mounts(`{ v = "/dev/fd/3" }`), mounts(`{ v = "/dev/console" }`),
 		mounts(`{ v = "/dev/shm/x" }`), mounts(`{ v = "/dev/a", w = "/dev/a/b" }`),
-		play("c", "try", "wait 1ms") + "terminationMessagePath = \"/proc/keys\"\n", play("c", "try", "wait 1ms") + "terminationMessagePath = \"/dev/null\"\n",
+		play("c", "try", "wait 1ms") + "terminationMessagePath = \"/proc/keys\"\n",
+		play("c", "try", "wait 1ms") + "terminationMessagePath = \"/dev/null\"\n",
 		"[[initContainers]]\nname = \"i\"\nimage = \"" + intruder + "\"\nvolumeMounts = { v = \"/dev\" }\n" + mounts(`{ v = "/v" }`),
 	} {
 		if _, err := f.Create(f.Ctx(), "refused", f.PodText("refused", text)); err == nil || !strings.Contains(err.Error(), "privileged") {

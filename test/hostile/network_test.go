@@ -41,7 +41,8 @@ func TestHostLoopback(t *testing.T) {
 	heard := make(chan string, 16)
 	quiet, loud := f.hear("127.0.0.1", heard), f.hear(gateway, heard)
 	f.create("loopback", "restartPolicy = \"Never\"\n"+play("c", "try",
-		fmt.Sprintf("dial tcp 127.0.0.1:%d", local), fmt.Sprintf("dial tcp %s:%d", gateway, local), fmt.Sprintf("dial tcp %s:%d", gateway, wide),
+		fmt.Sprintf("dial tcp 127.0.0.1:%d", local), fmt.Sprintf("dial tcp %s:%d", gateway, local),
+		fmt.Sprintf("dial tcp %s:%d", gateway, wide),
 		// Packets take the same path, so none arrives after the last.
 		fmt.Sprintf("datagram 192.0.2.1 127.0.0.1 %d %s made-up", quiet, gateway),
 		fmt.Sprintf("datagram 127.0.0.1 127.0.0.1 %d %s from-itself", quiet, gateway),

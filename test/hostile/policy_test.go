@@ -47,11 +47,17 @@ func TestConfusedDeputy(t *testing.T) {
 	archive := filepath.Join(f.Dir, "intruder.tar")
 	f.Check(copyFile(archive, f.Archive("intruder"), 0o644))
 
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return dialAs(f.Socket(), uid, gid, group)
-	}}}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return dialAs(f.Socket(), uid, gid, group)
+		},
+	}}
 	run := func(name, text string) error { // without the checks of the podstead command
-		q := api.CreateRequest{File: filepath.Join(f.Dir, name+".toml"), Text: fmt.Sprintf("name = %q\nimageArchives = [%q]\nrestartPolicy = \"Never\"\n", name, archive) + text}
+		q := api.CreateRequest{
+			File: filepath.Join(f.Dir, name+".toml"),
+			Text: fmt.Sprintf("name = %q\nimageArchives = [%q]\nrestartPolicy = \"Never\"\n", name, archive) + text,
+		}
 		body, err := json.Marshal(q)
 		f.Check(err)
 		request, err := http.NewRequestWithContext(f.Ctx(), http.MethodPost, "http://podstead/v1/pods", bytes.NewReader(body))
@@ -70,10 +76,14 @@ func TestConfusedDeputy(t *testing.T) {
 		return nil
 	}
 	env := func(path string) string {
-		return play("c", "try", "wait 1ms") + fmt.Sprintf("envFrom = [{ configMapRef = { name = \"m\" } }]\n[[configMaps]]\nname = \"m\"\nenvFile = %q\n", path)
+		return play("c", "try", "wait 1ms") +
+			fmt.Sprintf("envFrom = [{ configMapRef = { name = \"m\" } }]\n[[configMaps]]\nname = \"m\"\nenvFile = %q\n", path)
 	}
 	volume := func(path string) string {
-		return play("c", "try", "list /v") + fmt.Sprintf("volumeMounts = { v = { mountPath = \"/v\", readOnly = true } }\n[[volumes]]\nname = \"v\"\nhostPath = { path = %q }\n", path)
+		return play("c", "try", "list /v") +
+			fmt.Sprintf("volumeMounts = { v = { mountPath = \"/v\", readOnly = true } }\n[[volumes]]\nname = \"v\"\nhostPath = { "+
+				"path = %q }\n",
+				path)
 	}
 	for _, test := range []struct {
 		name, text string

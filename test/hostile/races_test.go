@@ -60,9 +60,10 @@ func TestVolumeCleanup(t *testing.T) {
 	f := newFixture(t, options{})
 	for n := range 3 {
 		name := fmt.Sprint("leaver", n)
-		f.create(name, play("c", "stay", "nest /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
-			"swap /data/a "+f.victim(), "swap /data/b/c "+f.victim()+"/deep", "swap /data/d "+filepath.Dir(f.Dir))+
-			"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
+		f.create(name,
+			play("c", "stay", "nest /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
+				"swap /data/a "+f.victim(), "swap /data/b/c "+f.victim()+"/deep", "swap /data/d "+filepath.Dir(f.Dir))+
+				"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
 		f.Until(name, "ready", isReady)
 		f.outcomes(name, "c")
 		f.MustRun("delete", name, "--force")

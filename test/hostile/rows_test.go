@@ -39,10 +39,12 @@ func TestTable(t *testing.T) {
 
 func section() string {
 	var b strings.Builder
-	b.WriteString("| attempt of a container with root inside | Podstead | Docker | kubelet and containerd | test |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| attempt of a container with root inside | Podstead | Docker | kubelet and containerd | test |\n| --- | --- | --- | " +
+		"--- | --- |\n")
 	for _, row := range Rows() {
 		const same = "the same"
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", row.Tries, row.Here, cmp.Or(row.Docker, same), cmp.Or(row.Kubelet, same), row.Test)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", row.Tries, row.Here, cmp.Or(row.Docker, same), cmp.Or(row.Kubelet, same),
+			row.Test)
 	}
 	return b.String()
 }

@@ -159,7 +159,8 @@ func TestSurface(t *testing.T) {
 			f.checkSocket(p.Command, s)
 		}
 	}
-	if joined := strings.Join(kinds, " "); !strings.Contains(joined, "podstead ") && !strings.HasSuffix(joined, "podstead") || !strings.Contains(joined, shim.Name) {
+	if joined := strings.Join(kinds, " "); !strings.Contains(joined, "podstead ") && !strings.HasSuffix(joined, "podstead") ||
+		!strings.Contains(joined, shim.Name) {
 		f.Errorf("processes %v, want a daemon and a shim", kinds)
 	}
 	for dir, mode := range map[string]os.FileMode{f.StateDir(): 0o711, f.RunDir(): 0o711, f.LogDir(): 0o750} {
@@ -303,7 +304,8 @@ command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\
 func TestTerminationLog(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("last", "restartPolicy = \"Never\"\n"+play("c", "try",
-		"remove /dev/termination-log", "truncate /dev/termination-log 1024", "link /dev/termination-log /tmp/link", "truncate /etc/hosts 1024"))
+		"remove /dev/termination-log", "truncate /dev/termination-log 1024", "link /dev/termination-log /tmp/link",
+		"truncate /etc/hosts 1024"))
 	p := f.Until("last", "done", ended)
 	f.compare("last", "c", []try{
 		{"remove /dev/termination-log", "EBUSY"},

@@ -39,7 +39,8 @@ func stormPods() map[string]string {
 			shell("lines", "while :; do yes | head -c 2000000; sleep 0.1; done") +
 			shell("line", "while :; do head -c 2000000 /dev/zero | tr '\\0' x; sleep 0.1; done") +
 			play("swap", "stay", "swap /data/d /etc") + restrictedContainer + "volumeMounts = { data = \"/data\" }\n" +
-			shell("fifos", "while :; do mkfifo /data/f$i; ln -s /proc/self/fd/0 /data/l$i; i=$((i+1)); [ $i -lt 2000 ] || i=0; done 2>/dev/null") +
+			shell("fifos",
+				"while :; do mkfifo /data/f$i; ln -s /proc/self/fd/0 /data/l$i; i=$((i+1)); [ $i -lt 2000 ] || i=0; done 2>/dev/null") +
 			"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { sizeLimit = \"64Mi\" }\n",
 		// Crash loops with endless termination messages and a large environment.
 		"crashes": restrictedPod + backoff +
@@ -61,13 +62,15 @@ func stormPods() map[string]string {
   failureThreshold = 5
 `,
 		// Root in a user namespace: leases on all files that the daemon writes or reads.
-		"leases": restrictedRoot + play("holder", "stay", "lease /etc/hosts", "lease /etc/hostname", "lease /etc/resolv.conf", "lease /dev/termination-log") +
+		"leases": restrictedRoot +
+			play("holder", "stay", "lease /etc/hosts", "lease /etc/hostname", "lease /etc/resolv.conf", "lease /dev/termination-log") +
 			restrictedContainer + shell("names", "while :; do nslookup none.invalid; done >/dev/null 2>&1"),
 	}
 }
 
 func shell(name, script string) string {
-	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, intruder, script) + restrictedContainer
+	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, intruder, script) +
+		restrictedContainer
 }
 
 // worker is a pod that is probed, and whose second container restarts once.

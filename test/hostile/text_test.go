@@ -28,15 +28,20 @@ func TestUglyText(t *testing.T) {
 	f.create("ugly", fmt.Sprintf("restartPolicy = \"Never\"\n\n[[containers]]\nname = \"c\"\nimage = %q\n"+
 		"command = [\"sh\", \"-c\", %q]\n"+
 		"  [containers.readinessProbe]\n  periodSeconds = 1\n  timeoutSeconds = 30\n  exec = { command = [\"sh\", \"-c\", %q] }\n",
-		intruder, "printf '"+ugly+"\\n'; printf '"+ugly+"' > /dev/termination-log; until [ -e /tmp/probed ]; do sleep 0.1; done; sleep 1; exit 3",
+		intruder,
+		"printf '"+ugly+"\\n'; printf '"+ugly+"' > /dev/termination-log; until [ -e /tmp/probed ]; do sleep 0.1; done; sleep 1; exit 3",
 		"printf '"+ugly+"'; touch /tmp/probed; exit 1"))
-	f.create("hook", fmt.Sprintf("\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"1000\"]\nlifecycle.postStart.exec.command = [\"sh\", \"-c\", %q]\n",
-		intruder, "printf '"+ugly+"'; exit 1"))
+	f.create("hook",
+		fmt.Sprintf("\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"1000\"]\nlifecycle.postStart.exec.command = "+
+			"[\"sh\", \"-c\", %q]\n",
+			intruder, "printf '"+ugly+"'; exit 1"))
 	f.create("image", "\n[[containers]]\nname = \"c\"\nimage = \"localhost/none:1\"\nenv.X = \"\\u202e\\u009b\\u007f\"\n")
 	f.Until("ugly", "done", ended)
 	for _, command := range []string{
-		"get", "get ugly", "get -o wide", "get -o json", "get -o yaml", "get ugly -o yaml", "get ugly -o json", "get image -o yaml", "why", "why ugly", "why hook",
-		"why ugly -o json", "why ugly -o yaml", "why -o json", "why -o yaml", "events", "events ugly", "events -o json", "doctor", "doctor -o json",
+		"get", "get ugly", "get -o wide", "get -o json", "get -o yaml", "get ugly -o yaml", "get ugly -o json", "get image -o yaml", "why",
+		"why ugly", "why hook",
+		"why ugly -o json", "why ugly -o yaml", "why -o json", "why -o yaml", "events", "events ugly", "events -o json", "doctor",
+		"doctor -o json",
 	} {
 		out, err := f.Podstead(f.Ctx(), strings.Fields(command)...)
 		if err != nil && !strings.HasPrefix(command, "doctor") {
@@ -78,8 +83,9 @@ func (f *fixture) parse(command, out string) {
 // TestUglyRun: run shows the output of containers escaped on a terminal, and unchanged in a pipe.
 func TestUglyRun(t *testing.T) {
 	f := newFixture(t, options{})
-	file := f.PodFile("ugly", fmt.Sprintf("restartPolicy = \"Never\"\n\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n",
-		intruder, "printf '"+ugly+"\\n'"))
+	file := f.PodFile("ugly",
+		fmt.Sprintf("restartPolicy = \"Never\"\n\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n",
+			intruder, "printf '"+ugly+"\\n'"))
 	if out := f.MustRun("run", file); !strings.Contains(out, "begin\x1b]0;title\x07\x1b[2J\x7f") {
 		f.Errorf("run prints %q to a pipe, want the output unchanged", out)
 	}
@@ -94,7 +100,8 @@ func TestUglyRun(t *testing.T) {
 	}
 	_, line, _ := strings.Cut(string(shown), "begin")
 	line, _, found := strings.Cut(line, "end")
-	if want := `\x1b]0;title\a\x1b[2J\x7f\u009b\u0085\u2028\u2029\u202etxt.exe\u202c\u2066x\u2069\u200e\u200f\u061c\u200b\u2060\ufeff\U000e0041\xff`; !found || !strings.HasPrefix(line, want[:len(want)-14]) {
+	if want := `\x1b]0;title\a\x1b[2J\x7f\u009b\u0085\u2028\u2029\u202etxt.exe\u202c\u2066x\u2069\u200e\u200f\u061c\u200b\u2060\ufeff\U000e0041\xff`; !found ||
+		!strings.HasPrefix(line, want[:len(want)-14]) {
 		f.Errorf("run shows %q on a terminal, want %q", shown, want)
 	}
 }

@@ -33,7 +33,8 @@ func TestDebianImage(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if out, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-xf", filepath.Join(dir, "out.tar")).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-xf",
+			filepath.Join(dir, "out.tar")).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		var list []struct {

@@ -39,7 +39,8 @@ type kit struct {
 
 // newKit compiles everything except the mutants. It writes the importcfg file to tmp.
 func newKit(ctx context.Context, dir, tmp string) (*kit, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-test", unoptimised, "-json=ImportPath,Dir,Export,ForTest,GoFiles,Module", ".")
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-test", unoptimised,
+		"-json=ImportPath,Dir,Export,ForTest,GoFiles,Module", ".")
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -70,7 +70,8 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.sample, "sample", 0, "run only `n` mutants, selected by -seed")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of -sample (0: random)")
 	flags.IntVar(&o.parallel, "parallel", 2, "number of mutants to run in parallel")
-	flags.DurationVar(&o.timeout, "timeout", 0, "timeout of the tests of one mutant (0: 5 s plus ten times the duration for the unchanged package)")
+	flags.DurationVar(&o.timeout, "timeout", 0,
+		"timeout of the tests of one mutant (0: 5 s plus ten times the duration for the unchanged package)")
 	flags.IntVar(&o.memory, "memory", 4096, "limit of the address space of one mutant, in `MiB`")
 	flags.StringVar(&o.last, "last", "", "run the (slow) tests that match `regexp` only against mutants that survived the others")
 	flags.StringVar(&o.function, "func", "", "run only mutants of the function `name` (Func, Type.Method)")

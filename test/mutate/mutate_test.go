@@ -230,16 +230,18 @@ func TestConstants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":    "module example.org/p\n\ngo 1.26.0\n",
-		"p.go":      "package p\n\n// Limit is one.\nconst Limit = 3\n",
-		"p_test.go": "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/p\"\n)\n\nfunc Test(t *testing.T) {\n\tif p.Limit != 3 {\n\t\tt.Fatal(p.Limit)\n\t}\n}\n",
+		"go.mod": "module example.org/p\n\ngo 1.26.0\n",
+		"p.go":   "package p\n\n// Limit is one.\nconst Limit = 3\n",
+		"p_test.go": "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/p\"\n)\n\nfunc Test(t *testing.T) {\n\tif p.Limit != " +
+			"3 {\n\t\tt.Fatal(p.Limit)\n\t}\n}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var out strings.Builder
-	if err := run(t.Context(), &out, []string{"-min-kill", "100", dir}); err != nil || !strings.Contains(out.String(), "2 killed, 0 survived") {
+	if err := run(t.Context(), &out, []string{"-min-kill", "100", dir}); err != nil ||
+		!strings.Contains(out.String(), "2 killed, 0 survived") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

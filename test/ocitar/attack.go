@@ -62,7 +62,10 @@ func Attacks() []Attack {
 		{"300 nested indexes", func() *Tree { return Nested(300) }, nested, nested},
 		{"200 layers", manyLayers, layers, layers},
 		{"layers of exabytes", hugeLayers, "layers have more than .* bytes", "layers have more than .* bytes"},
-		{"layer that names another snapshot", snapshotKey, "read config: layer .* of the configuration: invalid checksum digest", "layer .* of the configuration: invalid checksum digest"},
+		{
+			"layer that names another snapshot", snapshotKey, "read config: layer .* of the configuration: invalid checksum digest",
+			"layer .* of the configuration: invalid checksum digest",
+		},
 		{"zstd bomb", func() *Tree { return layered(zstdType, compressed(bomb())) }, unpacks, unpacks},
 		{"gzip bomb", func() *Tree { return layered(ocispec.MediaTypeImageLayerGzip, mustGzip(bomb())) }, unpacks, unpacks},
 		{"sparse file of 4 TiB", sparse, hole, hole},

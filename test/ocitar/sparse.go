@@ -11,7 +11,8 @@ import (
 // it. The last header is all that a reader needs to write the file.
 func PAXHole(name string, size int64) []byte {
 	records := paxRecord("GNU.sparse.major", "0") + paxRecord("GNU.sparse.minor", "1") + paxRecord("GNU.sparse.name", name) +
-		paxRecord("GNU.sparse.size", fmt.Sprint(size)) + paxRecord("GNU.sparse.numblocks", "1") + paxRecord("GNU.sparse.map", fmt.Sprintf("%d,0", size))
+		paxRecord("GNU.sparse.size", fmt.Sprint(size)) + paxRecord("GNU.sparse.numblocks", "1") +
+		paxRecord("GNU.sparse.map", fmt.Sprintf("%d,0", size))
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, file := range []struct{ name, data string }{{"PaxHeaders/" + name, records}, {name, ""}} {

@@ -100,7 +100,9 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	explained := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(readFile(t, "docs/dependencies.md"), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(readFile(t,
+		"docs/dependencies.md"),
+		-1) {
 		explained[match[1]] = true
 		if direct[match[1]] == "" {
 			t.Errorf("docs/dependencies.md has a row for %s, which no file imports", match[1])
@@ -108,7 +110,8 @@ func TestDependencies(t *testing.T) {
 	}
 	for mod, file := range direct {
 		if !explained[mod] {
-			t.Errorf("docs/dependencies.md has no row for %s, imported by %s: add its purpose, the alternative and its maintenance", mod, file)
+			t.Errorf("docs/dependencies.md has no row for %s, imported by %s: add its purpose, the alternative and its maintenance", mod,
+				file)
 		}
 	}
 }

@@ -279,11 +279,15 @@ func testsInStrings(t *testing.T, dir string) []string {
 
 func fieldsPage(fields []podField, tests []coverage, inVM []string) string {
 	var b strings.Builder
-	b.WriteString("# Test coverage of fields\n\n`go test ./test/repo -run TestFields -update` generates this page from the types of package `spec` and the tests on real containers. Each\n" +
-		"supported field has at least one test that observes its effect, if possible from inside the container. Fields that are not supported\n" +
-		"are rejected with an error, never ignored. [Pod file](reference/pod-file.md) describes the fields. Init containers have the fields of\n" +
+	b.WriteString("# Test coverage of fields\n\n`go test ./test/repo -run TestFields -update` generates this page from the types of " +
+		"package `spec` and the tests on real containers. Each\n" +
+		"supported field has at least one test that observes its effect, if possible from inside the container. Fields that are not " +
+		"supported\n" +
+		"are rejected with an error, never ignored. [Pod file](reference/pod-file.md) describes the fields. Init containers have the " +
+		"fields of\n" +
 		"containers.\n\n" +
-		"The tests use the cgroup version of the host that they run on. Those with **v2** also run in [a virtual machine](testing.md#virtual-machine)\n" +
+		"The tests use the cgroup version of the host that they run on. Those with **v2** also run in [a virtual " +
+		"machine](testing.md#virtual-machine)\n" +
 		"with cgroup v2 only.\n\n" +
 		"| Field | Tests |\n| --- | --- |\n")
 	for _, f := range fields {

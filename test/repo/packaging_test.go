@@ -18,7 +18,10 @@ func TestServiceUnit(t *testing.T) {
 		}
 	}
 	unit := strings.Join(lines, "")
-	for _, line := range []string{"Type=notify\n", "ExecStart=/usr/local/bin/podstead daemon\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "Restart=on-failure\n", "MemoryMax=1G\n", "KillMode=process\n", "Delegate=yes\n", "WantedBy=multi-user.target\n"} {
+	for _, line := range []string{
+		"Type=notify\n", "ExecStart=/usr/local/bin/podstead daemon\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "Restart=on-failure\n",
+		"MemoryMax=1G\n", "KillMode=process\n", "Delegate=yes\n", "WantedBy=multi-user.target\n",
+	} {
 		if !strings.Contains(unit, line) {
 			t.Errorf("the unit has no line %q", line)
 		}
@@ -51,8 +54,8 @@ func TestInstallUnit(t *testing.T) {
 	}
 }
 
-// TestRemovalMessages checks that the removal of the package says what a purge deletes, and that a purge names the persistent volumes before
-// it deletes them. The script runs with other directories, and with programs that only print what they were to do.
+// TestRemovalMessages checks that the removal of the package says what a purge deletes, and that a purge names the persistent volumes
+// before it deletes them. The script runs with other directories, and with programs that only print what they were to do.
 func TestRemovalMessages(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -69,7 +72,8 @@ func TestRemovalMessages(t *testing.T) {
 	write("var/lib/podstead/volumes/uploads/cat.jpg", "")
 	write("bin/rm", "#!/bin/sh\necho rm $*\n")
 	write("bin/getent", "#!/bin/sh\nexit 1\n")
-	script := write("postremove", regexp.MustCompile(`/(etc|var|run)/`).ReplaceAllString(readFile(t, "packaging/scripts/postremove"), dir+"/$1/"))
+	script := write("postremove",
+		regexp.MustCompile(`/(etc|var|run)/`).ReplaceAllString(readFile(t, "packaging/scripts/postremove"), dir+"/$1/"))
 	run := func(action string) string {
 		cmd := exec.CommandContext(t.Context(), "sh", script, action)
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))

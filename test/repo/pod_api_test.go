@@ -75,8 +75,10 @@ func podAPIPage(t *testing.T) string {
 	b.WriteString("# Fields of the Pod API\n\n" +
 		"```sh\npodstead validate pod.yaml   # reports the fields that are ignored or refused\n```\n\n" +
 		"This page has every field of `PodSpec` and `PodStatus` of the module `k8s.io/api` in the version that Podstead is built with.\n" +
-		"It is generated: `go test ./test/repo -run TestPodAPI -update`. [Deviations](design/deviations.md#not-supported) has the reasons for\n" +
-		"fields that are not honoured, [Test coverage of fields](fields.md) the tests of the others. [Pod file](reference/pod-file.md) describes them.\n\n" +
+		"It is generated: `go test ./test/repo -run TestPodAPI -update`. [Deviations](design/deviations.md#not-supported) has the " +
+		"reasons for\n" +
+		"fields that are not honoured, [Test coverage of fields](fields.md) the tests of the others. [Pod file](reference/pod-file.md) " +
+		"describes them.\n\n" +
 		"## Spec\n\n" +
 		"A field has the verdict of the parser on a manifest that sets it:\n\n" +
 		"- *" + honoured + "*: it has the effect that it has in Kubernetes.\n" +

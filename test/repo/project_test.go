@@ -126,7 +126,8 @@ func TestDependencyUpdates(t *testing.T) {
 func TestReleaseProcedure(t *testing.T) {
 	makefile, targets := readFile(t, "Makefile"), 0
 	page := readFile(t, "docs/releasing.md")
-	if commit := strings.Index(page, "\ngit commit "); commit < 0 || strings.LastIndex(page[:strings.Index(page, "\nmake release")], ">test/") > commit {
+	if commit := strings.Index(page, "\ngit commit "); commit < 0 ||
+		strings.LastIndex(page[:strings.Index(page, "\nmake release")], ">test/") > commit {
 		t.Error("docs/releasing.md: a file is changed after the commit, the version would end with -dirty")
 	}
 	for line := range strings.Lines(page) {

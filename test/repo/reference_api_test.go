@@ -97,9 +97,13 @@ func (s *apiSchema) named(t reflect.Type) object {
 	doc := s.sentence(s.source.docs[t.Name()])
 	switch {
 	case t == reflect.TypeFor[api.PodSpec]():
-		return object{"type": "object", "description": doc, "externalDocs": object{"url": "pod-file.md", "description": "The fields of a pod file"}}
+		return object{
+			"type": "object", "description": doc, "externalDocs": object{"url": "pod-file.md", "description": "The fields of a pod file"},
+		}
 	case t.Kind() == reflect.String && t == reflect.TypeFor[spec.QOSClass]():
-		return object{"type": "string", "enum": []string{"Guaranteed", "Burstable", "BestEffort"}, "description": "The v1.PodQOSClass of a pod."}
+		return object{
+			"type": "string", "enum": []string{"Guaranteed", "Burstable", "BestEffort"}, "description": "The v1.PodQOSClass of a pod.",
+		}
 	case t.Kind() == reflect.String:
 		out := object{"type": "string", "description": doc}
 		if values := s.source.values[t.Name()]; len(values) > 0 {
@@ -202,7 +206,8 @@ func openAPI(t *testing.T) string {
 // operationID returns the name of an endpoint, such as postPodsNameRestart.
 func operationID(e *server.Endpoint) string {
 	id := strings.ToLower(e.Method)
-	for part := range strings.FieldsFuncSeq(strings.TrimPrefix(e.Path, "/v1"), func(r rune) bool { return strings.ContainsRune("/{}.", r) }) {
+	for part := range strings.FieldsFuncSeq(strings.TrimPrefix(e.Path, "/v1"),
+		func(r rune) bool { return strings.ContainsRune("/{}.", r) }) {
 		id += strings.ToUpper(part[:1]) + part[1:]
 	}
 	return id
@@ -253,13 +258,17 @@ func (s *apiSchema) operation(e *server.Endpoint) object {
 	}
 	out := object{
 		"operationId": operationID(e), "summary": e.Summary, "parameters": parameters, "x-read-only-socket": e.ReadOnly,
-		"responses": object{status: success, "default": object{"description": "Error. Reasons: " + strings.Join(reasons, ", "), "content": problem}},
+		"responses": object{
+			status: success, "default": object{"description": "Error. Reasons: " + strings.Join(reasons, ", "), "content": problem},
+		},
 	}
 	if e.Details != "" {
 		out["description"] = e.Details
 	}
 	if e.Request != nil {
-		out["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s.of(reflect.TypeOf(e.Request))}}}
+		out["requestBody"] = object{
+			"required": true, "content": object{"application/json": object{"schema": s.of(reflect.TypeOf(e.Request))}},
+		}
 	}
 	if e.Body != "" {
 		out["requestBody"] = object{"required": true, "content": object{e.Body: binary}}

@@ -15,7 +15,8 @@ import (
 func eventsPage() string {
 	var b strings.Builder
 	b.WriteString("# Events\n\n" +
-		"`podstead events` shows the events of all pods, and `podstead events POD` those of one pod. This page lists all kinds of events. It is\n" +
+		"`podstead events` shows the events of all pods, and `podstead events POD` those of one pod. This page lists all kinds of " +
+		"events. It is\n" +
 		"generated from the table in `api/event_table.go`. If the kubelet emits the same event, the reason is that of the\n" +
 		"kubelet. `{field}` is a field of the event. Every event has the name of its pod and, if known, the number of the event that\n" +
 		"caused it. The exit of a container that was stopped on request is Normal, whatever its exit code is.\n\n" +
@@ -57,19 +58,24 @@ spec:
 func podFilePage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("# Pod file\n\n```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) + "$ podstead run web.toml\n```\n\n" +
+	b.WriteString("# Pod file\n\n```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) +
+		"$ podstead run web.toml\n```\n\n" +
 		"A pod file describes one pod. This is `web.toml`:\n\n" +
 		"```toml\n" + examplePod + "```\n\n" +
 		"Errors have the file, the line, the column and the field, and often a hint:\n\n" +
-		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", strings.Replace(examplePod, "hostPort", "hostport", 1)) + "```\n\n" +
-		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion + ". In TOML, the fields of `metadata` and `spec` are at the top\n" +
-		"level. `env` and `volumeMounts` can be lists as in Kubernetes, or tables as in the example. A field that Podstead does not support is an\n" +
+		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", strings.Replace(examplePod, "hostPort", "hostport", 1)) +
+		"```\n\n" +
+		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion +
+		". In TOML, the fields of `metadata` and `spec` are at the top\n" +
+		"level. `env` and `volumeMounts` can be lists as in Kubernetes, or tables as in the example. A field that Podstead does not " +
+		"support is an\n" +
 		"error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +
 		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
 		"```yaml\n" + exampleManifest + "```\n\n" +
 		"```console\n$ podstead validate web.yaml\n" + validateOutput("web.yaml", exampleManifest) + "```\n\n" +
-		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in `spec`.\n\n" +
+		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in " +
+		"`spec`.\n\n" +
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
 	refused := p.refused(t)
@@ -93,12 +99,16 @@ var effects = map[change.Effect]string{
 func changesSection(refused map[string]bool) string {
 	var b strings.Builder
 	b.WriteString("\n## Changes of a running pod\n\n" +
-		"A changed pod file is compared with the running pod field by field, and the least is done. The values count, not the notation: comments,\n" +
-		"the order of volumes, or a relative path that becomes absolute are no changes. A field without a row has the effect of its table.\n\n" +
+		"A changed pod file is compared with the running pod field by field, and the least is done. The values count, not the notation: " +
+		"comments,\n" +
+		"the order of volumes, or a relative path that becomes absolute are no changes. A field without a row has the effect of its " +
+		"table.\n\n" +
 		"- *In place*: nothing stops.\n" +
-		"- *At the next start of the pod*: nothing stops, and the change is used when all containers start again. A change that would restart a\n" +
+		"- *At the next start of the pod*: nothing stops, and the change is used when all containers start again. A change that would " +
+		"restart a\n" +
 		"  container has this effect on an init container, unless it is a sidecar.\n" +
-		"- *Restarts the container*: the container stops with its preStop hook and grace period, and starts again, whatever its restart policy. The\n" +
+		"- *Restarts the container*: the container stops with its preStop hook and grace period, and starts again, whatever its restart " +
+		"policy. The\n" +
 		"  other containers keep running.\n" +
 		"- *Restarts the pod*: all containers stop with their preStop hooks and grace periods, and the pod starts again in a new\n" +
 		"  sandbox. It keeps its UID and the data of its `emptyDir` volumes. That of a removed volume is kept until the pod is deleted.\n" +

@@ -178,7 +178,8 @@ func TestPackageNames(t *testing.T) {
 // subtest before.
 func TestTestNames(t *testing.T) {
 	number := regexp.MustCompile(`^(Test|Fuzz|Benchmark)(Row|Case|Issue|Bug|Step|Part)?_?[0-9]`)
-	context := regexp.MustCompile(`(?i)\b(once|and not (earlier|later|before)|as it should( be)?)$|^(and|then|again|so|but) |^(again|then)$`)
+	context := regexp.MustCompile(`(?i)\b(once|and not (earlier|later|before)|as it should( be)?)$|^(and|then|again|so|but) ` +
+		`|^(again|then)$`)
 	for _, s := range goFiles(t) {
 		if !s.isTest {
 			continue

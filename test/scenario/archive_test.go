@@ -60,7 +60,8 @@ func (f *fixture) versioned(name, archive, fields string) {
 	text := fmt.Sprintf("name = %q\nimageArchives = [%q]\nrestartBackoff = { initialSeconds = 0.1 }\n", name, archive) +
 		fmt.Sprintf("volumes = [{ name = \"control\", hostPath = { path = %q } }]\n", control) +
 		"[[containers]]\nname = \"c\"\nimage = \"localhost/app\"\nvolumeMounts = { control = \"/control\" }\n" +
-		"command = [\"sh\", \"-c\", \"cat /version; trap 'exit 0' TERM; until rm /control/crash 2>/dev/null; do sleep 0.1; done; exit 1\"]\n" +
+		"command = [\"sh\", \"-c\", \"cat /version; trap 'exit 0' TERM; until rm /control/crash 2>/dev/null; do sleep 0.1; done; " +
+		"exit 1\"]\n" +
 		fields
 	_, err := f.Create(f.Ctx(), name, text)
 	f.Check(err)

@@ -22,8 +22,9 @@ import (
 
 // web returns a container with host ports.
 func web() string {
-	return server("c") + fmt.Sprintf("ports = [{ containerPort = 8080, hostPort = 18080 }, { containerPort = 8080, hostPort = 18080, protocol = \"UDP\" },"+
-		" { containerPort = 8080, hostPort = 18081, hostIP = %q }]\n", host4)
+	return server("c") +
+		fmt.Sprintf("ports = [{ containerPort = 8080, hostPort = 18080 }, { containerPort = 8080, hostPort = 18080, protocol = \"UDP\" },"+
+			" { containerPort = 8080, hostPort = 18081, hostIP = %q }]\n", host4)
 }
 
 // answers waits until a host port answers from a network namespace as this pod, and reports this client address; "" matches any.
@@ -66,7 +67,8 @@ func TestHostPorts(t *testing.T) {
 			t.Errorf("%s answered %q", closed, got)
 		}
 	}
-	if out, err := space("").get(f.Ctx(), "http://"+p.Status.PodIP+":8080/fetch?url=http://"+outside4+":1/"); err == nil || !strings.Contains(err.Error(), "refused") {
+	if out, err := space("").get(f.Ctx(), "http://"+p.Status.PodIP+":8080/fetch?url=http://"+outside4+":1/"); err == nil ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("from the pod, a closed port of another host: %q, %v, want refused", out, err)
 	}
 	f.MustRun("delete", "web", "--grace-period", "2")
@@ -100,7 +102,8 @@ func TestHostPortConflict(t *testing.T) {
 			file := f.PodFile("second", server("c")+"ports = ["+test.ports+"]\n")
 			out, err := f.Podstead(f.Ctx(), "run", file)
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `pod "second" rejected`) {
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), `pod "second" rejected`) {
 				t.Errorf("podstead run: %v, output %q, want exit code 1 and %q", err, out, test.want)
 			}
 			if pods := f.MustRun("get", "-o", "name"); pods != "pod/web\n" {
@@ -161,7 +164,8 @@ func TestConnectionsSurviveDaemonRestart(t *testing.T) {
 	if fmt.Sprint(was.Status.PodIPs) != fmt.Sprint(is.Status.PodIPs) || was.Metadata.UID != is.Metadata.UID {
 		t.Errorf("addresses were %v, are %v", was.Status.PodIPs, is.Status.PodIPs)
 	}
-	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `in use by pod "web"`) {
+	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil ||
+		!strings.Contains(err.Error(), `in use by pod "web"`) {
 		t.Errorf("the new daemon accepted a host port that is in use: %v", err)
 	}
 }

@@ -32,7 +32,10 @@ func TestTerminationMessage(t *testing.T) {
 		{"fallback without newline", "printf DONE; exit 3", fallback, "DONE"},
 		{"no fallback after success", "echo fine", fallback, ""},
 		{"file before log", "echo log; printf file > /dev/termination-log; exit 3", fallback, "file"},
-		{"long file", "(head -c 1000 /dev/zero | tr '\\0' a; head -c 4096 /dev/zero | tr '\\0' b) > /dev/termination-log", "", strings.Repeat("b", 4096)},
+		{
+			"long file", "(head -c 1000 /dev/zero | tr '\\0' a; head -c 4096 /dev/zero | tr '\\0' b) > /dev/termination-log", "",
+			strings.Repeat("b", 4096),
+		},
 		{"long log", "i=0; while [ $i -lt 100 ]; do i=$((i+1)); printf '%040d\\n' $i; done; exit 3", fallback, tail.String()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,7 +70,8 @@ func TestTerminationMessageOfLastRun(t *testing.T) {
 		}
 		f.Until("again", "restarted", func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses[0]
-			return c.State.Running != nil && c.RestartCount == i+1 && c.LastState.Terminated != nil && c.LastState.Terminated.Message == words
+			return c.State.Running != nil && c.RestartCount == i+1 && c.LastState.Terminated != nil &&
+				c.LastState.Terminated.Message == words
 		})
 	}
 	f.MustKillDaemon()

@@ -67,7 +67,8 @@ func TestHostNetwork(t *testing.T) {
 	}
 	hosts, err := os.ReadFile("/etc/hosts")
 	f.Check(err)
-	if got := f.inside(host4, "/file", "path", "/etc/hosts"); !strings.Contains(got, strings.TrimSpace(string(hosts))) || !strings.Contains(got, "192.0.2.7\telsewhere") {
+	if got := f.inside(host4, "/file", "path", "/etc/hosts"); !strings.Contains(got, strings.TrimSpace(string(hosts))) ||
+		!strings.Contains(got, "192.0.2.7\telsewhere") {
 		t.Errorf("/etc/hosts lacks the host's entries or the alias:\n%s", got)
 	}
 

@@ -56,7 +56,8 @@ func TestNeighbours(t *testing.T) {
 	alpha := f.start("alpha", "hostAliases = [{ ip = \"192.0.2.7\", hostnames = [\"gamma\", \"elsewhere\"] }]\n"+server("c"))
 	alpha4, alpha6 := f.addresses(&alpha)
 	f.hosts(alpha4, "without neighbours", func(names map[string][]string) bool {
-		return names["beta"] == nil && slices.Equal(names["alpha"], []string{alpha4, alpha6}) && slices.Equal(names["elsewhere"], []string{"192.0.2.7"})
+		return names["beta"] == nil && slices.Equal(names["alpha"], []string{alpha4, alpha6}) &&
+			slices.Equal(names["elsewhere"], []string{"192.0.2.7"})
 	})
 	file := f.hostsFile(alpha.Metadata.UID)
 
@@ -66,7 +67,8 @@ func TestNeighbours(t *testing.T) {
 	for _, name := range []string{"beta", "shop-0", "shop-0.shop.default.svc.cluster.local"} {
 		f.hosts(alpha4, "with "+name, func(names map[string][]string) bool { return slices.Equal(names[name], both) })
 		for network, from := range map[string]string{"tcp4": alpha4, "tcp6": alpha6} {
-			if got, want := f.inside(alpha4, "/fetch", "network", network, "url", "http://"+name+":8080/whoami"), "shop-0 "+from; got != want {
+			if got, want := f.inside(alpha4, "/fetch", "network", network, "url",
+				"http://"+name+":8080/whoami"), "shop-0 "+from; got != want {
 				t.Errorf("from alpha, %s over %s answered %q, want %q", name, network, got, want)
 			}
 		}

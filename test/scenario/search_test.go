@@ -56,7 +56,8 @@ func (f *fixture) places() []place {
 		pattern: filepath.Join(f.StateDir(), "pods", "keeper.json"), secrets: []string{"inline", "envFile", "program"}, ok: private,
 		reason: "the daemon restarts the pod from it",
 	}, {
-		pattern: filepath.Join(f.StateDir(), "pods", ".podstead-tmp-keeper.json-*"), secrets: []string{"inline", "envFile", "program"}, ok: private, transient: true,
+		pattern: filepath.Join(f.StateDir(), "pods", ".podstead-tmp-keeper.json-*"), secrets: []string{"inline", "envFile", "program"},
+		ok: private, transient: true,
 		reason: "the file above before it is renamed; left over if the daemon is killed, until it starts again",
 	}, {
 		pattern: filepath.Join(bundles, "*", "config.json"), secrets: every, ok: private,

@@ -137,7 +137,8 @@ func TestSecretsAreNotStored(t *testing.T) {
 		})
 		f.Until("keeper", "failing to start its wrong container", func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses[1]
-			return c.Name == "wrong" && c.RestartCount >= 2 && strings.Contains(fmt.Sprint(c.LastState.Terminated, c.State.Waiting, c.State.Terminated), "[hidden]")
+			return c.Name == "wrong" && c.RestartCount >= 2 &&
+				strings.Contains(fmt.Sprint(c.LastState.Terminated, c.State.Waiting, c.State.Terminated), "[hidden]")
 		})
 		f.tellsNothing(h)
 		f.keepsNothing(h)

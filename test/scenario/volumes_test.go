@@ -188,7 +188,8 @@ func TestSizeLimits(t *testing.T) {
 	f.MustCreate("greedy", shell("c", "head -c 4194304 /dev/zero > /scratch/x"+idle)+
 		"volumeMounts = { scratch = \"/scratch\" }\n[[volumes]]\nname = \"scratch\"\nemptyDir = { sizeLimit = \"1Mi\" }\n")
 	f.start("bounded", shell("c", "dd if=/dev/zero of=/memory/x bs=4k 2>&1; echo size $(stat -c %s /memory/x)"+idle)+
-		"volumeMounts = { memory = \"/memory\" }\n[[volumes]]\nname = \"memory\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"1Mi\" }\n")
+		"volumeMounts = { memory = \"/memory\" }\n[[volumes]]\nname = \"memory\"\nemptyDir = { medium = \"Memory\", sizeLimit = "+
+		"\"1Mi\" }\n")
 	if got, want := f.line("bounded", "size"), "1048576"; got != want {
 		t.Errorf("size of the volume in memory: %s bytes, want %s", got, want)
 	}

@@ -70,7 +70,9 @@ func (k Key) Sign(message []byte) []byte {
 
 // Payload is the document of simple signing, byte for byte as cosign writes it.
 func Payload(repository string, d digest.Digest) []byte {
-	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
+	return fmt.Appendf(nil,
+		`{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image `+
+			`signature"},"optional":null}`,
 		repository, d)
 }
 
@@ -132,7 +134,9 @@ func NewArtifact(artifactType string, subject *ocispec.Descriptor, layers ...Lay
 	}
 	m.Config.Data = nil
 	for _, l := range layers {
-		d := ocispec.Descriptor{MediaType: l.MediaType, Digest: digest.FromBytes(l.Data), Size: int64(len(l.Data)), Annotations: l.Annotations}
+		d := ocispec.Descriptor{
+			MediaType: l.MediaType, Digest: digest.FromBytes(l.Data), Size: int64(len(l.Data)), Annotations: l.Annotations,
+		}
 		a.Blobs[d.Digest] = l.Data
 		m.Layers = append(m.Layers, d)
 	}

@@ -31,7 +31,8 @@ func TestBundle(t *testing.T) {
 	}
 	h.Sh("sync")
 
-	h.Sh("podstead bundle apply /root/1.bundle --dry-run; [ -z \"$(podstead get 2>/dev/null)\" ]; podstead bundle apply /root/1.bundle --wait")
+	h.Sh("podstead bundle apply /root/1.bundle --dry-run; [ -z \"$(podstead get 2>/dev/null)\" ]; podstead bundle apply " +
+		"/root/1.bundle --wait")
 	h.release("the first bundle", 1)
 	h.Reboot()
 	h.release("a reboot", 1)
@@ -57,7 +58,9 @@ func TestBundle(t *testing.T) {
 	}
 
 	h.Sh("podstead bundle apply /root/3.bundle")
-	h.Eventually("the daemon has rolled back", "for pod in web db; do podstead rollout history $pod > /tmp/history; grep RolledBack /tmp/history || { cat /tmp/history; false; }; done")
+	h.Eventually("the daemon has rolled back",
+		"for pod in web db; do podstead rollout history $pod > /tmp/history; grep RolledBack /tmp/history || { cat /tmp/history; "+
+			"false; }; done")
 	h.running("a rollback", 2)
 	h.Reboot()
 	h.running("a rollback and a reboot", 2)
@@ -103,9 +106,11 @@ readinessProbe = { exec.command = [%[5]q], periodSeconds = 1, timeoutSeconds = 6
 `, filepath.Join(repository, "examples/images", archive), release, update, broken, ready))
 	}
 	file("etc/configmaps/shop/mode", fmt.Sprintln(release))
-	cmd := exec.CommandContext(h.Context(), filepath.Join(repository, "bin/podstead"), "bundle", "create", "pods", "--with-config", "--pull", "Never", "-o", "bundle")
+	cmd := exec.CommandContext(h.Context(), filepath.Join(repository, "bin/podstead"), "bundle", "create", "pods", "--with-config",
+		"--pull", "Never", "-o", "bundle")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PODSTEAD_CONFIG_DIR="+dir+"/etc", "PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/run", "PODSTEAD_LOG_DIR="+dir+"/log")
+	cmd.Env = append(os.Environ(), "PODSTEAD_CONFIG_DIR="+dir+"/etc", "PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/run",
+		"PODSTEAD_LOG_DIR="+dir+"/log")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		h.Fatalf("create a bundle: %v\n%s", err, out)
 	}
@@ -136,6 +141,8 @@ func (h carried) running(after string, release int) {
 	h.Helper()
 	for _, pod := range []string{"web", "db"} {
 		h.Eventually(fmt.Sprintf("pod %s of release %d after %s", pod, release, after), fmt.Sprintf(
-			`podstead get %[1]s > /tmp/get; grep ' 1/1  *Running ' /tmp/get || { cat /tmp/get; false; }; [ "$(podstead exec %[1]s -- sh -c 'echo $RELEASE')" = %[2]d ]`, pod, release))
+			`podstead get %[1]s > /tmp/get; grep ' 1/1  *Running ' /tmp/get || { cat /tmp/get; false; }; [ "$(podstead exec %[1]s -- sh `+
+				`-c 'echo $RELEASE')" = %[2]d ]`,
+			pod, release))
 	}
 }

@@ -100,7 +100,8 @@ func (j *journal) fields() {
 	show := func(field string) string {
 		return strings.TrimSpace(j.journalctl("CONTAINER_NAME=lines-c -o cat --output-fields=" + field))
 	}
-	if got := j.journalctl("-o cat CONTAINER_NAME=lines-c"); !strings.HasPrefix(got, "plain\n") || !strings.Contains(got, "problem\n") || !strings.HasSuffix(got, "last\n") {
+	if got := j.journalctl("-o cat CONTAINER_NAME=lines-c"); !strings.HasPrefix(got, "plain\n") || !strings.Contains(got, "problem\n") ||
+		!strings.HasSuffix(got, "last\n") {
 		j.Errorf("the journal has %.200q", got)
 	}
 	all := j.journalctl("-a -o json CONTAINER_NAME=lines-c")
@@ -110,7 +111,8 @@ func (j *journal) fields() {
 	}
 	for i, e := range entries {
 		for _, want := range []string{
-			`"SYSLOG_IDENTIFIER":"lines-c"`, `"CONTAINER_TAG":"lines-c"`, `"IMAGE_NAME":"localhost/podstead/busybox:1"`, `"POD":"lines"`, `"CONTAINER":"c"`, `"CONTAINER_ID":"`,
+			`"SYSLOG_IDENTIFIER":"lines-c"`, `"CONTAINER_TAG":"lines-c"`, `"IMAGE_NAME":"localhost/podstead/busybox:1"`, `"POD":"lines"`,
+			`"CONTAINER":"c"`, `"CONTAINER_ID":"`,
 			`"CONTAINER_ID_FULL":"`, `"PODSTEAD_RESTARTS":"0"`, `"OBJECT_SYSTEMD_UNIT":"podstead@lines.service"`,
 		} {
 			compact := strings.ReplaceAll(e, `" : "`, `":"`)
@@ -129,13 +131,16 @@ func (j *journal) fields() {
 			j.Errorf("%s: got %.100q of %d bytes", check.matches, got, len(got))
 		}
 	}
-	if got := j.Sh(`journalctl -o export CONTAINER_NAME=lines-c | grep -aqF "$(printf 'bin\001\377\033[1mary')" && echo found`); got != "found\n" {
+	if got := j.Sh(`journalctl -o export CONTAINER_NAME=lines-c | grep -aqF "$(printf 'bin\001\377\033[1mary')" && ` +
+		`echo found`); got != "found\n" {
 		j.Error("the journal does not have the binary line")
 	}
-	if got := j.Sh("podstead logs lines | tail -n 4"); !strings.HasSuffix(strings.SplitAfter(got, "\n")[0], long+"\n") || !strings.HasSuffix(got, "last\n") {
+	if got := j.Sh("podstead logs lines | tail -n 4"); !strings.HasSuffix(strings.SplitAfter(got, "\n")[0], long+"\n") ||
+		!strings.HasSuffix(got, "last\n") {
 		j.Errorf("podstead logs: %.100q ... %q", got, got[max(0, len(got)-100):])
 	}
-	if got := j.Sh("podstead logs lines --tail 1 --timestamps; podstead logs lines --since 1h | wc -l"); !strings.Contains(got, "Z last\n6\n") {
+	if got := j.Sh("podstead logs lines --tail 1 --timestamps; podstead logs lines --since 1h | wc -l"); !strings.Contains(got,
+		"Z last\n6\n") {
 		j.Errorf("podstead logs with flags: %q", got)
 	}
 	if got := j.Sh("ls /var/log/podstead || true"); strings.Contains(got, "lines_") {
@@ -157,7 +162,8 @@ func (j *journal) events() {
 	if !strings.Contains(got, "Subject: Container c of pod lines exited") || !strings.Contains(got, "podstead why lines explains") {
 		j.Errorf("journalctl -x shows\n%s", got)
 	}
-	if n := strings.TrimSpace(j.Sh("journalctl -u podstead -o cat | grep -c 'lines/c: Container exited' ; journalctl -u podstead -o cat | grep -c 'msg=\"Container exited' || true")); n != "1\n0" {
+	if n := strings.TrimSpace(j.Sh("journalctl -u podstead -o cat | grep -c 'lines/c: Container exited' ; journalctl -u podstead -o cat " +
+		"| grep -c 'msg=\"Container exited' || true")); n != "1\n0" {
 		j.Errorf("the event is %q times in the journal, with fields and as text", n)
 	}
 }
@@ -221,7 +227,8 @@ func (j *journal) journaldRestarts() {
 	const sockets = "systemd-journald.socket systemd-journald-dev-log.socket"
 	const daemon = "systemctl show --value --property=MainPID podstead"
 	pid := j.Sh(daemon)
-	j.Sh("systemctl stop systemd-journald systemd-journald-audit.socket " + sockets + " 2>/dev/null; ! systemctl is-active --quiet systemd-journald")
+	j.Sh("systemctl stop systemd-journald systemd-journald-audit.socket " + sockets +
+		" 2>/dev/null; ! systemctl is-active --quiet systemd-journald")
 	j.grows("lines without journald", countLog)
 	n := strings.TrimSpace(j.Sh(countLog))
 	j.Sh("systemctl start " + sockets + " systemd-journald")

@@ -55,7 +55,8 @@ func New(ctx context.Context, dir, repository string) (*Machine, error) {
 	if err := errors.Join(f.Truncate(diskSize), f.Close()); err != nil {
 		return nil, err
 	}
-	out, err := exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", tree, disk).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", tree,
+		disk).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("make disk: %w\n%s", err, out)
 	}
@@ -123,8 +124,10 @@ func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	if m.process == nil {
 		return "", errors.New("run script: the machine is off")
 	}
-	cmd := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(m.process.Pid), "--all", "--", "systemd-run", "--quiet", "--pipe", "--wait", "--collect",
-		"--service-type=exec", "--setenv=HOME=/root", "--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "sh", "-ec", script)
+	cmd := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(m.process.Pid), "--all", "--", "systemd-run", "--quiet", "--pipe",
+		"--wait", "--collect",
+		"--service-type=exec", "--setenv=HOME=/root", "--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "sh", "-ec",
+		script)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second // for programs of the script that keep the output open

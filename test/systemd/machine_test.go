@@ -15,11 +15,13 @@ func TestMachine(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", script, err, out, want)
 		}
 	}
-	run("systemctl is-system-running --wait; systemctl --failed --no-legend; cp /proc/sys/kernel/random/boot_id /boot-1; echo kept > /mark", "running\n")
+	run("systemctl is-system-running --wait; systemctl --failed --no-legend; cp /proc/sys/kernel/random/boot_id /boot-1; echo kept > /mark",
+		"running\n")
 	if err := m.Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	run("cat /mark; cmp -s /boot-1 /proc/sys/kernel/random/boot_id || echo another boot; echo synced > /mark; sync; echo lost >> /mark", "kept\nanother boot\n")
+	run("cat /mark; cmp -s /boot-1 /proc/sys/kernel/random/boot_id || echo another boot; echo synced > /mark; sync; echo lost >> /mark",
+		"kept\nanother boot\n")
 	if err := m.Cut(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,11 @@ func writer(t *testing.T, m *systemd.Machine) func(name string, data []byte, mod
 func installRegistry(t *testing.T, write func(name string, data []byte, mode fs.FileMode)) {
 	t.Helper()
 	write("/var/lib/registry/docker-registry", registryProgram(t), 0o755)
-	write("/var/lib/registry/config.yml", fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\nhttp: {addr: %q}\n", registryAddress), 0o644)
+	write("/var/lib/registry/config.yml",
+		fmt.Appendf(nil,
+			"version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\nhttp: {addr: %q}\n",
+			registryAddress),
+		0o644)
 	write("/etc/systemd/system/registry.service", []byte(registryUnit), 0o644)
 }
 
@@ -110,7 +114,9 @@ func summed(t *testing.T, r *rand.Rand, version int) (img installed.PullImage, a
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := ocitar.Layer{{Path: "bin", Mode: fs.ModeDir | 0o755}, {Path: "tmp", Mode: fs.ModeDir | 0o777}, {Path: "bin/busybox", Mode: 0o755, Data: program}}
+	base := ocitar.Layer{
+		{Path: "bin", Mode: fs.ModeDir | 0o755}, {Path: "tmp", Mode: fs.ModeDir | 0o777}, {Path: "bin/busybox", Mode: 0o755, Data: program},
+	}
 	for _, name := range []string{"sh", "sha256sum", "sleep", "test", "touch"} {
 		base = append(base, ocitar.File{Path: "bin/" + name, Link: "busybox"})
 	}
@@ -138,12 +144,16 @@ func summed(t *testing.T, r *rand.Rand, version int) (img installed.PullImage, a
 	name := registryAddress + "/data:1"
 	err = ocitar.WriteOCI(&buf, ocitar.Image{
 		Name: name, Gzip: true, Layers: layers,
-		Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}, Labels: map[string]string{"version": fmt.Sprint(version)}},
+		Config: ocispec.ImageConfig{
+			Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}, Labels: map[string]string{"version": fmt.Sprint(version)},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return installed.PullImage{Name: name, Sums: fmt.Sprintf("%x", sha256.Sum256([]byte(sums))), Files: strings.Count(sums, "\n")}, buf.Bytes()
+	return installed.PullImage{
+		Name: name, Sums: fmt.Sprintf("%x", sha256.Sum256([]byte(sums))), Files: strings.Count(sums, "\n"),
+	}, buf.Bytes()
 }
 
 // publish writes the image of an archive into the directory of docker-registry, and returns a script that moves the tag to the image.

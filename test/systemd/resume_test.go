@@ -32,7 +32,9 @@ readinessProbe = { exec = { command = ["test", "-e", "/tmp/verified"] }, periodS
 	}
 	resumed := func() {
 		t.Helper()
-		h.Eventually("the rest of a layer is requested", `journalctl --no-pager -b -u registry > /tmp/registry; grep -q 'GET /v2/data/blobs/.* 206 ' /tmp/registry || { tail -n 20 /tmp/registry; false; }`)
+		h.Eventually("the rest of a layer is requested",
+			`journalctl --no-pager -b -u registry > /tmp/registry; grep -q 'GET /v2/data/blobs/.* 206 ' /tmp/registry || { tail -n 20 `+
+				`/tmp/registry; false; }`)
 	}
 	partial("3")
 	h.Reboot()

@@ -16,7 +16,8 @@ import (
 // has the figures of systemd-analyze.
 func TestSystemService(t *testing.T) {
 	h := host(t)
-	if out := h.Sh("systemd-analyze verify podstead.service podstead.socket podstead-ro.socket podstead.slice podstead@web.service 2>&1"); out != "" {
+	if out := h.Sh("systemd-analyze verify podstead.service podstead.socket podstead-ro.socket podstead.slice " +
+		"podstead@web.service 2>&1"); out != "" {
 		t.Errorf("systemd-analyze verify:\n%s", out)
 	}
 	checkSecurity(h)

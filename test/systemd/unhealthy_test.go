@@ -40,7 +40,10 @@ func TestUnhealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := h.Sh("podstead events sick")
-	for _, step := range []string{"next step: restart all containers", "next step: replace the pod sandbox", "requesting a reboot of the host", "because of the shutdown of the host"} {
+	for _, step := range []string{
+		"next step: restart all containers", "next step: replace the pod sandbox", "requesting a reboot of the host",
+		"because of the shutdown of the host",
+	} {
 		before, after, found := strings.Cut(events, step)
 		if !found {
 			t.Fatalf("no %q after\n%s\nin\n%s", step, before, events)
@@ -61,7 +64,8 @@ func TestUnhealthy(t *testing.T) {
 	h.Sh("podstead doctor | grep '1 of at most 1 reboots in 24h of uptime'; podstead notify ls | grep 'exit status 1'; sync")
 	h.Cut()
 	heldAgain()
-	if n := strings.TrimSpace(h.Sh("[ ! -e /var/lib/received ]; grep -o '\"pod\":\"sick\"' /var/lib/podstead/reboots.json | wc -l")); n != "1" {
+	if n := strings.TrimSpace(h.Sh("[ ! -e /var/lib/received ]; grep -o '\"pod\":\"sick\"' " +
+		"/var/lib/podstead/reboots.json | wc -l")); n != "1" {
 		t.Errorf("%s reboots are recorded", n)
 	}
 	h.Sh("touch /var/lib/receiver")

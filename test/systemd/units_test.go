@@ -12,7 +12,8 @@ import (
 
 // unitPod returns the file of a pod with one container.
 func unitPod(name, more, script, container string) string {
-	return fmt.Sprintf("name = %q\nimageArchives = [\"/var/lib/images/busybox.tar\"]\nterminationGracePeriodSeconds = 5\n%s\n[[containers]]\nname = \"app\"\n"+
+	return fmt.Sprintf("name = %q\nimageArchives = [\"/var/lib/images/busybox.tar\"]\nterminationGracePeriodSeconds = "+
+		"5\n%s\n[[containers]]\nname = \"app\"\n"+
 		"image = \"localhost/podstead/busybox:1\"\ncommand = [\"sh\", \"-c\", %q]\n%s\n", name, more, script, container)
 }
 
@@ -24,7 +25,8 @@ type units struct{ *installed.Host }
 
 func (u *units) write(dir, pod, text string) {
 	u.Helper()
-	u.Sh("mkdir -p /etc/podstead/" + dir + "; cat > /etc/podstead/" + dir + "/" + pod + ".toml <<'E'\n" + text + "E\nsync /etc/podstead/" + dir + "/*")
+	u.Sh("mkdir -p /etc/podstead/" + dir + "; cat > /etc/podstead/" + dir + "/" + pod + ".toml <<'E'\n" + text + "E\nsync /etc/podstead/" +
+		dir + "/*")
 }
 
 // has runs a script, and requires texts in its output.
@@ -94,13 +96,18 @@ func (u *units) reload() {
 // ends it.
 func (u *units) failures() {
 	u.Helper()
-	u.write("units.d", "bad", unitPod("bad", "restartPolicy = \"Never\"", "echo cannot open database; exit 7", "readinessProbe = { exec = { command = [\"false\"] } }"))
+	u.write("units.d", "bad",
+		unitPod("bad", "restartPolicy = \"Never\"", "echo cannot open database; exit 7",
+			"readinessProbe = { exec = { command = [\"false\"] } }"))
 	u.has("systemctl start podstead@bad && echo started; systemctl is-active podstead@bad || systemctl status -n 30 podstead@bad || true",
 		"failed", "cannot open database", "code 7")
-	u.has("systemctl start podstead@none && echo started; systemctl status podstead@none || true", "/etc/podstead/units.d/none.toml does not exist")
+	u.has("systemctl start podstead@none && echo started; systemctl status podstead@none || true",
+		"/etc/podstead/units.d/none.toml does not exist")
 	u.write("units.d", "never", unitPod("never", "", serves, "readinessProbe = { exec = { command = [\"false\"] }, periodSeconds = 1 }"))
-	u.Sh("mkdir /run/systemd/system/podstead@never.service.d; printf '[Service]\\nTimeoutStartSec=20\\n' >/run/systemd/system/podstead@never.service.d/time.conf; systemctl daemon-reload")
-	u.has("systemctl start podstead@never && echo started; systemctl is-active podstead@never || systemctl status -n 50 podstead@never || true",
+	u.Sh("mkdir /run/systemd/system/podstead@never.service.d; printf '[Service]\\nTimeoutStartSec=20\\n' " +
+		">/run/systemd/system/podstead@never.service.d/time.conf; systemctl daemon-reload")
+	u.has("systemctl start podstead@never && echo started; systemctl is-active podstead@never || systemctl status -n 50 "+
+		"podstead@never || true",
 		"failed", "not ready in time: 0/1 Running", "readiness probe")
 	u.Sh("if podstead get never; then exit 1; fi")
 	u.write("units.d", "later", unitPod("later", "restartPolicy = \"Never\"", "until [ -e /end ]; do sleep 0.1; done; exit 3", ""))
@@ -116,7 +123,8 @@ func (u *units) failures() {
 // order: a unit that is ordered after a pod starts when the pod is ready.
 func (u *units) order() {
 	u.Helper()
-	u.write("units.d", "slow", unitPod("slow", "", serves, "readinessProbe = { exec = { command = [\"test\", \"-e\", \"/ready\"] }, periodSeconds = 1 }"))
+	u.write("units.d", "slow",
+		unitPod("slow", "", serves, "readinessProbe = { exec = { command = [\"test\", \"-e\", \"/ready\"] }, periodSeconds = 1 }"))
 	u.Sh(`cat > /etc/systemd/system/after.service <<'E'
 [Unit]
 Requires=podstead@slow.service
@@ -154,14 +162,17 @@ func (u *units) conflicts() {
 	u.Eventually("the pod is deleted", "! podstead get web")
 	u.Sh("systemctl start podstead@web")
 	u.write("pods.d", "web", unitPod("web", "", serves, ""))
-	u.Eventually("the file is rejected", "podstead describe web | grep 'created by podstead@web.service, so /etc/podstead/pods.d/web.toml is not used'")
+	u.Eventually("the file is rejected",
+		"podstead describe web | grep 'created by podstead@web.service, so /etc/podstead/pods.d/web.toml is not used'")
 	u.Sh("rm /etc/podstead/pods.d/web.toml")
 }
 
 // generated: the generator gives pods of the pods directory a place in the boot. Only their units start them.
 func (u *units) generated() {
 	u.Helper()
-	u.write("pods.d", "boot", unitPod("boot", "", serves, "")+"[systemd]\nafter = [\"first.service\"]\nwants = [\"first.service\"]\nwantedBy = [\"multi-user.target\"]\n")
+	u.write("pods.d", "boot",
+		unitPod("boot", "", serves, "")+
+			"[systemd]\nafter = [\"first.service\"]\nwants = [\"first.service\"]\nwantedBy = [\"multi-user.target\"]\n")
 	u.write("pods.d", "broken", "[systemd]\nafter = [\"no unit\"]\n")
 	u.Sh(`cat > /etc/systemd/system/first.service <<'E'
 [Service]
@@ -172,7 +183,8 @@ E
 mkdir /tmp/units; sync`)
 	u.has("/usr/local/lib/systemd/system-generators/podstead-generator /tmp/units /tmp/units /tmp/units 2>&1",
 		"/etc/podstead/pods.d/broken.toml:2:10: systemd.after[0]: must be the name of a systemd unit")
-	u.has("systemctl daemon-reload; systemctl show -p After,Wants,WantedBy podstead@boot; systemd-analyze verify podstead@boot.service 2>&1; podstead get; "+
+	u.has("systemctl daemon-reload; systemctl show -p After,Wants,WantedBy podstead@boot; systemd-analyze verify podstead@boot.service "+
+		"2>&1; podstead get; "+
 		"rm /etc/podstead/pods.d/broken.toml; sync", "first.service", "WantedBy=multi-user.target")
 	if _, started := u.Look()["boot"]; started {
 		u.Error("the daemon has started a pod that its unit starts")

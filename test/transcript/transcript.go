@@ -62,7 +62,8 @@ func Parse(page, program string) ([]Step, error) {
 }
 
 // endless matches commands that run until the user interrupts them.
-var endless = regexp.MustCompile(`^\w+ (logs .*(-f|--follow)|events .*(-f|--follow|-w|--watch)|get .*(-w|--watch)|top .*(-w|--watch)|stats|port-forward .*|run [^-].*|attach .*)\b`)
+var endless = regexp.MustCompile(`^\w+ (logs .*(-f|--follow)|events .*(-f|--follow|-w|--watch)|get .*(-w|--watch)|top ` +
+	`.*(-w|--watch)|stats|port-forward .*|run [^-].*|attach .*)\b`)
 
 // parseBlock returns the steps of a fenced block, whose first line has a number.
 func parseBlock(block []string, info string, number int) ([]Step, error) {

@@ -126,7 +126,8 @@ func TestActualPaths(t *testing.T) {
 		Dir: dir, Env: os.Environ(), Timeout: 20 * time.Second,
 		Replace: strings.NewReplacer(dir+"/etc", "/etc/none"), Actual: strings.NewReplacer("/etc/none", dir+"/etc"),
 	}
-	text := "```toml\n# /etc/none/a.toml\nkey = \"/etc/none/key\"\n```\n```console\n$ ls /etc/none\na.toml\n$ tail -n 1 /etc/none/a.toml\nkey = \"/etc/none/key\"\n$ grep -c " +
+	text := "```toml\n# /etc/none/a.toml\nkey = \"/etc/none/key\"\n```\n```console\n$ ls /etc/none\na.toml\n$ tail -n 1 " +
+		"/etc/none/a.toml\nkey = \"/etc/none/key\"\n$ grep -c " +
 		dir + " etc/a.toml\n2\n```"
 	steps, err := transcript.Parse(text, "podstead")
 	if err != nil || len(steps) != 4 {
@@ -146,7 +147,15 @@ func TestRepeated(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		same    bool
-	}{{"cat runs | " + count, false}, {"env true system df; " + count, false}, {"true events -f; " + count, false}, {"true why a; " + count, true}, {"true events a; " + count, true}, {"true system df; " + count, true}, {"true system prune --all --dry-run; " + count, true}} {
+	}{
+		{"cat runs | " + count, false},
+		{"env true system df; " + count, false},
+		{"true events -f; " + count, false},
+		{"true why a; " + count, true},
+		{"true events a; " + count, true},
+		{"true system df; " + count, true},
+		{"true system prune --all --dry-run; " + count, true},
+	} {
 		if err := os.RemoveAll(shell.Dir + "/runs"); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +170,8 @@ func TestRepeated(t *testing.T) {
 func TestHints(t *testing.T) {
 	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 20 * time.Second}
 	for command, same := range map[string]bool{"echo hint: a": true, "echo hint: a >&2": false} {
-		if err := shell.Run(t.Context(), &transcript.Step{Command: command, Checked: true, Output: []string{"hint: a"}}); (err == nil) != same {
+		if err := shell.Run(t.Context(),
+			&transcript.Step{Command: command, Checked: true, Output: []string{"hint: a"}}); (err == nil) != same {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
@@ -170,7 +180,8 @@ func TestHints(t *testing.T) {
 // TestTerminal checks that a command with -it has a terminal, on which exit is entered.
 func TestTerminal(t *testing.T) {
 	shell := &transcript.Shell{Dir: t.TempDir(), Env: os.Environ(), Timeout: 20 * time.Second}
-	r, err := shell.Exec(t.Context(), `sh -c 'read line; test -t 0 && test -t 1 && echo "read $line"; exit 3' -it x`, func(string) bool { return false })
+	r, err := shell.Exec(t.Context(), `sh -c 'read line; test -t 0 && test -t 1 && echo "read $line"; exit 3' -it x`,
+		func(string) bool { return false })
 	if err != nil || r.Code != 3 || !strings.Contains(r.Stdout, "read exit") {
 		t.Errorf("%+v, %v", r, err)
 	}

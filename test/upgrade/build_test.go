@@ -31,7 +31,10 @@ func buildPrevious(t *testing.T, repository, dir string) {
 // build builds the programs of a source tree. -trimpath makes the paths of sources irrelevant, so that the build cache is used.
 func build(t *testing.T, source, dir, version string, flags ...string) {
 	t.Helper()
-	args := append([]string{"build", "-trimpath", "-tags", "grpcnotrace", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + version, "-o", dir + "/"}, flags...)
+	args := append([]string{
+		"build", "-trimpath", "-tags", "grpcnotrace", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + version, "-o", dir + "/",
+	},
+		flags...)
 	cmd := exec.CommandContext(t.Context(), "go", append(args, "./cmd/podstead", "./cmd/containerd-shim-podstead-v1")...)
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -100,7 +100,8 @@ func (h *host) create(prefix string, s *servers) (names []string) {
 	}
 	pods := map[string]string{
 		"probed": "hostNetwork = true\nterminationGracePeriodSeconds = 2\n" +
-			container("containers", "exec", probes(`exec = { command = ["true"] }`)+`startupProbe = { exec = { command = ["true"] }, `+often) +
+			container("containers", "exec",
+				probes(`exec = { command = ["true"] }`)+`startupProbe = { exec = { command = ["true"] }, `+often) +
 			container("containers", "http", probes(fmt.Sprintf("httpGet = { host = \"127.0.0.1\", port = %d }", port(s.web.Listener)))) +
 			container("containers", "tcp", probes(fmt.Sprintf("tcpSocket = { host = \"127.0.0.1\", port = %d }", port(s.tcp)))) +
 			container("containers", "grpc", probes(fmt.Sprintf("grpc = { port = %d }", port(s.rpc)))),
@@ -114,7 +115,8 @@ func (h *host) create(prefix string, s *servers) (names []string) {
 		names = append(names, prefix+name)
 	}
 	filed := prefix + "filed"
-	h.Check(os.WriteFile(h.file(filed), []byte(h.PodText(filed, "terminationGracePeriodSeconds = 2\n"+container("containers", "main", ""))), 0o600))
+	h.Check(os.WriteFile(h.file(filed),
+		[]byte(h.PodText(filed, "terminationGracePeriodSeconds = 2\n"+container("containers", "main", ""))), 0o600))
 	names = append(names, filed)
 	for _, name := range names {
 		p := h.Until(name, "ready", ready)
@@ -159,7 +161,8 @@ func (h *host) look(names []string) seen {
 	for _, name := range names {
 		p, err := h.Client().Pod(h.Ctx(), name)
 		h.Check(err)
-		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == "FileAccepted" }) // of the file, not of the pod
+		// of the file, not of the pod
+		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == "FileAccepted" })
 		for _, list := range [][]api.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
 			for i := range list { // the previous version does not report them
 				list[i].Resources, list[i].AllocatedResources = nil, nil

@@ -135,7 +135,8 @@ func (h *host) operate(prefix string, l logs) {
 	if p := h.Until(mixed, "ready", ready); p.Status.ContainerStatuses[0].RestartCount != 1 {
 		h.Errorf("restarts of %s: %+v", mixed, p.Status.ContainerStatuses)
 	}
-	changed := h.PodText(filed, "terminationGracePeriodSeconds = 2\n"+container("containers", "main", "env = [{ name = \"CHANGED\", value = \"yes\" }]\n"))
+	changed := h.PodText(filed,
+		"terminationGracePeriodSeconds = 2\n"+container("containers", "main", "env = [{ name = \"CHANGED\", value = \"yes\" }]\n"))
 	path, err := h.WritePod(filed, changed)
 	h.Check(err)
 	h.MustRun("apply", path, "--wait")

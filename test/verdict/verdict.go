@@ -31,7 +31,8 @@ const (
 
 // Architectures are the AUDIT_ARCH constants for which filters are compared. Those of other architectures get the same verdict as Unknown.
 var Architectures = map[string]uint32{
-	"x86_64": unix.AUDIT_ARCH_X86_64, "i386": unix.AUDIT_ARCH_I386, "aarch64": unix.AUDIT_ARCH_AARCH64, "arm": unix.AUDIT_ARCH_ARM, "Unknown": 0,
+	"x86_64": unix.AUDIT_ARCH_X86_64, "i386": unix.AUDIT_ARCH_I386, "aarch64": unix.AUDIT_ARCH_AARCH64, "arm": unix.AUDIT_ARCH_ARM,
+	"Unknown": 0,
 }
 
 // Filter is a filter that can be evaluated.
@@ -79,7 +80,8 @@ type Call struct {
 // Verdict returns the return value of the filter (SECCOMP_RET_*).
 func (f *Filter) Verdict(c Call) (uint32, error) {
 	var data [dataBytes]byte
-	put := func(offset int, value uint32) { binary.BigEndian.PutUint32(data[offset:], value) } // as the VM reads; the kernel reads native numbers
+	// as the VM reads; the kernel reads native numbers
+	put := func(offset int, value uint32) { binary.BigEndian.PutUint32(data[offset:], value) }
 	put(offsetNumber, c.Number)
 	put(offsetArch, c.Arch)
 	low, high := 0, 4
@@ -122,7 +124,9 @@ const maxDifferences = 100
 // CompareReduced compares a filter with one that has rules for fewer architectures. It returns the calls of the kept architectures for
 // which they decide differently, and the other ones that b does not kill, with the number of calls of both kinds. The calls of x32 are
 // other ones, but -1, which is no system call: a tracer sets this number to skip one, and both filters must let it pass with an error.
-func CompareReduced(plain, reduced *Filter, kept []uint32, architectures ...uint32) (differences []Difference, same, killed int, err error) {
+func CompareReduced(plain, reduced *Filter, kept []uint32,
+	architectures ...uint32,
+) (differences []Difference, same, killed int, err error) {
 	err = walk(plain, reduced, architectures, func(d Difference) {
 		isError := func(verdict uint32) bool { return verdict&retActionFull == retErrno }
 		var ok bool

@@ -50,7 +50,8 @@ func TestWallClock(t *testing.T) {
 	for _, leap := range []string{"+46 years", "-30 years"} {
 		machine.Sh(`date -s '` + leap + `'`)
 		for _, pod := range []string{"steady", "job"} {
-			machine.Eventually("the times of "+pod+" are corrected after "+leap, `created=$(podstead get `+pod+` -o json | sed -n 's/.*"creationTimestamp": *"\([^"]*\)".*/\1/p' | head -n 1)
+			machine.Eventually("the times of "+pod+" are corrected after "+leap,
+				`created=$(podstead get `+pod+` -o json | sed -n 's/.*"creationTimestamp": *"\([^"]*\)".*/\1/p' | head -n 1)
 				age=$(( $(date +%s) - $(date -d "$created" +%s) )); echo "created $created, age $age"; [ "$age" -ge 0 -a "$age" -lt 1800 ]`)
 		}
 	}
@@ -69,8 +70,11 @@ func TestWallClock(t *testing.T) {
 	}
 
 	machine.Sh(`printf '[pods]\nfinishedPodTTL = "soon"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
-	machine.Eventually("the invalid file is reported", `podstead --config /dev/null events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration is invalid' /tmp/events | grep -q 'podstead.toml:2:18'`)
-	machine.Sh(`printf '[engine]\nruntime = "runc-other"\n[pods]\nfinishedPodTTL = "1s"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
+	machine.Eventually("the invalid file is reported",
+		`podstead --config /dev/null events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration is invalid' /tmp/events | grep -q `+
+			`'podstead.toml:2:18'`)
+	machine.Sh(`printf '[engine]\nruntime = "runc-other"\n[pods]\nfinishedPodTTL = "1s"\n' > /etc/podstead/podstead.toml; systemctl ` +
+		`reload podstead`)
 	machine.Eventually("the finished pod is collected", `podstead events > /tmp/events; tail -n 3 /tmp/events
 		grep -q 'Configuration reloaded, changed pods.finishedPodTTL' /tmp/events && grep -q 'need a restart of the daemon: engine.runtime' /tmp/events && grep -q 'old logs of the finished pod' /tmp/events`)
 	machine.Sh(`systemctl is-active podstead; printf '' > /etc/podstead/podstead.toml; systemctl restart podstead`)

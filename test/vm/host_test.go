@@ -24,7 +24,8 @@ func newInstalled(t *testing.T, files ...string) *installed.Host {
 	t.Helper()
 	tree := tempDir(t)
 	root := filepath.Join(tree, "root")
-	if out, err := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", repository, "install", "DESTDIR="+root).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", repository, "install",
+		"DESTDIR="+root).CombinedOutput(); err != nil {
 		t.Fatalf("make install: %v\n%s", err, out)
 	}
 	dir := filepath.Join(root, "etc/modules-load.d") // for the next boots
@@ -58,7 +59,10 @@ func newHost(t *testing.T, tree string, files ...string) *host {
 		}
 	}
 	dir := tempDir(t)
-	h := &host{image: need(t, "image", image), agent: need(t, "agent", agent), dir: dir, disk: filepath.Join(dir, "disk"), payload: filepath.Join(dir, "payload")}
+	h := &host{
+		image: need(t, "image", image), agent: need(t, "agent", agent), dir: dir, disk: filepath.Join(dir, "disk"),
+		payload: filepath.Join(dir, "payload"),
+	}
 	t.Cleanup(func() {
 		if err := h.close(); err != nil {
 			t.Error(err)

@@ -94,7 +94,8 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	}
 	// mmdebstrap mounts the host's /dev. In a mount namespace of its own, no mount is left in the directories that are removed, and in a
 	// PID namespace of its own, no process.
-	if _, err := output(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root", "--variant=essential", "--quiet", "--include="+strings.Join(guestPackages, ","),
+	if _, err := output(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root",
+		"--variant=essential", "--quiet", "--include="+strings.Join(guestPackages, ","),
 		"--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*", suite, root); err != nil {
 		return err
@@ -155,7 +156,8 @@ func onlyEntry(dir string) (string, error) {
 func configure(root string) error {
 	var errs []error
 	for name, text := range map[string]string{
-		"machine-id": machineID + "\n", "hostname": "podstead-vm\n", "hosts": "127.0.0.1 localhost podstead-vm\n", "fstab": "", "resolv.conf": "",
+		"machine-id": machineID + "\n", "hostname": "podstead-vm\n", "hosts": "127.0.0.1 localhost podstead-vm\n", "fstab": "",
+		"resolv.conf": "",
 	} {
 		path := filepath.Join(root, "etc", name)
 		_ = os.Remove(path) // it may be a link

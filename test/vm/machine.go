@@ -50,7 +50,8 @@ type Machine struct {
 
 // Options configure a virtual machine. All are required.
 type Options struct {
-	Dir     string // directory of the virtual machine's files, with a short path because it contains a socket; the console output is Dir/console
+	// directory of the virtual machine's files, with a short path because it contains a socket; the console output is Dir/console
+	Dir     string
 	Agent   string // the program of test/vm/agent
 	Payload string // a file, the second disk
 	Disk    string // the first disk, a copy of the image's: see [Image.CopyDisk]
@@ -73,7 +74,8 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	defer cancel()
 	if err := m.meet(ctx); err != nil {
 		err = errors.Join(fmt.Errorf("boot machine: %w", err), m.Close())
-		return nil, fmt.Errorf("%w\nconsole:\n%s\nqemu:\n%s", err, tail(filepath.Join(o.Dir, "console")), tail(filepath.Join(o.Dir, "qemu")))
+		return nil, fmt.Errorf("%w\nconsole:\n%s\nqemu:\n%s", err, tail(filepath.Join(o.Dir, "console")),
+			tail(filepath.Join(o.Dir, "qemu")))
 	}
 	return m, nil
 }

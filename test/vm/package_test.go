@@ -32,9 +32,11 @@ func newPackaged(t *testing.T) *packaged {
 	if err := os.WriteFile(filepath.Join(tree, "drivers.conf"), []byte(driversFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	machine := newHost(t, tree, need(t, "packages", packages), filepath.Join(repository, "examples", "web.toml"), imageArchive("busybox"), imageArchive("testserver"))
+	machine := newHost(t, tree, need(t, "packages", packages), filepath.Join(repository, "examples", "web.toml"), imageArchive("busybox"),
+		imageArchive("testserver"))
 	h := installed.New(t, machine, installed.Options{
-		Install: unpack + "cp " + payload + "/drivers.conf /etc/modules-load.d/; modprobe -a " + drivers + "; " + fmt.Sprintf(installDeb, oldVersion),
+		Install: unpack + "cp " + payload + "/drivers.conf /etc/modules-load.d/; modprobe -a " + drivers + "; " +
+			fmt.Sprintf(installDeb, oldVersion),
 		Enabled: true, Archive: payload + "/busybox.tar", Timeout: deadline, Pause: pause,
 	})
 	return &packaged{h, installDeb}
@@ -43,7 +45,8 @@ func newPackaged(t *testing.T) *packaged {
 // to installs a version.
 func (p *packaged) to(version string) {
 	p.Helper()
-	p.Sh(fmt.Sprintf(p.install, version) + `systemctl is-enabled podstead; systemctl is-active podstead; podstead version | grep v` + version)
+	p.Sh(fmt.Sprintf(p.install, version) + `systemctl is-enabled podstead; systemctl is-active podstead; podstead version | grep v` +
+		version)
 }
 
 // ready waits until the pod is ready.
@@ -64,7 +67,8 @@ func (p *packaged) same(what string, before installed.Seen) {
 // booted checks that the pod is ready after a boot, and that its containers were started again once.
 func (p *packaged) booted(what string, before installed.Seen) {
 	p.Helper()
-	p.Eventually("the pod was started after "+what, fmt.Sprintf(`podstead get web > /tmp/get; cat /tmp/get; grep -qE ' 2/2 +Running ' /tmp/get
+	p.Eventually("the pod was started after "+what,
+		fmt.Sprintf(`podstead get web > /tmp/get; cat /tmp/get; grep -qE ' 2/2 +Running ' /tmp/get
 		podstead get web -o json | grep -q '"restartCount": *%d'`, before.Restarts+1))
 	if after := p.ready(); after.UID != before.UID || after.Restarts != before.Restarts+1 || after.ID == before.ID {
 		p.Errorf("%s: the pod was %+v and is %+v", what, before, after)
@@ -74,9 +78,11 @@ func (p *packaged) booted(what string, before installed.Seen) {
 // copyExample copies the example and its images, as a person does.
 func (p *packaged) copyExample() {
 	p.Helper()
-	p.Sh(`mkdir -p /etc/podstead/pods.d/images; cp ` + payload + `/busybox.tar ` + payload + `/testserver.tar /etc/podstead/pods.d/images; cp ` + payload + `/web.toml /etc/podstead/pods.d; sync`)
+	p.Sh(`mkdir -p /etc/podstead/pods.d/images; cp ` + payload + `/busybox.tar ` + payload +
+		`/testserver.tar /etc/podstead/pods.d/images; cp ` + payload + `/web.toml /etc/podstead/pods.d; sync`)
 	p.ready()
-	p.Eventually("the example serves its page", `podstead logs web -c visitor > /tmp/logs; cat /tmp/logs; grep -q 'Written by the init container' /tmp/logs`)
+	p.Eventually("the example serves its page",
+		`podstead logs web -c visitor > /tmp/logs; cat /tmp/logs; grep -q 'Written by the init container' /tmp/logs`)
 }
 
 // TestPackage installs packages on a clean Debian, and copies an example into the pods directory. The pod outlasts an upgrade from the
@@ -137,7 +143,8 @@ func (p *packaged) rpm() {
 	p.same("an upgrade with rpm", before)
 	p.Sh(`rpm -e podstead`)
 	p.removed()
-	p.Sh(`[ ! -e /usr/bin/podstead ]; rm -rf /etc/podstead /var/lib/podstead /var/log/podstead /run/podstead; groupdel podstead; groupdel podstead-ro`)
+	p.Sh(`[ ! -e /usr/bin/podstead ]; rm -rf /etc/podstead /var/lib/podstead /var/log/podstead /run/podstead; groupdel podstead; ` +
+		`groupdel podstead-ro`)
 	p.gone()
 }
 

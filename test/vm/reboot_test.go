@@ -56,11 +56,13 @@ var rebooted = map[string]string{
 	// running, after init containers and a sidecar
 	"order": podFile("order", data+`restartPolicy = "Always"`+"\nterminationGracePeriodSeconds = 1",
 		container("initContainers", "one", "await one", ""),
-		container("initContainers", "two", "for v in scratch memory; do [ ! -e /$v/mark ] || begin $v; echo kept | dd of=/$v/mark conv=fsync; done", volumes),
+		container("initContainers", "two",
+			"for v in scratch memory; do [ ! -e /$v/mark ] || begin $v; echo kept | dd of=/$v/mark conv=fsync; done", volumes),
 		container("initContainers", "side", "await side; touch /up; serve", `restartPolicy = "Always"
 startupProbe = { exec = { command = ["test", "-e", "/up"] }, periodSeconds = 1, timeoutSeconds = 60, failureThreshold = 1000 }`),
 		container("initContainers", "three", "", ""),
-		container("containers", "app", "exec httpd -f -p 80", `readinessProbe = { tcpSocket = { port = 80 }, periodSeconds = 1, timeoutSeconds = 60 }`),
+		container("containers", "app", "exec httpd -f -p 80",
+			`readinessProbe = { tcpSocket = { port = 80 }, periodSeconds = 1, timeoutSeconds = 60 }`),
 		container("containers", "aide", "serve", "")),
 	// one of two containers has completed
 	"batch": podFile("batch", data+`restartPolicy = "OnFailure"`+"\nterminationGracePeriodSeconds = 1",
@@ -68,7 +70,8 @@ startupProbe = { exec = { command = ["test", "-e", "/up"] }, periodSeconds = 1, 
 	// must not run twice
 	"once": podFile("once", data+`restartPolicy = "Never"`, container("containers", "only", "serve", "")),
 	// backs off for an hour before its fourth run
-	"crash": podFile("crash", data+"restartBackoff = { initialSeconds = 1, factor = 3600, maxSeconds = 3600 }", container("containers", "fails", "exit 1", "")),
+	"crash": podFile("crash", data+"restartBackoff = { initialSeconds = 1, factor = 3600, maxSeconds = 3600 }",
+		container("containers", "fails", "exit 1", "")),
 	// being deleted
 	"leaving": podFile("leaving", data+"terminationGracePeriodSeconds = 600",
 		container("containers", "leaves", "serve", `lifecycle.preStop.exec.command = ["sh", "-c", "echo hook >> /data/begun; sleep 600"]`)),
@@ -176,7 +179,9 @@ func (h *power) doctor() map[string]string {
 // store lists the files of images with their checksums: blobs, and the snapshots that they were unpacked to.
 func (h *power) store() []string {
 	h.Helper()
-	lines := strings.Split(h.Sh(`cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`), "\n")
+	lines := strings.Split(h.Sh(`cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs `+
+		`io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`),
+		"\n")
 	for _, line := range lines {
 		if sum, path, _ := strings.Cut(line, "  "); strings.Contains(path, "/blobs/") && filepath.Base(path) != sum {
 			h.Errorf("checksum of %s: %s", path, sum)
@@ -317,7 +322,8 @@ func (h *power) checkWords() {
 func (h *power) checkEnd() {
 	h.Helper()
 	h.Sh("podstead delete --all --force")
-	h.Eventually("nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend
+	h.Eventually("nothing is left of the pods",
+		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend
 		cd /var/lib/podstead; ls -d pods/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true

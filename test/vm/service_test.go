@@ -43,13 +43,17 @@ func (p *packaged) service() {
 	if want := "1 OOMKilled 137"; before.init != want {
 		p.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
 	}
-	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") || len(p.units()) != len(others)+3 {
-		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want three more: a slice, the scope of the container and that of the shim", before.place, p.units(), others)
+	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") ||
+		len(p.units()) != len(others)+3 {
+		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want three more: a slice, the scope of the container and "+
+			"that of the shim",
+			before.place, p.units(), others)
 	}
 
 	const pid = `systemctl show -P MainPID podstead`
 	daemon := strings.TrimSpace(p.Sh(pid + `; systemctl kill --signal=KILL --kill-whom=main podstead`))
-	p.Eventually("systemd starts the daemon again", `now=$(`+pid+`); echo $now; systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+daemon+` ]`)
+	p.Eventually("systemd starts the daemon again",
+		`now=$(`+pid+`); echo $now; systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+daemon+` ]`)
 	p.Status("life", "1/1 Running")
 	p.Sh(`systemctl daemon-reload; rm /root/data/up`)
 	p.Status("life", "0/1 Running")
@@ -80,7 +84,8 @@ func (p *packaged) life() life {
 	text := p.Sh(`pid=$(pgrep -f "^sh -c trap 'echo by[e]"); echo $pid; sed -n s/^0:://p /proc/$pid/cgroup; podstead get life -o json`)
 	lines := strings.SplitN(text, "\n", 3)
 	var pod api.Pod
-	if len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &pod) != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
+	if len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &pod) != nil || len(pod.Status.ContainerStatuses) != 1 ||
+		len(pod.Status.InitContainerStatuses) != 1 {
 		p.Fatalf("the pod: %s", text)
 	}
 	status, first := pod.Status.ContainerStatuses[0], pod.Status.InitContainerStatuses[0]

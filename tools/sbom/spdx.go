@@ -75,5 +75,7 @@ func purlOf(locator string) *spdx.PackageExternalReference {
 }
 
 func relation(from spdx.ElementID, kind string, to spdx.ElementID) *spdx.Relationship {
-	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to)), Relationship: kind}
+	return &spdx.Relationship{
+		RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to)), Relationship: kind,
+	}
 }

@@ -25,8 +25,9 @@ func newWorld(t *testing.T) *world {
 		"pods/same.toml": "same 1", "pods/old.yaml": "moved 1", "maps/shop/a": "1", "maps/shop/gone": "2", "maps/shop/empty": "",
 	}
 	w.after = map[string]string{
-		"pods/same.toml": "same 2", "pods/moved.toml": "moved 2", "pods/new.toml": "new", "maps/shop/a": "3", "maps/shop/b": "4", "maps/shop/empty": "",
-		"maps/new/c": "5",
+		"pods/same.toml": "same 2", "pods/moved.toml": "moved 2", "pods/new.toml": "new", "maps/shop/a": "3", "maps/shop/b": "4",
+		"maps/shop/empty": "",
+		"maps/new/c":      "5",
 	}
 	path := func(name string) string { return filepath.Join(w.dir, name) }
 	for _, name := range []string{"pods", "maps/shop"} {
@@ -38,13 +39,20 @@ func newWorld(t *testing.T) *world {
 	w.record = &Record{
 		Bundle: "shop.bundle",
 		Pods: []Pod{
-			{Name: "same", File: path("pods/same.toml"), Digest: digest("pods/same.toml"), Earlier: &File{path("pods/same.toml"), []byte("same 1"), 0o600, nil}},
-			{Name: "moved", File: path("pods/moved.toml"), Digest: digest("pods/moved.toml"), Earlier: &File{path("pods/old.yaml"), []byte("moved 1"), 0o600, nil}},
+			{
+				Name: "same", File: path("pods/same.toml"), Digest: digest("pods/same.toml"),
+				Earlier: &File{path("pods/same.toml"), []byte("same 1"), 0o600, nil},
+			},
+			{
+				Name: "moved", File: path("pods/moved.toml"), Digest: digest("pods/moved.toml"),
+				Earlier: &File{path("pods/old.yaml"), []byte("moved 1"), 0o600, nil},
+			},
 			{Name: "new", File: path("pods/new.toml"), Digest: digest("pods/new.toml")},
 		},
 		Objects: []Object{
 			{
-				Dir: path("maps/shop"), Existed: true, Mode: 0o600, Earlier: map[string][]byte{"a": []byte("1"), "gone": []byte("2"), "empty": nil},
+				Dir: path("maps/shop"), Existed: true, Mode: 0o600,
+				Earlier: map[string][]byte{"a": []byte("1"), "gone": []byte("2"), "empty": nil},
 				Digests: map[string]string{"a": digest("maps/shop/a"), "b": digest("maps/shop/b"), "empty": digest("maps/shop/empty")},
 			},
 			{Dir: path("maps/new"), Mode: 0o600, Digests: map[string]string{"c": digest("maps/new/c")}},
@@ -140,8 +148,9 @@ func TestUndo(t *testing.T) {
 func TestUndoKeepsOthers(t *testing.T) {
 	w := newWorld(t)
 	changed := map[string]string{
-		"pods/same.toml": "by hand", "pods/new.toml": "by hand", "maps/shop/a": "by hand", "maps/shop/gone": "by hand", "maps/shop/empty": "by hand",
-		"maps/new/c": "by hand", "maps/new/d": "by hand", "pods/old.yaml": "by hand", "pods/moved.toml": "moved 2",
+		"pods/same.toml": "by hand", "pods/new.toml": "by hand", "maps/shop/a": "by hand", "maps/shop/gone": "by hand",
+		"maps/shop/empty": "by hand",
+		"maps/new/c":      "by hand", "maps/new/d": "by hand", "pods/old.yaml": "by hand", "pods/moved.toml": "moved 2",
 	}
 	for name := range changed {
 		w.put(t, name, changed)
@@ -205,7 +214,8 @@ func TestOwners(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", path, *owner, other)
 			}
 		}
-		if info, err := os.Stat(filepath.Join(object.Dir, "gone")); err != nil || OwnerOf(info).UID != os.Getuid() || info.Mode().Perm() != object.Mode {
+		if info, err := os.Stat(filepath.Join(object.Dir, "gone")); err != nil || OwnerOf(info).UID != os.Getuid() ||
+			info.Mode().Perm() != object.Mode {
 			t.Errorf("a file whose owner is not recorded: %v, %v", info, err)
 		}
 	}

@@ -88,7 +88,9 @@ func (s *System) survey(ctx context.Context, settle bool) (v survey, err error) 
 }
 
 // claims returns the persistent volumes with the pods, pod files and generations that use them.
-func (s *System) claims(ctx context.Context, sizes map[string]int64, settle bool) (list []api.VolumeUsage, unknown *podfiles.Unknown, err error) {
+func (s *System) claims(ctx context.Context, sizes map[string]int64,
+	settle bool,
+) (list []api.VolumeUsage, unknown *podfiles.Unknown, err error) {
 	users := map[string][]string{}
 	add := func(volume, pod string) {
 		if !slices.Contains(users[volume], pod) {
@@ -127,7 +129,8 @@ func (s *System) undefined() *podfiles.Unknown {
 		if pods[n].Undefined() {
 			name := pods[n].Pod.Name
 			return &podfiles.Unknown{
-				Cause: fmt.Sprintf("the definition of pod %q is not known", name), Hint: "see the reason with podstead why " + name + ", or delete the pod",
+				Cause: fmt.Sprintf("the definition of pod %q is not known", name),
+				Hint:  "see the reason with podstead why " + name + ", or delete the pod",
 			}
 		}
 	}
@@ -154,7 +157,8 @@ func (s *System) DiskUsage(ctx context.Context) (api.DiskUsage, error) {
 		u.Images = append(u.Images, usage)
 	}
 	for _, c := range v.Containers {
-		u.Containers = append(u.Containers, api.ContainerUsage{Pod: c.Pod, Container: c.Container, ID: c.ID, Size: c.Size, Active: !v.leftover[c.UID]})
+		u.Containers = append(u.Containers,
+			api.ContainerUsage{Pod: c.Pod, Container: c.Container, ID: c.ID, Size: c.Size, Active: !v.leftover[c.UID]})
 	}
 	slices.SortFunc(u.Containers, func(a, b api.ContainerUsage) int {
 		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container), cmp.Compare(a.ID, b.ID))
@@ -173,7 +177,8 @@ func (s *System) filesystem() (api.Filesystem, error) {
 	limits := s.Ages.Limits()
 	used := disk.BlockBytes(&stat, stat.Blocks-stat.Bfree)
 	return api.Filesystem{
-		Path: s.Dir, Size: used + disk.BlockBytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files), InodesUsed: int64(stat.Files - stat.Ffree),
+		Path: s.Dir, Size: used + disk.BlockBytes(&stat, stat.Bavail), Used: used, Inodes: int64(stat.Files),
+		InodesUsed:  int64(stat.Files - stat.Ffree),
 		HighPercent: limits.High, LowPercent: limits.Low,
 	}, nil
 }

@@ -119,13 +119,17 @@ func newHost() *host {
 				Blobs:  map[string]int64{"b1": 10, "b2": 20, "b3": 30, "b4": 40, "both": 5, "lost": 3},
 				Layers: map[string]int64{"base": 100, "l2": 200, "l3": 300, "l4": 400, "two": 50},
 				Images: map[string]image.Parts{
-					"used": {Blobs: []string{"b1"}, Layers: []string{"base"}}, "hand": {Blobs: []string{"b2"}, Layers: []string{"base", "l2"}},
-					"old": {Blobs: []string{"b3", "both"}, Layers: []string{"base", "l3", "two"}}, "new": {Blobs: []string{"b4", "both"}, Layers: []string{"base", "l4", "two"}},
+					"used": {Blobs: []string{"b1"}, Layers: []string{"base"}},
+					"hand": {Blobs: []string{"b2"}, Layers: []string{"base", "l2"}},
+					"old":  {Blobs: []string{"b3", "both"}, Layers: []string{"base", "l3", "two"}},
+					"new":  {Blobs: []string{"b4", "both"}, Layers: []string{"base", "l4", "two"}},
 				},
 				InUse: map[string]bool{"base": true},
 			},
-			Containers: []runtime.WritableLayer{{ID: "2", UID: "uw", Pod: "web", Container: "c", Size: 11}, {ID: "1", UID: "uj", Pod: "job", Container: "c", Size: 13}},
-			Claims:     map[string]int64{"data": 17, "spare": 19, "kept": 23}, PodVolumes: map[string]int64{"uw": 29, "uj": 31},
+			Containers: []runtime.WritableLayer{
+				{ID: "2", UID: "uw", Pod: "web", Container: "c", Size: 11}, {ID: "1", UID: "uj", Pod: "job", Container: "c", Size: 13},
+			},
+			Claims: map[string]int64{"data": 17, "spare": 19, "kept": 23}, PodVolumes: map[string]int64{"uw": 29, "uj": 31},
 			Logs: map[string]int64{"uw": 37, "uj": 41}, Journal: 43, State: 47,
 		},
 		list: []images.Whole{
@@ -172,11 +176,15 @@ func TestDiskUsage(t *testing.T) {
 	if diff := cmp.Diff(images, u.Images); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
-	containers := []api.ContainerUsage{{Pod: "job", Container: "c", ID: "1", Size: 13}, {Pod: "web", Container: "c", ID: "2", Size: 11, Active: true}}
+	containers := []api.ContainerUsage{
+		{Pod: "job", Container: "c", ID: "1", Size: 13}, {Pod: "web", Container: "c", ID: "2", Size: 11, Active: true},
+	}
 	if diff := cmp.Diff(containers, u.Containers); diff != "" {
 		t.Errorf("containers (-want +got):\n%s", diff)
 	}
-	volumes := []api.VolumeUsage{{Name: "data", Pods: []string{"web"}, Size: 17}, {Name: "kept", Pods: []string{"filed"}, Size: 23}, {Name: "spare", Size: 19}}
+	volumes := []api.VolumeUsage{
+		{Name: "data", Pods: []string{"web"}, Size: 17}, {Name: "kept", Pods: []string{"filed"}, Size: 23}, {Name: "spare", Size: 19},
+	}
 	if diff := cmp.Diff(volumes, u.Volumes); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
@@ -196,7 +204,8 @@ func TestMeasureFails(t *testing.T) {
 	h := newHost()
 	h.fails["df"] = errors.New("input/output error")
 	_, err := h.system(t).DiskUsage(t.Context())
-	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusInternalServerError || !strings.Contains(e.Message, "measure disk usage: input/output error") {
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusInternalServerError ||
+		!strings.Contains(e.Message, "measure disk usage: input/output error") {
 		t.Errorf("error %v", err)
 	}
 }

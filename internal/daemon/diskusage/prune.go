@@ -51,7 +51,8 @@ func (s *System) Prune(ctx context.Context, q api.SystemPrune) (api.SystemPruned
 // refusal returns the response if the users of volumes are not known.
 func refusal(unknown *podfiles.Unknown) error {
 	return &api.Error{
-		Status: http.StatusConflict, Message: "prune persistent volumes: the volumes that pods use are not known: " + unknown.Cause, Hint: unknown.Hint,
+		Status: http.StatusConflict, Message: "prune persistent volumes: the volumes that pods use are not known: " + unknown.Cause,
+		Hint: unknown.Hint,
 	}
 }
 

@@ -28,7 +28,9 @@ func TestPrune(t *testing.T) {
 	}{
 		"what nothing uses": {
 			removed: []string{"pod job", "image old", "image new", "content"},
-			items:   []api.PrunedItem{collected, {Type: "image", Name: "old:1, old:2", Bytes: 35}, {Type: "image", Name: "new:1", Bytes: 45}, content},
+			items: []api.PrunedItem{
+				collected, {Type: "image", Name: "old:1, old:2", Bytes: 35}, {Type: "image", Name: "new:1", Bytes: 45}, content,
+			},
 		},
 		"dry run": { // new frees also what it shares with old
 			q:     api.SystemPrune{DryRun: true},
@@ -58,9 +60,12 @@ func TestPrune(t *testing.T) {
 		},
 		"older than one hour": {
 			q:       api.SystemPrune{OlderThan: time.Hour},
-			removed: []string{"pod job", "image old", "content"}, items: []api.PrunedItem{collected, {Type: "image", Name: "old:1, old:2", Bytes: 35}, content},
+			removed: []string{"pod job", "image old", "content"},
+			items:   []api.PrunedItem{collected, {Type: "image", Name: "old:1, old:2", Bytes: 35}, content},
 		},
-		"older than a day": {q: api.SystemPrune{OlderThan: 24 * time.Hour, All: true}, removed: []string{"content"}, items: []api.PrunedItem{content}},
+		"older than a day": {
+			q: api.SystemPrune{OlderThan: 24 * time.Hour, All: true}, removed: []string{"content"}, items: []api.PrunedItem{content},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost()
@@ -86,7 +91,8 @@ func TestPrune(t *testing.T) {
 func TestPruneOfUnknownAge(t *testing.T) {
 	h := newHost()
 	h.ages, h.finished = nil, nil
-	if got, err := h.system(t).Prune(t.Context(), api.SystemPrune{OlderThan: time.Nanosecond, DryRun: true}); err != nil || len(got.Items) > 0 {
+	if got, err := h.system(t).Prune(t.Context(), api.SystemPrune{OlderThan: time.Nanosecond, DryRun: true}); err != nil ||
+		len(got.Items) > 0 {
 		t.Errorf("items %v, error %v, want none", got.Items, err)
 	}
 }
@@ -98,7 +104,8 @@ func TestPruneVolumesUnknown(t *testing.T) {
 		h.unknown = &podfiles.Unknown{Cause: "pod file a.toml is invalid", Hint: "correct or remove the file"}
 		got, err := h.system(t).Prune(t.Context(), api.SystemPrune{Volumes: true, DryRun: dryRun})
 		e, ok := errors.AsType[*api.Error](err)
-		if !ok || e.Status != http.StatusConflict || !strings.HasSuffix(e.Message, "not known: pod file a.toml is invalid") || e.Hint != h.unknown.Hint {
+		if !ok || e.Status != http.StatusConflict || !strings.HasSuffix(e.Message, "not known: pod file a.toml is invalid") ||
+			e.Hint != h.unknown.Hint {
 			t.Errorf("error %#v", err)
 		}
 		if len(got.Items)+len(h.removed) > 0 {
@@ -116,7 +123,8 @@ func TestPruneVolumesOfUndefinedPod(t *testing.T) {
 	h.pods = []supervisor.Snapshot{{Pod: &spec.Pod{Name: "later"}}}
 	got, err := h.system(t).Prune(t.Context(), api.SystemPrune{Volumes: true})
 	e, ok := errors.AsType[*api.Error](err)
-	if !ok || e.Status != http.StatusConflict || !strings.HasSuffix(e.Message, `not known: the definition of pod "later" is not known`) || e.Hint == "" {
+	if !ok || e.Status != http.StatusConflict || !strings.HasSuffix(e.Message, `not known: the definition of pod "later" is not known`) ||
+		e.Hint == "" {
 		t.Errorf("error %#v", err)
 	}
 	if len(got.Items)+len(h.removed) > 0 {
@@ -164,7 +172,8 @@ func TestPruneFails(t *testing.T) {
 		h := newHost()
 		h.fails[what] = errors.New("input/output error")
 		got, err := h.system(t).Prune(t.Context(), api.SystemPrune{Volumes: true})
-		if err == nil || !strings.Contains(err.Error(), "prune: ") || !strings.Contains(err.Error(), "input/output error") || len(got.Items) != items {
+		if err == nil || !strings.Contains(err.Error(), "prune: ") || !strings.Contains(err.Error(), "input/output error") ||
+			len(got.Items) != items {
 			t.Errorf("%s: %d items, error %v, want %d items", what, len(got.Items), err, items)
 		}
 	}

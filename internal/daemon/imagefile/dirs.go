@@ -77,7 +77,10 @@ type dirArchive struct {
 // NewDirs returns the image directories of a store.
 func NewDirs(store Store, o DirsOptions) *Dirs {
 	if o.times == (times{}) {
-		o.times = times{settle: 2 * time.Second, give: 5 * time.Minute, rescan: 30 * time.Second, look: 500 * time.Millisecond, again: 10 * time.Minute, stop: 5 * time.Second}
+		o.times = times{
+			settle: 2 * time.Second, give: 5 * time.Minute, rescan: 30 * time.Second, look: 500 * time.Millisecond, again: 10 * time.Minute,
+			stop: 5 * time.Second,
+		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -91,7 +91,9 @@ type bench struct {
 }
 
 func newBench(t *testing.T) *bench {
-	b := &bench{t: t, dir: filepath.Join(t.TempDir(), "images"), store: &fakeStore{imported: map[string]string{}, block: make(chan struct{})}}
+	b := &bench{
+		t: t, dir: filepath.Join(t.TempDir(), "images"), store: &fakeStore{imported: map[string]string{}, block: make(chan struct{})},
+	}
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,10 @@ func newBench(t *testing.T) *bench {
 func (b *bench) options() DirsOptions {
 	return DirsOptions{
 		Paths: []string{filepath.Join(b.dir, "none"), b.dir},
-		times: times{settle: 50 * time.Millisecond, give: 200 * time.Millisecond, rescan: time.Minute, look: 5 * time.Millisecond, again: time.Hour, stop: 100 * time.Millisecond},
+		times: times{
+			settle: 50 * time.Millisecond, give: 200 * time.Millisecond, rescan: time.Minute, look: 5 * time.Millisecond, again: time.Hour,
+			stop: 100 * time.Millisecond,
+		},
 		Emit: func(kind api.EventKind, f event.Fields) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -203,7 +208,9 @@ func TestBadArchiveIsReportedOnceAndTriedAgain(t *testing.T) {
 	b.until("imported", logged("refuse a.tar", "import b.tar", "import a.tar"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	want := []string{"ImageArchiveFailed a.tar truncated", "ImageArchiveImported b.tar localhost/b.tar", "ImageArchiveImported a.tar localhost/a.tar"}
+	want := []string{
+		"ImageArchiveFailed a.tar truncated", "ImageArchiveImported b.tar localhost/b.tar", "ImageArchiveImported a.tar localhost/a.tar",
+	}
 	if !slices.Equal(b.events, want) {
 		t.Errorf("events %q, want %q", b.events, want)
 	}

@@ -71,7 +71,8 @@ func ambiguous(id string, chosen []found) error {
 		return nil
 	}
 	return &api.Error{
-		Status: http.StatusConflict, Message: fmt.Sprintf("image %q is ambiguous: %s", id, strings.Join(namesOf(chosen), ", ")), Hint: "use more digits, or a name",
+		Status: http.StatusConflict, Message: fmt.Sprintf("image %q is ambiguous: %s", id, strings.Join(namesOf(chosen), ", ")),
+		Hint: "use more digits, or a name",
 	}
 }
 
@@ -79,7 +80,8 @@ func ambiguous(id string, chosen []found) error {
 func oneName(id string, chosen []found) error {
 	if names := namesOf(chosen); len(names) > 1 && identifier.MatchString(id) {
 		return &api.Error{
-			Status: http.StatusConflict, Message: fmt.Sprintf("remove image %q: it has several names: %s", id, strings.Join(names, ", ")), Hint: "remove the names",
+			Status: http.StatusConflict, Message: fmt.Sprintf("remove image %q: it has several names: %s", id, strings.Join(names, ", ")),
+			Hint: "remove the names",
 		}
 	}
 	return nil

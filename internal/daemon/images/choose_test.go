@@ -13,7 +13,9 @@ import (
 // TestIDs: an image is found by the start of its ID or digest, unless this is the name of an image or ambiguous.
 func TestIDs(t *testing.T) {
 	shop, other, twin := entry("docker.io/library/shop:1"), entry("docker.io/library/other:1"), entry("docker.io/library/other:2")
-	for e, id := range map[*image.Entry]string{&shop: "0123456789ab0" + strings.Repeat("0", 51), &other: "0123456789ab1" + strings.Repeat("0", 51)} {
+	for e, id := range map[*image.Entry]string{
+		&shop: "0123456789ab0" + strings.Repeat("0", 51), &other: "0123456789ab1" + strings.Repeat("0", 51),
+	} {
 		e.ConfigDigest = "sha256:" + id
 	}
 	twin.ConfigDigest, twin.Target = other.ConfigDigest, other.Target
@@ -35,7 +37,10 @@ func TestIDs(t *testing.T) {
 		status  int
 		message string
 	}{
-		"0123456789ab":        {http.StatusConflict, `image "0123456789ab" is ambiguous: docker.io/library/other:1, docker.io/library/other:2, docker.io/library/shop:1`},
+		"0123456789ab": {
+			http.StatusConflict,
+			`image "0123456789ab" is ambiguous: docker.io/library/other:1, docker.io/library/other:2, docker.io/library/shop:1`,
+		},
 		"sha256:111111111111": {http.StatusNotFound, `no such image "sha256:111111111111"`},
 		"0123456789a":         {http.StatusNotFound, `no such image "0123456789a"`},
 	} {
@@ -43,7 +48,8 @@ func TestIDs(t *testing.T) {
 		wantStatus(t, err, want.status, want.message)
 	}
 	_, err := host.Remove(t.Context(), "0123456789ab1", "", false)
-	wantStatus(t, err, http.StatusConflict, `remove image "0123456789ab1": it has several names: docker.io/library/other:1, docker.io/library/other:2`)
+	wantStatus(t, err, http.StatusConflict,
+		`remove image "0123456789ab1": it has several names: docker.io/library/other:1, docker.io/library/other:2`)
 	host = New(&fakeStore{entries: []image.Entry{shop, other, named}}, &fakePods{}, &fakePods{})
 	inspect("0123456789ab1", named.Name)
 	removed, err := host.Remove(t.Context(), "sha256:0123456789ab1", "", false)

@@ -137,7 +137,8 @@ func (c *Collector) warn(ctx context.Context, disk Disk, limits Limits) error {
 	c.warned = now
 	missing := max(0, disk.Used-disk.Size*int64(limits.Low)/100)
 	c.o.Emit(api.EventFreeDiskSpaceFailed, event.Fields{
-		"usage": fmt.Sprintf("The disk uses %s, the threshold is %d%%", disk.String(), limits.High), "bytes": strconv.FormatInt(missing, 10),
+		"usage": fmt.Sprintf("The disk uses %s, the threshold is %d%%", disk.String(), limits.High),
+		"bytes": strconv.FormatInt(missing, 10),
 		"kept": fmt.Sprintf("Kept: %s of images in use, %s of images requested by hand, %s of images younger than images.minAge",
 			view.Size(used), view.Size(byHand), view.Size(young)),
 	})

@@ -168,7 +168,8 @@ func TestThresholds(t *testing.T) {
 		t.Run(fmt.Sprintf("inodes %t", inodes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &host{inodes: inodes, other: 100, list: []Whole{
-					whole("never", 100), whole("old", 100), whole("recent", 100), whole("used", 100), whole("hand", 100), whole("other", 100),
+					whole("never", 100), whole("old", 100), whole("recent", 100), whole("used", 100), whole("hand", 100),
+					whole("other", 100),
 				}}
 				h.request("hand")
 				for _, id := range []string{"old", "recent", "used", "other"} {
@@ -284,7 +285,8 @@ func TestMaxAge(t *testing.T) {
 					t.Error(diff)
 				}
 				stop()
-				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), `"version":9`) != (name == "later version") {
+				if text, err := os.ReadFile(file); err != nil ||
+					strings.Contains(string(text), `"version":9`) != (name == "later version") {
 					t.Errorf("file %q, %v", text, err)
 				}
 			})

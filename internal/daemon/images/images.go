@@ -31,7 +31,8 @@ type Store interface {
 	Catalog(ctx context.Context) ([]image.Entry, error)
 	Detail(ctx context.Context, record string) (image.Detail, error)
 	Platform(text string) (string, error)
-	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy, progress func(image.Progress)) (record string, img image.Image, err error)
+	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy,
+		progress func(image.Progress)) (record string, img image.Image, err error)
 	Login(ctx context.Context, registry string, l credentials.Login) error
 	Logout(ctx context.Context, registry string) error
 	Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]image.Image, error)
@@ -216,7 +217,8 @@ func (i *Images) knows(ctx context.Context, name, full string) error {
 		return nil
 	}
 	return &api.Error{
-		Status: http.StatusBadRequest, Message: fmt.Sprintf("pull image %q: the name has no registry", name), Hint: "use a full name, such as " + full,
+		Status: http.StatusBadRequest, Message: fmt.Sprintf("pull image %q: the name has no registry", name),
+		Hint: "use a full name, such as " + full,
 	}
 }
 

@@ -161,7 +161,9 @@ func (*fakeStore) Free(_ context.Context, remove func() error) (int64, error) { 
 
 func entry(name string) image.Entry {
 	return image.Entry{
-		Image:    image.Image{Name: name, ConfigDigest: "sha256:config of " + name, Target: ocispec.Descriptor{Digest: digest.FromString(name)}},
+		Image: image.Image{
+			Name: name, ConfigDigest: "sha256:config of " + name, Target: ocispec.Descriptor{Digest: digest.FromString(name)},
+		},
 		Platform: "linux/amd64", Record: name,
 	}
 }
@@ -337,7 +339,8 @@ func TestPruneReadsImagesOnce(t *testing.T) {
 		}
 	}
 	removed, err := host.Prune(t.Context(), false, false)
-	if want := []string{"docker.io/library/a:1", "docker.io/library/c:1"}; err != nil || lists != 1 || !cmp.Equal(names(removed.Items), want) {
+	if want := []string{"docker.io/library/a:1", "docker.io/library/c:1"}; err != nil || lists != 1 ||
+		!cmp.Equal(names(removed.Items), want) {
 		t.Errorf("%+v after %d lists, %v", removed, lists, err)
 	}
 }
@@ -385,7 +388,8 @@ func TestLogin(t *testing.T) {
 		wantStatus(t, err, http.StatusBadRequest, fmt.Sprintf("log out of %q: a registry must be HOST or HOST:PORT", bad))
 	}
 	for cause, status := range map[error]int{
-		image.ErrUnauthorized: http.StatusForbidden, errors.New("refused"): http.StatusBadGateway, credentials.ErrFile: http.StatusInternalServerError,
+		image.ErrUnauthorized: http.StatusForbidden, errors.New("refused"): http.StatusBadGateway,
+		credentials.ErrFile: http.StatusInternalServerError,
 	} {
 		s.login = cause
 		_, err = host.Login(t.Context(), api.LoginRequest{Registry: "a.example"})

@@ -66,7 +66,9 @@ func (r *runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) er
 }
 
 // StartContainer implements [supervisor.Containers].
-func (r *runtime) StartContainer(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (lifecycle.ContainerStarted, error) {
+func (r *runtime) StartContainer(ctx context.Context, uid string, pod *spec.Pod,
+	a lifecycle.StartContainer,
+) (lifecycle.ContainerStarted, error) {
 	begun := time.Now()
 	started, err := r.Runtime.StartContainer(ctx, uid, pod, a)
 	r.recorder.step("container", r.recorder.operation("start_container", begun, err), err)
@@ -113,7 +115,9 @@ func (r *runtime) RemoveContainer(ctx context.Context, uid string, pod *spec.Pod
 }
 
 // PullImage implements [supervisor.Images].
-func (r *runtime) PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress)) (lifecycle.ImagePulled, error) {
+func (r *runtime) PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage,
+	progress func(lifecycle.Progress),
+) (lifecycle.ImagePulled, error) {
 	begun := time.Now()
 	var done int64 // of the pull; images of volumes follow each other
 	var bytes int64
@@ -181,7 +185,9 @@ type countedHooks struct {
 }
 
 // Run implements [supervisor.Hooks].
-func (h countedHooks) Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, handler *spec.LifecycleHandler) (warning string, err error) {
+func (h countedHooks) Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref,
+	handler *spec.LifecycleHandler,
+) (warning string, err error) {
 	begun := time.Now()
 	warning, err = h.Hooks.Run(ctx, uid, address, c, ref, handler)
 	if c.Lifecycle != nil && handler == c.Lifecycle.PostStart {

@@ -33,7 +33,8 @@ const rebooted = "Rebooted"
 const unhealthy = "Unhealthy"
 
 // causes is the list of causes for people.
-const causes = "LivenessProbe, StartupProbe, PostStartHook, DefinitionChanged, Requested, RestartAllContainers, Rebooted, SandboxChanged, " +
+const causes = "LivenessProbe, StartupProbe, PostStartHook, DefinitionChanged, Requested, RestartAllContainers, Rebooted, " +
+	"SandboxChanged, " +
 	"Unhealthy, or the reason of the exit, such as Error, OOMKilled or Completed"
 
 // follower counts events.

@@ -26,15 +26,24 @@ func TestRestartCauses(t *testing.T) {
 		want   string
 	}{
 		"first start": {[]event.Event{pod(api.EventPodAccepted), start}, "map[]"},
-		"exit":        {[]event.Event{start, failed("Error"), start, of(api.EventContainerSucceeded), start}, "map[{app Completed}:1 {app Error}:1]"},
-		"OOM":         {[]event.Event{start, failed("OOMKilled"), of(api.EventContainerBackOff), start}, "map[{app OOMKilled}:1]"},
+		"exit": {
+			[]event.Event{start, failed("Error"), start, of(api.EventContainerSucceeded), start}, "map[{app Completed}:1 {app Error}:1]",
+		},
+		"OOM": {[]event.Event{start, failed("OOMKilled"), of(api.EventContainerBackOff), start}, "map[{app OOMKilled}:1]"},
 		"liveness probe": {
 			[]event.Event{start, of(api.EventContainerLivenessFailed), failed("Error"), start}, "map[{app LivenessProbe}:1]",
 		},
-		"startup probe": {[]event.Event{start, of(api.EventContainerStartupFailed), of(api.EventContainerSucceeded), start}, "map[{app StartupProbe}:1]"},
-		"changed":       {[]event.Event{start, of(api.EventContainerChanged), of(api.EventContainerSucceeded), start}, "map[{app DefinitionChanged}:1]"},
-		"requested":     {[]event.Event{start, pod(api.EventPodRestartRequested), of(api.EventContainerStopping), of(api.EventContainerSucceeded), start}, "map[{app Requested}:1]"},
-		"rebooted":      {[]event.Event{start, pod(api.EventHostRebooted), start}, "map[{app Rebooted}:1]"},
+		"startup probe": {
+			[]event.Event{start, of(api.EventContainerStartupFailed), of(api.EventContainerSucceeded), start}, "map[{app StartupProbe}:1]",
+		},
+		"changed": {
+			[]event.Event{start, of(api.EventContainerChanged), of(api.EventContainerSucceeded), start}, "map[{app DefinitionChanged}:1]",
+		},
+		"requested": {
+			[]event.Event{start, pod(api.EventPodRestartRequested), of(api.EventContainerStopping), of(api.EventContainerSucceeded), start},
+			"map[{app Requested}:1]",
+		},
+		"rebooted": {[]event.Event{start, pod(api.EventHostRebooted), start}, "map[{app Rebooted}:1]"},
 		"rebooted after a shutdown": {[]event.Event{
 			start, pod(api.EventNodeShutdown), failed("Error"), pod(api.EventHostRebooted),
 			{Kind: api.EventPodStartRequested, Fields: event.Fields{"by": lifecycle.ByStart}},
@@ -45,10 +54,15 @@ func TestRestartCauses(t *testing.T) {
 			{Kind: api.EventPodStartRequested, Fields: event.Fields{"by": "uid 0"}},
 			start,
 		}, "map[{app Requested}:1]"},
-		"escalated":            {[]event.Event{start, pod(api.EventPodEscalated), of(api.EventContainerStopping), failed("Error"), start}, "map[{app Unhealthy}:1]"},
+		"escalated": {
+			[]event.Event{start, pod(api.EventPodEscalated), of(api.EventContainerStopping), failed("Error"), start},
+			"map[{app Unhealthy}:1]",
+		},
 		"first start after it": {[]event.Event{pod(api.EventPodStartRequested), start}, "map[]"},
 		"exit without restart": {[]event.Event{start, failed("Error")}, "map[]"},
-		"other container":      {[]event.Event{start, {Kind: api.EventContainerFailed, Container: "b", Fields: event.Fields{"reason": "Error"}}, start}, "map[]"},
+		"other container": {
+			[]event.Event{start, {Kind: api.EventContainerFailed, Container: "b", Fields: event.Fields{"reason": "Error"}}, start}, "map[]",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFollower(nil)
@@ -81,7 +95,10 @@ func newFollower(list []supervisor.Snapshot) *follower {
 // TestRestored: events of an earlier daemon are not counted, but they are causes.
 func TestRestored(t *testing.T) {
 	f := newFollower(nil)
-	for i, kind := range []api.EventKind{api.EventContainerStarted, api.EventContainerSucceeded, api.EventContainerStarted, api.EventContainerSucceeded, api.EventContainerStarted} {
+	for i, kind := range []api.EventKind{
+		api.EventContainerStarted, api.EventContainerSucceeded, api.EventContainerStarted, api.EventContainerSucceeded,
+		api.EventContainerStarted,
+	} {
 		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app"}, i == 4)
 	}
 	if got := fmt.Sprint(f.recorder.pods["u"].restarts); got != "map[{app Completed}:1]" {
@@ -118,7 +135,10 @@ func TestDistribution(t *testing.T) {
 // TestForget: nothing is kept for a pod that was removed, also if its logs were removed before, which is reported later.
 func TestForget(t *testing.T) {
 	f := newFollower(nil)
-	for _, kind := range []api.EventKind{api.EventPodAccepted, api.EventContainerStarted, api.EventContainerFailed, api.EventContainerStarted, api.EventPodRemoved, api.EventLogsRemoved} {
+	for _, kind := range []api.EventKind{
+		api.EventPodAccepted, api.EventContainerStarted, api.EventContainerFailed, api.EventContainerStarted, api.EventPodRemoved,
+		api.EventLogsRemoved,
+	} {
 		f.handle(&event.Event{Kind: kind, UID: "u", Pod: "web", Container: "app", Fields: event.Fields{"reason": "Error"}}, true)
 	}
 	if len(f.history) > 0 || len(f.recorder.pods) > 0 {
@@ -130,8 +150,10 @@ func TestForget(t *testing.T) {
 func TestSizeLabel(t *testing.T) {
 	const mb, gb = 1 << 20, 1 << 30
 	for bytes, want := range map[int64]string{
-		0: "N/A", 1: "0-10MB", 10*mb - 1: "0-10MB", 10 * mb: "10MB-100MB", 100 * mb: "100MB-500MB", 500 * mb: "500MB-1GB", gb: "1GB-5GB", 5 * gb: "5GB-10GB",
-		10 * gb: "10GB-20GB", 20 * gb: "20GB-30GB", 30 * gb: "30GB-40GB", 40 * gb: "40GB-60GB", 60 * gb: "60GB-100GB", 100 * gb: "GT100GB", 900 * gb: "GT100GB",
+		0: "N/A", 1: "0-10MB", 10*mb - 1: "0-10MB", 10 * mb: "10MB-100MB", 100 * mb: "100MB-500MB", 500 * mb: "500MB-1GB", gb: "1GB-5GB",
+		5 * gb:  "5GB-10GB",
+		10 * gb: "10GB-20GB", 20 * gb: "20GB-30GB", 30 * gb: "30GB-40GB", 40 * gb: "40GB-60GB", 60 * gb: "60GB-100GB", 100 * gb: "GT100GB",
+		900 * gb: "GT100GB",
 	} {
 		if got := sizeLabel(bytes); got != want {
 			t.Errorf("%d bytes: %q, want %q", bytes, got, want)

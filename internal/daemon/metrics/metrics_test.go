@@ -90,7 +90,8 @@ func TestCatalogue(t *testing.T) {
 		for _, l := range f.GetMetric()[0].GetLabel() {
 			labels = append(labels, l.GetName())
 		}
-		if kind := strings.ToLower(f.GetType().String()); kind != string(m.Kind) || f.GetHelp() != m.Help || !slices.Equal(labels, slices.Sorted(slices.Values(m.Labels))) {
+		if kind := strings.ToLower(f.GetType().String()); kind != string(m.Kind) || f.GetHelp() != m.Help ||
+			!slices.Equal(labels, slices.Sorted(slices.Values(m.Labels))) {
 			t.Errorf("%s: %s, %q, labels %v, want %+v", name, kind, f.GetHelp(), labels, m)
 		}
 	}
@@ -104,7 +105,8 @@ func TestFigures(t *testing.T) {
 		n, _ := value(f["podstead_container_restarts_total"], "pod=web container=crash cause=Error")
 		ready, _ := value(f["kube_pod_container_status_ready"], "container=app")
 		starts, _ := value(f["kubelet_pod_start_duration_seconds"], "")
-		notReady, _ := value(f["kube_pod_status_ready"], "pod=web condition=false")                    // the container crash is ready until it exits
+		// the container crash is ready until it exits
+		notReady, _ := value(f["kube_pod_status_ready"], "pod=web condition=false")
 		_, exited := value(f["kube_pod_container_status_last_terminated_exitcode"], "container=crash") // events may be counted before
 		return n >= 1 && ready == 1 && starts == 1 && notReady == 1 && exited
 	})
@@ -229,7 +231,8 @@ func TestManyRequests(t *testing.T) {
 		for range cap(codes) {
 			got[<-codes]++
 		}
-		if want := fmt.Sprint(map[int]int{http.StatusOK: maxRequests, http.StatusServiceUnavailable: 2}); fmt.Sprint(got) != want || reads != 1 {
+		if want := fmt.Sprint(map[int]int{http.StatusOK: maxRequests, http.StatusServiceUnavailable: 2}); fmt.Sprint(got) != want ||
+			reads != 1 {
 			t.Errorf("status %v, %d reads, want %s and one read", got, reads, want)
 		}
 		time.Sleep(2 * reuse)
@@ -240,7 +243,8 @@ func TestManyRequests(t *testing.T) {
 		cancel()
 		r := httptest.NewRecorder()
 		w.newest.Store(nil)
-		if w.ServeHTTP(r, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)); r.Code != http.StatusServiceUnavailable || w.newest.Load() != nil {
+		if w.ServeHTTP(r, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)); r.Code != http.StatusServiceUnavailable ||
+			w.newest.Load() != nil {
 			t.Errorf("a client that disconnects: status %d", r.Code)
 		}
 	})

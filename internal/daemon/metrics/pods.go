@@ -130,7 +130,8 @@ func (s *sample) container(name, uid string, c *lifecycle.ContainerStatus) {
 func (s *sample) resources(m *Metric, list spec.ResourceList, labels ...string) {
 	for _, resource := range []struct{ name, unit string }{{spec.ResourceCPU, "core"}, {spec.ResourceMemory, "byte"}} {
 		if q, ok := list[resource.name]; ok {
-			s.add(m, q.AsApproximateFloat64(), append([]string{namespace}, append(slices.Clone(labels), resource.name, resource.unit)...)...)
+			s.add(m, q.AsApproximateFloat64(),
+				append([]string{namespace}, append(slices.Clone(labels), resource.name, resource.unit)...)...)
 		}
 	}
 }

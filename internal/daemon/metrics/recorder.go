@@ -12,9 +12,11 @@ import (
 // Buckets of histograms, in seconds.
 var (
 	operationBuckets = prometheus.ExponentialBuckets(.005, 2.5, 14) // those of the kubelet
-	startBuckets     = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
-	pullBuckets      = []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
-	probeBuckets     = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10}
+	startBuckets     = []float64{
+		0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
+	}
+	pullBuckets  = []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
+	probeBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10}
 )
 
 // Recorder counts what happens, since the start of the daemon. It is safe for concurrent use. [Recorder.Runtime], [Recorder.Hooks] and
@@ -59,7 +61,8 @@ func NewRecorder() *Recorder {
 	r := &Recorder{registry: prometheus.NewRegistry(), pods: map[string]*podRecord{}}
 	r.startedPods, r.startedContainers = r.counter(startedPods), r.counters(startedContainers)
 	r.operations, r.operationErrors = r.counters(operations), r.counters(operationErrors)
-	r.operationDuration, r.stepDuration = r.histograms(operationDuration, operationBuckets), r.histograms(startStepDuration, operationBuckets)
+	r.operationDuration, r.stepDuration = r.histograms(operationDuration,
+		operationBuckets), r.histograms(startStepDuration, operationBuckets)
 	r.podStart, r.pullDuration = r.histogram(podStartDuration, startBuckets), r.histograms(imagePullDuration, pullBuckets)
 	r.pulls, r.pullBytes = r.counters(imagePulls), r.counter(imagePullBytes)
 	r.events, r.eventsMissed, r.scrapeRejected = r.counters(events), r.counter(eventsMissed), r.counter(scrapesRejected)

@@ -31,12 +31,15 @@ podstead_pods{phase="Unknown"} 0
 ` + "```" + `
 
 This page lists all metrics of the daemon. It is generated from the catalogue of the code by
-` + "`go test ./internal/daemon/metrics -run TestReference -update`" + `. [Watch pods with Prometheus](../howto/watch-with-prometheus.md) describes how to get them.
+` + "`go test ./internal/daemon/metrics -run TestReference -update`" +
+	`. [Watch pods with Prometheus](../howto/watch-with-prometheus.md) describes how to get them.
 
-Metrics of the kubelet, cAdvisor and kube-state-metrics have their names and labels. The namespace is always ` + "`default`" + `. Series with an empty label
+Metrics of the kubelet, cAdvisor and kube-state-metrics have their names and labels. The namespace is always ` + "`default`" +
+	`. Series with an empty label
 ` + "`container`" + ` are those of a pod: the sum of its containers and its sandbox.
 
-- Counters that count what happens, such as ` + "`podstead_container_restarts_total` and `prober_probe_total`" + `, begin with 0 when the daemon starts. ` + "`rate` and `increase`" + ` of
+- Counters that count what happens, such as ` + "`podstead_container_restarts_total` and `prober_probe_total`" +
+	`, begin with 0 when the daemon starts. ` + "`rate` and `increase`" + ` of
   Prometheus handle that. ` + "`kube_pod_container_status_restarts_total`" + ` is the restart count of the status, which is saved.
 - A series without an event is absent: there is no ` + "`kubelet_runtime_operations_errors_total`" + ` before the first error.
 - A figure that the host does not have, or that cannot be read in time, is absent: for example the traffic of block devices without the cgroup controller io (blkio).

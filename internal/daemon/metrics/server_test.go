@@ -33,7 +33,8 @@ func writeCertificate(t *testing.T, dir string, serial int64) (cert, key string)
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "podstead"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "podstead"}, NotBefore: time.Unix(0, 0),
+		NotAfter:    time.Unix(1<<33, 0),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
@@ -99,7 +100,8 @@ func TestServe(t *testing.T) {
 				pool.AppendCertsFromPEM([]byte(read(t, cert)))
 				url, client.Transport = "https://"+a.Address, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 			}
-			if status, body := get(t, client, url+"/metrics"); status != http.StatusOK || !strings.Contains(body, "\npodstead_metrics_address_up 1\n") {
+			if status, body := get(t, client, url+"/metrics"); status != http.StatusOK ||
+				!strings.Contains(body, "\npodstead_metrics_address_up 1\n") {
 				t.Errorf("status %d, %s", status, body)
 			}
 			if status, body := get(t, client, url+"/debug/pprof/"); status != http.StatusNotFound || !strings.Contains(body, "/metrics") {

@@ -48,8 +48,9 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	}
 	fake, recorder := fakeruntime.New(fakeruntime.Options{}), NewRecorder()
 	s := supervisor.New(t.Context(), supervisor.Options{
-		Runtime: recorder.Runtime(fake), Store: store, Clock: clock, Prober: probes.New(fake, clock, probes.Options{Observe: recorder.Probe}),
-		Hooks: recorder.Hooks(hooks.New(fake, nil)),
+		Runtime: recorder.Runtime(fake), Store: store, Clock: clock,
+		Prober: probes.New(fake, clock, probes.Options{Observe: recorder.Probe}),
+		Hooks:  recorder.Hooks(hooks.New(fake, nil)),
 	})
 	if err := s.Recover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -82,13 +83,18 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 func measure(_ context.Context, targets []stats.Target) []stats.Pod {
 	var list []stats.Pod
 	figures := stats.Sample{Usage: cgroup.Usage{
-		CPU: &cgroup.CPUUsage{Nanoseconds: 1_500_000_000}, Throttling: &cgroup.Throttling{Periods: 4, Throttled: 3, Nanoseconds: 2_000_000_000},
-		Memory: &cgroup.MemoryUsage{Usage: 60, WorkingSet: 50, RSS: 40, Cache: 20, Swap: new(uint64(30)), PageFaults: 7, MajorFaults: 1}, OOMKills: new(uint64(2)), Pids: new(uint64(5)),
+		CPU:        &cgroup.CPUUsage{Nanoseconds: 1_500_000_000},
+		Throttling: &cgroup.Throttling{Periods: 4, Throttled: 3, Nanoseconds: 2_000_000_000},
+		Memory: &cgroup.MemoryUsage{
+			Usage: 60, WorkingSet: 50, RSS: 40, Cache: 20, Swap: new(uint64(30)), PageFaults: 7, MajorFaults: 1,
+		},
+		OOMKills: new(uint64(2)), Pids: new(uint64(5)),
 		IO: []cgroup.DeviceIO{{Major: 4095, Minor: 1, ReadBytes: 1, WriteBytes: 2, ReadOperations: 3, WriteOperations: 4}},
 	}}
 	for i := range targets {
 		p := stats.Pod{
-			UID: targets[i].UID, Sample: figures, Containers: map[string]stats.Sample{}, Cgroup: "/podstead/" + targets[i].UID, Cgroups: map[string]string{},
+			UID: targets[i].UID, Sample: figures, Containers: map[string]stats.Sample{}, Cgroup: "/podstead/" + targets[i].UID,
+			Cgroups: map[string]string{},
 			Network: &stats.Network{Interfaces: []stats.Interface{{Name: "eth0", RxBytes: 1, TxBytes: 2}}},
 			Disk:    stats.Disk{Containers: map[string]stats.ContainerDisk{}},
 		}

@@ -236,7 +236,8 @@ func (n *notifier) save() {
 	}
 	err := save(n.o.Dir, n.c.Name, &n.state, n.unknown)
 	if err != nil && !n.broken {
-		n.o.Log.Warn("state of notifier cannot be saved: a restart of the daemon may lose or repeat events", slog.String("notifier", n.c.Name), slog.Any("error", err))
+		n.o.Log.Warn("state of notifier cannot be saved: a restart of the daemon may lose or repeat events",
+			slog.String("notifier", n.c.Name), slog.Any("error", err))
 	}
 	if n.broken = err != nil; !n.broken {
 		n.saved = n.state.Seq

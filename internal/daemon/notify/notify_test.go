@@ -277,7 +277,10 @@ func TestPost(t *testing.T) {
 		}
 		return p
 	}
-	n := config.Notifier{Name: "ops", URLFile: file("url", server.URL+"/planted-path\n"), HeadersFile: file("headers", "# token\nAuthorization: Bearer planted\n")}
+	n := config.Notifier{
+		Name: "ops", URLFile: file("url", server.URL+"/planted-path\n"),
+		HeadersFile: file("headers", "# token\nAuthorization: Bearer planted\n"),
+	}
 	e := event.Event{Seq: 7, Boot: "0123456789", Pod: "web", Level: api.EventWarning, Reason: "BackOff", Message: "text"}
 	m := NewMessage("ops", eventID(&e), &e)
 	err := Send(t.Context(), &n, &m, nil)
@@ -307,7 +310,8 @@ func TestCommand(t *testing.T) {
 	m := NewMessage("ops", "id", &e)
 	var out strings.Builder
 	n := config.Notifier{Name: "ops", Command: []string{"/bin/sh", "-c", `cat; echo "$PODSTEAD_POD $PODSTEAD_ID ${HOME-none}"`}}
-	if err := Send(t.Context(), &n, &m, &out); err != nil || !strings.Contains(out.String(), `"id":"id"`) || !strings.Contains(out.String(), "web id none") {
+	if err := Send(t.Context(), &n, &m, &out); err != nil || !strings.Contains(out.String(), `"id":"id"`) ||
+		!strings.Contains(out.String(), "web id none") {
 		t.Errorf("%v, output %s", err, out.String())
 	}
 	n.Command[2] = "echo planted; exit 3 # planted"
@@ -351,7 +355,10 @@ func TestCommandChildren(t *testing.T) {
 
 // TestHostileText: a container whose probe prints what no environment variable and no line can have does not hold up the events behind it.
 func TestHostileText(t *testing.T) {
-	e := event.Event{Pod: "web", Level: api.EventWarning, Reason: "Unhealthy", Message: "Readiness probe failed: a\x00b\nhost pod web: Normal\x1b[2J" + strings.Repeat("é", 1<<20)}
+	e := event.Event{
+		Pod: "web", Level: api.EventWarning, Reason: "Unhealthy",
+		Message: "Readiness probe failed: a\x00b\nhost pod web: Normal\x1b[2J" + strings.Repeat("é", 1<<20),
+	}
 	m := NewMessage("ops", "id", &e)
 	if strings.ContainsAny(m.Text, "\x00\n\x1b") {
 		t.Errorf("the text is not one line: %.100q", m.Text)
@@ -361,7 +368,8 @@ func TestHostileText(t *testing.T) {
 	if err := Send(t.Context(), &n, &m, &out); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); !strings.HasPrefix(got, "Readiness probe failed: a\uFFFDb\nhost pod web: ") || !utf8.ValidString(got) || len(got) < 1<<14 {
+	if got := out.String(); !strings.HasPrefix(got, "Readiness probe failed: a\uFFFDb\nhost pod web: ") || !utf8.ValidString(got) ||
+		len(got) < 1<<14 {
 		t.Errorf("%d bytes: %.100q", len(got), got)
 	}
 }

@@ -84,8 +84,10 @@ func runCommand(ctx context.Context, n *config.Notifier, m *Message, body []byte
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(body), output, output
 	e := &m.Event
 	cmd.Env = []string{ // not that of the daemon, which has its sockets and credentials
-		"PATH=" + os.Getenv("PATH"), "PODSTEAD_NOTIFIER=" + n.Name, "PODSTEAD_ID=" + m.ID, "PODSTEAD_HOST=" + m.Host, "PODSTEAD_POD=" + e.Pod,
-		"PODSTEAD_CONTAINER=" + e.Container, "PODSTEAD_REASON=" + e.Reason, "PODSTEAD_TYPE=" + string(e.Level), "PODSTEAD_MESSAGE=" + variable(e.Message),
+		"PATH=" + os.Getenv("PATH"), "PODSTEAD_NOTIFIER=" + n.Name, "PODSTEAD_ID=" + m.ID, "PODSTEAD_HOST=" + m.Host,
+		"PODSTEAD_POD=" + e.Pod,
+		"PODSTEAD_CONTAINER=" + e.Container, "PODSTEAD_REASON=" + e.Reason, "PODSTEAD_TYPE=" + string(e.Level),
+		"PODSTEAD_MESSAGE=" + variable(e.Message),
 	}
 	// The command is killed with a daemon that is killed. The signal is sent when the thread exits, so the goroutine keeps it.
 	runtime.LockOSThread()
@@ -97,7 +99,8 @@ func runCommand(ctx context.Context, n *config.Notifier, m *Message, body []byte
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what the command has left behind
 	}
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() || errors.Is(err, syscall.EPIPE) && cmd.ProcessState.Success() {
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() ||
+		errors.Is(err, syscall.EPIPE) && cmd.ProcessState.Success() {
 		return nil // a command need not read its input
 	}
 	return fmt.Errorf("run %s: %w", n.Command[0], cause(err))
@@ -130,7 +133,9 @@ func post(ctx context.Context, n *config.Notifier, m *Message, body []byte) erro
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	host := request.URL.Scheme + "://" + request.URL.Host
 	response, err := client.Do(request)
 	if err != nil {

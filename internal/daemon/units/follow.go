@@ -103,10 +103,12 @@ func (f *follower) end(ctx context.Context, u *unit, code int) {
 
 // report logs an error, unless the process has exited in the meantime.
 func (f *follower) report(ctx context.Context, u *unit, what string, err error) {
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ESRCH) ||
+		errors.Is(err, unix.EINVAL) {
 		return
 	}
-	f.log.LogAttrs(ctx, slog.LevelWarn, "could not update a systemd unit", slog.String("step", what), slog.Int("pid", u.process.PID), slog.Any("error", err))
+	f.log.LogAttrs(ctx, slog.LevelWarn, "could not update a systemd unit", slog.String("step", what), slog.Int("pid", u.process.PID),
+		slog.Any("error", err))
 }
 
 // Line returns the line of a pod in systemctl status: the columns READY and STATUS of podstead get, and the message of the pod.

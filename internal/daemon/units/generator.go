@@ -133,7 +133,8 @@ func write(target, path string, pod *spec.Pod) error {
 		}
 	}
 	dir := filepath.Join(target, unit+".d")
-	errs = append(errs, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "50-pod.conf"), []byte(text.String()), 0o644)) // as systemd's own
+	// as systemd's own
+	errs = append(errs, os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "50-pod.conf"), []byte(text.String()), 0o644))
 	return errors.Join(errs...)
 }
 

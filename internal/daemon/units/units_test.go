@@ -90,7 +90,9 @@ func TestNotify(t *testing.T) {
 // TestFollow: a unit gets each new status once, and its process ends once: with 1 if the pod failed, with 0 if it succeeded or is deleted.
 func TestFollow(t *testing.T) {
 	pod := func(uid string, change func(*supervisor.Snapshot)) supervisor.Snapshot {
-		s := supervisor.Snapshot{Pod: &spec.Pod{Name: uid}, Owner: state.Owner{Unit: "podstead@" + uid + ".service", Process: state.ProcessOf(os.Getpid())}}
+		s := supervisor.Snapshot{
+			Pod: &spec.Pod{Name: uid}, Owner: state.Owner{Unit: "podstead@" + uid + ".service", Process: state.ProcessOf(os.Getpid())},
+		}
 		s.Facts.UID, s.Status.Phase = uid, lifecycle.PhaseRunning
 		change(&s)
 		return s
@@ -164,7 +166,8 @@ func TestFind(t *testing.T) {
 			}
 		}
 		got, err := Find(dir, filepath.Join(dir, "pods.d"), "web")
-		if test.err == "" && (err != nil || got != filepath.Join(dir, test.want)) || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+		if test.err == "" && (err != nil || got != filepath.Join(dir, test.want)) ||
+			test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}

@@ -14,7 +14,8 @@ func TestPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.OCIPath("u-1", "id") != "/podstead/u-1/id" || g.Shim("u-1") != "/podstead/u-1-shim" || g.Container("u-1", "id") != "/podstead/u-1/id" {
+	if g.OCIPath("u-1", "id") != "/podstead/u-1/id" || g.Shim("u-1") != "/podstead/u-1-shim" ||
+		g.Container("u-1", "id") != "/podstead/u-1/id" {
 		t.Errorf("cgroupfs: %s, %s, %s", g.OCIPath("u-1", "id"), g.Shim("u-1"), g.Container("u-1", "id"))
 	}
 	if g, err = New(Systemd, "", true); err != nil {
@@ -36,10 +37,26 @@ func TestSliceLimits(t *testing.T) {
 		unified bool
 		want    string
 	}{
-		{cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9}, true, "CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUWeight=@t 39 MemoryMax=@t 4096"},
-		{cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9}, false, "CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUShares=@t 1024 MemoryLimit=@t 4096"},
-		{cgroup.Limits{Quota: 1001}, false, "CPUQuotaPerSecUSec=@t 20000 TasksMax=@t 18446744073709551615 CPUShares=@t 2 MemoryLimit=@t 18446744073709551615"},
-		{cgroup.Limits{}, true, "CPUQuotaPerSecUSec=@t 18446744073709551615 TasksMax=@t 18446744073709551615 CPUWeight=@t 1 MemoryMax=@t 18446744073709551615"},
+		{
+			cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9},
+			true,
+			"CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUWeight=@t 39 MemoryMax=@t 4096",
+		},
+		{
+			cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9},
+			false,
+			"CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUShares=@t 1024 MemoryLimit=@t 4096",
+		},
+		{
+			cgroup.Limits{Quota: 1001},
+			false,
+			"CPUQuotaPerSecUSec=@t 20000 TasksMax=@t 18446744073709551615 CPUShares=@t 2 MemoryLimit=@t 18446744073709551615",
+		},
+		{
+			cgroup.Limits{},
+			true,
+			"CPUQuotaPerSecUSec=@t 18446744073709551615 TasksMax=@t 18446744073709551615 CPUWeight=@t 1 MemoryMax=@t 18446744073709551615",
+		},
 	} {
 		var got []string
 		for _, p := range sliceLimits(test.limits, test.unified) {

@@ -209,7 +209,8 @@ func (f *File) read() ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%w %s is not a regular file", ErrFile, f.Path)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%w %s is accessible by other users than its owner (mode %04o): chmod 600", ErrFile, f.Path, info.Mode().Perm())
+		return nil, fmt.Errorf("%w %s is accessible by other users than its owner (mode %04o): chmod 600", ErrFile, f.Path,
+			info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(text) > maxFile {

@@ -79,7 +79,9 @@ func TestLoginIsSaved(t *testing.T) {
 
 // TestChangeKeepsTheRest checks that a login keeps what Docker or a person has written, and that the file may be a link.
 func TestChangeKeepsTheRest(t *testing.T) {
-	f := newFile(t, `{"auths": {"https://a.example/v1/": {"auth": "b2xkOm9sZA=="}, "b.example/team": {"auth": "b2xkOm9sZA=="}}, "HttpHeaders": {"X": "1"}}`)
+	f := newFile(t,
+		`{"auths": {"https://a.example/v1/": {"auth": "b2xkOm9sZA=="}, "b.example/team": {"auth": "b2xkOm9sZA=="}}, "HttpHeaders": `+
+			`{"X": "1"}}`)
 	target := f.Path + ".target"
 	if err := errors.Join(os.Rename(f.Path, target), os.Symlink(target, f.Path)); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,8 @@ func TestChangeKeepsTheRest(t *testing.T) {
 		Auths       map[string]any
 		HTTPHeaders map[string]string `json:"HttpHeaders"`
 	}
-	if err := json.Unmarshal(text, &file); err != nil || len(file.Auths) != 2 || file.Auths["a.example"] == nil || file.HTTPHeaders["X"] != "1" {
+	if err := json.Unmarshal(text, &file); err != nil || len(file.Auths) != 2 || file.Auths["a.example"] == nil ||
+		file.HTTPHeaders["X"] != "1" {
 		t.Errorf("file %s, %v", text, err)
 	}
 }
@@ -121,7 +124,8 @@ func TestUnusableFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := f.Logins(t.Context(), "a.example/shop")
-	if !errors.Is(err, credentials.ErrFile) || !strings.Contains(err.Error(), "is accessible by other users than its owner (mode 0640): chmod 600") {
+	if !errors.Is(err, credentials.ErrFile) ||
+		!strings.Contains(err.Error(), "is accessible by other users than its owner (mode 0640): chmod 600") {
 		t.Errorf("file for a group: %v", err)
 	}
 	if err := f.Login(t.Context(), "a.example", credentials.Login{Username: "a", Password: "b"}); !errors.Is(err, credentials.ErrFile) {
@@ -165,7 +169,8 @@ func TestCredentialHelper(t *testing.T) {
 		t.Errorf("second logout: %v", err)
 	}
 	calls, err := os.ReadFile(store + ".calls")
-	if err != nil || !strings.HasPrefix(string(calls), "get https://index.docker.io/v1/\nstore {\"ServerURL\":\"https://index.docker.io/v1/\"") {
+	if err != nil ||
+		!strings.HasPrefix(string(calls), "get https://index.docker.io/v1/\nstore {\"ServerURL\":\"https://index.docker.io/v1/\"") {
 		t.Errorf("calls %s, %v", calls, err)
 	}
 	text, err := os.ReadFile(f.Path)

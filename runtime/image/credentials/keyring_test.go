@@ -45,7 +45,11 @@ func TestKeyringMatches(t *testing.T) {
 		{"IPv6 address", []string{"[::1]:5000"}, "[::1]:5000/shop", "0"},
 		{"path", []string{"registry.example/team"}, "registry.example/team/shop", "0"},
 		{"another path", []string{"registry.example/team"}, "registry.example/other/shop", ""},
-		{"longest path first", []string{"registry.example", "registry.example/team/shop", "registry.example/team"}, "registry.example/team/shop", "1 2 0"},
+		{
+			"longest path first",
+			[]string{"registry.example", "registry.example/team/shop", "registry.example/team"},
+			"registry.example/team/shop", "1 2 0",
+		},
 		{"scheme and version", []string{"https://registry.example/v1/", "http://registry.example/v2/"}, "registry.example/shop", "1 0"},
 		{"path after the version", []string{"https://registry.example/v2/team"}, "registry.example/team/shop", "0"},
 		{"wildcard label", []string{"*.example"}, "registry.example/shop", "0"},
@@ -103,7 +107,9 @@ func TestErrorsHaveNoCredentials(t *testing.T) {
 		"key .dockerconfigjson: invalid JSON at byte ":             {".dockerconfigjson": []byte(`{"auths": hunter22}`)},
 		"invalid JSON at byte 20: want a string, not an array":     {".dockercfg": []byte(`{"a": {"password": ["hunter22"]}}`)},
 		"auths of \"a\": auth is not the base64 form of username:": {".dockercfg": []byte(`{"a": {"auth": "hunter22"}}`)},
-		"auths: an entry has an invalid name":                      {".dockercfg": []byte(`{"https://me:hunter22@host": {"password": "p"}}`)},
+		"auths: an entry has an invalid name": {
+			".dockercfg": []byte(`{"https://me:hunter22@host": {"password": "p"}}`),
+		},
 	} {
 		var k credentials.Keyring
 		err := k.AddSecret(values)

@@ -76,7 +76,9 @@ func verifyCosign(files map[string]string, rule signature.Rule) error {
 	if err := json.Unmarshal([]byte(files["manifest.json"]), &manifest); err != nil {
 		return err
 	}
-	s := &signature.Subject{Repository: "localhost:5197/shop", Digest: digest.FromString(files["index.json"]), Content: []byte(files["index.json"])}
+	s := &signature.Subject{
+		Repository: "localhost:5197/shop", Digest: digest.FromString(files["index.json"]), Content: []byte(files["index.json"]),
+	}
 	attached := signature.Signature{
 		Payload: []byte(files["payload.json"]), Base64: manifest.Layers[0].Annotations["dev.cosignproject.cosign/signature"],
 	}
@@ -102,8 +104,10 @@ func TestCosignBundle(t *testing.T) {
 		}
 	}
 	subject, layer := digest.FromString(files["index.json"]), manifest.Layers[0]
-	if referrers.Manifests[0].Digest != digest.FromString(files["manifest.json"]) || manifest.Subject.Digest != subject || layer.Digest != digest.FromString(files["bundle.json"]) ||
-		!strings.HasPrefix(referrers.Manifests[0].ArtifactType, signature.BundleType) || !strings.HasPrefix(layer.MediaType, signature.BundleType) {
+	if referrers.Manifests[0].Digest != digest.FromString(files["manifest.json"]) || manifest.Subject.Digest != subject ||
+		layer.Digest != digest.FromString(files["bundle.json"]) ||
+		!strings.HasPrefix(referrers.Manifests[0].ArtifactType, signature.BundleType) ||
+		!strings.HasPrefix(layer.MediaType, signature.BundleType) {
 		t.Fatalf("referrers %+v, manifest %+v", referrers, manifest)
 	}
 	for name, c := range map[string]struct{ old, replaced, want string }{
@@ -126,14 +130,18 @@ func TestCosignBundle(t *testing.T) {
 			if len(list) == 0 {
 				continue // refused when it is read
 			}
-			_, err := rule.Verify(&signature.Subject{Repository: "localhost:5197/shop", Digest: subject, Content: []byte(files["index.json"])}, list)
+			_, err := rule.Verify(&signature.Subject{
+				Repository: "localhost:5197/shop", Digest: subject, Content: []byte(files["index.json"]),
+			},
+				list)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s in %s: %v, want %q", name, file, err, c.want)
 			}
 		}
 	}
 	other := &signature.Subject{Repository: "localhost:5197/shop", Digest: digest.FromString("another image")}
-	if _, err := rule.Verify(other, []signature.Signature{{Bundle: []byte(files["bundle.json"])}}); !signature.Refused(err) || !strings.Contains(err.Error(), "signature is for") {
+	if _, err := rule.Verify(other, []signature.Signature{{Bundle: []byte(files["bundle.json"])}}); !signature.Refused(err) ||
+		!strings.Contains(err.Error(), "signature is for") {
 		t.Error(err)
 	}
 }
@@ -146,7 +154,8 @@ func TestCosignIsForItsRepository(t *testing.T) {
 		t.Fatalf("%d signatures, %v", len(list), err)
 	}
 	s := &signature.Subject{Repository: "localhost:5197/other", Digest: digest.FromString(files["index.json"])}
-	if _, err := rule.Verify(s, list); !signature.Refused(err) || !strings.Contains(err.Error(), `for repository "localhost:5197/shop", not "localhost:5197/other"`) {
+	if _, err := rule.Verify(s, list); !signature.Refused(err) ||
+		!strings.Contains(err.Error(), `for repository "localhost:5197/shop", not "localhost:5197/other"`) {
 		t.Error(err)
 	}
 }

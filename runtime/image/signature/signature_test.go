@@ -45,16 +45,20 @@ func subject() *signature.Subject {
 func TestVerifyAcceptsEachFormatByEachKind(t *testing.T) {
 	for _, kind := range []string{"ecdsa", "ed25519", "rsa"} {
 		k, stranger := signing.NewKey(kind), signing.NewKey(kind)
-		rule := signature.Rule{Prefix: "registry.example.com", Type: signature.Signed, Keys: []signature.Key{parse(t, signing.NewKey("ecdsa")), parse(t, k)}}
+		rule := signature.Rule{
+			Prefix: "registry.example.com", Type: signature.Signed, Keys: []signature.Key{parse(t, signing.NewKey("ecdsa")), parse(t, k)},
+		}
 		for name, list := range map[string][]signature.Signature{
-			"simple signing":              {simple(k.Simple(repo, signed))},
-			"reference with a tag":        {simple(k.Simple(repo+":1.2", signed))},
-			"statement":                   {bundle(k.Bundle(signing.SignPredicate, signed))},
-			"message":                     {bundle(k.MessageBundle(manifest))},
-			"second signature":            {simple(stranger.Simple(repo, signed)), simple(k.Simple(repo, signed))},
-			"beside a malformed one":      {bundle([]byte("{")), simple(k.Simple(repo, signed))},
-			"beside that of another tag":  {simple(k.Simple(repo, other)), simple(k.Simple(repo, signed))},
-			"line break after the base64": {simple(signing.Payload(repo, signed), base64.StdEncoding.EncodeToString(k.Sign(signing.Payload(repo, signed)))+"\n")},
+			"simple signing":             {simple(k.Simple(repo, signed))},
+			"reference with a tag":       {simple(k.Simple(repo+":1.2", signed))},
+			"statement":                  {bundle(k.Bundle(signing.SignPredicate, signed))},
+			"message":                    {bundle(k.MessageBundle(manifest))},
+			"second signature":           {simple(stranger.Simple(repo, signed)), simple(k.Simple(repo, signed))},
+			"beside a malformed one":     {bundle([]byte("{")), simple(k.Simple(repo, signed))},
+			"beside that of another tag": {simple(k.Simple(repo, other)), simple(k.Simple(repo, signed))},
+			"line break after the base64": {
+				simple(signing.Payload(repo, signed), base64.StdEncoding.EncodeToString(k.Sign(signing.Payload(repo, signed)))+"\n"),
+			},
 		} {
 			key, err := rule.Verify(subject(), list)
 			if err != nil || key.ID != rule.Keys[1].ID {
@@ -69,43 +73,68 @@ func TestVerifyRefuses(t *testing.T) {
 	rule := signature.Rule{Prefix: "registry.example.com/shop", Type: signature.Signed, Keys: []signature.Key{parse(t, k)}}
 	payload, sig := k.Simple(repo, signed)
 	atomic := []byte(strings.Replace(string(payload), "cosign container", "atomic container", 1))
-	certificate := []byte(strings.Replace(string(stranger.Bundle(signing.SignPredicate, signed)), `"publicKey":{"hint":"a2V5"}`, `"certificate":{"rawBytes":"YQ=="}`, 1))
+	certificate := []byte(strings.Replace(string(stranger.Bundle(signing.SignPredicate, signed)), `"publicKey":{"hint":"a2V5"}`,
+		`"certificate":{"rawBytes":"YQ=="}`, 1))
 	many := make([]signature.Signature, signature.MaxSignatures+1)
 	for name, c := range map[string]struct {
 		list []signature.Signature
 		want string
 	}{
-		"none":                     {nil, "no signature of " + signed.String() + " found"},
-		"other key, simple":        {[]signature.Signature{simple(stranger.Simple(repo, signed))}, "signed by another key"},
-		"other key, bundle":        {[]signature.Signature{bundle(stranger.Bundle(signing.SignPredicate, signed))}, "signed by another key"},
-		"other key, message":       {[]signature.Signature{bundle(stranger.MessageBundle(manifest))}, "signed by another key"},
-		"other message":            {[]signature.Signature{bundle(k.MessageBundle([]byte("{}")))}, "signed by another key"},
-		"other digest, simple":     {[]signature.Signature{simple(k.Simple(repo, other))}, `signature is for "` + other.String()},
-		"other digest, bundle":     {[]signature.Signature{bundle(k.Bundle(signing.SignPredicate, other))}, `signature is for "` + other.Encoded()[:40]},
-		"other repository":         {[]signature.Signature{simple(k.Simple("registry.example.com/other", signed))}, `for repository "registry.example.com/other", not "` + repo},
-		"invalid repository":       {[]signature.Signature{simple(k.Simple("A B", signed))}, "malformed: docker-reference"},
-		"changed payload":          {[]signature.Signature{simple(append(payload, ' '), sig)}, "signed by another key"},
-		"not base64":               {[]signature.Signature{simple(payload, "%%%")}, "not base64"},
-		"no base64":                {[]signature.Signature{simple(payload, "")}, "not base64"},
-		"other type":               {[]signature.Signature{simple(atomic, base64.StdEncoding.EncodeToString(k.Sign(atomic)))}, `its type is "atomic container image signature"`},
-		"payload without JSON":     {[]signature.Signature{simple([]byte("x"), base64.StdEncoding.EncodeToString(k.Sign([]byte("x"))))}, "decode payload"},
-		"large payload":            {[]signature.Signature{simple(make([]byte, signature.MaxPayload+1), sig)}, "more than 65536 bytes"},
-		"attestation":              {[]signature.Signature{bundle(k.Bundle("https://slsa.dev/provenance/v1", signed))}, "is an attestation (https://slsa.dev/provenance/v1), not a signature"},
-		"certificate":              {[]signature.Signature{bundle(certificate)}, "only keys are supported"},
-		"malformed bundle":         {[]signature.Signature{bundle([]byte(`{"mediaType":`))}, "bundle is malformed"},
-		"bundle without content":   {[]signature.Signature{bundle([]byte(`{"mediaType":"` + signing.BundleType + `"}`))}, "neither a DSSE envelope nor"},
-		"bundle of another type":   {[]signature.Signature{bundle([]byte(`{"mediaType":"text/plain"}`))}, `its media type is "text/plain"`},
-		"large bundle":             {[]signature.Signature{bundle(make([]byte, signature.MaxBundle+1))}, "more than 262144 bytes"},
-		"many signatures":          {many, "more than 128 signatures"},
-		"malformed says more":      {[]signature.Signature{simple(stranger.Simple(repo, signed)), simple(payload, "%")}, "not base64"},
-		"statement of other bytes": {[]signature.Signature{bundle([]byte(strings.Replace(string(k.Bundle(signing.SignPredicate, signed)), `"payload":"e`, `"payload":"f`, 1)))}, "signed by another key"},
+		"none":              {nil, "no signature of " + signed.String() + " found"},
+		"other key, simple": {[]signature.Signature{simple(stranger.Simple(repo, signed))}, "signed by another key"},
+		"other key, bundle": {
+			[]signature.Signature{bundle(stranger.Bundle(signing.SignPredicate, signed))}, "signed by another key",
+		},
+		"other key, message":   {[]signature.Signature{bundle(stranger.MessageBundle(manifest))}, "signed by another key"},
+		"other message":        {[]signature.Signature{bundle(k.MessageBundle([]byte("{}")))}, "signed by another key"},
+		"other digest, simple": {[]signature.Signature{simple(k.Simple(repo, other))}, `signature is for "` + other.String()},
+		"other digest, bundle": {
+			[]signature.Signature{bundle(k.Bundle(signing.SignPredicate, other))}, `signature is for "` + other.Encoded()[:40],
+		},
+		"other repository": {
+			[]signature.Signature{simple(k.Simple("registry.example.com/other", signed))},
+			`for repository "registry.example.com/other", not "` + repo,
+		},
+		"invalid repository": {[]signature.Signature{simple(k.Simple("A B", signed))}, "malformed: docker-reference"},
+		"changed payload":    {[]signature.Signature{simple(append(payload, ' '), sig)}, "signed by another key"},
+		"not base64":         {[]signature.Signature{simple(payload, "%%%")}, "not base64"},
+		"no base64":          {[]signature.Signature{simple(payload, "")}, "not base64"},
+		"other type": {
+			[]signature.Signature{simple(atomic, base64.StdEncoding.EncodeToString(k.Sign(atomic)))},
+			`its type is "atomic container image signature"`,
+		},
+		"payload without JSON": {
+			[]signature.Signature{simple([]byte("x"), base64.StdEncoding.EncodeToString(k.Sign([]byte("x"))))}, "decode payload",
+		},
+		"large payload": {[]signature.Signature{simple(make([]byte, signature.MaxPayload+1), sig)}, "more than 65536 bytes"},
+		"attestation": {
+			[]signature.Signature{bundle(k.Bundle("https://slsa.dev/provenance/v1", signed))},
+			"is an attestation (https://slsa.dev/provenance/v1), not a signature",
+		},
+		"certificate":      {[]signature.Signature{bundle(certificate)}, "only keys are supported"},
+		"malformed bundle": {[]signature.Signature{bundle([]byte(`{"mediaType":`))}, "bundle is malformed"},
+		"bundle without content": {
+			[]signature.Signature{bundle([]byte(`{"mediaType":"` + signing.BundleType + `"}`))}, "neither a DSSE envelope nor",
+		},
+		"bundle of another type": {[]signature.Signature{bundle([]byte(`{"mediaType":"text/plain"}`))}, `its media type is "text/plain"`},
+		"large bundle":           {[]signature.Signature{bundle(make([]byte, signature.MaxBundle+1))}, "more than 262144 bytes"},
+		"many signatures":        {many, "more than 128 signatures"},
+		"malformed says more":    {[]signature.Signature{simple(stranger.Simple(repo, signed)), simple(payload, "%")}, "not base64"},
+		"statement of other bytes": {
+			[]signature.Signature{
+				bundle([]byte(strings.Replace(string(k.Bundle(signing.SignPredicate, signed)), `"payload":"e`, `"payload":"f`, 1))),
+			},
+			"signed by another key",
+		},
 	} {
 		_, err := rule.Verify(subject(), c.list)
 		if !signature.Refused(err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 			continue
 		}
-		if start := `images.verify prefix "registry.example.com/shop" requires a signature by /etc/podstead/keys/shop.pub: `; !strings.HasPrefix(err.Error(), start) {
+		if start := `images.verify prefix "registry.example.com/shop" requires a signature by ` +
+			`/etc/podstead/keys/shop.pub: `; !strings.HasPrefix(err.Error(),
+			start) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -25,39 +25,69 @@ func containerTemplates() []template {
 	const c = "containers[]."
 	list := []template{
 		{field: c + "name", app: "name = %s", before: `"app"`, after: `"app2"`, effect: restart},
-		{field: c + "image", app: "image = %s", before: `"` + Image + `"`, after: `"localhost/podstead/busybox:2"`, effect: restart, fails: true},
+		{
+			field: c + "image", app: "image = %s", before: `"` + Image + `"`, after: `"localhost/podstead/busybox:2"`, effect: restart,
+			fails: true,
+		},
 		{field: c + "imagePullPolicy", app: "imagePullPolicy = %s", before: `"IfNotPresent"`, after: `"Never"`, effect: inPlace},
 		{field: c + "command", app: "command = %s", before: `["sleep", "3600"]`, after: `["sleep", "3601"]`, effect: restart},
 		{field: c + "args", app: "command = [\"sleep\"]\nargs = [%s]", before: `"3600"`, after: `"3601"`, effect: restart},
 		{field: c + "workingDir", app: "workingDir = %s", before: `"/"`, after: `"/tmp"`, effect: restart},
 		{field: c + "ports[].name", app: "ports = [{ name = %s, containerPort = 80 }]", before: `"a"`, after: `"b"`, effect: inPlace},
 		{field: c + "ports[].containerPort", app: "ports = [{ containerPort = %s }]", before: "80", after: "81", effect: inPlace},
-		{field: c + "ports[].containerPort", app: "ports = [{ containerPort = %s, hostPort = 31820 }]", before: "80", after: "81", effect: again},
-		{field: c + "ports[].hostPort", app: "ports = [{ containerPort = 80, hostPort = %s }]", before: "31820", after: "31821", effect: again},
+		{
+			field: c + "ports[].containerPort", app: "ports = [{ containerPort = %s, hostPort = 31820 }]", before: "80", after: "81",
+			effect: again,
+		},
+		{
+			field: c + "ports[].hostPort", app: "ports = [{ containerPort = 80, hostPort = %s }]", before: "31820", after: "31821",
+			effect: again,
+		},
 		{
 			field: c + "ports[].hostIP", app: "ports = [{ containerPort = 80, hostPort = 31820, hostIP = %s }]",
 			before: `"127.0.0.1"`, after: `"127.0.0.2"`, effect: again,
 		},
-		{field: c + "ports[].protocol", app: "ports = [{ containerPort = 80, protocol = %s }]", before: `"TCP"`, after: `"UDP"`, effect: inPlace},
+		{
+			field: c + "ports[].protocol", app: "ports = [{ containerPort = 80, protocol = %s }]", before: `"TCP"`, after: `"UDP"`,
+			effect: inPlace,
+		},
 		{field: c + "resources.requests", app: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
 		{field: c + "resources.limits", app: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
-		{field: c + "volumeMounts[].name", app: "volumeMounts = [{ name = %s, mountPath = \"/v\" }]", tables: twoVolumes, before: `"a"`, after: `"b"`, effect: restart},
-		{field: c + "volumeMounts[].mountPath", app: "volumeMounts.a = %s", tables: twoVolumes, before: `"/v"`, after: `"/w"`, effect: restart},
+		{
+			field: c + "volumeMounts[].name", app: "volumeMounts = [{ name = %s, mountPath = \"/v\" }]", tables: twoVolumes, before: `"a"`,
+			after: `"b"`, effect: restart,
+		},
+		{
+			field: c + "volumeMounts[].mountPath", app: "volumeMounts.a = %s", tables: twoVolumes, before: `"/v"`, after: `"/w"`,
+			effect: restart,
+		},
 		{field: c + "restartPolicy", app: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
 		{
 			field: c + "restartPolicyRules[].action", app: rules(`"In"`, "[42]", "%s"),
 			before: `"Restart"`, after: `"RestartAllContainers"`, effect: inPlace,
 		},
-		{field: c + "restartPolicyRules[].exitCodes.operator", app: rules("%s", "[42]", `"Restart"`), before: `"In"`, after: `"NotIn"`, effect: inPlace},
-		{field: c + "restartPolicyRules[].exitCodes.values", app: rules(`"In"`, "[%s]", `"Restart"`), before: "42", after: "43", effect: inPlace},
+		{
+			field: c + "restartPolicyRules[].exitCodes.operator", app: rules("%s", "[42]", `"Restart"`), before: `"In"`, after: `"NotIn"`,
+			effect: inPlace,
+		},
+		{
+			field: c + "restartPolicyRules[].exitCodes.values", app: rules(`"In"`, "[%s]", `"Restart"`), before: "42", after: "43",
+			effect: inPlace,
+		},
 		{field: c + "terminationMessagePath", app: "terminationMessagePath = %s", before: `"/dev/a"`, after: `"/dev/b"`, effect: restart},
-		{field: c + "terminationMessagePolicy", app: "terminationMessagePolicy = %s", before: `"File"`, after: `"FallbackToLogsOnError"`, effect: restart},
+		{
+			field: c + "terminationMessagePolicy", app: "terminationMessagePolicy = %s", before: `"File"`, after: `"FallbackToLogsOnError"`,
+			effect: restart,
+		},
 		{field: c + "stdin", app: "stdin = %s", before: "false", after: "true", effect: restart},
 		{field: c + "stdinOnce", app: "stdin = true\nstdinOnce = %s", before: "false", after: "true", effect: restart},
 		{field: c + "tty", app: "tty = %s", before: "false", after: "true", effect: restart},
 	}
 	for _, b := range backoffs {
-		list = append(list, template{field: c + "restartBackoff." + b[0], app: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})
+		list = append(list,
+			template{
+				field: c + "restartBackoff." + b[0], app: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace,
+			})
 	}
 	for _, m := range []struct {
 		field, with, before, after string
@@ -70,7 +100,8 @@ func containerTemplates() []template {
 		{field: "mountPropagation", before: `"None"`, after: `"HostToContainer"`, fails: true}, // depends on the mounts of the host
 	} {
 		list = append(list, template{
-			field: c + "volumeMounts[]." + m.field, app: `volumeMounts.a = { mountPath = "/v", ` + m.with + m.field + " = %s }", tables: twoVolumes,
+			field: c + "volumeMounts[]." + m.field, app: `volumeMounts.a = { mountPath = "/v", ` + m.with + m.field + " = %s }",
+			tables: twoVolumes,
 			before: m.before, after: m.after, effect: restart, fails: m.fails,
 		})
 	}
@@ -79,7 +110,8 @@ func containerTemplates() []template {
 
 // rules are restart rules of a container.
 func rules(operator, values, action string) string {
-	return "restartPolicy = \"Never\"\nrestartPolicyRules = [{ action = " + action + ", exitCodes = { operator = " + operator + ", values = " + values + " } }]"
+	return "restartPolicy = \"Never\"\nrestartPolicyRules = [{ action = " + action + ", exitCodes = { operator = " + operator +
+		", values = " + values + " } }]"
 }
 
 func environmentTemplates() []template {
@@ -87,10 +119,17 @@ func environmentTemplates() []template {
 	list := []template{
 		{field: c + "env[].name", app: "env = [{ name = %s, value = \"1\" }]", before: `"A"`, after: `"B"`, effect: restart},
 		{field: c + "env[].value", app: "env.A = %s", before: `"1"`, after: `"2"`, effect: restart},
-		{field: c + "env[].value", app: "env = [%s]", effect: restart, before: `{ name = "A" }, { name = "B" }`, after: `{ name = "B" }, { name = "A" }`},
-		{field: c + "env[].valueFrom.fieldRef.fieldPath", app: "env.A.fieldRef.fieldPath = %s", before: `"metadata.name"`, after: `"metadata.uid"`, effect: restart},
 		{
-			field: c + "env[].valueFrom.resourceFieldRef.containerName", app: `env.A.resourceFieldRef = { resource = "limits.cpu", containerName = %s }`,
+			field: c + "env[].value", app: "env = [%s]", effect: restart, before: `{ name = "A" }, { name = "B" }`,
+			after: `{ name = "B" }, { name = "A" }`,
+		},
+		{
+			field: c + "env[].valueFrom.fieldRef.fieldPath", app: "env.A.fieldRef.fieldPath = %s", before: `"metadata.name"`,
+			after: `"metadata.uid"`, effect: restart,
+		},
+		{
+			field:  c + "env[].valueFrom.resourceFieldRef.containerName",
+			app:    `env.A.resourceFieldRef = { resource = "limits.cpu", containerName = %s }`,
 			before: `"app"`, after: `"other"`, effect: restart,
 		},
 		{
@@ -98,19 +137,29 @@ func environmentTemplates() []template {
 			before: `"limits.cpu"`, after: `"limits.memory"`, effect: restart,
 		},
 		{
-			field: c + "env[].valueFrom.resourceFieldRef.divisor", app: `env.A.resourceFieldRef = { resource = "limits.memory", divisor = %s }`,
+			field:  c + "env[].valueFrom.resourceFieldRef.divisor",
+			app:    `env.A.resourceFieldRef = { resource = "limits.memory", divisor = %s }`,
 			before: `"1Ki"`, after: `"1Mi"`, effect: restart,
 		},
-		{field: c + "envFrom[].prefix", app: `envFrom = [{ configMapRef.name = "a", prefix = %s }]`, before: `"A_"`, after: `"B_"`, effect: restart},
+		{
+			field: c + "envFrom[].prefix", app: `envFrom = [{ configMapRef.name = "a", prefix = %s }]`, before: `"A_"`, after: `"B_"`,
+			effect: restart,
+		},
 	}
 	for _, kind := range []string{"configMap", "secret"} {
 		key, from := kind+"KeyRef", kind+"Ref"
 		for _, t := range []template{
 			{field: "env[].valueFrom." + key + ".name", app: "env.A." + key + ` = { name = %s, key = "k" }`, before: `"a"`, after: `"b"`},
 			{field: "env[].valueFrom." + key + ".key", app: "env.A." + key + ` = { name = "a", key = %s }`, before: `"k"`, after: `"l"`},
-			{field: "env[].valueFrom." + key + ".optional", app: "env.A." + key + ` = { name = "a", key = "k", optional = %s }`, before: "false", after: "true"},
+			{
+				field: "env[].valueFrom." + key + ".optional", app: "env.A." + key + ` = { name = "a", key = "k", optional = %s }`,
+				before: "false", after: "true",
+			},
 			{field: "envFrom[]." + from + ".name", app: "envFrom = [{ " + from + ".name = %s }]", before: `"a"`, after: `"b"`},
-			{field: "envFrom[]." + from + ".optional", app: "envFrom = [{ " + from + ` = { name = "a", optional = %s } }]`, before: "false", after: "true"},
+			{
+				field: "envFrom[]." + from + ".optional", app: "envFrom = [{ " + from + ` = { name = "a", optional = %s } }]`,
+				before: "false", after: "true",
+			},
 		} {
 			t.field, t.tables, t.effect = c+t.field, inlineObjects, restart
 			list = append(list, t)
@@ -148,7 +197,10 @@ func securityTemplates() []template {
 		{field: "capabilities.add", app: "securityContext.capabilities.add = [%s]", before: `"CHOWN"`, after: `"KILL"`},
 		{field: "capabilities.drop", app: "securityContext.capabilities.drop = [%s]", before: `"CHOWN"`, after: `"KILL"`},
 		{field: "readOnlyRootFilesystem", app: "securityContext.readOnlyRootFilesystem = %s", before: "false", after: "true"},
-		{field: "procMount", pod: "hostUsers = false", app: "securityContext.procMount = %s", before: `"Default"`, after: `"Unmasked"`, fails: true},
+		{
+			field: "procMount", pod: "hostUsers = false", app: "securityContext.procMount = %s", before: `"Default"`, after: `"Unmasked"`,
+			fails: true,
+		},
 	} {
 		t.field, t.effect = "containers[].securityContext."+t.field, restart
 		list = append(list, t)

@@ -47,7 +47,8 @@ func handlerTemplates() []template {
 		} else {
 			add(handler{"terminationGracePeriodSeconds", `exec.command = ["true"], terminationGracePeriodSeconds = %s`, "1", "2"}, "3600")
 		}
-		list = append(list, template{field: field, app: "%s", after: kind + ` = { exec.command = ["true"], initialDelaySeconds = 3600 }`, effect: inPlace})
+		list = append(list,
+			template{field: field, app: "%s", after: kind + ` = { exec.command = ["true"], initialDelaySeconds = 3600 }`, effect: inPlace})
 	}
 	for _, hook := range []string{"postStart", "preStop"} {
 		for _, h := range append(slices.Clip(requests), handler{"sleep.seconds", "sleep = { seconds = %s }", "0.1", "0.2"}) {
@@ -59,7 +60,10 @@ func handlerTemplates() []template {
 		}
 	}
 	return append(list,
-		template{field: "containers[].lifecycle.stopSignal", app: "lifecycle.stopSignal = %s", before: `"SIGINT"`, after: `"SIGUSR1"`, effect: inPlace},
+		template{
+			field: "containers[].lifecycle.stopSignal", app: "lifecycle.stopSignal = %s", before: `"SIGINT"`, after: `"SIGUSR1"`,
+			effect: inPlace,
+		},
 		template{field: "containers[].lifecycle", app: "%s", after: `lifecycle.preStop.sleep.seconds = 0.1`, effect: inPlace},
 		template{field: "containers[].lifecycle", app: "%s", after: `lifecycle.postStart.sleep.seconds = 0.1`, effect: restart},
 		template{field: "containers[].lifecycle", app: "%s", before: `lifecycle.postStart.sleep.seconds = 0.1`, effect: inPlace},

@@ -68,7 +68,8 @@ type template struct {
 // all returns all pairs.
 func all() []Pair {
 	var pairs []Pair
-	for _, t := range slices.Concat(podTemplates(), containerTemplates(), environmentTemplates(), securityTemplates(), handlerTemplates(), volumeTemplates(), configTemplates()) {
+	for _, t := range slices.Concat(podTemplates(), containerTemplates(), environmentTemplates(), securityTemplates(), handlerTemplates(),
+		volumeTemplates(), configTemplates()) {
 		pairs = append(pairs, Pair{
 			Field: t.field, Before: t.text(t.before), After: t.text(t.after), Effect: t.effect, Files: t.files, Runs: !t.fails,
 		})

@@ -16,7 +16,9 @@ const (
 )
 
 // backoffs are the fields of a restart back-off, with two values each.
-var backoffs = [][3]string{{"initialSeconds", "10", "20"}, {"maxSeconds", "300", "400"}, {"factor", "2", "3"}, {"resetAfterSeconds", "600", "700"}}
+var backoffs = [][3]string{
+	{"initialSeconds", "10", "20"}, {"maxSeconds", "300", "400"}, {"factor", "2", "3"}, {"resetAfterSeconds", "600", "700"},
+}
 
 // extra is a container with additional lines.
 func extra(list, name, lines string) string {
@@ -40,8 +42,10 @@ func podTemplates() []template {
 			app: `env.A.fieldRef.fieldPath = "metadata.annotations['a']"`, before: `"1"`, after: `"2"`, effect: inPlace,
 		},
 		{
-			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`, after: `"2"`, effect: inPlace,
-			tables: "[[volumes]]\nname = \"v\"\ndownwardAPI.items = [{ path = \"a\", fieldRef = { fieldPath = \"metadata.annotations\" } }]\n",
+			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`,
+			after: `"2"`, effect: inPlace,
+			tables: "[[volumes]]\nname = \"v\"\ndownwardAPI.items = [{ path = \"a\", fieldRef = { fieldPath = " +
+				"\"metadata.annotations\" } }]\n",
 		},
 		{field: "restartPolicy", pod: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
 		{field: "terminationGracePeriodSeconds", pod: "terminationGracePeriodSeconds = %s", before: "1", after: "2", effect: inPlace},
@@ -49,7 +53,10 @@ func podTemplates() []template {
 		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: inPlace, fails: true},
 		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
 		{field: "onUnhealthy", pod: "onUnhealthy = %s", before: `"restart"`, after: `"replace"`, effect: inPlace},
-		{field: "unhealthyAfterSeconds", pod: "onUnhealthy = \"restart\"\nunhealthyAfterSeconds = %s", before: "60", after: "120", effect: inPlace},
+		{
+			field: "unhealthyAfterSeconds", pod: "onUnhealthy = \"restart\"\nunhealthyAfterSeconds = %s", before: "60", after: "120",
+			effect: inPlace,
+		},
 		{field: "update.readyWithinSeconds", pod: "update.readyWithinSeconds = %s", before: "120", after: "60", effect: inPlace},
 		{field: "update.minReadySeconds", pod: "update.minReadySeconds = %s", before: "10", after: "1", effect: inPlace},
 		{field: "update.onFailure", pod: "update.onFailure = %s", before: `"rollback"`, after: `"keep"`, effect: inPlace},
@@ -60,14 +67,32 @@ func podTemplates() []template {
 		{field: "hostUsers", pod: "hostUsers = %s", before: "true", after: "false", effect: again, fails: true},
 		{field: "hostname", pod: "hostname = %s", before: `"a"`, after: `"b"`, effect: again},
 		{field: "subdomain", pod: "subdomain = %s", before: `"a"`, after: `"b"`, effect: again},
-		{field: "hostAliases[].ip", pod: `hostAliases = [{ ip = %s, hostnames = ["a"] }]`, before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: inPlace},
-		{field: "hostAliases[].hostnames", pod: `hostAliases = [{ ip = "192.0.2.1", hostnames = [%s] }]`, before: `"a"`, after: `"b"`, effect: inPlace},
-		{field: "dnsPolicy", pod: "dnsPolicy = %s\ndnsConfig.nameservers = [\"192.0.2.1\"]", before: `"Default"`, after: `"None"`, effect: again},
+		{
+			field: "hostAliases[].ip", pod: `hostAliases = [{ ip = %s, hostnames = ["a"] }]`, before: `"192.0.2.1"`, after: `"192.0.2.2"`,
+			effect: inPlace,
+		},
+		{
+			field: "hostAliases[].hostnames", pod: `hostAliases = [{ ip = "192.0.2.1", hostnames = [%s] }]`, before: `"a"`, after: `"b"`,
+			effect: inPlace,
+		},
+		{
+			field: "dnsPolicy", pod: "dnsPolicy = %s\ndnsConfig.nameservers = [\"192.0.2.1\"]", before: `"Default"`, after: `"None"`,
+			effect: again,
+		},
 		{field: "dnsConfig.nameservers", pod: "dnsConfig.nameservers = [%s]", before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: again},
 		{field: "dnsConfig.searches", pod: "dnsConfig.searches = [%s]", before: `"a.example"`, after: `"b.example"`, effect: again},
-		{field: "dnsConfig.options[].name", pod: "dnsConfig.options = [{ name = %s }]", before: `"rotate"`, after: `"edns0"`, effect: again},
-		{field: "dnsConfig.options[].value", pod: "dnsConfig.options = [{ name = \"ndots\", value = %s }]", before: `"1"`, after: `"2"`, effect: again},
-		{field: "readinessGates[].conditionType", pod: "readinessGates = [{ conditionType = %s }]", before: `"example.com/a"`, after: `"example.com/b"`, effect: inPlace},
+		{
+			field: "dnsConfig.options[].name", pod: "dnsConfig.options = [{ name = %s }]", before: `"rotate"`, after: `"edns0"`,
+			effect: again,
+		},
+		{
+			field: "dnsConfig.options[].value", pod: "dnsConfig.options = [{ name = \"ndots\", value = %s }]", before: `"1"`, after: `"2"`,
+			effect: again,
+		},
+		{
+			field: "readinessGates[].conditionType", pod: "readinessGates = [{ conditionType = %s }]", before: `"example.com/a"`,
+			after: `"example.com/b"`, effect: inPlace,
+		},
 		{field: "imagePullSecrets[].name", pod: "imagePullSecrets = [{ name = %s }]", before: `"a"`, after: `"b"`, effect: inPlace},
 		{field: "serviceAccountName", pod: "serviceAccountName = %s", before: `"a"`, after: `"b"`, effect: inPlace},
 		{field: "os.name", pod: "%s", before: "", after: `os.name = "linux"`, effect: inPlace},
@@ -76,10 +101,16 @@ func podTemplates() []template {
 		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
 	}
 	for _, name := range []string{"after", "before", "wants", "requires", "bindsTo", "partOf", "wantedBy", "requiredBy"} {
-		list = append(list, template{field: "systemd." + name, pod: "systemd." + name + " = [%s]", before: `"a.service"`, after: `"b.service"`, effect: inPlace, fails: true}) // its unit starts the pod
+		// its unit starts the pod
+		list = append(list,
+			template{
+				field: "systemd." + name, pod: "systemd." + name + " = [%s]", before: `"a.service"`, after: `"b.service"`, effect: inPlace,
+				fails: true,
+			})
 	}
 	for _, b := range backoffs {
-		list = append(list, template{field: "restartBackoff." + b[0], pod: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})
+		list = append(list,
+			template{field: "restartBackoff." + b[0], pod: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})
 	}
 	return append(list, listTemplates()...)
 }
@@ -90,8 +121,14 @@ func listTemplates() []template {
 	return []template{
 		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps), effect: restart},
 		{field: "containers", tables: "%s", before: extra("containers", "more", sleeps), effect: restart},
-		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nports = [{ containerPort = 80, hostPort = 31820 }]"), effect: again},
-		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nresources.limits.memory = \"64Mi\""), effect: again},
+		{
+			field: "containers", tables: "%s",
+			after: extra("containers", "more", sleeps+"\nports = [{ containerPort = 80, hostPort = 31820 }]"), effect: again,
+		},
+		{
+			field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nresources.limits.memory = \"64Mi\""),
+			effect: again,
+		},
 		{
 			field: "containers", tables: "%s", effect: nextRound,
 			before: extra("containers", "a", sleeps) + extra("containers", "b", sleeps),
@@ -99,10 +136,16 @@ func listTemplates() []template {
 		},
 		{field: "initContainers", tables: "%s", after: extra("initContainers", "init", `command = ["true"]`), effect: nextRound},
 		{field: "initContainers", tables: "%s", before: extra("initContainers", "init", `command = ["true"]`), effect: nextRound},
-		{field: "initContainers", tables: extra("initContainers", "init", "command = %s"), before: `["true"]`, after: `["true", "x"]`, effect: nextRound},
+		{
+			field: "initContainers", tables: extra("initContainers", "init", "command = %s"), before: `["true"]`, after: `["true", "x"]`,
+			effect: nextRound,
+		},
 		{field: "initContainers", tables: "%s", after: extra("initContainers", "side", sidecar), effect: restart},
 		{field: "initContainers", tables: "%s", before: extra("initContainers", "side", sidecar), effect: restart},
-		{field: "initContainers", tables: extra("initContainers", "side", sidecar+"\nenv.A = %s"), before: `"1"`, after: `"2"`, effect: restart},
+		{
+			field: "initContainers", tables: extra("initContainers", "side", sidecar+"\nenv.A = %s"), before: `"1"`, after: `"2"`,
+			effect: restart,
+		},
 		{
 			field: "initContainers", tables: "%s", before: extra("initContainers", "side", sidecar),
 			after: extra("containers", "side", sidecar), effect: again,

@@ -18,7 +18,8 @@ var files = []handler{
 	{"items[].mode", `items = [{ path = "x", mode = %s, fieldRef.fieldPath = "metadata.name" }]`, "0o600", "0o400"},
 	{"items[].fieldRef.fieldPath", `items = [{ path = "x", fieldRef.fieldPath = %s }]`, `"metadata.name"`, `"metadata.uid"`},
 	{
-		"items[].resourceFieldRef.containerName", `items = [{ path = "x", resourceFieldRef = { containerName = %s, resource = "limits.cpu" } }]`,
+		"items[].resourceFieldRef.containerName",
+		`items = [{ path = "x", resourceFieldRef = { containerName = %s, resource = "limits.cpu" } }]`,
 		`"app"`, `"other"`,
 	},
 	{
@@ -26,7 +27,8 @@ var files = []handler{
 		`"limits.cpu"`, `"limits.memory"`,
 	},
 	{
-		"items[].resourceFieldRef.divisor", `items = [{ path = "x", resourceFieldRef = { containerName = "app", resource = "limits.memory", divisor = %s } }]`,
+		"items[].resourceFieldRef.divisor",
+		`items = [{ path = "x", resourceFieldRef = { containerName = "app", resource = "limits.memory", divisor = %s } }]`,
 		`"1Ki"`, `"1Mi"`,
 	},
 }
@@ -42,7 +44,8 @@ func volumeTemplates() []template {
 			effect = inPlace
 		}
 		list = append(list, template{
-			field: "volumes[]." + field, tables: "[[volumes]]\nname = \"v\"\n" + lines + "\n\n" + inlineObjects, before: before, after: after, effect: effect,
+			field: "volumes[]." + field, tables: "[[volumes]]\nname = \"v\"\n" + lines + "\n\n" + inlineObjects, before: before,
+			after: after, effect: effect,
 		})
 		return &list[len(list)-1]
 	}
@@ -74,11 +77,13 @@ func volumeTemplates() []template {
 		add("projected.sources[]."+kind+".optional", "projected.sources = [{ "+kind+` = { name = "a", optional = %s } }]`, "false", "true")
 		for _, k := range keys {
 			add(kind+"."+k.field, kind+" = { "+name+` = "a", `+k.table+" }", k.before, k.after)
-			add("projected.sources[]."+kind+"."+k.field, "projected.sources = [{ "+kind+` = { name = "a", `+k.table+" } }]", k.before, k.after)
+			add("projected.sources[]."+kind+"."+k.field, "projected.sources = [{ "+kind+` = { name = "a", `+k.table+" } }]", k.before,
+				k.after)
 		}
 	}
 	add("projected.defaultMode", `projected = { defaultMode = %s, sources = [{ configMap.name = "a" }] }`, "0o600", "0o400")
-	add("downwardAPI.defaultMode", "downwardAPI = { defaultMode = %s, "+strings.ReplaceAll(files[0].table, "%s", `"x"`)+" }", "0o600", "0o400")
+	add("downwardAPI.defaultMode", "downwardAPI = { defaultMode = %s, "+strings.ReplaceAll(files[0].table, "%s", `"x"`)+" }", "0o600",
+		"0o400")
 	for _, f := range files {
 		add("downwardAPI."+f.field, "downwardAPI = { "+f.table+" }", f.before, f.after)
 		add("projected.sources[].downwardAPI."+f.field, "projected.sources = [{ downwardAPI = { "+f.table+" } }]", f.before, f.after)
@@ -92,19 +97,32 @@ func configTemplates() []template {
 	for _, kind := range []string{"configMap", "secret"} {
 		object := "[[" + kind + "s]]\nname = \"a\"\n"
 		variable := "env.A." + kind + `KeyRef = { name = "a", key = "k" }`
-		volume := "\n[[volumes]]\nname = \"v\"\n" + kind + "." + map[string]string{"configMap": "name", "secret": "secretName"}[kind] + ` = "a"` + "\n"
+		volume := "\n[[volumes]]\nname = \"v\"\n" + kind + "." + map[string]string{"configMap": "name", "secret": "secretName"}[kind] +
+			` = "a"` + "\n"
 		for _, t := range []template{
 			{field: "name", tables: "[[" + kind + "s]]\nname = %s\ndata.k = \"1\"\n", before: `"a"`, after: `"b"`, effect: inPlace},
 			{field: "data", tables: object + "data.k = %s\n", before: `"1"`, after: `"2"`, effect: inPlace},
-			{field: "data", app: `volumeMounts.v = "/v"`, tables: object + "data.k = %s\n" + volume, before: `"1"`, after: `"2"`, effect: inPlace},
-			{field: "data", app: `volumeMounts.v = { mountPath = "/v", subPath = "k" }`, tables: object + "data.k = %s\n" + volume, before: `"1"`, after: `"2"`, effect: restart},
+			{
+				field: "data", app: `volumeMounts.v = "/v"`, tables: object + "data.k = %s\n" + volume, before: `"1"`, after: `"2"`,
+				effect: inPlace,
+			},
+			{
+				field: "data", app: `volumeMounts.v = { mountPath = "/v", subPath = "k" }`, tables: object + "data.k = %s\n" + volume,
+				before: `"1"`, after: `"2"`, effect: restart,
+			},
 			{field: "data", app: variable, tables: object + "data.k = %s\n", before: `"1"`, after: `"2"`, effect: restart},
 			{field: "data", app: variable, tables: object + "data = { k = \"1\", l = %s }\n", before: `"1"`, after: `"2"`, effect: inPlace},
-			{field: "data", app: "envFrom = [{ " + kind + `Ref.name = "a" }]`, tables: object + "data = { k = \"1\", l = %s }\n", before: `"1"`, after: `"2"`, effect: restart},
+			{
+				field: "data", app: "envFrom = [{ " + kind + `Ref.name = "a" }]`, tables: object + "data = { k = \"1\", l = %s }\n",
+				before: `"1"`, after: `"2"`, effect: restart,
+			},
 			{field: "envFile", tables: object + "envFile = %s\n", before: `"a.env"`, after: `"b.env"`, effect: inPlace},
 			{field: "envFile", app: variable, tables: object + "envFile = %s\n", before: `"a.env"`, after: `"b.env"`, effect: restart},
 			{field: "credential", tables: object + "credential = %s\n", before: `"a"`, after: `"b"`, effect: inPlace},
-			{field: "credential", app: "envFrom = [{ secretRef.name = \"a\" }]", tables: object + "credential = %s\n", before: `"a"`, after: `"b"`, effect: restart, fails: true},
+			{
+				field: "credential", app: "envFrom = [{ secretRef.name = \"a\" }]", tables: object + "credential = %s\n", before: `"a"`,
+				after: `"b"`, effect: restart, fails: true,
+			},
 		} {
 			if t.field == "credential" && kind == "configMap" {
 				continue

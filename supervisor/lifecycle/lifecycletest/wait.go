@@ -40,7 +40,8 @@ func (w *World) reportCondition(ref lifecycle.WaitRef) {
 // SetCondition makes a condition that pods wait for true or false.
 func (w *World) SetCondition(condition string, met bool) {
 	w.waits.met[condition] = met
-	watched := slices.SortedFunc(maps.Keys(w.waits.watched), func(a, b lifecycle.WaitRef) int { return strings.Compare(a.Condition, b.Condition) })
+	watched := slices.SortedFunc(maps.Keys(w.waits.watched),
+		func(a, b lifecycle.WaitRef) int { return strings.Compare(a.Condition, b.Condition) })
 	for _, ref := range watched {
 		if ref.Condition == condition {
 			w.reportCondition(ref)

@@ -46,8 +46,9 @@ func list(t *testing.T, d *Dir) string {
 func TestIsPodFile(t *testing.T) {
 	for name, want := range map[string]bool{
 		"web.toml": true, "web.yaml": true, "web.yml": true, "web.json": true, "a b.toml": true,
-		"web.toml~": false, ".web.toml": false, ".web.toml.swp": false, "4913": false, "web.toml.bak": false, "#web.toml#": false, ".#web.toml": false,
-		"web.TOML": false, "..data": false, ".podstead-tmp-web.toml-1": false, "web": false, "toml": false,
+		"web.toml~": false, ".web.toml": false, ".web.toml.swp": false, "4913": false, "web.toml.bak": false, "#web.toml#": false,
+		".#web.toml": false,
+		"web.TOML":   false, "..data": false, ".podstead-tmp-web.toml-1": false, "web": false, "toml": false,
 	} {
 		if got := IsPodFile(name); got != want {
 			t.Errorf("IsPodFile(%q) = %v", name, got)
@@ -63,7 +64,9 @@ func TestList(t *testing.T) {
 	must(t, syscall.Mkfifo(path+"/fifo.toml", 0o600))
 	must(t, os.Symlink("nowhere", path+"/link.toml"))
 	d := NewDir(path)
-	want := fmt.Sprintf("a.toml A, empty.toml , fifo.toml (read %s/fifo.toml: not a regular file), link.toml (read %s/link.toml: no such file or directory)", path, path)
+	want := fmt.Sprintf("a.toml A, empty.toml , fifo.toml (read %s/fifo.toml: not a regular file), link.toml (read %s/link.toml: no such "+
+		"file or directory)",
+		path, path)
 	if got := list(t, d); got != want {
 		t.Errorf("listing %q, want %q", got, want)
 	}

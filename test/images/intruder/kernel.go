@@ -74,7 +74,8 @@ func mount(w []string) (string, error) {
 }
 
 var namespaces = map[string]int{
-	"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID, "cgroup": unix.CLONE_NEWCGROUP,
+	"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID,
+	"cgroup": unix.CLONE_NEWCGROUP,
 }
 
 // unshare creates a namespace, on a thread that exits afterwards.

@@ -31,7 +31,9 @@ type attempt func(words []string) (string, error)
 var attempts = map[string]attempt{}
 
 func init() {
-	for _, group := range []map[string]attempt{fileAttempts, kernelAttempts, inspections, networkAttempts, packetAttempts, floods, races, leases} {
+	for _, group := range []map[string]attempt{
+		fileAttempts, kernelAttempts, inspections, networkAttempts, packetAttempts, floods, races, leases,
+	} {
 		maps.Copy(attempts, group)
 	}
 }

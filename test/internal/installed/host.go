@@ -61,7 +61,8 @@ func New(t *testing.T, machine Machine, o Options) *Host {
 	h := &Host{T: t, machine: machine, options: o}
 	t.Cleanup(func() {
 		if t.Failed() {
-			state, _ := h.Try(`cat /run/data/begun || true; podstead get -o wide; podstead events | tail -n 50; journalctl --no-pager -u podstead | tail -n 80`)
+			state, _ := h.Try(`cat /run/data/begun || true; podstead get -o wide; podstead events | tail -n 50; journalctl --no-pager -u ` +
+				`podstead | tail -n 80`)
 			t.Log(state) // the machine may be off
 		}
 	})
@@ -77,7 +78,8 @@ func New(t *testing.T, machine Machine, o Options) *Host {
 
 // Try runs a script until its first command that fails.
 func (h *Host) Try(script string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.Context()), h.options.Timeout) // also works while a failed test collects its logs
+	// also works while a failed test collects its logs
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.Context()), h.options.Timeout)
 	defer cancel()
 	return h.machine.Run(ctx, script)
 }
@@ -145,7 +147,8 @@ func (h *Host) Open(pod string) {
 // Status waits until `podstead get` shows a pod with these columns, such as "1/1 Running".
 func (h *Host) Status(pod, columns string) {
 	h.Helper()
-	h.Eventually(pod+" is "+columns, `podstead get > /tmp/get; cat /tmp/get; grep -qE '^`+pod+" +"+strings.ReplaceAll(columns, " ", " +")+` ' /tmp/get`)
+	h.Eventually(pod+" is "+columns,
+		`podstead get > /tmp/get; cat /tmp/get; grep -qE '^`+pod+" +"+strings.ReplaceAll(columns, " ", " +")+` ' /tmp/get`)
 }
 
 // Web returns the file of a pod that records its starts and is ready when [Host.Open] was called. Its container exits at

@@ -53,7 +53,8 @@ func (h *Host) Pull(r *rand.Rand, pairs int, first, second PullImage) {
 			}
 		}
 		h.Sh("podstead delete data; podstead image prune --all")
-		h.Eventually("nothing is left of the images", `cd /var/lib/podstead/engine; left=$(ls -d `+content+`/ingest/* `+content+`/blobs/sha256/* `+snapshots+`/* 2>/dev/null || true)
+		h.Eventually("nothing is left of the images",
+			`cd /var/lib/podstead/engine; left=$(ls -d `+content+`/ingest/* `+content+`/blobs/sha256/* `+snapshots+`/* 2>/dev/null || true)
 			echo "$left"; tail -c 200 `+content+`/ingest/*/ref || true; ls -l `+content+`/ingest/* || true; [ -z "$left" ]`)
 	}
 }
@@ -89,9 +90,11 @@ readinessProbe = { exec = { command = ["test", "-e", "/tmp/verified"] }, periodS
 `, number, c.image.Name, policy) + `E
 		cd /var/lib/podstead/engine; count() { ls -d $1 2>/dev/null | wc -l; }
 		before=$(count '` + snapshots + `/*')
-		cp /root/data.toml ` + podsDir + `/.data; sync ` + podsDir + `/.data; mv ` + podsDir + `/.data ` + podsDir + `/data.toml; sync ` + podsDir + `
+		cp /root/data.toml ` + podsDir + `/.data; sync ` + podsDir + `/.data; mv ` + podsDir + `/.data ` + podsDir + `/data.toml; sync ` +
+		podsDir + `
 		for i in $(seq 2000); do if ` + began + `; then break; fi; sleep 0.01; done; ` + fmt.Sprintf("sleep %.3f", moment.Seconds()) + `
-		echo "$(count '` + content + `/ingest/*') parts, $(count '` + content + `/blobs/sha256/*') blobs, $(count '` + snapshots + `/*') snapshots ($before before)"`)
+		echo "$(count '` + content + `/ingest/*') parts, $(count '` + content + `/blobs/sha256/*') blobs, $(count '` + snapshots +
+		`/*') snapshots ($before before)"`)
 	h.Cut()
 	return fmt.Sprintf("%.3f s after the begin: %s", moment.Seconds(), strings.TrimSpace(out))
 }
@@ -99,10 +102,13 @@ readinessProbe = { exec = { command = ["test", "-e", "/tmp/verified"] }, periodS
 // pulled waits until the pod is ready, and checks that no content is damaged.
 func (h *Host) pulled(number int, c pullCut) {
 	h.Helper()
-	h.Eventually(fmt.Sprintf("release %d is ready", number), fmt.Sprintf(`podstead get data -o json > /tmp/get; podstead get data > /tmp/ready; cat /tmp/ready
-		grep -q '"release": *"%d"' /tmp/get; grep -q ' 1/1  *Running ' /tmp/ready; [ "$(podstead exec data -- sh -c 'echo $RELEASE')" = %[1]d ]`, number))
+	h.Eventually(fmt.Sprintf("release %d is ready", number),
+		fmt.Sprintf(`podstead get data -o json > /tmp/get; podstead get data > /tmp/ready; cat /tmp/ready
+		grep -q '"release": *"%d"' /tmp/get; grep -q ' 1/1  *Running ' /tmp/ready; [ "$(podstead exec data -- sh -c 'echo $RELEASE')" = %[1]d ]`,
+			number))
 	want := fmt.Sprintf("%s  /sums\n%d OK\n", c.image.Sums, c.image.Files)
-	if got := h.Sh(`podstead exec data -- sha256sum /sums; podstead exec data -- sh -c 'cd /; sha256sum -c sums' > /tmp/checked || grep -v ': OK$' /tmp/checked; echo "$(grep -c ': OK$' /tmp/checked) OK"`); got != want {
+	if got := h.Sh(`podstead exec data -- sha256sum /sums; podstead exec data -- sh -c 'cd /; sha256sum -c sums' > /tmp/checked || grep ` +
+		`-v ': OK$' /tmp/checked; echo "$(grep -c ': OK$' /tmp/checked) OK"`); got != want {
 		h.Errorf("files of the container:\n%swant:\n%s", got, want)
 	}
 	// Unused blobs are deleted meanwhile.

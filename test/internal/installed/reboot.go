@@ -22,7 +22,8 @@ func (h *Host) Boot(turn func(), m *Moment) {
 // Moment is a moment of a boot.
 type Moment struct {
 	name, script string
-	starts       int // how often the container of web has been started at least since before the boot, when this boot and the next one are complete
+	// how often the container of web has been started at least since before the boot, when this boot and the next one are complete
+	starts int
 }
 
 // Moments are when the power is cut, in the order in which they come.

@@ -19,7 +19,8 @@ type Broken struct {
 // Definitions that are broken.
 var (
 	BrokenImage = Broken{"broken-image", func(pod string, number int, within time.Duration) string {
-		return strings.ReplaceAll(release(pod, number, within, "", serves, "true"), "localhost/podstead/busybox:1", "registry.invalid/none:2")
+		return strings.ReplaceAll(release(pod, number, within, "", serves, "true"), "localhost/podstead/busybox:1",
+			"registry.invalid/none:2")
 	}, true}
 	BrokenReadiness = Broken{"broken-readiness", func(pod string, number int, within time.Duration) string {
 		return release(pod, number, within, "", serves, "false")
@@ -68,7 +69,8 @@ func (h *Host) Rollback(b Broken, within time.Duration, cuts Cuts) {
 	h.Helper()
 	h.Copy(b.pod, release(b.pod, 1, 10*within, "", serves, "true"))
 	h.runs(b, 1)
-	h.Eventually("generation 1 is saved", `cat /var/lib/podstead/generations/`+b.pod+`.json; grep -q '"outcome": *"Ready"' /var/lib/podstead/generations/`+b.pod+`.json`)
+	h.Eventually("generation 1 is saved",
+		`cat /var/lib/podstead/generations/`+b.pod+`.json; grep -q '"outcome": *"Ready"' /var/lib/podstead/generations/`+b.pod+`.json`)
 	before := h.Look()[b.pod]
 
 	h.Copy(b.pod, b.release(b.pod, 2, within))
@@ -103,7 +105,8 @@ func (h *Host) rolledBack(b Broken, cuts Cuts) {
 		h.Cut()
 	}
 	// A cut may lose the newest events, but not the rollback.
-	h.Eventually(b.pod+" is rolled back", fmt.Sprintf(`podstead events %[1]s > /tmp/events; podstead get %[1]s -o wide > /tmp/get; cat /tmp/events /tmp/get
+	h.Eventually(b.pod+" is rolled back",
+		fmt.Sprintf(`podstead events %[1]s > /tmp/events; podstead get %[1]s -o wide > /tmp/get; cat /tmp/events /tmp/get
 		grep -q 'Rolling back from generation 2 to 1' /tmp/events || grep -q '(RolledBack)' /tmp/get`, b.pod))
 	if cuts.Rollback {
 		h.Cut()
@@ -132,7 +135,8 @@ func (h *Host) happened(b Broken, message string) {
 // runs waits until the pod is ready with a definition.
 func (h *Host) runs(b Broken, number int) {
 	h.Helper()
-	h.Eventually(fmt.Sprintf("%s: release %d is ready", b.pod, number), fmt.Sprintf(`podstead get %[1]s -o json > /tmp/get; grep '"release"' /tmp/get
+	h.Eventually(fmt.Sprintf("%s: release %d is ready", b.pod, number),
+		fmt.Sprintf(`podstead get %[1]s -o json > /tmp/get; grep '"release"' /tmp/get
 		grep -q '"release": *"%[2]d"' /tmp/get; podstead get %[1]s > /tmp/get; cat /tmp/get; grep -q ' 1/1  *Running ' /tmp/get
 		last=$(grep '^%[1]s-' %[3]s/begun | tail -n 1); echo "last begun: $last"; [ "$last" = %[1]s-%[2]d ]`, b.pod, number, data))
 }

@@ -55,7 +55,9 @@ func (h *Host) ready() {
 func (h *Host) checkStatus() {
 	h.Helper()
 	out := h.Sh(`systemctl is-enabled podstead; systemctl status --no-pager --lines 0 podstead`)
-	for _, want := range []string{"enabled\n", "podstead.service - Podstead daemon", "Active: active (running)", "/usr/local/bin/podstead daemon"} {
+	for _, want := range []string{
+		"enabled\n", "podstead.service - Podstead daemon", "Active: active (running)", "/usr/local/bin/podstead daemon",
+	} {
 		if !strings.Contains(out, want) {
 			h.Errorf("systemctl status does not contain %q:\n%s", want, out)
 		}
@@ -103,21 +105,25 @@ func (h *Host) checkKills() {
 func (h *Host) checkWatchdog() {
 	h.Helper()
 	const dropIn = "/run/systemd/system/podstead.service.d"
-	h.Sh(`mkdir -p ` + dropIn + `; printf '[Service]\nWatchdogSec=20s\n' > ` + dropIn + `/watchdog.conf; systemctl daemon-reload; systemctl restart podstead`)
+	h.Sh(`mkdir -p ` + dropIn + `; printf '[Service]\nWatchdogSec=20s\n' > ` + dropIn +
+		`/watchdog.conf; systemctl daemon-reload; systemctl restart podstead`)
 	h.ready()
-	h.Eventually("systemctl status shows pods", `systemctl show -P StatusText podstead | tee /dev/stderr | grep -x '3 pods, 2 ready, 1 not ready: none'`)
+	h.Eventually("systemctl status shows pods",
+		`systemctl show -P StatusText podstead | tee /dev/stderr | grep -x '3 pods, 2 ready, 1 not ready: none'`)
 	before, daemon := h.Look(), h.Sh(pid)
 	h.Sh(`kill -STOP $(` + pid + `)`)
 	h.anotherDaemon(daemon)
 	h.same("the watchdog has killed a frozen daemon", before, h.Look())
-	h.Sh(`journalctl --no-pager -u podstead -o cat | grep 'Watchdog timeout'; rm -r ` + dropIn + `; systemctl daemon-reload; systemctl restart podstead`)
+	h.Sh(`journalctl --no-pager -u podstead -o cat | grep 'Watchdog timeout'; rm -r ` + dropIn +
+		`; systemctl daemon-reload; systemctl restart podstead`)
 	h.ready()
 }
 
 // anotherDaemon waits until systemd has started the daemon again, and the pods are ready.
 func (h *Host) anotherDaemon(before string) {
 	h.Helper()
-	h.Eventually("systemd starts the daemon again", `systemctl is-active podstead; now=$(`+pid+`); echo $now; [ "$now" != 0 -a "$now" != `+strings.TrimSpace(before)+` ]`)
+	h.Eventually("systemd starts the daemon again",
+		`systemctl is-active podstead; now=$(`+pid+`); echo $now; [ "$now" != 0 -a "$now" != `+strings.TrimSpace(before)+` ]`)
 	h.ready()
 }
 
@@ -125,7 +131,8 @@ func (h *Host) anotherDaemon(before string) {
 func (h *Host) restarted(pod string, before map[string]Seen) {
 	h.Helper()
 	count := before[pod].Restarts + 1
-	h.Eventually(pod+" is restarted", fmt.Sprintf(`podstead get %s > /tmp/get; cat /tmp/get; grep -qE ' 1/1 +Running +%d ' /tmp/get`, pod, count))
+	h.Eventually(pod+" is restarted",
+		fmt.Sprintf(`podstead get %s > /tmp/get; cat /tmp/get; grep -qE ' 1/1 +Running +%d ' /tmp/get`, pod, count))
 	now := h.Look()[pod]
 	if now.UID != before[pod].UID || now.Restarts != count || now.ID == before[pod].ID {
 		h.Errorf("pod %s was %+v, is %+v, want the same UID, another container and %d restarts", pod, before[pod], now, count)
@@ -156,7 +163,8 @@ func (h *Host) checkUnit() {
 	h.ready()
 	h.same("systemctl restart", before, h.Look())
 	h.Sh(h.options.Install)
-	h.Sh("readlink /proc/$(" + pid + ")/exe | grep '(deleted)'; systemctl daemon-reload; systemctl restart podstead; readlink /proc/$(" + pid + ")/exe | grep -v '(deleted)'")
+	h.Sh("readlink /proc/$(" + pid + ")/exe | grep '(deleted)'; systemctl daemon-reload; systemctl restart podstead; readlink /proc/$(" +
+		pid + ")/exe | grep -v '(deleted)'")
 	h.ready()
 	h.same("an upgrade", before, h.Look())
 }

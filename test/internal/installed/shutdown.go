@@ -58,7 +58,8 @@ func (h *Host) Sockets() {
 	h.same("podstead daemon stop and a start by the socket", before, h.Look())
 
 	// Without the sockets a command starts a daemon on demand, and the sockets replace it.
-	h.Sh(not + `systemctl stop podstead.socket podstead-ro.socket podstead; podstead get; pgrep -f 'on-deman[d]'; not systemctl is-active podstead
+	h.Sh(not +
+		`systemctl stop podstead.socket podstead-ro.socket podstead; podstead get; pgrep -f 'on-deman[d]'; not systemctl is-active podstead
 		systemctl start podstead.socket; not pgrep -f 'on-deman[d]'; podstead get; systemctl is-active podstead`)
 	h.same("a start of the socket", before, h.Look())
 	h.Sh("podstead delete kept")
@@ -106,7 +107,8 @@ func (h *Host) startStopping(pods []string, grace time.Duration) {
 		h.Copy(pod, stopping(pod, grace, isDeaf(pod, pods)))
 		h.Status(pod, "1/1 Running")
 	}
-	h.Sh("cat > /etc/podstead/units.d/unit.toml <<'E'\n" + stopping("unit", grace, isDeaf("unit", pods)) + "E\nsync /etc/podstead/units.d/*; systemctl start podstead@unit; systemctl is-active podstead@unit")
+	h.Sh("cat > /etc/podstead/units.d/unit.toml <<'E'\n" + stopping("unit", grace, isDeaf("unit", pods)) +
+		"E\nsync /etc/podstead/units.d/*; systemctl start podstead@unit; systemctl is-active podstead@unit")
 }
 
 // checkStopped checks after a reboot that the pods run again, and in which order they have stopped.
@@ -118,7 +120,8 @@ func (h *Host) checkStopped(pods []string) {
 	}
 	for _, pod := range pods {
 		h.Status(pod, "1/1 Running")
-		h.Sh(`podstead events ` + pod + ` > /tmp/events; grep 'because of the shutdown of the host' /tmp/events; grep 'requested by the start of the host' /tmp/events`)
+		h.Sh(`podstead events ` + pod +
+			` > /tmp/events; grep 'because of the shutdown of the host' /tmp/events; grep 'requested by the start of the host' /tmp/events`)
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(h.Sh("cat "+shutdownLog+"/log")), "\n")); diff != "" {
 		h.Errorf("stops (-want +got):\n%s", diff)

@@ -99,9 +99,14 @@ func (s *storm) begin() {
 	s.Sh("mkdir -p /root/storm")
 	for name, more := range fixed {
 		exit := map[string]int{"crash": 3}[name]
-		s.Copy(name, fmt.Sprintf("name = %q\nimageArchives = [%q]\n%svolumes = [{ name = \"data\", hostPath = { path = %q, type = \"DirectoryOrCreate\" } }]\n", name, archive, more, data)+
-			fmt.Sprintf("[[containers]]\nname = \"app\"\nimage = \"localhost/podstead/busybox:1\"\ncommand = [\"sh\", \"-c\", \"echo %s-1 >> /data/begun; exit %d\"]\n", name, exit)+
-			"volumeMounts = [{ name = \"data\", mountPath = \"/data\" }]\n")
+		s.Copy(name,
+			fmt.Sprintf("name = %q\nimageArchives = [%q]\n%svolumes = [{ name = \"data\", hostPath = { path = %q, type = "+
+				"\"DirectoryOrCreate\" } }]\n",
+				name, archive, more, data)+
+				fmt.Sprintf("[[containers]]\nname = \"app\"\nimage = \"localhost/podstead/busybox:1\"\ncommand = [\"sh\", \"-c\", \"echo "+
+					"%s-1 >> /data/begun; exit %d\"]\n",
+					name, exit)+
+				"volumeMounts = [{ name = \"data\", mountPath = \"/data\" }]\n")
 	}
 	for i := range stormPods {
 		name := fmt.Sprint("p", i)
@@ -163,7 +168,8 @@ func (s *storm) update(name string, p stormPod) *stormChange {
 	if p.runs == p.file && !p.stopped {
 		after.previous = p.runs
 	}
-	what, script := s.write(name, s.definition(name, after, "trap 'exit 0' TERM; sleep 100000 & wait $!", "true", "localhost/podstead/busybox:1"))
+	what, script := s.write(name,
+		s.definition(name, after, "trap 'exit 0' TERM; sleep 100000 & wait $!", "true", "localhost/podstead/busybox:1"))
 	return &stormChange{what: what, script: script, after: after, restarts: true}
 }
 
@@ -246,7 +252,9 @@ func (s *storm) run(changes []*stormChange, after time.Duration) {
 	var script strings.Builder
 	script.WriteString("rm -rf /run/storm; mkdir /run/storm; cd /run/storm\n")
 	for _, c := range changes {
-		fmt.Fprintf(&script, "cat > %s.sh <<'STORM'\n%s\nSTORM\n{ sh -e %[1]s.sh && touch %[1]s.done || touch %[1]s.failed; } > %[1]s.log 2>&1 &\n", c.pod, c.script)
+		fmt.Fprintf(&script,
+			"cat > %s.sh <<'STORM'\n%s\nSTORM\n{ sh -e %[1]s.sh && touch %[1]s.done || touch %[1]s.failed; } > %[1]s.log 2>&1 &\n", c.pod,
+			c.script)
 	}
 	for _, c := range changes {
 		if c.waits {
@@ -301,7 +309,8 @@ func (s *storm) resolve(changes []*stormChange) {
 		case is == c.after.file && (c.done || c.before.file != c.after.file):
 			s.pods[c.pod] = c.after
 		case is != c.before.file && is != c.after.file, c.done:
-			s.Errorf("%s of %s (done: %t): the file has definition %d, want %d or, if it is not done, %d", c.what, c.pod, c.done, is, c.after.file, c.before.file)
+			s.Errorf("%s of %s (done: %t): the file has definition %d, want %d or, if it is not done, %d", c.what, c.pod, c.done, is,
+				c.after.file, c.before.file)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

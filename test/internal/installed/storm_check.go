@@ -40,7 +40,8 @@ func (s *storm) names() []string {
 func (s *storm) observe() (o observed, err error) {
 	s.Helper()
 	const next = "=== next ===\n"
-	out := s.Sh(`podstead get -o json > /tmp/get; echo '` + strings.TrimSpace(next) + `'; cat ` + data + `/begun || true; echo '` + strings.TrimSpace(next) + `'; pgrep -a -x sh || true; echo '` +
+	out := s.Sh(`podstead get -o json > /tmp/get; echo '` + strings.TrimSpace(next) + `'; cat ` + data + `/begun || true; echo '` +
+		strings.TrimSpace(next) + `'; pgrep -a -x sh || true; echo '` +
 		strings.TrimSpace(next) + `'; cat /tmp/get`)
 	parts := strings.SplitN(out, next, 4)
 	if len(parts) != 4 {
@@ -127,13 +128,15 @@ func (o observed) checkPod(name string, p stormPod) error {
 		return fmt.Errorf("%s exists: %t, with processes of definitions %v, want none", name, exists, processes)
 	case p.runs == 0:
 	case p.stopped && (!exists || at.IsZero() || len(processes) > 0):
-		return fmt.Errorf("%s exists: %t, stopped at %v, with processes of definitions %v, want it to be stopped", name, exists, at, processes)
+		return fmt.Errorf("%s exists: %t, stopped at %v, with processes of definitions %v, want it to be stopped", name, exists, at,
+			processes)
 	case p.stopped:
 	default:
 		release, refused := pod.Metadata.Labels["release"], condition(pod, api.FileAccepted) == "False"
 		if !at.IsZero() || release != strconv.Itoa(p.runs) || !slices.Equal(processes, []int{p.runs}) ||
 			condition(pod, api.PodReady) != "True" || p.broken && !refused || !p.broken && refused && p.runs == p.file {
-			return fmt.Errorf("%s stopped at %v, has definition %q, processes of definitions %v, file refused: %t, conditions %+v, want %+v",
+			return fmt.Errorf("%s stopped at %v, has definition %q, processes of definitions %v, file refused: %t, conditions "+
+				"%+v, want %+v",
 				name, at, release, processes, refused, pod.Status.Conditions, p)
 		}
 	}
@@ -157,7 +160,8 @@ func (o observed) checkFixed(name string) error {
 	case "job":
 		good = status.Phase == api.PhaseSucceeded
 	case "crash":
-		good = len(status.ContainerStatuses) == 1 && status.ContainerStatuses[0].RestartCount == 2 && status.ContainerStatuses[0].State.Waiting != nil
+		good = len(status.ContainerStatuses) == 1 && status.ContainerStatuses[0].RestartCount == 2 &&
+			status.ContainerStatuses[0].State.Waiting != nil
 	case "waits":
 		good = status.Phase == api.PhasePending && pod.Metadata.UID != ""
 	}
@@ -247,7 +251,8 @@ func (s *storm) doctor() string {
 // checksums returns the checksums of the files of images: blobs, and the layer that they were unpacked to.
 func (s *storm) checksums() string {
 	s.Helper()
-	out := s.Sh(`cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`)
+	out := s.Sh(`cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs ` +
+		`io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`)
 	for line := range strings.Lines(out) {
 		if sum, path, _ := strings.Cut(strings.TrimSpace(line), "  "); strings.Contains(path, "/blobs/") && filepath.Base(path) != sum {
 			s.Errorf("checksum of %s: %s", path, sum)
@@ -271,7 +276,8 @@ func (s *storm) events() (events []api.Event) {
 
 // damages are the kinds of events that a power cut must not lead to.
 var damages = []api.EventKind{
-	api.EventStateLost, api.EventStateUnsupported, api.EventOrphanFound, api.EventEngineDamaged, api.EventInternalError, api.EventPodQuarantined, api.EventStateNotDurable,
+	api.EventStateLost, api.EventStateUnsupported, api.EventOrphanFound, api.EventEngineDamaged, api.EventInternalError,
+	api.EventPodQuarantined, api.EventStateNotDurable,
 	api.EventJournalNotDurable, api.EventFileInvalid, api.EventPodsDirLost, api.EventPodEvicted,
 }
 
@@ -325,7 +331,10 @@ func (s *storm) checkOrphans() {
 		count := strings.Fields(s.Sh(`cd /run/podstead; count() { ls -d $1 2>/dev/null | wc -l; }
 			pgrep -x containerd-shim | wc -l; count 'ns/*/*'; count 'engine/io.containerd.sandbox.controller.v1.shim/podstead/*'; count 'engine/io.containerd.runtime.v2.task/podstead/*'; count 'engine/runc/podstead/*'`))
 		if count[0] != count[1] || count[0] != count[2] || count[3] != strconv.Itoa(running) || count[4] != count[3] {
-			err = errors.Join(err, fmt.Errorf("shims, namespaces, sandboxes, tasks, containers of runc: %v, want as many of the first three, and %d of each other", count, running))
+			err = errors.Join(err,
+				fmt.Errorf("shims, namespaces, sandboxes, tasks, containers of runc: %v, want as many of the first three, and %d of "+
+					"each other",
+					count, running))
 		}
 		return err
 	})
@@ -344,7 +353,8 @@ func (s *storm) remember() {
 func (s *storm) end() {
 	s.Helper()
 	s.Sh("podstead delete --all --force; test -z \"$(ls " + podsDir + ")\"")
-	s.Eventually("nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend; pgrep -x containerd-shim || true
+	s.Eventually("nothing is left of the pods",
+		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend; pgrep -x containerd-shim || true
 		cd /var/lib/podstead; ls -d pods/* generations/* quarantine/* engine/damaged/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true

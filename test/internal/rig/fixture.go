@@ -95,7 +95,9 @@ func (f *Fixture) Ext4Disk(options ...string) (freeze func() (thaw func())) {
 	image := filepath.Join(f.Dir, "disk")
 	f.Check(os.Mkdir(f.StateDir(), 0o711)) // same mode as the daemon's
 	for _, args := range [][]string{
-		{"truncate", "-s", "128M", image}, append(append([]string{"mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, options...), image), {"mount", "-o", "loop", image, f.StateDir()},
+		{"truncate", "-s", "128M", image},
+		append(append([]string{"mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"}, options...), image),
+		{"mount", "-o", "loop", image, f.StateDir()},
 	} {
 		if out, err := exec.CommandContext(f.Ctx(), args[0], args[1:]...).CombinedOutput(); err != nil {
 			f.Fatalf("%q: %v: %s", args, err, out)

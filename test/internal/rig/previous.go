@@ -35,7 +35,9 @@ func UnpackPrevious(ctx context.Context, repository, dir string) (Previous, erro
 	archive := filepath.Join(dir, "source.tar")
 	if _, err := git(ctx, repository, "archive", "--output", archive, p.Commit); err != nil {
 		p.Dir = repository
-		p.Warning = fmt.Sprintf("WARNING: commit %s of the previous version is not in this clone (shallow?), the CURRENT sources are built as the previous version; run git fetch --unshallow --tags", p.Commit)
+		p.Warning = fmt.Sprintf("WARNING: commit %s of the previous version is not in this clone (shallow?), the CURRENT sources are "+
+			"built as the previous version; run git fetch --unshallow --tags",
+			p.Commit)
 		return p, nil
 	}
 	if out, err := exec.CommandContext(ctx, "tar", "-C", dir, "-xf", archive).CombinedOutput(); err != nil {

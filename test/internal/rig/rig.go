@@ -165,7 +165,8 @@ func (r *Rig) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.Program, args...)
 	cmd.Dir = r.Dir
 	cmd.Env = append(os.Environ(),
-		"PODSTEAD_CONFIG=", "PODSTEAD_SOCKET=", "PODSTEAD_STATE_DIR="+r.StateDir(), "PODSTEAD_RUN_DIR="+r.RunDir(), "PODSTEAD_LOG_DIR="+r.LogDir(),
+		"PODSTEAD_CONFIG=", "PODSTEAD_SOCKET=", "PODSTEAD_STATE_DIR="+r.StateDir(), "PODSTEAD_RUN_DIR="+r.RunDir(),
+		"PODSTEAD_LOG_DIR="+r.LogDir(),
 		"PODSTEAD_CONFIG_DIR="+r.ConfigDir(), "TMPDIR="+r.tempDir(), RuntimeVariable+"="+RuntimeUnderTest())
 	cmd.Env = append(cmd.Env, r.Env...)
 	return cmd

@@ -50,16 +50,26 @@ func TestAnswer(t *testing.T) {
 		output  string
 	}{
 		{"success", wire.Command{Args: []string{"true"}, Timeout: time.Minute}, 0, "", ""},
-		{"output and error", wire.Command{Args: []string{"sh", "-c", "echo $A; echo b >&2"}, Env: []string{"A=a"}, Timeout: time.Minute}, 0, "", "a\nb\n"},
+		{
+			"output and error",
+			wire.Command{Args: []string{"sh", "-c", "echo $A; echo b >&2"}, Env: []string{"A=a"}, Timeout: time.Minute},
+			0, "", "a\nb\n",
+		},
 		{"exit status", wire.Command{Args: []string{"sh", "-c", "exit 7"}, Timeout: time.Minute}, 7, "exit status 7", ""},
 		{"signal", wire.Command{Args: []string{"sh", "-c", "kill -TERM $$"}, Timeout: time.Minute}, -1, "signal: terminated", ""},
 		{"no such program", wire.Command{Args: []string{"no-such-program"}, Timeout: time.Minute}, -1, "no-such-program", ""},
 		{"no arguments", wire.Command{Timeout: time.Minute}, -1, "no program given", ""},
-		{"timeout, with its children", wire.Command{Args: []string{"sh", "-c", "echo begun; sleep 1000 & wait"}, Timeout: 5 * time.Second}, -1, "killed after 5s", "begun\n"},
+		{
+			"timeout, with its children",
+			wire.Command{Args: []string{"sh", "-c", "echo begun; sleep 1000 & wait"}, Timeout: 5 * time.Second},
+			-1, "killed after 5s",
+			"begun\n",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			end, output := ask(test.command)
-			if end.Status != test.status || !strings.Contains(end.Error, test.err) || (end.Error == "") != (test.err == "") || output != test.output {
+			if end.Status != test.status || !strings.Contains(end.Error, test.err) || (end.Error == "") != (test.err == "") ||
+				output != test.output {
 				t.Errorf("%+v with %q, want %d, %q, %q", end, output, test.status, test.err, test.output)
 			}
 		})

@@ -34,7 +34,14 @@ func TestParsePlace(t *testing.T) {
 
 func TestParts(t *testing.T) {
 	for _, test := range []struct{ path, dir, base string }{
-		{"/a/b", "/a/", "b"}, {"a", ".", "a"}, {"a/b/", "a/", "b"}, {"/a", "/", "a"}, {"/", "/", "."}, {"a/.", "a/.", "."}, {".", ".", "."}, {"a/..", "a/..", "."},
+		{"/a/b", "/a/", "b"},
+		{"a", ".", "a"},
+		{"a/b/", "a/", "b"},
+		{"/a", "/", "a"},
+		{"/", "/", "."},
+		{"a/.", "a/.", "."},
+		{".", ".", "."},
+		{"a/..", "a/..", "."},
 	} {
 		if dir, base := parts(test.path); dir != test.dir || base != test.base {
 			t.Errorf("%q: got %q, %q, want %q, %q", test.path, dir, base, test.dir, test.base)

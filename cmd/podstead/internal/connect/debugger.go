@@ -49,7 +49,9 @@ func (c *Debugger) security() (string, error) {
 	case "baseline":
 		return "", nil
 	case "restricted":
-		return `{ runAsNonRoot = true, runAsUser = 65534, allowPrivilegeEscalation = false, capabilities = { drop = ["ALL"] }, seccompProfile = { type = "RuntimeDefault" } }`, nil
+		return `{ runAsNonRoot = true, runAsUser = 65534, allowPrivilegeEscalation = false, capabilities = { drop = ["ALL"] }, ` +
+				`seccompProfile = { type = "RuntimeDefault" } }`,
+			nil
 	}
 	return "", fmt.Errorf("--profile %q: must be one of %s", c.Profile, strings.Join(DebuggerProfiles, ", "))
 }

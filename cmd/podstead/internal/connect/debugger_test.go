@@ -46,7 +46,8 @@ func TestDebuggerDefaults(t *testing.T) {
 	if got == nil {
 		t.Fatal(problems)
 	}
-	if !strings.HasPrefix(name, "debugger-") || got.Name != name || got.Image != DebuggerImage || got.Command != nil || !got.StdinOnce || q.ImageArchives != nil {
+	if !strings.HasPrefix(name, "debugger-") || got.Name != name || got.Image != DebuggerImage || got.Command != nil || !got.StdinOnce ||
+		q.ImageArchives != nil {
 		t.Errorf("%+v, archives %v", got, q.ImageArchives)
 	}
 	for _, env := range []string{"A", "=1", ""} {
@@ -60,7 +61,11 @@ func TestDebuggerDefaults(t *testing.T) {
 func TestDebuggerProfiles(t *testing.T) {
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Image: "a:1"}}}
 	for _, test := range []struct{ profile, target, added, dropped string }{
-		{"", "", "", ""}, {"", "app", "SYS_PTRACE", ""}, {"general", "app", "SYS_PTRACE", ""}, {"baseline", "app", "", ""}, {"restricted", "app", "", "ALL"},
+		{"", "", "", ""},
+		{"", "app", "SYS_PTRACE", ""},
+		{"general", "app", "SYS_PTRACE", ""},
+		{"baseline", "app", "", ""},
+		{"restricted", "app", "", "ALL"},
 	} {
 		q, _, err := (&Debugger{Profile: test.profile, Target: test.target}).Request()
 		if err != nil {
@@ -119,16 +124,21 @@ func TestAwaitDebugger(t *testing.T) {
 		want    string // in the error
 		hint    bool
 	}{
-		"running":         {changes: changes{change("v", exited), pulling, change("u", running)}},
-		"exited":          {changes: changes{change("u", api.ContainerState{}), change("u", exited)}},
-		"no image":        {changes{pulling, change("u", waiting(api.ReasonErrImagePull))}, `start debug container "look": ErrImagePull: because`, true},
-		"not created":     {changes{pulling, change("u", waiting(api.ReasonCreateConfigError))}, "CreateContainerConfigError: because", false},
+		"running": {changes: changes{change("v", exited), pulling, change("u", running)}},
+		"exited":  {changes: changes{change("u", api.ContainerState{}), change("u", exited)}},
+		"no image": {
+			changes{pulling, change("u", waiting(api.ReasonErrImagePull))}, `start debug container "look": ErrImagePull: because`, true,
+		},
+		"not created": {
+			changes{pulling, change("u", waiting(api.ReasonCreateConfigError))}, "CreateContainerConfigError: because", false,
+		},
 		"deleted":         {changes{pulling, gone}, "the pod was deleted", false},
 		"deleted before":  {changes{change("v", running), {Type: api.Listed}}, "the pod was deleted", false},
 		"connection lost": {changes{pulling, {Type: api.Listed}}, "end of the watch", false},
 	} {
 		state, err := AwaitDebugger(t.Context(), test.changes, "u", "look")
-		if test.want == "" && (err != nil || state.Running == nil && state.Terminated == nil) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && (err != nil || state.Running == nil && state.Terminated == nil) ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %+v, %v", name, state, err)
 		}
 		if e, ok := errors.AsType[*StartError](err); ok && (e.HintFor("/images") != "") != test.hint {

@@ -19,9 +19,13 @@ func TestForwarderWatch(t *testing.T) {
 		changes []api.PodChange
 		want    string
 	}{
-		"deleted":         {[]api.PodChange{running, listed, change(api.Deleted, "u", api.PhaseRunning)}, `forwarding stopped: pod "web" was deleted`},
-		"deleted before":  {[]api.PodChange{change(api.Added, "v", api.PhaseRunning), listed}, `forwarding stopped: pod "web" was deleted`},
-		"completed":       {[]api.PodChange{running, listed, change(api.Modified, "u", api.PhaseSucceeded)}, `forwarding stopped: pod "web" is Succeeded`},
+		"deleted": {
+			[]api.PodChange{running, listed, change(api.Deleted, "u", api.PhaseRunning)}, `forwarding stopped: pod "web" was deleted`,
+		},
+		"deleted before": {[]api.PodChange{change(api.Added, "v", api.PhaseRunning), listed}, `forwarding stopped: pod "web" was deleted`},
+		"completed": {
+			[]api.PodChange{running, listed, change(api.Modified, "u", api.PhaseSucceeded)}, `forwarding stopped: pod "web" is Succeeded`,
+		},
 		"other pods end":  {[]api.PodChange{running, listed, change(api.Deleted, "v", api.PhaseFailed)}, "lost"},
 		"connection lost": {nil, "lost"},
 	} {
@@ -46,7 +50,13 @@ func TestParsePort(t *testing.T) {
 		arg  string
 		want Port
 	}{
-		{"80", Port{80, 80}}, {"8080:80", Port{8080, 80}}, {":80", Port{0, 80}}, {"0:80", Port{0, 80}}, {"http", Port{8080, 8080}}, {"9:http", Port{9, 8080}}, {":http", Port{0, 8080}},
+		{"80", Port{80, 80}},
+		{"8080:80", Port{8080, 80}},
+		{":80", Port{0, 80}},
+		{"0:80", Port{0, 80}},
+		{"http", Port{8080, 8080}},
+		{"9:http", Port{9, 8080}},
+		{":http", Port{0, 8080}},
 	} {
 		if got, err := ParsePort(test.arg, named); err != nil || got != test.want {
 			t.Errorf("%q: got %v, %v, want %v", test.arg, got, err, test.want)

@@ -253,7 +253,8 @@ func TestDetacher(t *testing.T) {
 				}
 			}
 			rest, err := io.ReadAll(d)
-			if got := append(first, rest...); string(got) != tt.want || detached != tt.detached || errors.Is(err, ErrDetached) != tt.detached {
+			if got := append(first, rest...); string(got) != tt.want || detached != tt.detached ||
+				errors.Is(err, ErrDetached) != tt.detached {
 				t.Errorf("%s: %q, detached %v, %v; want %q, %v", tt.name, got, detached, err, tt.want, tt.detached)
 			}
 		}

@@ -37,7 +37,8 @@ func TestRunReturnsOnFailedDisk(t *testing.T) {
 				return nil
 			}}), newRecorder()
 			stops := make(chan struct{})
-			result := h.start(Options{Printer: s, Stops: stops, Keep: tt.keep}, file("a", "trap 'exit "+tt.code+"' TERM; echo up; sleep 1000"))
+			result := h.start(Options{Printer: s, Stops: stops, Keep: tt.keep},
+				file("a", "trap 'exit "+tt.code+"' TERM; echo up; sleep 1000"))
 			s.await(t, "the start", func() bool { return len(s.lines) > 0 })
 			broken.Store(true)
 			pods := filepath.Join(h.dir, "pods")

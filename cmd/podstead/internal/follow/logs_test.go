@@ -98,19 +98,38 @@ func TestLogs(t *testing.T) {
 		connections int
 		err         string
 	}{
-		"the end of the pod":                        {answers: []answer{{lines: []string{"1", "2"}}}, want: []string{"a 1", "a 2"}, connections: 1},
-		"skipped lines":                             {answers: []answer{{lines: []string{"1", "skipped", "9"}}}, want: []string{"a 1", "a/app skipped 7", "a 9"}, connections: 1},
-		"a lost connection":                         {answers: []answer{{[]string{"1"}, errEOF, 0}, {lines: []string{"2"}}}, want: []string{"a 1", "a 2"}, connections: 2},
-		"a lost connection without follow":          {answers: []answer{{[]string{"1"}, errEOF, 0}}, once: true, want: []string{"a 1"}, connections: 1, err: "unexpected EOF"},
-		"a pod deleted without a connection":        {answers: []answer{{[]string{"1"}, errEOF, 0}, {err: missing}}, want: []string{"a 1"}, connections: 2},
-		"a pod that does not exist":                 {answers: []answer{{err: missing}}, connections: 1, err: "no such pod"},
-		"an invalid request":                        {answers: []answer{{err: errEOF}, {err: invalid}}, connections: 2, err: "invalid"},
-		"a daemon stopped with its pods":            {answers: []answer{{err: errEOF}}, stopped: &api.StoppedError{}, connections: 1},
-		"a daemon that does not start":              {answers: []answer{{err: errEOF}}, stopped: errors.New("no daemon"), connections: 1, err: "no daemon"},
-		"a line that cannot be written":             {answers: []answer{{lines: []string{"unwritable", "2"}}}, want: []string{"a unwritable"}, connections: 1, err: "disk full"},
-		"a stream that always breaks":               {answers: []answer{{err: errEOF}}, connections: 301, err: "unexpected EOF"},
-		"streams that break after a long outage":    {answers: []answer{{err: errEOF}, {err: errEOF}, {lines: []string{"1"}}}, outage: time.Hour, want: []string{"a 1"}, connections: 3},
-		"a stream that breaks during a long outage": {answers: []answer{{err: errEOF}, {err: errEOF, lasts: time.Hour}, {err: errEOF}, {}}, connections: 4},
+		"the end of the pod": {
+			answers: []answer{{lines: []string{"1", "2"}}}, want: []string{"a 1", "a 2"}, connections: 1,
+		},
+		"skipped lines": {
+			answers: []answer{{lines: []string{"1", "skipped", "9"}}}, want: []string{"a 1", "a/app skipped 7", "a 9"}, connections: 1,
+		},
+		"a lost connection": {
+			answers: []answer{{[]string{"1"}, errEOF, 0}, {lines: []string{"2"}}}, want: []string{"a 1", "a 2"}, connections: 2,
+		},
+		"a lost connection without follow": {
+			answers: []answer{{[]string{"1"}, errEOF, 0}}, once: true, want: []string{"a 1"}, connections: 1, err: "unexpected EOF",
+		},
+		"a pod deleted without a connection": {
+			answers: []answer{{[]string{"1"}, errEOF, 0}, {err: missing}}, want: []string{"a 1"}, connections: 2,
+		},
+		"a pod that does not exist":      {answers: []answer{{err: missing}}, connections: 1, err: "no such pod"},
+		"an invalid request":             {answers: []answer{{err: errEOF}, {err: invalid}}, connections: 2, err: "invalid"},
+		"a daemon stopped with its pods": {answers: []answer{{err: errEOF}}, stopped: &api.StoppedError{}, connections: 1},
+		"a daemon that does not start": {
+			answers: []answer{{err: errEOF}}, stopped: errors.New("no daemon"), connections: 1, err: "no daemon",
+		},
+		"a line that cannot be written": {
+			answers: []answer{{lines: []string{"unwritable", "2"}}}, want: []string{"a unwritable"}, connections: 1, err: "disk full",
+		},
+		"a stream that always breaks": {answers: []answer{{err: errEOF}}, connections: 301, err: "unexpected EOF"},
+		"streams that break after a long outage": {
+			answers: []answer{{err: errEOF}, {err: errEOF}, {lines: []string{"1"}}}, outage: time.Hour, want: []string{"a 1"},
+			connections: 3,
+		},
+		"a stream that breaks during a long outage": {
+			answers: []answer{{err: errEOF}, {err: errEOF, lasts: time.Hour}, {err: errEOF}, {}}, connections: 4,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

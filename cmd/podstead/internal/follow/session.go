@@ -200,7 +200,8 @@ func (s *session) await(ctx context.Context) (state api.ContainerState, err erro
 			found = true
 			state = s.status(&c.Object)
 			phase := c.Object.Status.Phase
-			if state.Running != nil || state.Terminated != nil || c.Type == api.Deleted || phase == api.PhaseSucceeded || phase == api.PhaseFailed {
+			if state.Running != nil || state.Terminated != nil || c.Type == api.Deleted || phase == api.PhaseSucceeded ||
+				phase == api.PhaseFailed {
 				return nil
 			}
 		}
@@ -283,7 +284,8 @@ func (s *session) attachOnce(ctx context.Context, in *input, sizes *sizes) error
 
 // Incomplete is the notice for a session that does not have all output from the start of its container.
 func Incomplete(pod, container string) string {
-	return fmt.Sprintf("container %q wrote more than 64 KiB before this command attached, the first part is not shown: see all output with podstead logs %s -c %s",
+	return fmt.Sprintf("container %q wrote more than 64 KiB before this command attached, the first part is not shown: see all output "+
+		"with podstead logs %s -c %s",
 		container, pod, container)
 }
 

@@ -148,13 +148,19 @@ func TestServe(t *testing.T) {
 		lost    bool
 		err     error
 	}{
-		"exits":                      {calls: []call{exits(3, "out")}, out: "out"},
-		"not connected":              {calls: []call{fails(errLost), exits(3, "out")}, out: "out", notices: []string{again}},
-		"lost in the input":          {calls: []call{reads(2, errLost), exits(3, "")}, notices: []string{again}, lost: true},
-		"lost after the input":       {calls: []call{reads(100, errLost), exits(3, "")}, notices: []string{again}},
-		"too slow":                   {calls: []call{writes("a", errDisconnected), exits(3, "b")}, out: "ab", notices: []string{`container "c": too slow; attaching again, a part of its output is missing`}},
-		"exited before":              {calls: []call{fails(errNotRunning)}, out: "log\n"},
-		"exited while lost":          {calls: []call{writes("a", errLost), fails(errNotRunning)}, out: "a", notices: []string{again, `container "c" exited while it was not attached, the end of its output is missing`}},
+		"exits":                {calls: []call{exits(3, "out")}, out: "out"},
+		"not connected":        {calls: []call{fails(errLost), exits(3, "out")}, out: "out", notices: []string{again}},
+		"lost in the input":    {calls: []call{reads(2, errLost), exits(3, "")}, notices: []string{again}, lost: true},
+		"lost after the input": {calls: []call{reads(100, errLost), exits(3, "")}, notices: []string{again}},
+		"too slow": {
+			calls: []call{writes("a", errDisconnected), exits(3, "b")}, out: "ab",
+			notices: []string{`container "c": too slow; attaching again, a part of its output is missing`},
+		},
+		"exited before": {calls: []call{fails(errNotRunning)}, out: "log\n"},
+		"exited while lost": {
+			calls: []call{writes("a", errLost), fails(errNotRunning)}, out: "a",
+			notices: []string{again, `container "c" exited while it was not attached, the end of its output is missing`},
+		},
 		"refused once":               {calls: []call{fails(errRefused), exits(3, "out")}, out: "out"},
 		"refused":                    {calls: slices.Repeat([]call{fails(errRefused)}, maxRefused+1), err: errRefused},
 		"other error, again running": {calls: []call{fails(io.ErrShortWrite), exits(3, "")}},
@@ -167,7 +173,8 @@ func TestServe(t *testing.T) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}
 			if x.out.String() != tt.out || !slices.Equal(x.notices, tt.notices) || x.result.InputLost != tt.lost || len(d.attach) > 0 {
-				t.Errorf("output %q, notices %q, input lost %v, %d calls left", x.out.String(), x.notices, x.result.InputLost, len(d.attach))
+				t.Errorf("output %q, notices %q, input lost %v, %d calls left", x.out.String(), x.notices, x.result.InputLost,
+					len(d.attach))
 			}
 		})
 	}
@@ -288,8 +295,10 @@ func TestDetach(t *testing.T) {
 	})
 	var screen bytes.Buffer
 	s := &session{
-		SessionOptions: SessionOptions{Container: "c", In: f, Out: io.Discard, Err: io.Discard, Screen: &Screen{Writer: &screen}, TTY: true, DetachKeys: []byte("q")},
-		stop:           make(chan struct{}), done: make(chan struct{}),
+		SessionOptions: SessionOptions{
+			Container: "c", In: f, Out: io.Discard, Err: io.Discard, Screen: &Screen{Writer: &screen}, TTY: true, DetachKeys: []byte("q"),
+		},
+		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.notice = func(m string) { fmt.Fprintln(s.Screen, m) }
 	lost := 0

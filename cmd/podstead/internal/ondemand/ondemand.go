@@ -167,7 +167,8 @@ func (s *Starter) await(ctx context.Context, inUse *Error) error {
 			delay = min(2*delay, maxRetry)
 			retry.Reset(delay)
 		case <-ctx.Done():
-			inUse.Hints = append(inUse.Hints, fmt.Sprintf("check whether the daemon runs with another --socket: it does not respond on %s", s.Client.Socket()))
+			inUse.Hints = append(inUse.Hints,
+				fmt.Sprintf("check whether the daemon runs with another --socket: it does not respond on %s", s.Client.Socket()))
 			return inUse
 		}
 	}

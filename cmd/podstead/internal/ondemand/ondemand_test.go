@@ -59,7 +59,8 @@ func runDaemon(behaviour, dir string) int {
 	}
 	s := supervisor.New(ctx, supervisor.Options{Runtime: fakeruntime.New(fakeruntime.Options{})})
 	srv := server.New(ctx, server.Options{
-		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true, Instance: strconv.Itoa(os.Getpid())}, StopDaemon: func(string, bool) { stop() },
+		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true, Instance: strconv.Itoa(os.Getpid())},
+		StopDaemon: func(string, bool) { stop() },
 	})
 	l, err := server.Listen(ctx, filepath.Join(dir, "s"))
 	if err != nil {
@@ -216,7 +217,8 @@ func TestDyingDaemonIsNotStartedForever(t *testing.T) {
 	for range 2 {
 		err := s.Connect(t.Context())
 		e, ok := errors.AsType[*ondemand.Error](err)
-		if want := "start daemon: exited unexpectedly 3 times in a row: exit status 2: panic: a bug"; !ok || e.Message != want || len(e.Hints) != 1 {
+		if want := "start daemon: exited unexpectedly 3 times in a row: exit status 2: panic: a bug"; !ok || e.Message != want ||
+			len(e.Hints) != 1 {
 			t.Errorf("error %v, want %s and a hint", err, want)
 		}
 	}

@@ -353,7 +353,11 @@ func (p *page) probes(c *spec.Container, in *Description) {
 		name  string
 		kind  api.ProbeKind
 		probe *spec.Probe
-	}{{"Startup", api.ProbeStartup, c.StartupProbe}, {"Readiness", api.ProbeReadiness, c.ReadinessProbe}, {"Liveness", api.ProbeLiveness, c.LivenessProbe}} {
+	}{
+		{"Startup", api.ProbeStartup, c.StartupProbe},
+		{"Readiness", api.ProbeReadiness, c.ReadinessProbe},
+		{"Liveness", api.ProbeLiveness, c.LivenessProbe},
+	} {
 		if row.probe == nil {
 			continue
 		}
@@ -417,7 +421,8 @@ func (p *page) volumes(pod *api.Pod) {
 func podUsage(s *api.PodStats, now time.Time) []string {
 	lines := usage(s.CPU, s.Memory, s.ProcessStats)
 	if f := s.EphemeralStorage; f != nil {
-		lines = append(lines, fmt.Sprintf("disk %s for writable layers and logs, measured %s ago", Size(f.UsedBytes), view.Age(now.Sub(f.Time))))
+		lines = append(lines,
+			fmt.Sprintf("disk %s for writable layers and logs, measured %s ago", Size(f.UsedBytes), view.Age(now.Sub(f.Time))))
 	}
 	if n := s.Network; n != nil {
 		lines = append(lines, fmt.Sprintf("network %s received, %s sent", Size(n.RxBytes), Size(n.TxBytes)))

@@ -53,8 +53,10 @@ func parsePod(t *testing.T, text string) api.Pod {
 		t.Fatal(problems)
 	}
 	return api.Pod{
-		Metadata: api.Metadata{Name: pod.Name, UID: "0b9c", Labels: pod.Labels, Annotations: pod.Annotations, CreationTimestamp: ago(time.Hour)},
-		Spec:     api.PodSpec{Pod: *pod},
+		Metadata: api.Metadata{
+			Name: pod.Name, UID: "0b9c", Labels: pod.Labels, Annotations: pod.Annotations, CreationTimestamp: ago(time.Hour),
+		},
+		Spec: api.PodSpec{Pod: *pod},
 	}
 }
 
@@ -115,28 +117,45 @@ valueFrom = { fieldRef = { fieldPath = "metadata.name" } }
 		Phase: api.PhaseRunning, QOSClass: "Burstable", PodIPs: []api.PodIP{{IP: "10.88.0.7"}},
 		Conditions: []api.Condition{
 			{Type: api.PodInitialized, Status: "True", LastTransitionTime: ago(50 * time.Minute)},
-			{Type: api.PodReady, Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [app]", LastTransitionTime: ago(time.Minute)},
+			{
+				Type: api.PodReady, Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [app]",
+				LastTransitionTime: ago(time.Minute),
+			},
 		},
 		InitContainerStatuses: []api.ContainerStatus{{
 			Name: "prepare", Image: "docker.io/library/busybox:1", ImageID: "sha256:11", Ready: true,
-			State: api.ContainerState{Terminated: &api.Terminated{Reason: "Completed", StartedAt: ago(time.Hour), FinishedAt: ago(50 * time.Minute)}},
+			State: api.ContainerState{
+				Terminated: &api.Terminated{Reason: "Completed", StartedAt: ago(time.Hour), FinishedAt: ago(50 * time.Minute)},
+			},
 		}},
 		ContainerStatuses: []api.ContainerStatus{{
 			Name: "app", Image: "docker.io/library/shop:1", ImageID: "sha256:22", ContainerID: "containerd://33", RestartCount: 4,
-			State:     api.ContainerState{Waiting: &api.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container"}},
-			LastState: api.ContainerState{Terminated: &api.Terminated{ExitCode: 137, Reason: "Error", Message: "panic: no disk\n", StartedAt: ago(2 * time.Minute), FinishedAt: ago(time.Minute)}},
+			State: api.ContainerState{
+				Waiting: &api.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container"},
+			},
+			LastState: api.ContainerState{
+				Terminated: &api.Terminated{
+					ExitCode: 137, Reason: "Error", Message: "panic: no disk\n", StartedAt: ago(2 * time.Minute),
+					FinishedAt: ago(time.Minute),
+				},
+			},
 		}},
 	}
 	p.Status.Owner, p.Status.File = "daemon", "/etc/podstead/pods.d/web.toml"
 	in := &Description{Pod: p, Why: &api.Explanation{
 		Text: "web is in CrashLoopBackOff: app exited with code 137",
 		Containers: []api.ExplainedContainer{{Name: "prepare"}, {Name: "app", Probes: []api.ProbeAnswer{
-			{Probe: api.ProbeReadiness, Outcome: api.ProbeError, Time: ago(time.Minute)}, {Probe: api.ProbeLiveness, Outcome: api.ProbeSuccess, Time: ago(time.Second)},
+			{Probe: api.ProbeReadiness, Outcome: api.ProbeError, Time: ago(time.Minute)},
+			{Probe: api.ProbeLiveness, Outcome: api.ProbeSuccess, Time: ago(time.Second)},
 		}}},
 	}}
 	in.Stats = crashingStats()
 	for i := range 19 {
-		in.Events = append(in.Events, api.Event{Time: ago(time.Hour - time.Duration(i)*time.Minute), Level: "Normal", Reason: "Started", Pod: "web", Container: "app", Message: "Container started"})
+		in.Events = append(in.Events,
+			api.Event{
+				Time: ago(time.Hour - time.Duration(i)*time.Minute), Level: "Normal", Reason: "Started", Pod: "web", Container: "app",
+				Message: "Container started",
+			})
 	}
 	probe := func(d time.Duration, kind api.EventKind, fields event.Fields) {
 		e := event.New(kind, ago(d), "web", fields)
@@ -155,13 +174,15 @@ func crashingStats() *api.PodStats {
 	disk := func(d time.Duration, bytes uint64) *api.FsStats { return &api.FsStats{Time: ago(d), UsedBytes: bytes} }
 	cpu := &api.CPUStats{UsageNanoCores: new(uint64(12_000_000)), Throttling: &api.ThrottlingStats{Periods: 40, ThrottledPeriods: 7}}
 	return &api.PodStats{
-		CPU: &api.CPUStats{UsageNanoCores: new(uint64(13_000_000)), Throttling: &api.ThrottlingStats{Periods: 40}}, Memory: &api.MemoryStats{WorkingSetBytes: 35 << 20},
+		CPU:          &api.CPUStats{UsageNanoCores: new(uint64(13_000_000)), Throttling: &api.ThrottlingStats{Periods: 40}},
+		Memory:       &api.MemoryStats{WorkingSetBytes: 35 << 20},
 		ProcessStats: &api.ProcessStats{ProcessCount: 3}, EphemeralStorage: disk(8*time.Second, 20<<10),
 		Network: &api.NetworkStats{InterfaceStats: api.InterfaceStats{RxBytes: 2048, TxBytes: 1 << 30}},
 		Containers: []api.ContainerStats{
 			{Name: "prepare", Logs: disk(8*time.Second, 4<<10)},
 			{
-				Name: "app", CPU: cpu, Memory: &api.MemoryStats{WorkingSetBytes: 34 << 20, LimitBytes: new(uint64(64 << 20)), OOMKills: new(uint64(2))},
+				Name: "app", CPU: cpu,
+				Memory:       &api.MemoryStats{WorkingSetBytes: 34 << 20, LimitBytes: new(uint64(64 << 20)), OOMKills: new(uint64(2))},
 				ProcessStats: &api.ProcessStats{ProcessCount: 2}, Rootfs: disk(8*time.Second, 12<<10), Logs: disk(8*time.Second, 4<<10),
 			},
 		},
@@ -173,7 +194,8 @@ func refused() *Description {
 	return &Description{Pod: api.Pod{
 		Metadata: api.Metadata{Name: "broken"},
 		Status: api.PodStatus{
-			File: "/etc/podstead/pods.d/broken.toml", Reason: "InvalidFile", Message: "/etc/podstead/pods.d/broken.toml:1:1: image: required",
+			File: "/etc/podstead/pods.d/broken.toml", Reason: "InvalidFile",
+			Message: "/etc/podstead/pods.d/broken.toml:1:1: image: required",
 		},
 	}}
 }

@@ -16,8 +16,10 @@ type object map[string]any
 func web() any {
 	return object{
 		"metadata": object{"name": "web", "labels": object{"app.kubernetes.io/name": "shop"}, "deletionTimestamp": nil},
-		"spec":     object{"containers": []object{{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:2"}}, "priority": int64(12345678901)},
-		"status":   object{"phase": "Running", "ready": true, "load": 0.5, "list": []any{}},
+		"spec": object{
+			"containers": []object{{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:2"}}, "priority": int64(12345678901),
+		},
+		"status": object{"phase": "Running", "ready": true, "load": 0.5, "list": []any{}},
 	}
 }
 
@@ -115,7 +117,8 @@ func TestTemplate(t *testing.T) {
 }
 
 func TestColumns(t *testing.T) {
-	columns, err := ParseColumns(`NAME:.metadata.name,IMAGES:spec.containers[*].image,NONE:.metadata.none,SECOND:.spec.containers[?(@.image!="x:1")].name`)
+	columns, err := ParseColumns(`NAME:.metadata.name,IMAGES:spec.containers[*].image,NONE:.metadata.none,` +
+		`SECOND:.spec.containers[?(@.image!="x:1")].name`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +195,8 @@ func TestSort(t *testing.T) {
 // FuzzExpression checks that no expression causes a panic.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range []string{
-		"{.a}", `{range .items[*]}{.x}{"\n"}{end}`, `{..}`, `{.a[?(@.b=="c")]}`, `{.a[1:2:3]}`, `{['a','b']}`, "{end}", "{.a[-1]}", `{@}`, `{$}`, `{.a[0,1]}`,
+		"{.a}", `{range .items[*]}{.x}{"\n"}{end}`, `{..}`, `{.a[?(@.b=="c")]}`, `{.a[1:2:3]}`, `{['a','b']}`, "{end}", "{.a[-1]}", `{@}`,
+		`{$}`, `{.a[0,1]}`,
 	} {
 		f.Add(seed)
 	}
@@ -218,7 +222,8 @@ func TestGoTemplate(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"{{.metadata.name}}": "web", "{{.metadata.uid}}": "<no value>", "{{range .items}}<{{.}}>{{end}}": "<1><map[a:eA==]>",
-		"{{(index .items 1).a | base64decode}}": "x", `{{exists . "items" 1 "a"}} {{exists . "items" 2}} {{exists . "items" "x"}} {{exists . "none"}}`: "true false false false",
+		"{{(index .items 1).a | base64decode}}":                                                          "x",
+		`{{exists . "items" 1 "a"}} {{exists . "items" 2}} {{exists . "items" "x"}} {{exists . "none"}}`: "true false false false",
 	} {
 		template, err := ParseGoTemplate(text)
 		if err != nil {

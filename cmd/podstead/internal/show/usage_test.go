@@ -33,8 +33,9 @@ func pods() []api.PodStats {
 		},
 		{PodRef: api.PodReference{Name: "lost"}, CPU: &api.CPUStats{UsageCoreNanoSeconds: 7}, Containers: []api.ContainerStats{}},
 		{
-			PodRef: api.PodReference{Name: "web"}, CPU: cpu(251_000_001), Memory: memory(36*mib-1, 0), EphemeralStorage: &api.FsStats{Time: now.Add(-time.Minute)},
-			Network: &api.NetworkStats{InterfaceStats: api.InterfaceStats{RxBytes: 1023, TxBytes: 5 << 30}},
+			PodRef: api.PodReference{Name: "web"}, CPU: cpu(251_000_001), Memory: memory(36*mib-1, 0),
+			EphemeralStorage: &api.FsStats{Time: now.Add(-time.Minute)},
+			Network:          &api.NetworkStats{InterfaceStats: api.InterfaceStats{RxBytes: 1023, TxBytes: 5 << 30}},
 			Containers: []api.ContainerStats{
 				{Name: "app", CPU: cpu(1_000_000), Memory: memory(30*mib, 64*mib), Rootfs: fs(12 << 10), Logs: fs(1536)},
 				{Name: "proxy", CPU: cpu(250_000_000), Memory: memory(5*mib, 0), Rootfs: fs(0), Logs: fs(512)},
@@ -89,7 +90,8 @@ lost   -      -      -   -      -     -      -
 
 func TestSize(t *testing.T) {
 	for n, want := range map[uint64]string{
-		0: "0", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 10 << 10: "10Ki", 10<<10 + 600: "11Ki", 1 << 20: "1Mi", 5<<30 + 1<<29: "5.5Gi", 1 << 63: "8Ei",
+		0: "0", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 10 << 10: "10Ki", 10<<10 + 600: "11Ki", 1 << 20: "1Mi", 5<<30 + 1<<29: "5.5Gi",
+		1 << 63: "8Ei",
 	} {
 		if got := Size(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)

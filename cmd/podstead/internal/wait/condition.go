@@ -58,7 +58,8 @@ func ParseCondition(text string) (*Condition, error) {
 	return &Condition{met: met, ready: form == "condition" && isReady(value)}, nil
 }
 
-var errUnknownForm = errors.New("must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, jsonpath=EXPRESSION=VALUE, create or delete")
+var errUnknownForm = errors.New("must be condition=NAME, condition=NAME=VALUE, phase=PHASE, jsonpath=EXPRESSION, " +
+	"jsonpath=EXPRESSION=VALUE, create or delete")
 
 // parseStatus parses NAME or NAME=VALUE, a condition of the pod and its status.
 func parseStatus(text string) (func(*api.Pod) (bool, error), error) {

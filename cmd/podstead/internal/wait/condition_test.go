@@ -82,9 +82,11 @@ func TestConditions(t *testing.T) {
 // TestConditionErrors checks conditions that a pod cannot meet.
 func TestConditionErrors(t *testing.T) {
 	for condition, want := range map[string]string{
-		"jsonpath={.spec.containers[*].image}":     `pod "web": expression "{.spec.containers[*].image}": matches more than one value`,
-		"jsonpath={.status.conditions}=True":       `pod "web": expression "{.status.conditions}": is an object or a list, which cannot be compared with a value`,
-		"jsonpath={.metadata}=True":                `pod "web": expression "{.metadata}": is an object or a list, which cannot be compared with a value`,
+		"jsonpath={.spec.containers[*].image}": `pod "web": expression "{.spec.containers[*].image}": matches more than one value`,
+		"jsonpath={.status.conditions}=True": `pod "web": expression "{.status.conditions}": is an object or a list, which cannot ` +
+			`be compared with a value`,
+		"jsonpath={.metadata}=True": `pod "web": expression "{.metadata}": is an object or a list, which cannot be ` +
+			`compared with a value`,
 		"jsonpath={.status.phase[0]}=Running":      `pod "web": expression "{.status.phase[0]}": `,
 		"jsonpath={.status.containerStatuses[*]}":  `matches more than one value`,
 		"jsonpath={.status.phase[?(@.a=='b')]}=xy": `pod "web": expression `,
@@ -99,14 +101,15 @@ func TestConditionErrors(t *testing.T) {
 // TestInvalidConditions checks the errors of conditions that cannot be parsed.
 func TestInvalidConditions(t *testing.T) {
 	for condition, want := range map[string]string{
-		"":                        `unrecognized condition: "": must be condition=NAME, `,
-		"Ready":                   `unrecognized condition: "Ready": must be condition=NAME, `,
-		"condition":               `unrecognized condition: "condition": must be condition=NAME, `,
-		"condition=":              `must be condition=NAME, `,
-		"condition==True":         `must be condition=NAME, `,
-		"condition=Ready=":        `must be condition=NAME, `,
-		"deleted":                 `must be condition=NAME, `,
-		"phase=Ready":             `unrecognized condition: "phase=Ready": the phase must be one of Pending, Running, Succeeded, Failed, Unknown`,
+		"":                 `unrecognized condition: "": must be condition=NAME, `,
+		"Ready":            `unrecognized condition: "Ready": must be condition=NAME, `,
+		"condition":        `unrecognized condition: "condition": must be condition=NAME, `,
+		"condition=":       `must be condition=NAME, `,
+		"condition==True":  `must be condition=NAME, `,
+		"condition=Ready=": `must be condition=NAME, `,
+		"deleted":          `must be condition=NAME, `,
+		"phase=Ready": `unrecognized condition: "phase=Ready": the phase must be one of Pending, Running, Succeeded, ` +
+			`Failed, Unknown`,
 		"phase":                   `the phase must be one of `,
 		"jsonpath=":               `expression "": must be a path such as .metadata.name`,
 		"jsonpath={.a":            `must be a path such as .metadata.name`,

@@ -169,7 +169,9 @@ func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func
 }
 
 // await waits until all pods are done or deleted. It removes them from the map, and calls end with each and with its problem, if any.
-func await(ctx context.Context, d Daemon, pods map[string]string, end func(name, problem string), done func(*api.Pod) (problem string, ok bool)) error {
+func await(ctx context.Context, d Daemon, pods map[string]string, end func(name, problem string),
+	done func(*api.Pod) (problem string, ok bool),
+) error {
 	if len(pods) == 0 {
 		return nil
 	}

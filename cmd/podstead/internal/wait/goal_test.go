@@ -62,7 +62,8 @@ func failed(p *api.Pod) {
 
 func refused(reason api.Reason) func(*api.Pod) {
 	return func(p *api.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
+		p.Status.Conditions = append(p.Status.Conditions,
+			api.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
 	}
 }
 
@@ -110,9 +111,19 @@ func TestReady(t *testing.T) {
 			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, api.PhaseSucceeded
 			p.Status.Outcome.State = api.RolloutComplete
 		})}, 1, ""},
-		"file is invalid":     {Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
-		"file is rolled back": {Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
-		"file without a pod":  {Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
+		"file is invalid": {Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
+		"file is rolled back": {
+			Goal{SpecHash: "new"},
+			watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))},
+			2,
+			"RolledBack: line 3",
+		},
+		"file without a pod": {
+			Goal{},
+			watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })},
+			1,
+			"Rejected: no CPU",
+		},
 		"update waits": {update, watch{
 			with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new"),
 		}, 2, ""},
@@ -221,7 +232,8 @@ func TestRestartOfDaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []string
-				err := Deleted(t.Context(), &test.daemon, map[string]string{"1": "one", "2": "two"}, func(name, _ string) { got = append(got, name) })
+				err := Deleted(t.Context(), &test.daemon, map[string]string{"1": "one", "2": "two"},
+					func(name, _ string) { got = append(got, name) })
 				slices.Sort(got)
 				if _, stopped := errors.AsType[*api.StoppedError](err); !slices.Equal(got, test.want) || stopped != (test.want == nil) {
 					t.Errorf("%q, %v, want %q", got, err, test.want)
@@ -230,7 +242,9 @@ func TestRestartOfDaemon(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := restarting{watches: []watch{{with(pod("1", ""), notReady)}, {with(pod("1", ""), notReady)}, {pod("1", "")}}, end: api.ErrUnavailable}
+		d := restarting{
+			watches: []watch{{with(pod("1", ""), notReady)}, {with(pod("1", ""), notReady)}, {pod("1", "")}}, end: api.ErrUnavailable,
+		}
 		seen := 0
 		got, err := Ready(t.Context(), &d, []Goal{{Pod: "web"}}, func(*api.Pod) { seen++ })
 		if err != nil || len(got) > 0 || seen != 3 {
@@ -310,7 +324,8 @@ func TestStoppedAndDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			err := test.wait(t.Context(), changes, map[string]string{"1": "one", "2": "two", "3": "none"}, func(name, problem string) { got = append(got, name+problem) })
+			err := test.wait(t.Context(), changes, map[string]string{"1": "one", "2": "two", "3": "none"},
+				func(name, problem string) { got = append(got, name+problem) })
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -335,11 +350,13 @@ func TestNotDurable(t *testing.T) {
 		change           api.PodChange
 		stopped, deleted []string
 	}{
-		"runs":                      {change(api.PhaseRunning, false, unsaved), nil, nil},
-		"exited":                    {change(api.PhaseFailed, false, none), nil, nil},
-		"exited, not saved":         {change(api.PhaseFailed, false, unsaved), []string{"one: StateNotDurable"}, nil},
-		"not removed":               {change(api.PhaseFailed, false, kept), nil, nil},
-		"not removed, not saved":    {change(api.PhaseSucceeded, false, unsaved, kept), []string{"one: StateNotDurable"}, []string{"one: RemovalFailed"}},
+		"runs":              {change(api.PhaseRunning, false, unsaved), nil, nil},
+		"exited":            {change(api.PhaseFailed, false, none), nil, nil},
+		"exited, not saved": {change(api.PhaseFailed, false, unsaved), []string{"one: StateNotDurable"}, nil},
+		"not removed":       {change(api.PhaseFailed, false, kept), nil, nil},
+		"not removed, not saved": {
+			change(api.PhaseSucceeded, false, unsaved, kept), []string{"one: StateNotDurable"}, []string{"one: RemovalFailed"},
+		},
 		"at rest, not saved":        {change(api.PhaseSucceeded, true, unsaved), []string{"one: StateNotDurable"}, nil},
 		"at rest":                   {change(api.PhaseSucceeded, true), []string{"one: "}, nil},
 		"runs, sandbox not removed": {change(api.PhaseRunning, false, unsaved, kept), nil, nil},
@@ -353,7 +370,8 @@ func TestNotDurable(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
 					var got []string
-					err := wait.pods(ctx, watch{tt.change}, map[string]string{"1": "one"}, func(name, problem string) { got = append(got, name+": "+problem) })
+					err := wait.pods(ctx, watch{tt.change}, map[string]string{"1": "one"},
+						func(name, problem string) { got = append(got, name+": "+problem) })
 					if diff := cmp.Diff(wait.want, got); diff != "" || wait.want == nil != errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("%v (-want +got):\n%s", err, diff)
 					}

@@ -13,7 +13,9 @@ const rolloutInterval = 250 * time.Millisecond
 
 // RolledOut looks at the rollout of a pod until it is complete or has failed, and returns it. The function seen is called with each look.
 // When the context ends, RolledOut returns the last rollout and the error of the context.
-func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Rollout, error), seen func(*api.Rollout)) (last api.Rollout, err error) {
+func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Rollout, error),
+	seen func(*api.Rollout),
+) (last api.Rollout, err error) {
 	t := time.NewTicker(rolloutInterval)
 	defer t.Stop()
 	for {

@@ -19,11 +19,15 @@ func TestRolledOut(t *testing.T) {
 		seen  []api.RolloutState
 		want  error
 	}{
-		"complete":    {[]any{api.RolloutProgressing, api.RolloutComplete}, []api.RolloutState{api.RolloutProgressing, api.RolloutComplete}, nil},
+		"complete": {
+			[]any{api.RolloutProgressing, api.RolloutComplete}, []api.RolloutState{api.RolloutProgressing, api.RolloutComplete}, nil,
+		},
 		"failed":      {[]any{api.RolloutFailed}, []api.RolloutState{api.RolloutFailed}, nil},
 		"daemon away": {[]any{api.ErrUnavailable, api.RolloutComplete}, []api.RolloutState{api.RolloutComplete}, nil},
 		"error":       {[]any{failure}, nil, failure},
-		"timeout":     {[]any{api.RolloutProgressing, context.DeadlineExceeded}, []api.RolloutState{api.RolloutProgressing}, context.DeadlineExceeded},
+		"timeout": {
+			[]any{api.RolloutProgressing, context.DeadlineExceeded}, []api.RolloutState{api.RolloutProgressing}, context.DeadlineExceeded,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

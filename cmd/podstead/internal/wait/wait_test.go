@@ -126,7 +126,10 @@ func TestUntil(t *testing.T) {
 		"all deleted":                   {"delete", "", "+web.1 +db.2 +other.3 .. -db.2 -web.1", "met db; met web;"},
 		"none to delete":                {"delete", "", "+other.3 ..", "none;"},
 		"file to delete":                {"delete", "web", "+web.:Refused ..", ""},
-		"cannot be removed":             {"delete", "web db", "+db.2 +web.1 .. ~web.1:Remains -db.2", `met db; pod "web": its containers are stopped, but it could not be removed: input/output error;`},
+		"cannot be removed": {
+			"delete", "web db", "+db.2 +web.1 .. ~web.1:Remains -db.2",
+			`met db; pod "web": its containers are stopped, but it could not be removed: input/output error;`,
+		},
 
 		"created before the wait": {"create", "web", "+web.1 ..", "met web;"},
 		"created":                 {"create", "web db", "+web.1 .. +other.3 +db.2", "met web; met db;"},
