@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -72,7 +73,10 @@ func expectationsOf(t *testing.T, patterns []string) (texts []string) {
 	return texts
 }
 
-// parsed returns the files that match patterns, of which each must match one.
+// brokenText is where a text goes on in the next line.
+var brokenText = regexp.MustCompile("\" \\+\n\t*\"|` \\+\n\t*`")
+
+// parsed returns the files that match patterns, of which each must match one. Their texts are not broken into lines.
 func parsed(t *testing.T, patterns []string) (files []*ast.File) {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -84,7 +88,12 @@ func parsed(t *testing.T, patterns []string) (files []*ast.File) {
 			if strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(pattern, "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = brokenText.ReplaceAll(text, nil)
+			file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -92,8 +92,8 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	_, err := d.client.Create(t.Context(), file("web", app("main", "exit 0")))
-	e := &api.Error{}
-	if errors.As(err, &e) {
+	e, ok := err.(*api.Error) //nolint:errorlint // the client returns it as it is
+	if !ok || e.Reason != api.ReasonAlreadyExists || e.Pod != "web" {
 		t.Errorf("a second pod with the name: %v", err)
 	}
 }
