@@ -36,7 +36,7 @@ func (o *Options) newStorage(rt Runtime, s *supervisor.Supervisor, files *podfil
 	}
 	list := images.New(r.Images(), s, files)
 	collector := images.NewCollector(imageLimits(o.Config), images.CollectorOptions{
-		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, "image-use.json"), Log: o.Log,
+		Images: list, Pods: s, File: filepath.Join(o.Config.StateDir, imageUseFile), Log: o.Log,
 		Disk: func() (images.Disk, error) { return images.StatDisk(o.Config.StateDir) },
 		Emit: func(kind api.EventKind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) },
 	})

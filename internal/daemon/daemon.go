@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -19,8 +20,10 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/metrics"
+	"github.com/podstead/podstead/internal/daemon/notify"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/probes"
@@ -28,6 +31,7 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
 	"github.com/podstead/podstead/runtime/ociruntime"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -55,6 +59,9 @@ const (
 
 // RebootsFile is the name of the file in the state directory that has the reboots for unready pods.
 const RebootsFile = "reboots.json"
+
+// imageUseFile has when images were used, in the state directory.
+const imageUseFile = "image-use.json"
 
 // errIdle is the cause of the end of an on-demand daemon that is idle.
 var errIdle = errors.New("idle")
@@ -140,7 +147,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	crash, end := watchCrashes(ctx, o.Config.RunDir, o.Log) // the engine's lock is held: no other daemon runs
+	o.sweep(ctx) // the engine's lock is held: no other daemon runs
+	crash, end := watchCrashes(ctx, o.Config.RunDir, o.Log)
 	defer end()
 	dirs := o.imageDirs(ctx, rt) // before the pods: they wait for archives that are known
 	recorder := metrics.NewRecorder()
@@ -191,6 +199,22 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	return err
+}
+
+// sweep removes what a crash or a power loss has left of files that this daemon writes one by one. Who reads a directory of files of state
+// sweeps it.
+func (o *Options) sweep(ctx context.Context) {
+	dir := o.Config.StateDir
+	errs := []error{atomicfile.SweepOf(record.Dirs{State: dir}.Users()), atomicfile.SweepOf(filepath.Join(o.Config.RunDir, lifeFile))}
+	for _, name := range []string{bootFile, RebootsFile, imageUseFile, config.ValidName} {
+		errs = append(errs, atomicfile.SweepOf(filepath.Join(dir, name)))
+	}
+	if err := atomicfile.Sweep(filepath.Join(dir, notify.Dir)); !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, err.Error())
+	}
 }
 
 // values are the config maps and secrets of the host.

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ import (
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/version"
 
+	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -121,6 +123,11 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 
 func (e *Engine) start(ctx context.Context) error {
 	redirectLog(e.opt.Log)
+	for _, dir := range []string{e.opt.Root, DamageJournal(e.opt.Root).Dir} { // a power loss leaves what was being written
+		if err := atomicfile.Sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e.opt.Log.LogAttrs(ctx, slog.LevelWarn, err.Error())
+		}
+	}
 	if err := restoreBundles(e.opt.State); err != nil {
 		return err
 	}

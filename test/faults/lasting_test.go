@@ -4,8 +4,10 @@ package faults
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +61,65 @@ func TestLostStateFiles(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestUnfinishedFiles: of each file of state, what was being written at a power loss is removed when the daemon starts.
+func TestUnfinishedFiles(t *testing.T) {
+	d := newPodsDir(t)
+	d.write("web", d.text("web", "a"))
+	d.until(map[string]string{"web": "a"})
+	d.MustKillDaemon()
+	for _, name := range []string{"users.json", "reboots.json", "image-use.json", "podstead.toml"} { // this pod does not need them
+		d.unfinished(filepath.Join(d.StateDir(), name))
+	}
+	d.Check(os.MkdirAll(filepath.Join(d.StateDir(), "notify"), 0o700))
+	d.unfinished(filepath.Join(d.StateDir(), "notify", "ops.json"))
+	for _, root := range []string{d.StateDir(), d.RunDir()} {
+		d.Check(filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			switch name := filepath.Base(path); {
+			case err != nil:
+				return err
+			case e.IsDir() && (strings.HasPrefix(name, "io.containerd.") || name == "volumes" || name == "runc"):
+				return fs.SkipDir
+			case e.Type().IsRegular() && !strings.HasPrefix(name, ".") && (filepath.Ext(name) == ".json" || name == "booted"):
+				d.unfinished(path)
+			}
+			return nil
+		}))
+	}
+	written := d.unfinishedFiles()
+	for _, name := range []string{"images.json", "web.json", "booted", "network.json", "daemon.json"} {
+		if !slices.ContainsFunc(written, func(path string) bool { return strings.Contains(path, "-"+name+"-") }) {
+			t.Errorf("there is no file %s; those that are there have the temporary files %q", name, written)
+		}
+	}
+	d.until(map[string]string{"web": "a"})
+	d.Await(func() error {
+		if left := d.unfinishedFiles(); len(left) > 0 {
+			return fmt.Errorf("temporary files are left: %q", left)
+		}
+		return nil
+	})
+}
+
+// unfinished leaves what the writer of a file leaves at a power loss.
+func (d *podsDir) unfinished(path string) {
+	d.Helper()
+	d.Check(os.WriteFile(filepath.Join(filepath.Dir(path), ".podstead-tmp-"+filepath.Base(path)+"-1234"), []byte("{"), 0o600))
+}
+
+// unfinishedFiles returns the temporary files in the directories of the daemon.
+func (d *podsDir) unfinishedFiles() (paths []string) {
+	d.Helper()
+	for _, root := range []string{d.StateDir(), d.RunDir()} {
+		_ = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error { // what is removed meanwhile is no error
+			if err == nil && strings.HasPrefix(filepath.Base(path), ".podstead-tmp-") {
+				paths = append(paths, path)
+			}
+			return nil
+		})
+	}
+	return paths
 }
 
 // TestEmptyAtBoot: a pods directory that is empty or missing when the daemon starts ends no pod that is known.

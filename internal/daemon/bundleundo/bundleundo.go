@@ -111,6 +111,9 @@ func Acquire(stateDir string) (*Lock, error) {
 		}
 		return nil, errors.Join(err, f.Close())
 	}
+	if err := atomicfile.SweepOf(Path(stateDir)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return &Lock{Path(stateDir), f}, nil
 }
 

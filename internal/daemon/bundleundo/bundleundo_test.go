@@ -177,6 +177,29 @@ func TestUndoKeepsOthers(t *testing.T) {
 	}
 }
 
+// TestUndoOfUnfinishedValue: the value of a config map that was being written at a power cut is removed, with the directory if that is new.
+func TestUndoOfUnfinishedValue(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range w.names() {
+		w.put(t, name, w.before)
+	}
+	unfinished := map[string]string{"maps/new/.podstead-tmp-c-1": "5", "maps/shop/.podstead-tmp-b-1": "3"}
+	for name := range unfinished {
+		w.put(t, name, unfinished)
+	}
+	if err := w.record.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	for name := range w.files(t) {
+		if _, known := unfinished[name]; known {
+			t.Errorf("%s is left", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "maps/new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of the new config map: %v", err)
+	}
+}
+
 // TestOwners: the owners and modes of files are restored, also if only the content was restored. A record of an earlier version has no
 // owners.
 func TestOwners(t *testing.T) {

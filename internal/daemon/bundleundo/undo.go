@@ -70,7 +70,8 @@ func (o *Object) undo() error {
 		keys[key] = true
 	}
 	for key := range keys {
-		if err := o.undoKey(key); err != nil {
+		path := filepath.Join(o.Dir, key)
+		if err := errors.Join(o.undoKey(key), atomicfile.SweepOf(path)); err != nil {
 			return err
 		}
 	}
