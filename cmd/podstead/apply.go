@@ -287,6 +287,9 @@ func goalsOf(results []api.Applied, before []api.Pod) []wait.Goal {
 	return goals
 }
 
+// defaultWait is how long --wait waits.
+const defaultWait = 5 * time.Minute
+
 // readiness are the flags of commands that can wait until pods are ready.
 type readiness struct {
 	wait    bool
@@ -296,7 +299,7 @@ type readiness struct {
 func (r *readiness) waitFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&r.wait, "wait", false,
 		"wait until the pods are ready and stay so (minReadySeconds), or have succeeded; explain why if they do not")
-	cmd.Flags().DurationVar(&r.timeout, "timeout", 5*time.Minute, "maximum `duration` of --wait, 0 for none")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", defaultWait, "maximum `duration` of --wait, 0 for none")
 }
 
 // check requires --wait with --timeout.

@@ -75,6 +75,8 @@ func TestApplyNothing(t *testing.T) {
 	h.fails(t, "apply -f busybox", statusUsage, "no such file or directory")
 	h.fails(t, "apply - -f -", statusUsage, "standard input can be read only once")
 	h.fails(t, "run -d --rm=false $DIR/good.toml", statusUsage, "--rm cannot be combined with --detach")
+	h.fails(t, "run -d --timeout 1m $DIR/good.toml", statusUsage, "--timeout cannot be combined with --detach")
+	h.fails(t, "run --wait $DIR/good.toml", statusUsage, "--wait requires --detach")
 	h.fails(t, "apply --policy restricted $DIR/good.toml", statusUsage, "runAsNonRoot")
 	if files := h.files.Files(); len(files) > 0 {
 		t.Errorf("files were applied: %v", files)
@@ -143,6 +145,8 @@ func TestWaitMeansOne(t *testing.T) {
 	const cause = `podstead: wait for pod "dies": container "app" exited with code 7`
 	h.fails(t, "apply $DIR/dies.toml --wait", statusFailed, cause)
 	h.fails(t, "apply $DIR/dies.toml --wait", statusFailed, cause) // unchanged
+	h.fails(t, "run -d $DIR/dies.toml --wait", statusFailed, cause)
+	h.fails(t, "run -d $DIR/dies.toml --wait --timeout 1m", statusFailed, cause)
 	h.want(t, "stop dies", "pod/dies stopped\n")
 	for _, command := range []string{"start dies", "restart dies", "restart dies -c app", "rollout restart dies"} {
 		h.fails(t, command+" --wait", statusFailed, cause)

@@ -217,7 +217,6 @@ var flagHints = []flagHint{
 		"image", "name", "port", "p", "publish", "expose", "e", "env", "v", "volume", "mount", "l", "label", "labels", "restart", "network",
 		"entrypoint", "command",
 	}, imageHint},
-	{[]string{"run"}, []string{"wait"}, "run pods in the background and wait until they are ready with podstead apply FILE --wait"},
 	{[]string{"run"}, []string{"build"}, otherTool},
 	{[]string{"run"}, []string{"remove-orphans"}, "delete the pods that the files do not define with podstead apply FILE --prune"},
 	{[]string{"run"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead restart POD"},

@@ -36,6 +36,7 @@ type runFlags struct {
 	quiet   bool
 	level   string
 	detach  bool
+	wait    bool // with detach
 
 	container string
 	streams   streamFlags
@@ -124,7 +125,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
-	hide(cmd, "detach")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait as podstead apply --wait")
+	hide(cmd, "detach", "wait")
 	return cmd
 }
 
@@ -133,12 +135,10 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 		return a.runOnce(cmd, args[0], args[1:], f)
 	}
 	if f.detach {
-		for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
-			if cmd.Flags().Changed(name) {
-				return usage(cmd, "--%s cannot be combined with --detach", name)
-			}
-		}
-		return a.apply(cmd, args, &applyFlags{level: f.level})
+		return a.runDetached(cmd, args, f)
+	}
+	if f.wait {
+		return usage(cmd, "--wait requires --detach: without it, podstead run waits until the pods terminate")
 	}
 	level, err := a.level(cmd, f.level)
 	if err != nil {
@@ -154,6 +154,21 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, _ *ondemand.Starter, o follow.Options) error {
 		return follow.Run(ctx, o, requests)
 	})
+}
+
+// runDetached is podstead apply.
+func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error {
+	ready := readiness{wait: f.wait, timeout: defaultWait}
+	for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
+		switch {
+		case !cmd.Flags().Changed(name):
+		case name == "timeout" && f.wait:
+			ready.timeout = f.timeout
+		default:
+			return usage(cmd, "--%s cannot be combined with --detach", name)
+		}
+	}
+	return a.apply(cmd, args, &applyFlags{level: f.level, readiness: ready})
 }
 
 // inForeground connects to the daemon, and calls run with the options of the flags.
