@@ -213,7 +213,7 @@ func (o *Options) sweep(ctx context.Context) {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		o.Log.LogAttrs(ctx, slog.LevelWarn, err.Error())
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove temporary files", slog.Any("error", err))
 	}
 }
 

@@ -125,7 +125,7 @@ func (e *Engine) start(ctx context.Context) error {
 	redirectLog(e.opt.Log)
 	for _, dir := range []string{e.opt.Root, DamageJournal(e.opt.Root).Dir} { // a power loss leaves what was being written
 		if err := atomicfile.Sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			e.opt.Log.LogAttrs(ctx, slog.LevelWarn, err.Error())
+			e.opt.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove temporary files", slog.Any("error", err))
 		}
 	}
 	if err := restoreBundles(e.opt.State); err != nil {
