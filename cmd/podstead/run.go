@@ -232,7 +232,7 @@ func isOneOff(cmd *cobra.Command, args []string) bool {
 
 // runOnce runs a command with the definition of a pod, in a pod of its own.
 func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runFlags) error {
-	for _, flag := range []string{"detach", "output", "quiet"} {
+	for _, flag := range []string{"detach", "wait", "output", "quiet"} {
 		if cmd.Flags().Changed(flag) {
 			return usage(cmd, "--%s cannot be combined with a pod and a command", flag)
 		}

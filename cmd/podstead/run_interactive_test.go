@@ -179,6 +179,7 @@ func TestRunOnce(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"run web --detach -- ls":     "--detach cannot be combined with a pod and a command",
+		"run web --wait -- ls":       "--wait cannot be combined with a pod and a command",
 		"run web -t -- ls":           "--tty and --detach-keys require --stdin",
 		"run web -c none -- ls":      `--container "none": must be one of the containers of pod "web": app, other`,
 		"run web -o json -- migrate": "--output cannot be combined with a pod and a command",

@@ -16,7 +16,7 @@ func TestTrialIsNumbered(t *testing.T) {
 	}
 }
 
-// TestTrialAfterReboot: the time of a trial that has not ended begins again after a reboot, that of another one stays as it was.
+// TestTrialAfterReboot: the time of a trial that has not ended counts from the reboot. Another trial stays as it was.
 func TestTrialAfterReboot(t *testing.T) {
 	old := Instant{Boot: "1", Mono: time.Minute}
 	booted := Booted{Saved: old, At: Instant{Boot: "2", Mono: time.Second}}
