@@ -446,7 +446,8 @@ func containerUsage(s *api.PodStats, name string, now time.Time) []string {
 		what string
 	}{{c.Rootfs, "writable layer"}, {c.Logs, "logs"}} {
 		if f.used != nil {
-			lines = append(lines, fmt.Sprintf("%s %s, measured %s ago", f.what, view.Size(f.used.UsedBytes), view.Age(now.Sub(f.used.Time))))
+			age := view.Age(now.Sub(f.used.Time))
+			lines = append(lines, fmt.Sprintf("%s %s, measured %s ago", f.what, view.Size(f.used.UsedBytes), age))
 		}
 	}
 	return lines
