@@ -272,13 +272,14 @@ type Evidence struct {
 
 // TimelineEntry is one event of a timeline.
 type TimelineEntry struct {
-	Time    time.Time `json:"time"` // of the last one, if Count is greater than 1
-	Message string    `json:"message"`
-	Kind    EventKind `json:"kind"`
-	Reason  string    `json:"reason"`
-	Seq     uint64    `json:"seq"`
-	Cause   uint64    `json:"cause,omitempty"` // the sequence number of the event that caused this one
-	Count   int       `json:"count"`           // equal events in a row
+	Time      time.Time `json:"time"`                // of the last one, if Count is greater than 1
+	Container string    `json:"container,omitempty"` // empty: the event is about the pod
+	Message   string    `json:"message"`
+	Kind      EventKind `json:"kind"`
+	Reason    string    `json:"reason"`
+	Seq       uint64    `json:"seq"`
+	Cause     uint64    `json:"cause,omitempty"` // the sequence number of the event that caused this one
+	Count     int       `json:"count"`           // equal events in a row
 }
 
 // ExplainedRun is how one run of a container ended, or why a start was delayed, and what followed.

@@ -255,7 +255,8 @@ const (
 const (
 	ReasonInvalidFile   Reason = "InvalidFile"
 	ReasonRejected      Reason = "Rejected"
-	ReasonRolledBack    Reason = "RolledBack"    // an earlier generation runs in its place
+	ReasonRolledBack    Reason = "RolledBack"    // it failed, and an earlier generation runs in its place
+	ReasonRolloutUndone Reason = "RolloutUndone" // a person has requested another generation in its place
 	ReasonUpdatePending Reason = "UpdatePending" // an update waits, such as for an image
 )
 

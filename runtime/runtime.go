@@ -11,10 +11,7 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -85,150 +82,6 @@ type Runtime struct {
 	lossReport atomic.Pointer[func(LogLoss)] // see OnLogsRemoved
 }
 
-// Start starts the engine, recovers the running containers, and returns when the runtime is ready. Values of ctx reach the engine, but its
-// cancellation does not stop it, see [Runtime.Close].
-func Start(ctx context.Context, o Options) (*Runtime, error) {
-	o = o.withDefaults()
-	if err := ociruntime.Check(o.RuntimeBinary); err != nil {
-		return nil, fmt.Errorf("start runtime: %w", err)
-	}
-	host, err := oci.DetectHost(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("start runtime: %w", err)
-	}
-	bootID, err := bootid.Read()
-	if err != nil {
-		return nil, fmt.Errorf("start runtime: %w", err)
-	}
-	cgroups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, host.UnifiedCgroups)
-	if err != nil {
-		return nil, fmt.Errorf("start runtime: %w", err)
-	}
-	e, err := engine.Start(ctx, engine.Options{
-		Root:          o.dirs().Engine(),
-		State:         o.dirs().EngineRun(),
-		Roots:         o.dirs().Roots(),
-		ShimPath:      o.ShimPath,
-		Runtime:       o.RuntimeBinary,
-		SystemdCgroup: cgroups.Systemd(),
-		Log:           o.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	r := &Runtime{
-		opts: o, dirs: o.dirs(), log: o.Logger, host: host, bootID: bootID, cgroups: cgroups,
-		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		engine: e, client: e.Client(), index: sandbox.NewIndex(),
-	}
-	if err := r.compose(engine.Context(ctx)); err != nil {
-		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
-	}
-	r.startWorkers(engine.Context(ctx))
-	if err := r.execs.KillLeft(engine.Context(ctx)); err != nil {
-		r.log.WarnContext(ctx, "cannot kill the commands of an earlier daemon", slog.Any("error", err))
-	}
-	return r, nil
-}
-
-// compose creates the parts of the runtime, and recovers the state of an earlier daemon. After an error, the caller calls Close.
-func (r *Runtime) compose(ctx context.Context) error {
-	if err := container.CheckDriver(r.opts.LogDriver, r.dirs.Run); err != nil {
-		return err
-	}
-	// All of the engine's directory: bundles are renamed within it, which is not possible between mounts.
-	var err error
-	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes(),
-		r.dirs.Files())
-	if err != nil {
-		return err
-	}
-	snapshotter := r.opts.Images.Snapshotter
-	r.opts.Images.Collect = r.engine.CollectGarbage
-	r.images = image.New(r.client, r.opts.Images)
-	r.imageVolumes = container.NewImageVolumes(r.client.SnapshotService(snapshotter), r.images, r.dirs)
-	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
-	r.execs = exec.New(exec.Config{
-		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
-		Environment: container.NewProcessFiles(r.dirs).Environment,
-		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
-	})
-	r.garbage = container.NewLayerCollector(r.engine.CollectGarbage, container.Layers{
-		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
-	}, r.log)
-	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
-	remaps := sandbox.CanRemap(ctx, r.client, snapshotter, r.log)
-	r.users = sandbox.NewUsers(r.dirs, remaps)
-	if err := r.images.DeleteLeases(ctx); err != nil {
-		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
-	}
-	if err := r.exits.Recover(ctx, r.engine.MissedExits()); err != nil {
-		return err
-	}
-	if err := r.openNetwork(ctx); err != nil {
-		return err
-	}
-	if err := r.selectRuntime(ctx); err != nil {
-		return err
-	}
-	if err := r.openVolumes(); err != nil {
-		return err
-	}
-	r.etc = sandbox.NewEtcFiles(r.dirs, r.network, r.index, r.log)
-	evictions := stats.NewDiskMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log)
-	r.stats = stats.NewCollector(r.cgroups, r.dirs, evictions, r.log)
-	r.sandboxes = sandbox.New(sandbox.Config{
-		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
-		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
-		Evictions: evictions, Cleared: r.cleared.add,
-	})
-	r.containers = container.New(container.Config{
-		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
-		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits,
-		Etc:     r.etc,
-		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
-		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
-	})
-	r.files, err = files.New(files.Config{
-		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir,
-		IDs:     r.users.Find,
-		Volumes: r.containers.Volumes,
-	})
-	return err
-}
-
-func (r *Runtime) openNetwork(ctx context.Context) error {
-	records, err := record.Sandboxes(ctx, r.client)
-	if err != nil {
-		return err
-	}
-	var live []string
-	for _, s := range records {
-		live = append(live, s.Labels[record.LabelUID])
-	}
-	r.network, err = sandbox.OpenNetwork(ctx, r.opts.network(r.bootID), live)
-	return err
-}
-
-func (r *Runtime) startWorkers(ctx context.Context) {
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.workers.Go(func() { r.etc.Run(ctx) })
-	r.workers.Go(func() { r.volumes.Run(ctx) })
-	r.workers.Go(func() {
-		if err := r.volumes.SweepClaims(ctx); err != nil && ctx.Err() == nil {
-			r.log.WarnContext(ctx, "cannot delete unfinished imports and removals of volumes", slog.Any("error", err))
-		}
-	})
-	r.workers.Go(func() { r.garbage.Run(ctx) })
-	for _, dir := range []string{r.dirs.Log, r.dirs.MemoryLogs()} {
-		b := newLogBound(logBoundOptions{
-			Dir: dir, Max: r.opts.LogTotalMaxSize, Memory: dir == r.dirs.MemoryLogs(), Running: r.runningLogs, Report: r.reportLoss,
-			Log: r.log,
-		})
-		r.workers.Go(func() { b.Run(ctx) })
-	}
-}
-
 // OnCleared sets the function that receives what was killed and removed in the cgroup of a pod because it belonged to none of the pod's
 // containers. The function is called at once with what was found at the start.
 func (r *Runtime) OnCleared(report func(uid string, cleared podcgroup.Cleared)) {
@@ -244,34 +97,6 @@ func (r *Runtime) reportLoss(l LogLoss) bool {
 		(*report)(l)
 	}
 	return report != nil
-}
-
-// runningLogs returns the logs of all containers that have not exited.
-func (r *Runtime) runningLogs(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
-	defer cancel()
-	return record.RunningLogs(ctx, r.client)
-}
-
-// Close cancels pulls, kills commands, and stops the engine. Containers and their logs keep running. The next Start recovers them, after
-// the engine has stopped.
-func (r *Runtime) Close() error {
-	if r.stop != nil {
-		r.stop()
-		r.workers.Wait()
-	}
-	if r.execs != nil {
-		r.execs.Close()
-	}
-	if r.images != nil {
-		r.images.Close()
-	}
-	err := r.cgroups.Close()
-	if r.network != nil {
-		err = errors.Join(err, r.network.Close())
-	}
-	// Before the engine releases its lock: the next daemon uses the same directories.
-	return errors.Join(err, releaseMounts(r.unbindable), r.engine.Close())
 }
 
 // StartSandbox starts the sandbox of a pod, or finds it, see [sandbox.Service.Start].
@@ -380,6 +205,9 @@ func (r *Runtime) Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 func (r *Runtime) ReadStats(ctx context.Context, targets []stats.Target) []stats.Pod {
 	return r.stats.Read(engine.Context(ctx), targets)
 }
+
+// OCIRuntime is the OCI runtime of new containers, which does not change.
+func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
 
 // CheckEngine returns nil if the container engine can read its records. It may hang with the disk.
 func (r *Runtime) CheckEngine(ctx context.Context) error {

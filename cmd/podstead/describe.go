@@ -50,21 +50,16 @@ The page is for people. Scripts use podstead get -o json, why -o json, events -o
 }
 
 func (a *app) describe(cmd *cobra.Command, s *selection) error {
-	c, err := a.client(cmd)
+	w, pods, missing, err := a.listSelected(cmd, s, (*client.Client).RedactedPods)
 	if err != nil {
 		return err
 	}
-	list, err := c.RedactedPods(cmd.Context())
-	if err != nil {
-		return err
-	}
-	pods, missing := s.of(list.Items)
 	if len(pods) == 0 && missing == nil {
 		a.note("%v", errNoPods)
 	}
-	used := a.statsOf(cmd, c, pods)
+	used := a.statsOf(cmd, w.Client, pods)
 	for i := range pods {
-		in, err := describeInput(cmd.Context(), c, &pods[i])
+		in, err := describeInput(cmd.Context(), w.Client, &pods[i])
 		if err != nil {
 			return err
 		}

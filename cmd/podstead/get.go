@@ -128,24 +128,18 @@ func (a *app) parseGet(cmd *cobra.Command, f *getFlags) (err error) {
 }
 
 func (a *app) get(cmd *cobra.Command, f *getFlags) error {
-	c, err := a.client(cmd)
+	_, pods, missing, err := a.listSelected(cmd, &f.selection, (*client.Client).Pods)
 	if err != nil {
 		return err
 	}
-	list, err := c.Pods(cmd.Context())
-	if err != nil {
-		return err
-	}
-	pods, missing := f.of(list.Items)
 	if f.order != nil {
 		if err := show.Sort(pods, *f.order); err != nil {
 			return usage(cmd, "--sort-by: %w", err)
 		}
 	}
-	list.Items = pods
 	switch {
 	case f.format == "json", f.format == "yaml", f.output.template != nil:
-		var v any = list
+		var v any = api.PodList{Kind: "PodList", APIVersion: "v1", Items: pods}
 		if len(f.names) == 1 {
 			if len(pods) == 0 {
 				return missing
@@ -295,15 +289,10 @@ func (a *app) inspectCommand() *cobra.Command {
 			if err := s.read(cmd, args); err != nil {
 				return err
 			}
-			c, err := a.client(cmd)
+			_, pods, missing, err := a.listSelected(cmd, &s, (*client.Client).Pods)
 			if err != nil {
 				return err
 			}
-			list, err := c.Pods(cmd.Context())
-			if err != nil {
-				return err
-			}
-			pods, missing := s.of(list.Items)
 			if len(pods) == 0 {
 				return missing
 			}

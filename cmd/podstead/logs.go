@@ -99,17 +99,12 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 	if f.pods.all() {
 		return usage(cmd, "logs requires a pod or --selector")
 	}
-	w, err := a.watcher(cmd)
+	w, pods, missing, err := a.listSelected(cmd, &f.pods, (*client.Client).Pods)
 	if err != nil {
 		return err
 	}
-	list, err := w.Client.Pods(cmd.Context())
-	if err != nil {
-		return err
-	}
-	pods, err := f.pods.of(list.Items)
-	if err != nil {
-		return f.hintContainer(err, pods)
+	if missing != nil {
+		return f.hintContainer(missing, pods)
 	}
 	if len(f.pods.names) == 0 { // the files of the pods directory that are not accepted have no pods
 		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" })

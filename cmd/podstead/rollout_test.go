@@ -123,7 +123,7 @@ func TestRolloutUndo(t *testing.T) {
 	h.fails(t, "rollout undo web --to-generation 2", statusFailed, `generation 2 of pod "web" runs already`)
 	h.fails(t, "rollout undo web --to-generation x", statusUsage, "must be a number, at least 1")
 	h.files.Returned("web")
-	h.await(t, "get web", `web +1/1 +Running \(RolledBack\)`)
+	h.await(t, "get web", `web +1/1 +Running \(RolloutUndone\)`)
 	h.want(t, "rollout status web", "pod \"web\" successfully rolled out\n")
 	got := h.run(t, "rollout history web")
 	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 2 was " +

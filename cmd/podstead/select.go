@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -129,6 +131,21 @@ func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
 		return selected, &failure{status: statusNotFound, err: errors.Join(missing...), hints: hints}
 	}
 	return selected, nil
+}
+
+// listSelected connects to the daemon and returns the selected pods of a list. The error missing lists the names that do not exist.
+func (a *app) listSelected(
+	cmd *cobra.Command, s *selection, list func(*client.Client, context.Context) (api.PodList, error),
+) (w *watcher, pods []api.Pod, missing, err error) {
+	if w, err = a.watcher(cmd); err != nil {
+		return nil, nil, nil, err
+	}
+	all, err := list(w.Client, cmd.Context())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	pods, missing = s.of(all.Items)
+	return w, pods, missing, nil
 }
 
 // namespace is the namespace of all pods, see [api.Metadata].

@@ -230,14 +230,9 @@ func failed(operation, pod string, err error) error {
 // selectPods returns the selected pods. Files that are refused are selected only by name. The error missing lists the names that do not
 // exist.
 func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []api.Pod, missing, err error) {
-	if w, err = a.watcher(cmd); err != nil {
+	if w, pods, missing, err = a.listSelected(cmd, s, (*client.Client).Pods); err != nil {
 		return nil, nil, nil, err
 	}
-	list, err := w.Client.Pods(cmd.Context())
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	pods, missing = s.of(list.Items)
 	if len(s.names) == 0 {
 		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == api.PhaseFailed })
 		if len(pods) == 0 {

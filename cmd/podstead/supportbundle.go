@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/internal/supportbundle"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // bundleFlags are the flags of support-bundle.
@@ -108,7 +108,7 @@ func (a *app) writeBundle(path string, archive []byte, m *supportbundle.Manifest
 		if err := atomicfile.Write(path, archive, 0o600); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "%s (%d files, %s)\n", path, len(m.Files), show.Size(uint64(len(archive))))
+		fmt.Fprintf(a.out, "%s (%d files, %s)\n", path, len(m.Files), view.Size(uint64(len(archive))))
 	}
 	for _, note := range m.Notes {
 		a.note("%s", note)

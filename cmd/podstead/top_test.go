@@ -54,9 +54,9 @@ func newMeasured(t *testing.T) *testHost {
 
 const (
 	topHead = "NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS   RX    TX\n"
-	topDB   = "db     12m          34Mi            64Mi    4Ki    10     1Ki   2Ki\n"
+	topDB   = "db     12m          34Mi            64Mi    4Ki    10B    1Ki   2Ki\n"
 	topJob  = "job    -            -               -       -      -      -     -\n"
-	topWeb  = "web    300m         5Mi             64Mi    4Ki    10     1Ki   2Ki\n"
+	topWeb  = "web    300m         5Mi             64Mi    4Ki    10B    1Ki   2Ki\n"
 )
 
 func TestTop(t *testing.T) {
@@ -64,23 +64,23 @@ func TestTop(t *testing.T) {
 	for line, want := range map[string]string{
 		"top":                              topHead + topDB + topJob + topWeb,
 		"top db":                           topHead + topDB,
-		"top --containers db --no-headers": "db   app   12m   34Mi   64Mi   4Ki   10\n",
+		"top --containers db --no-headers": "db   app   12m   34Mi   64Mi   4Ki   10B\n",
 		"top pods":                         topHead + topDB + topJob + topWeb,
 		"top pod db":                       topHead + topDB,
 		"top po pod/web":                   topHead + topWeb,
 		"top pods -l app=shop":             topHead + topDB + topWeb,
 		"top pods --sort-by=cpu":           topHead + topWeb + topDB + topJob,
 		"top pods --sort-by=memory":        topHead + topDB + topWeb + topJob,
-		"top pods db --no-headers":         "db   12m   34Mi   64Mi   4Ki   10   1Ki   2Ki\n",
+		"top pods db --no-headers":         "db   12m   34Mi   64Mi   4Ki   10B   1Ki   2Ki\n",
 		"top pods db --containers": "POD   NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS\ndb    app    12m    " +
-			"      34Mi            64Mi    4Ki    10\n",
+			"      34Mi            64Mi    4Ki    10B\n",
 		"top containers " +
 			"--sort-by=cpu": "POD   NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS\nweb   app    300m         5Mi             " +
-			"64Mi    4Ki    10\ndb    app    12m          34Mi            64Mi    4Ki    10\n",
-		"top container db --no-headers":             "db   app   12m   34Mi   64Mi   4Ki   10\n",
+			"64Mi    4Ki    10B\ndb    app    12m          34Mi            64Mi    4Ki    10B\n",
+		"top container db --no-headers":             "db   app   12m   34Mi   64Mi   4Ki   10B\n",
 		"top pods -l app=none":                      "",
 		"top pods -l app=none -o json":              "{\n    \"pods\": []\n}\n",
-		"top containers -l tier=front --no-headers": "web   app   300m   5Mi   64Mi   4Ki   10\n",
+		"top containers -l tier=front --no-headers": "web   app   300m   5Mi   64Mi   4Ki   10B\n",
 	} {
 		h.want(t, line, want)
 	}

@@ -134,7 +134,7 @@ func refusedFiles(pods []api.Pod, rejected map[string]api.Event) (refused, undon
 			switch {
 			case c.Type != api.FileAccepted || c.Status != "False" || c.Reason == api.ReasonInvalidFile:
 			case isReported(p.Metadata.Name, c.Message):
-			case c.Reason == api.ReasonRolledBack:
+			case c.Reason == api.ReasonRolledBack, c.Reason == api.ReasonRolloutUndone:
 				undone = append(undone, p.Metadata.Name+": "+c.Message)
 			default:
 				refused = append(refused, p.Metadata.Name+": "+c.Message)

@@ -57,7 +57,8 @@ func (s *Server) refusals() map[string]*refusal {
 		}
 		own := &refusal{
 			reason: cmp.Or(f.Reason, api.ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
-			rolledBack: f.Reason == api.ReasonRolledBack, undone: f.Undone, definition: f.Definition,
+			rolledBack: f.Reason == api.ReasonRolledBack || f.Reason == api.ReasonRolloutUndone,
+			undone:     f.Reason == api.ReasonRolloutUndone, definition: f.Definition,
 		}
 		if rejected, ok := errors.AsType[*supervisor.RefusedError](f.Refused); ok && f.Reason == api.ReasonRejected {
 			own.admission = rejected.Refusals

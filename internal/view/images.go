@@ -187,10 +187,5 @@ func (t *Transfer) draw(line string) {
 	t.drawn = line
 }
 
-// Size formats a number of bytes, rounded.
-func Size(bytes int64) string {
-	if bytes < 1<<10 {
-		return fmt.Sprintf("%dB", bytes)
-	}
-	return explain.Size(bytes)
-}
+// Size is a number of bytes as text, as in explanations.
+func Size[N int64 | uint64](bytes N) string { return explain.Size(int64(bytes)) }

@@ -79,3 +79,14 @@ func TestTransferIsDone(t *testing.T) {
 		t.Errorf("%q remains on the terminal", text)
 	}
 }
+
+func TestSize(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0B", 1023: "1023B", 1024: "1Ki", 1536: "1Ki", 10 << 10: "10Ki", 10<<10 + 600: "10Ki", 1 << 20: "1Mi", 1<<20 + 1<<19: "1.5Mi",
+		201 << 20: "201Mi", 201<<20 + 1<<19: "201.5Mi", 5<<30 + 1<<29: "5.5Gi", 1 << 62: "4Ei",
+	} {
+		if got := Size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

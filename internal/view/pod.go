@@ -101,7 +101,8 @@ func Status(p *api.Pod) string { return columnsOf(p).status }
 // markedStatus returns the STATUS column with a mark if an earlier generation runs in place of the pod's file.
 func markedStatus(p *api.Pod) string {
 	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == api.FileAccepted && c.Reason == api.ReasonRolledBack {
+		c := &p.Status.Conditions[i]
+		if c.Type == api.FileAccepted && (c.Reason == api.ReasonRolledBack || c.Reason == api.ReasonRolloutUndone) {
 			return fmt.Sprintf("%s (%s)", Status(p), c.Reason)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/supervisor/explain"
 )
 
 // clearLine moves the cursor of a terminal to the first column, and erases the line (ECMA-48: EL).
@@ -57,7 +56,7 @@ func fetchingText(p *api.Pod, container string, progress api.Progress) string {
 		text = fmt.Sprintf("Pulling image %q", image)
 	}
 	if progress.Total > 0 {
-		text += fmt.Sprintf(": %s of %s (%d%%)", explain.Size(progress.Done), explain.Size(progress.Total),
+		text += fmt.Sprintf(": %s of %s (%d%%)", Size(progress.Done), Size(progress.Total),
 			progress.Done*100/progress.Total)
 	}
 	return text

@@ -36,8 +36,7 @@ func (s *Store) PullByHand(
 		img, err = s.In().Ensure(ctx, ref, policy, progress)
 	}
 	if err == nil {
-		_, err = s.claim(ctx, byPerson, record) // again: it may have been removed during the pull
-		return img, err
+		return img, s.renewPerson(ctx, record) // it may be about to be removed
 	}
 	if created {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
@@ -130,6 +129,11 @@ func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []I
 			return fmt.Errorf("image %q: %w", rec.Name, err)
 		}
 		list[i].CreatedAt = named.CreatedAt
+		if keep {
+			if err := s.renewPerson(ctx, rec.Name); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -156,6 +156,15 @@ func (s *Store) renew(ctx context.Context, k leaseKind, key string, labels ...ma
 	return err
 }
 
+// renewPerson claims an image for a person, so that a removal that has begun before sees it, see [Store.ForgetUnless].
+func (s *Store) renewPerson(ctx context.Context, record string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout) // not between release and claim
+	defer cancel()
+	s.persons.Lock()
+	defer s.persons.Unlock()
+	return s.renew(ctx, byPerson, record)
+}
+
 // release deletes the lease of a kind for a key, if there is one.
 func (s *Store) release(ctx context.Context, k leaseKind, key string, opts ...leases.DeleteOpt) error {
 	err := s.client.LeasesService().Delete(ctx, leases.Lease{ID: k.id(key)}, opts...)

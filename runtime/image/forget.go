@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 )
 
-// ForgetUnless removes the records of images, of which some may be unknown. Then it calls used. If something uses one of them now, or if
-// that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull. Otherwise it releases the claims of
-// persons that it knew before; claims that were made meanwhile stay. It reports whether the records were removed.
+// ForgetUnless removes the records of images, of which some may be unknown. Then it calls used. If something uses one of them now, a person
+// has pulled or imported one again, or that is not certain, it restores all, so that a pod that was accepted meanwhile needs no pull.
+// Otherwise it releases the claims of persons; other claims that were made meanwhile stay. It reports whether the records were removed.
 func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() (bool, error)) (removed bool, err error) {
 	requested, err := s.claimed(ctx, byPerson)
 	if err != nil {
@@ -33,7 +34,17 @@ func (s *Store) ForgetUnless(ctx context.Context, records []string, used func() 
 			gone = append(gone, rec)
 		}
 	}
-	if inUse, err := used(); inUse || err != nil {
+	inUse, err := used()
+	s.persons.Lock()
+	defer s.persons.Unlock()
+	now, nowErr := s.claimed(ctx, byPerson)
+	if err = errors.Join(err, nowErr); err == nil && !inUse {
+		inUse = slices.ContainsFunc(gone, func(rec images.Image) bool {
+			l, is := now[rec.Name]
+			return is && !l.CreatedAt.Equal(requested[rec.Name].CreatedAt)
+		})
+	}
+	if inUse || err != nil {
 		return false, errors.Join(err, s.restore(ctx, gone))
 	}
 	for _, rec := range gone {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
 )
 
 // TestForgetUnless: records that something has begun to use are restored with their content and the note that a person requested them.
@@ -70,4 +71,29 @@ func TestForgetUnlessKeepsLaterClaims(t *testing.T) {
 		wantVersion(ctx, t, w, name, "two") // the name of the bundle
 	}
 	w.wantClaims(ctx, t, name, "import") // the person has requested another image, which was removed
+}
+
+// TestForgetUnlessPulledAgain: an image that a person pulls or imports again while its record is removed stays, and is the person's.
+func TestForgetUnlessPulledAgain(t *testing.T) {
+	ctx, w := newEnv(t, image.Options{})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "one"))
+	name := reg.host + "/shop:1"
+	pull := func() {
+		if _, err := w.store.PullByHand(ctx, name, image.Platform{}, spec.PullIfNotPresent, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	pull()
+	for what, again := range map[string]func(){"pulled": pull, "imported": func() { importAll(ctx, t, w, sample(name, "one")) }} {
+		removed, err := w.store.ForgetUnless(ctx, []string{name}, func() (bool, error) {
+			again()
+			return false, nil
+		})
+		if removed || err != nil {
+			t.Errorf("%s: removed %t, %v", what, removed, err)
+		}
+		wantVersion(ctx, t, w, name, "one")
+		w.wantClaims(ctx, t, name, "person")
+	}
 }

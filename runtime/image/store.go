@@ -22,6 +22,7 @@ package image
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,6 +86,7 @@ type Store struct {
 	imports  slots
 	archives guard.KeyedMutex // by prefix of records; held during an import
 	kept     guard.KeyedMutex // by pod; held while the kept images are changed
+	persons  sync.Mutex       // held while claims of persons are renewed, or released after they were looked at
 	reads    reads
 	peeks    peeks
 	names    guard.KeyedMutex                 // by image; held during a pull

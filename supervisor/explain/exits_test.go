@@ -27,10 +27,21 @@ func TestExits(t *testing.T) {
 	again := staged("sleep 5; exit 42")
 	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever,
 		all.Containers[0].RestartPolicyRules
+	both := pod(forever)
+	both.Containers = append(both.Containers,
+		spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", "sleep 10; exit 1"}})
 	once, limited, line := pod(forever), pod(forever), pod("")
 	line.Containers[0].Command = []string{"httpd -f -p 80"}
 	once.RestartPolicy = spec.RestartNever
 	limited.Containers[0].Resources.Limits = spec.ResourceList{spec.ResourceMemory: resource.MustParse("64Mi")}
+	leaves := func(w *world) {
+		w.add()
+		w.sleep(time.Minute)
+		w.leave()
+		w.sleep(time.Second)
+		w.start()
+		w.sleep(time.Minute)
+	}
 	explains(t, []scenario{
 		{"crash-loop", pod("sleep 3; exit 1"), func(w *world) { w.add(); w.sleep(10 * time.Minute) }},
 		{"crash-loop-daemon-restart", pod("sleep 3; exit 1"), func(w *world) {
@@ -49,6 +60,8 @@ func TestExits(t *testing.T) {
 			w.start()
 			w.sleep(time.Minute)
 		}},
+		{"healthy-daemon-restart", pod(forever), leaves},
+		{"running-daemon-restart", both, leaves},
 		{"restart-in-progress", pod("sleep 3; exit 1"), func(w *world) {
 			w.add()
 			w.sleep(time.Second)

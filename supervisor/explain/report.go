@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func reportTimeline(b *strings.Builder, e *api.Explanation, now time.Time) {
 		for _, entry := range entries {
 			if !seen[entry.Seq] {
 				seen[entry.Seq] = true
-				lines = append(lines, line{entry, container})
+				lines = append(lines, line{entry, cmp.Or(entry.Container, container)})
 			}
 		}
 	}

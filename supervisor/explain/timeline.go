@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -133,14 +134,14 @@ type row struct {
 
 func (t timeline) with(e *event.Event) timeline {
 	if n := len(t); n > 0 {
-		if last := &t[n-1]; last.event.Kind == e.Kind && maps.Equal(last.event.Fields, e.Fields) {
+		if last := &t[n-1]; last.event.Kind == e.Kind && last.Container == e.Container && maps.Equal(last.event.Fields, e.Fields) {
 			last.Count++
 			last.Time, last.Seq, last.event = e.Time, e.Seq, e
 			return t
 		}
 	}
 	return append(t, row{event: e, TimelineEntry: api.TimelineEntry{
-		Time: e.Time, Message: e.Message, Kind: e.Kind, Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
+		Time: e.Time, Container: e.Container, Message: e.Message, Kind: e.Kind, Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
 	}})
 }
 
@@ -161,21 +162,37 @@ func (t timeline) entries() []api.TimelineEntry {
 	return list
 }
 
-// podTimeline are the events of the pod as a whole, without failures before the start of the sandbox.
+// podTimeline are the events of the pod as a whole, without failures before the start of the sandbox. When the daemon was restarted, the
+// starts of the containers that were running are among them: they show what kept running.
 func (b *builder) podTimeline() []api.TimelineEntry {
 	var t timeline
+	running := map[string]*event.Event{} // the starts, by container
 	for i := range b.events {
 		e := &b.events[i]
 		switch {
+		case e.Kind == api.EventContainerStarted:
+			running[e.Container] = e
+		case exited[e.Kind]:
+			delete(running, e.Container)
 		case e.Container != "":
 		case e.Kind == api.EventSandboxReady:
 			t = slices.DeleteFunc(t, func(r row) bool {
 				return r.event.Kind == api.EventSandboxFailed || r.event.Kind == api.EventVolumeFailed
 			})
+		case e.Kind == api.EventPodRecovered:
+			for _, start := range running {
+				t = t.with(start)
+			}
+			t = t.with(e)
+			clear(running)
 		case onPod[e.Kind]:
 			t = t.with(e)
+			if restartsAll[e.Kind] {
+				clear(running)
+			}
 		}
 	}
+	slices.SortFunc(t, func(a, b row) int { return cmp.Compare(a.Seq, b.Seq) })
 	return t.entries()
 }
 

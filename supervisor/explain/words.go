@@ -171,16 +171,16 @@ func quantity(bytes int64) string {
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
 }
 
-// Size is a number of bytes as text, rounded: whole Ki below 1Mi, and one decimal in Mi and Gi.
+// Size is a number of bytes as text, rounded: bytes below 1Ki, whole Ki below 1Mi, and one decimal in Mi and Gi.
 func Size(bytes int64) string {
 	const ki, gi = 1 << 10, 1 << 30
+	if bytes < ki {
+		return fmt.Sprintf("%dB", bytes)
+	}
 	if bytes >= gi && bytes%gi != 0 {
 		return fmt.Sprintf("%.1fGi", float64(bytes)/gi)
 	}
-	if bytes > ki {
-		bytes -= bytes % ki
-	}
-	return quantity(bytes)
+	return quantity(bytes - bytes%ki)
 }
 
 // clock is a time in the time zone of now, without the date if that is today.

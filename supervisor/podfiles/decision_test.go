@@ -214,7 +214,7 @@ func TestPlanOfRollback(t *testing.T) {
 		},
 		{
 			"a person has requested it", "b", watched("b", lifecycle.OutcomeComplete), rolledBackTo(1, "uid 7", list...), "redefine web",
-			"web RolledBack: generation 1 runs instead, requested by uid 7; the file still has generation 2",
+			"web RolloutUndone: generation 1 runs instead, requested by uid 7; the file still has generation 2",
 		},
 		{"the file was changed", "c", watched("a", lifecycle.OutcomeComplete), rolledBackTo(1, "", list...), "redefine web", ""},
 	} {

@@ -165,7 +165,10 @@ func (f *facts) converge(c *content, shown *File, d *decision) {
 	t := f.target(c)
 	d.targets[c.pod.Name] = t
 	if t.instead != nil {
-		shown.Reason, shown.Refused, shown.Undone = api.ReasonRolledBack, errors.New(t.instead.String()), t.instead.By != ""
+		shown.Reason, shown.Refused = api.ReasonRolledBack, errors.New(t.instead.String())
+		if t.instead.By != "" {
+			shown.Reason = api.ReasonRolloutUndone
+		}
 	}
 	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {

@@ -32,11 +32,8 @@ type File struct {
 	// Refused is why the newest content is not what runs, other than its problems: a name that another file or a pod of podstead run
 	// has, admission, or what an update waits for.
 	Refused error
-	// Reason is [api.ReasonInvalidFile], [api.ReasonRejected] or [api.ReasonRolledBack] for content that is not what runs; empty: it is
-	// accepted, and waits if Refused is not nil.
+	// Reason is a reason of [api.FileAccepted] for content that is not what runs; empty: it is accepted, and waits if Refused is not nil.
 	Reason api.Reason
-	// Undone reports that the reason is [api.ReasonRolledBack] because a person has requested it.
-	Undone bool
 	// Preparing reports that Refused is an update that has begun, and neither pulls an image nor stops the pod.
 	Preparing bool
 	// SpecHash is the hash of the definition, see [spec.Pod]; empty: the content is invalid.

@@ -329,7 +329,7 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 	_, err := b.set.Undo(t.Context(), "web", 0, "uid 0")
 	b.must(err)
 	b.fakePods.set(func(f *fakePods) { f.stage = nil })
-	b.until("given up", func() bool { return b.file().Reason == api.ReasonRolledBack })
+	b.until("given up", func() bool { return b.file().Reason == api.ReasonRolloutUndone })
 	b.passes(200 * time.Millisecond)
 	b.untilPods(map[string]string{"web": "a"})
 	if slices.Contains(b.history(), "add web b") {

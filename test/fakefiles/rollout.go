@@ -66,7 +66,10 @@ func (s *Set) Returned(pod string) {
 func (s *Set) file(pod string) podfiles.File {
 	f := podfiles.File{Path: s.path(pod), Pod: pod}
 	if text := s.instead(pod); text != "" {
-		f.Reason, f.Refused, f.Undone = api.ReasonRolledBack, fmt.Errorf("%s", text), s.histories[pod].Instead.By != ""
+		f.Reason, f.Refused = api.ReasonRolledBack, fmt.Errorf("%s", text)
+		if s.histories[pod].Instead.By != "" {
+			f.Reason = api.ReasonRolloutUndone
+		}
 	}
 	return f
 }

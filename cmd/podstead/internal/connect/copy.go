@@ -20,7 +20,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/filecopy"
-	"github.com/podstead/podstead/supervisor/explain"
+	"github.com/podstead/podstead/internal/view"
 )
 
 // Copy copies files from or to a container.
@@ -377,7 +377,7 @@ func (c *Copy) ShowProgress(ctx context.Context, w io.Writer) (done func()) {
 		for {
 			select {
 			case <-tick.C:
-				_, _ = fmt.Fprint(w, clearLine+"Copied "+explain.Size(c.Transferred()))
+				_, _ = fmt.Fprint(w, clearLine+"Copied "+view.Size(c.Transferred()))
 				drawn = true
 			case <-ctx.Done():
 				if drawn {

@@ -422,10 +422,10 @@ func podUsage(s *api.PodStats, now time.Time) []string {
 	lines := usage(s.CPU, s.Memory, s.ProcessStats)
 	if f := s.EphemeralStorage; f != nil {
 		lines = append(lines,
-			fmt.Sprintf("disk %s for writable layers and logs, measured %s ago", Size(f.UsedBytes), view.Age(now.Sub(f.Time))))
+			fmt.Sprintf("disk %s for writable layers and logs, measured %s ago", view.Size(f.UsedBytes), view.Age(now.Sub(f.Time))))
 	}
 	if n := s.Network; n != nil {
-		lines = append(lines, fmt.Sprintf("network %s received, %s sent", Size(n.RxBytes), Size(n.TxBytes)))
+		lines = append(lines, fmt.Sprintf("network %s received, %s sent", view.Size(n.RxBytes), view.Size(n.TxBytes)))
 	}
 	return lines
 }
@@ -446,7 +446,8 @@ func containerUsage(s *api.PodStats, name string, now time.Time) []string {
 		what string
 	}{{c.Rootfs, "writable layer"}, {c.Logs, "logs"}} {
 		if f.used != nil {
-			lines = append(lines, fmt.Sprintf("%s %s, measured %s ago", f.what, Size(f.used.UsedBytes), view.Age(now.Sub(f.used.Time))))
+			age := view.Age(now.Sub(f.used.Time))
+			lines = append(lines, fmt.Sprintf("%s %s, measured %s ago", f.what, view.Size(f.used.UsedBytes), age))
 		}
 	}
 	return lines
@@ -464,7 +465,7 @@ func usage(c *api.CPUStats, m *api.MemoryStats, p *api.ProcessStats) (lines []st
 	if m != nil {
 		text := "memory " + memoryUsage(m)
 		if m.LimitBytes != nil {
-			text += " of " + Size(*m.LimitBytes)
+			text += " of " + view.Size(*m.LimitBytes)
 		}
 		if m.OOMKills != nil && *m.OOMKills > 0 {
 			text += fmt.Sprintf(", %d processes OOM-killed", *m.OOMKills)

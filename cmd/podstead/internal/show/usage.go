@@ -77,7 +77,7 @@ func podRow(p *api.PodStats) usageRow {
 	}
 	rx, tx := unknown, unknown
 	if n := p.Network; n != nil {
-		rx, tx = Size(n.RxBytes), Size(n.TxBytes)
+		rx, tx = view.Size(n.RxBytes), view.Size(n.TxBytes)
 	}
 	r := newUsageRow(p.CPU, p.Memory, layers, logs)
 	r.cells = slices.Concat([]string{p.PodRef.Name}, r.cells, []string{rx, tx})
@@ -122,7 +122,7 @@ func memoryLimit(m *api.MemoryStats) string {
 	if m == nil || m.LimitBytes == nil {
 		return unknown
 	}
-	return Size(*m.LimitBytes)
+	return view.Size(*m.LimitBytes)
 }
 
 // diskUsage returns the sum of what is known.
@@ -137,24 +137,7 @@ func diskUsage(list []*api.FsStats) string {
 	if !known {
 		return unknown
 	}
-	return Size(total)
-}
-
-// Size returns a number of bytes with a unit and at most one decimal place.
-func Size(n uint64) string {
-	if n < 1<<10 {
-		return fmt.Sprint(n)
-	}
-	value, unit := float64(n)/(1<<10), 0
-	const units = "KMGTPE"
-	for ; value >= 1<<10; unit++ {
-		value /= 1 << 10
-	}
-	text := fmt.Sprintf("%.1f", value)
-	if value >= 10 || text[len(text)-1] == '0' {
-		text = fmt.Sprintf("%.0f", value)
-	}
-	return text + units[unit:unit+1] + "i"
+	return view.Size(total)
 }
 
 // OldestDisk returns how old the oldest disk usage is; 0: there is none.

@@ -51,26 +51,26 @@ func TestUsage(t *testing.T) {
 		want    string
 	}{
 		{"pods", UsageOptions{}, `
-NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS   RX     TX
-job    -            -               -       -      700    -      -
-lost   -            -               -       -      -      -      -
-web    252m         35Mi            -       12Ki   2Ki    1023   5Gi
+NAME   CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS   RX      TX
+job    -            -               -       -      700B   -       -
+lost   -            -               -       -      -      -       -
+web    252m         35Mi            -       12Ki   2Ki    1023B   5Gi
 `},
 		{"containers by CPU usage", UsageOptions{Containers: true, Order: ByCPU}, `
 POD   NAME    CPU(cores)   MEMORY(bytes)   LIMIT   DISK   LOGS
-web   proxy   250m         5Mi             -       0      512
-web   app     1m           30Mi            64Mi    12Ki   1.5Ki
-job   main    -            -               -       -      700
+web   proxy   250m         5Mi             -       0B     512B
+web   app     1m           30Mi            64Mi    12Ki   1Ki
+job   main    -            -               -       -      700B
 `},
 		{"containers by memory, without header", UsageOptions{Containers: true, Order: ByMemory, NoHeader: true}, `
-web   app     1m     30Mi   64Mi   12Ki   1.5Ki
-web   proxy   250m   5Mi    -      0      512
-job   main    -      -      -      -      700
+web   app     1m     30Mi   64Mi   12Ki   1Ki
+web   proxy   250m   5Mi    -      0B     512B
+job   main    -      -      -      -      700B
 `},
 		{"pods by memory", UsageOptions{Order: ByMemory, NoHeader: true}, `
-web    252m   35Mi   -   12Ki   2Ki   1023   5Gi
-job    -      -      -   -      700   -      -
-lost   -      -      -   -      -     -      -
+web    252m   35Mi   -   12Ki   2Ki    1023B   5Gi
+job    -      -      -   -      700B   -       -
+lost   -      -      -   -      -      -       -
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -85,17 +85,6 @@ lost   -      -      -   -      -     -      -
 	}
 	if err := Usage(view.Screen{W: closed{}}, pods(), UsageOptions{}); err == nil {
 		t.Error("no error of the output")
-	}
-}
-
-func TestSize(t *testing.T) {
-	for n, want := range map[uint64]string{
-		0: "0", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 10 << 10: "10Ki", 10<<10 + 600: "11Ki", 1 << 20: "1Mi", 5<<30 + 1<<29: "5.5Gi",
-		1 << 63: "8Ei",
-	} {
-		if got := Size(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/podstead/podstead/api"
 )
@@ -70,10 +71,10 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 	p := &change.Object
 	has := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
-	reverted := rolledBack(g.Before, p)
+	other := reverted(g.Before, p, api.ReasonRolledBack, api.ReasonRolloutUndone)
 	switch refused := condition(p, api.FileAccepted); {
-	case reverted != nil:
-		return false, reverted
+	case other != nil:
+		return false, other
 	case change.Type == api.Deleted:
 		return false, errors.New("the pod was deleted in the meantime")
 	case p.Metadata.UID == "":
@@ -108,11 +109,11 @@ func (g *Goal) outdated(p *api.Pod) bool {
 		g.Before.Status.Outcome.Request == p.Status.Outcome.Request
 }
 
-// rolledBack returns why an earlier generation of a pod runs in place of its file, or is about to, that did not when the pod was seen
-// before; nil: there is none. Before is nil if the pod did not exist.
-func rolledBack(before, p *api.Pod) error {
+// reverted returns why another generation of a pod runs in place of its file for one of the reasons, or is about to, that did not when the
+// pod was seen before; nil: there is none. Before is nil if the pod did not exist.
+func reverted(before, p *api.Pod, reasons ...api.Reason) error {
 	c := condition(p, api.FileAccepted)
-	if c.Reason != api.ReasonRolledBack || before != nil && condition(before, c.Type).Message == c.Message {
+	if !slices.Contains(reasons, c.Reason) || before != nil && condition(before, c.Type).Message == c.Message {
 		return nil
 	}
 	return fmt.Errorf("%s: %s", c.Reason, c.Message)

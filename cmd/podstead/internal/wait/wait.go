@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/podstead/podstead/api"
 )
@@ -144,10 +143,8 @@ func (r *run) see(p *api.Pod) {
 	met, err := r.For.Kind == ForCreated, error(nil)
 	switch r.For.Kind {
 	case ForState:
-		if met, err = r.For.met(p); err == nil && r.For.ready {
-			if err = rolledBack(t.first, p); err != nil && strings.Contains(err.Error(), ", requested by ") {
-				err = nil // a user has restored a generation, which will be ready
-			}
+		if met, err = r.For.met(p); err == nil && r.For.ready { // a generation that a person has requested will be ready
+			err = reverted(t.first, p, api.ReasonRolledBack)
 		}
 	case ForDeleted:
 		if problem, ok := Remains(p); ok {

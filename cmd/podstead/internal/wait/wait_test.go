@@ -59,7 +59,7 @@ func changes(text string) []api.PodChange {
 			status.Conditions = []api.Condition{
 				{Type: api.PodReady, Status: "True"},
 				{
-					Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolledBack,
+					Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolloutUndone,
 					Message: "generation 1 runs instead, requested by uid 0; the file still has generation 2",
 				},
 			}
