@@ -41,7 +41,7 @@ var recipes = map[string]recipe{
 	"exec POD -- cat FILE":             {as: "podstead exec web -- cat /proc/self/status"},
 	"image export IMAGE -o FILE":       {as: "podstead image export busybox -o busybox.tar"},
 	"image import FILE":                {as: "podstead image import images/busybox.tar"},
-	"image rm IMAGE":                   {before: []string{"image pull docker.io/library/nginx:latest"}, as: "podstead image rm docker.io/library/nginx:latest"},
+	"image rm IMAGE":                   {before: []string{"image import images/testserver.tar"}, as: "podstead image rm localhost/podstead/testserver:1"},
 	"login REGISTRY":                   {as: "printf 'alice\\nsecret\\n' | script -qec 'podstead login registry.example.com' /dev/null"},
 	"login X":                          {as: "printf 'alice\\nsecret\\n' | script -qec 'podstead login registry.example.com' /dev/null"},
 	"port-forward POD PORT":            {until: "Forwarding"},
@@ -52,13 +52,14 @@ var recipes = map[string]recipe{
 	"top --watch":                      {until: "web"},
 	"volume export VOLUME":             {as: "podstead volume export data | tar -t"},
 	"volume export VOLUME -o FILE":     {as: "podstead volume export data -o data.tar"},
-	"volume import VOLUME FILE":        {before: []string{"volume export data -o old.tar", "stop web"}, as: "podstead volume import data old.tar"},
+	"volume import VOLUME FILE":        {before: []string{"volume export data -o v.tar", "stop web"}, as: "podstead volume import data v.tar"},
 	"volume rm VOLUME":                 {before: []string{"delete web"}},
 }
 
 // onContainers are the commands that need real containers, images or volumes, a terminal, or a daemon of their own.
 var onContainers = []string{
-	"bundle", "cp", "daemon", "debug", "doctor", "edit", "exec", "image", "login", "port-forward", "rollout undo", "run X --", "system", "top", "volume",
+	"bundle", "cp", "daemon", "debug", "doctor", "edit", "exec", "image", "login", "port-forward", "rollout undo", "run X --", "system",
+	"top", "volume",
 }
 
 // values are those of the placeholders in hints.
