@@ -1,6 +1,11 @@
 package spec
 
 import (
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,11 +56,13 @@ func (f *fix) top(line string) {
 	f.lines = slices.Insert(f.lines, 0, line)
 }
 
-// corrections do what hints say, by a pattern of the hint.
-var corrections = []struct {
+// correction does what hints say that match a pattern.
+type correction struct {
 	hint   string
 	follow func(f *fix, m []string)
-}{
+}
+
+var corrections = []correction{
 	{`^write (\S+) without quotes$`, func(f *fix, m []string) { f.value(m[1]) }},
 	{`^write \[\[(.+)\]\] instead of \[(.+)\]$`, func(f *fix, m []string) { f.whole("[[" + m[1] + "]]") }},
 	{`^write (\w[\w.]* = .+|\w[\w.]*: .+)$`, func(f *fix, m []string) { f.whole(m[1]) }},
@@ -181,4 +188,110 @@ func (f *fix) follow(p Problem, used map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// TestHintsOfKinds follows the hints to manifests of other kinds: a Pod with what the hint names is valid.
+func TestHintsOfKinds(t *testing.T) {
+	const container = `{"name": "app", "image": "busybox", "ports": [{"containerPort": 80, "hostPort": 8080}]}`
+	followed := map[string]string{
+		"ConfigMap":             `, "configMaps": [{"name": "c", "data": {"k": "v"}}]`,
+		"Secret":                `, "secrets": [{"name": "s", "data": {"k": "v"}}]`,
+		"Service":               "",
+		"PersistentVolumeClaim": `, "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]`,
+		"List":                  "",
+		"PodList":               "",
+	}
+	for kind, hint := range kindHints {
+		more, known := followed[kind]
+		template := `{"metadata": {"name": "web"}, "spec": {"containers": [` + container + `]` + more + `}}`
+		object := template
+		path, isTemplate := strings.CutPrefix(hint, templateHint)
+		if isTemplate == known {
+			t.Errorf("hint %q of a %s is not followed", hint, kind)
+		}
+		for keys := strings.Split(path, "."); isTemplate && len(keys) > 0; keys = keys[:len(keys)-1] {
+			object = `{"` + keys[len(keys)-1] + `": ` + object + `}`
+		}
+		_, problems := Parse("web.json", []byte(`{"apiVersion": "v1", "kind": "`+kind+`", `+object[1:]))
+		if len(problems) != 1 || problems[0].Hint != hint {
+			t.Errorf("%s: %v, want the hint %q", kind, problems, hint)
+		}
+		if pod, problems := Parse("web.json", []byte(`{"apiVersion": "v1", "kind": "Pod", `+template[1:])); pod == nil || len(problems) > 0 {
+			t.Errorf("hint %q: %v", hint, problems)
+		}
+	}
+}
+
+// TestHintOfEnvFiles follows the hint to an env file with secrets that others can read.
+func TestHintOfEnvFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("app.env", []byte("A=1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := []byte("secrets = [{ name = \"s\", envFile = \"app.env\" }]\n" + appHead)
+	_, problems := Accept(filepath.Join(dir, "web.toml"), text)
+	if len(problems) != 1 || !strings.HasPrefix(problems[0].Hint, "run chmod ") {
+		t.Fatalf("%v, want a warning with a hint", problems)
+	}
+	if out, err := exec.Command("sh", "-c", strings.TrimPrefix(problems[0].Hint, "run ")).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", problems[0].Hint, err, out)
+	}
+	if pod, problems := Accept(filepath.Join(dir, "web.toml"), text); pod == nil || len(problems) > 0 {
+		t.Errorf("after the hint: %v", problems)
+	}
+}
+
+// TestHintsOfRelocation follows the hints to values that cannot be replaced.
+func TestHintsOfRelocation(t *testing.T) {
+	for _, c := range []struct{ text, hint, corrected string }{
+		{
+			manifestWith("  hostname: &x data\n  imageArchives: [*x]\n"), "write an absolute path, in quotes, without an anchor",
+			manifestWith("  hostname: data\n  imageArchives: [\"/srv/data\"]\n"),
+		},
+		{
+			manifestWith("  imageArchives:\n  - |-\n    x\n"), "write an absolute path, in quotes, without an anchor",
+			manifestWith("  imageArchives: [\"/srv/x\"]\n"),
+		},
+		{
+			strings.Replace(manifestWith(""), "name: web", "generateName: web-\n  name:", 1), "set metadata.name",
+			strings.Replace(manifestWith(""), "name: web", "generateName: web-\n  name: web", 1),
+		},
+	} {
+		_, err := Relocate("/srv/web.yaml", []byte(c.text))
+		if problems, ok := errors.AsType[Problems](err); !ok || problems[0].Hint != c.hint {
+			t.Errorf("%v, want the hint %q\n%s", err, c.hint, c.text)
+		}
+		if _, err := Relocate("/srv/web.yaml", []byte(c.corrected)); err != nil {
+			t.Errorf("%v\n%s", err, c.corrected)
+		}
+	}
+}
+
+// TestHintsOfBadFiles checks that the hints to each file in testdata/bad are followed by a test of this package.
+func TestHintsOfBadFiles(t *testing.T) {
+	known := slices.Concat(slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)), []string{servicesHint})
+	for _, fields := range omitted {
+		for _, refused := range fields {
+			known = append(known, refused.hint)
+		}
+	}
+	place := regexp.MustCompile(`^set \S+( or \S+)* in (the pod|a container|containers)$`) // TestMisplacedHints
+	files, err := filepath.Glob("testdata/bad/*.txt")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			hint, isHint := strings.CutPrefix(strings.TrimSpace(line), "hint: ")
+			isCorrection := slices.ContainsFunc(corrections, func(c correction) bool { return regexp.MustCompile(c.hint).MatchString(hint) })
+			if isHint && !isCorrection && !slices.Contains(known, hint) && !place.MatchString(hint) {
+				t.Errorf("%s: no test follows the hint %q", file, hint)
+			}
+		}
+	}
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,14 +15,13 @@ import (
 
 // hinted is the pod of TestHintsOnContainers.
 const hinted = `
-terminationGracePeriodSeconds = 0.1
 update = { minReadySeconds = 0 }
 volumes = [{ name = "data", persistentVolumeClaim = { claimName = "data" } }]
 
 [[containers]]
 name = "app"
 image = "busybox"
-command = ["httpd", "-f", "-p", "8080"]
+command = ["sh", "-c", "trap 'exit 0' TERM; httpd -f -p 8080 & wait"]
 ports = [{ containerPort = 8080 }]
 volumeMounts = { data = "/data" }
 `
@@ -29,10 +30,10 @@ volumeMounts = { data = "/data" }
 // daemon of their own: each succeeds, on a host where the pod web runs.
 func TestHintsOnContainers(t *testing.T) {
 	_, lines := hintedCommands(t)
-	slices.SortStableFunc(lines, func(a, b string) int { return lastDaemon(a) - lastDaemon(b) })
 	shell := newPageHost(t)
 	for name, text := range map[string]string{
-		"web.toml": hinted, "changed.toml": "name = \"web\"\nlabels.a = \"b\"\n" + hinted, "pods/web.toml": hinted,
+		"web.toml": hinted, "pods/web.toml": hinted,
+		"changed.toml": "name = \"web\"\n" + strings.Replace(hinted, "busybox", "docker.io/library/nginx:2", 1),
 	} {
 		path := filepath.Join(shell.Dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -42,10 +43,15 @@ func TestHintsOnContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	steps := map[string]recipe{}
 	for _, line := range lines {
+		steps[line] = recipeOf(line)
+	}
+	maps.Copy(steps, optionsOfHints)
+	for _, line := range slices.SortedFunc(maps.Keys(steps), daemonLast) {
 		t.Run(line, func(t *testing.T) {
 			mustRun(t, shell, "podstead apply web.toml && podstead start web && podstead wait web --for=condition=Ready")
-			r := recipeOf(line)
+			r := steps[line]
 			for _, before := range r.before {
 				mustRun(t, shell, "podstead "+before)
 			}
@@ -58,7 +64,8 @@ func TestHintsOnContainers(t *testing.T) {
 	}
 }
 
-// lastDaemon orders the command lines that end the daemon after the others, and the one that stops pods last.
-func lastDaemon(line string) int {
-	return strings.Count(line, "daemon") + strings.Count(line, "shutdown")
+// daemonLast orders the command lines that end the daemon after the others, and the one that stops pods last.
+func daemonLast(a, b string) int {
+	order := func(line string) int { return strings.Count(line, "daemon") + strings.Count(line, "shutdown") }
+	return cmp.Or(order(a)-order(b), strings.Compare(a, b))
 }
