@@ -54,7 +54,7 @@ var recipes = map[string]recipe{
 	"top --watch":                      {until: "web"},
 	"volume export VOLUME":             {as: "podstead volume export data | tar -t"},
 	"volume export VOLUME -o FILE":     {as: "podstead volume export data -o data.tar"},
-	"volume import VOLUME FILE":        {before: []string{"volume export data -o v.tar", "stop web"}, as: "podstead volume import data v.tar"},
+	"volume import VOLUME FILE":        {before: []string{"volume export data -o v", "stop web"}, as: "podstead volume import data v"},
 	"volume rm VOLUME":                 {before: []string{"delete web"}},
 }
 

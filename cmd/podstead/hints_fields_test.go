@@ -18,7 +18,7 @@ import (
 var settingsOfHints = map[string]string{
 	"write a notifier as [[notify]] with name": "[[notify]]\nname = \"ops\"\ncommand = [\"/bin/true\"]\n[[notify]]\nname = \"chat\"\n" +
 		"url = \"https://alerts.example.com/podstead\"\n",
-	"write a rule as [[images.verify]] with prefix":          "[[images.verify]]\nprefix = \"registry.example.com/shop\"\nkeys = [\"KEY\"]\n",
+	"write a rule as [[images.verify]] with prefix":          verifyRule,
 	"or set another OCI runtime as runtime in [engine]":      "[engine]\nruntime = \"crun\"\n",
 	"set engine.runtime in podstead.toml":                    "engine.runtime = \"crun\"\n",
 	"set runDir to a directory in memory":                    "runDir = \"/run/podstead\"\n",
@@ -33,8 +33,10 @@ var settingsOfHints = map[string]string{
 	"to allowedUnsafeSysctls in [policy] of podstead.toml":   "[policy]\nallowedUnsafeSysctls = [\"kernel.msgmax\"]\n",
 	"or podSecurity in [policy] of podstead.toml":            "[policy]\npodSecurity = \"privileged\"\n",
 	"set requests = \"ignore\" in [policy] of podstead.toml": "[policy]\nrequests = \"ignore\"\n",
-	"or change images.verify in podstead.toml":               "[[images.verify]]\nprefix = \"registry.example.com/shop\"\nkeys = [\"KEY\"]\n",
+	"or change images.verify in podstead.toml":               verifyRule,
 }
+
+const verifyRule = "[[images.verify]]\nprefix = \"registry.example.com/shop\"\nkeys = [\"KEY\"]\n"
 
 // fieldsOfHints are what hints outside of package spec say to write into a pod file, by a part of the hint: lines of the pod, and of its
 // container.
@@ -50,7 +52,7 @@ var fieldsOfHints = map[string][2]string{
 	"remove one of these pods from waitFor":    {"", ""},
 	"remove onUnhealthy":                       {"", ""},
 	"securityContext.privileged in the":        {"", "securityContext.privileged = true"},
-	"set envFrom in the pod file":              {`configMaps = [{ name = "c", envFile = "app.env" }]`, `envFrom = [{ secretRef.name = "s" }]`},
+	"set envFrom in the pod file":              {`secrets = [{ name = "s", envFile = "s.env" }]`, `envFrom = [{ secretRef.name = "s" }]`},
 	"set hostNetwork in the pod":               {"hostNetwork = true", ""},
 	"set imagePullPolicy":                      {"", `imagePullPolicy = "Always"`},
 	"write a table [[configMaps]]":             {"[[configMaps]]\nname = \"c\"\ndata = { k = \"v\" }", ""},
