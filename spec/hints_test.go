@@ -239,7 +239,10 @@ func followed(t *testing.T, hint string, table reflect.Type) {
 func TestHintsOfWordsAreFollowed(t *testing.T) {
 	for word := range composeWords {
 		for name, table := range map[string]reflect.Type{"": reflect.TypeFor[Pod](), "app": reflect.TypeFor[Container]()} {
-			t.Run(word+" "+name, func(t *testing.T) { followed(t, hintOf(name, word), table) })
+			t.Run(word+" "+name, func(t *testing.T) {
+				followed(t, hintOf(name, word), table)
+				followed(t, composeWords[word], table) // lists of Compose have it too
+			})
 		}
 	}
 }
