@@ -105,7 +105,10 @@ var omitted = map[reflect.Type]map[string]refusal{
 
 var (
 	noDevices = refusal{"there are no drivers that allocate devices", devicesHint}
-	noSELinux = refusal{"containers have no SELinux labels", "set seccompProfile, appArmorProfile or capabilities"}
+	noSELinux = refusal{
+		"containers have no SELinux labels",
+		"set securityContext.seccompProfile, securityContext.appArmorProfile or securityContext.capabilities in the container",
+	}
 	noWindows = refusal{"containers run on Linux", "set the fields for Linux, such as runAsUser"}
 	rootOwns  = refusal{"the files belong to root", "set securityContext.fsGroup of the pod"}
 	onNetwork = refusal{"the host mounts storage of the network, not the pod", "mount it on the host, and set hostPath"}

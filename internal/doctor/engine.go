@@ -25,7 +25,8 @@ func damagedFiles(c *config.Config) result {
 	last := reports[len(reports)-1]
 	return result{
 		Warn, fmt.Sprintf("damaged files: %d, last %s", len(reports), Describe(last)),
-		"check dmesg for disk errors, check images with podstead doctor --repair, then delete " + journal.Dir,
+		"check dmesg for disk errors, stop the daemon with podstead daemon stop, check images with podstead doctor --repair, then delete " +
+			journal.Dir,
 	}
 }
 

@@ -269,7 +269,8 @@ func describe(operation, container, path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return refused(filecopy.NotFound, "")
 	case errors.Is(err, unix.EROFS):
-		return refused(filecopy.Conflict, "copy to a volume that is mounted read-write, or set readOnlyRootFilesystem to false")
+		return refused(filecopy.Conflict,
+			"copy to a volume that is mounted read-write, or set securityContext.readOnlyRootFilesystem to false in the container")
 	case errors.Is(err, filecopy.ErrCovered):
 		return refused(filecopy.Conflict, "start the pod, or copy the file while the container runs")
 	case errors.Is(err, filecopy.ErrKernel):

@@ -94,8 +94,8 @@ func (t diagnosis) kernelSupport(ctx context.Context) ([]Finding, error) {
 		if !guarded {
 			found = append(found, Finding{
 				Problem: fmt.Sprintf("pods can spoof addresses of other pods: kernel does not support nftables for bridges: %v", err),
-				Hint: "use a kernel with CONFIG_NF_TABLES_BRIDGE, or drop NET_RAW in containers: capabilities = { drop = " +
-					"[\"NET_RAW\"] }",
+				Hint: "use a kernel with CONFIG_NF_TABLES_BRIDGE, or drop NET_RAW in containers: securityContext.capabilities.drop = " +
+					"[\"NET_RAW\"]",
 			})
 		}
 		return nil
