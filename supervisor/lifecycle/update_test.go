@@ -84,6 +84,43 @@ func TestDecideRestartWithEphemeral(t *testing.T) {
 // startSandbox2 is the second sandbox after a restart of the pod.
 var startSandbox2 = lifecycle.StartSandbox{Sandbox: 2, Round: 3}
 
+// TestDecideDefinitionChanged checks that a run is stopped with the grace period of the definition that it was started from, and that the
+// pull of a removed container is cancelled before the container is forgotten.
+func TestDecideDefinitionChanged(t *testing.T) {
+	from, to := podOf(always, "app", "old"), podOf(always, "app")
+	to.TerminationGracePeriodSeconds = 5
+	changed := func(restarted ...string) happened {
+		return func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.DefinitionChanged{From: from, To: to, Restarted: restarted, At: t}
+		}
+	}
+	redefined := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.RestartRequested{Redefined: true, By: "a test", At: t}
+	})
+	end := func(name string, grace time.Duration, why lifecycle.Reason) lifecycle.StopContainer {
+		return lifecycle.StopContainer{Ref: run(name, 1), Grace: grace, Reason: why}
+	}
+	const differs, removed = lifecycle.ReasonDefinitionChanged, lifecycle.ReasonContainerRemoved
+	pulling := history{up(), running("app", 1), pull("old", 1, 1), changed()}
+	cancelled := history{pulling, lifecycle.CancelPull{Container: "old", For: 1}}
+	decisions{
+		{
+			name: "changed and removed container", pod: to, past: history{up(), running("app", 1), running("old", 1), changed("app")}, now: 1,
+			want: do{end("old", 30*time.Second, removed), end("app", 30*time.Second, differs)},
+		},
+		{
+			name: "unchanged container of a pod that starts again", pod: to, past: history{up(), running("app", 1), changed(), redefined},
+			now: 1, want: do{end("app", 5*time.Second, differs)},
+		},
+		{name: "pull of a removed container", pod: to, past: pulling, now: 1, want: do{lifecycle.CancelPull{Container: "old", For: 1}}},
+		{name: "cancelled pull in progress", pod: to, past: cancelled, now: 1},
+		{
+			name: "cancelled pull has ended", pod: to, past: history{cancelled, failed(pull("old", 1, 1), oops)}, now: 1,
+			want: do{lifecycle.ForgetContainer{Container: "old"}},
+		},
+	}.check(t)
+}
+
 // TestDefinitionChangedFits checks the limit of removed containers that have not stopped.
 func TestDefinitionChangedFits(t *testing.T) {
 	many := &spec.Pod{Name: "p", Containers: []spec.Container{{Name: "app"}}}
