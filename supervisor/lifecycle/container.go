@@ -223,6 +223,9 @@ type Replacement struct {
 	Reason  Reason `json:"reason,omitempty"`
 }
 
+// includes reports whether a run was requested to be replaced.
+func (r *Replacement) includes(a *Attempt) bool { return a.N() > 0 && a.N() <= r.Attempt }
+
 // HookKind is the kind of a lifecycle hook.
 type HookKind string
 

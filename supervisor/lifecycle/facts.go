@@ -206,7 +206,8 @@ func (f *Facts) superseded(a *Attempt) bool {
 	if a.N() == 0 || f.ephemeral(a.Container) {
 		return false
 	}
-	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || a.N() <= f.Containers[a.Container].Replaced.Attempt
+	replaced := f.Containers[a.Container].Replaced
+	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || replaced.includes(a)
 }
 
 // Collection is the removal of what a pod that has finished has left. Its facts, and so its status, are kept.

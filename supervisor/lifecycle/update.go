@@ -226,7 +226,7 @@ func (c *Container) mustStop() Reason {
 	if why := c.Newest.mustStop(); why != "" {
 		return why
 	}
-	if c.Newest.N() <= c.Replaced.Attempt {
+	if c.Replaced.includes(&c.Newest) {
 		return c.Replaced.Reason
 	}
 	return ""
