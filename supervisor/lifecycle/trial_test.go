@@ -294,6 +294,7 @@ func TestOutcomeOfOtherRuns(t *testing.T) {
 		"it is forgotten":                 {history{live, removed, lifecycle.ForgetContainer{Container: "old"}}, lifecycle.OutcomeComplete},
 		"container is to be restarted":    {history{live, restarted}, lifecycle.OutcomeProgressing},
 		"it runs again":                   {history{live, restarted, exited("app", 1, 0), running("app", 2)}, lifecycle.OutcomeComplete},
+		"pod is to be restarted":          {history{live, restartRequested}, lifecycle.OutcomeProgressing},
 		"ephemeral container is to start": {history{live, addEphemeral("debug"), pull("debug", 1, 1)}, lifecycle.OutcomeComplete},
 	} {
 		f := fold(test.past)

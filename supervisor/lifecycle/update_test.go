@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -59,6 +61,35 @@ func TestDecideRestartAfterDeadline(t *testing.T) {
 			want: do{failPod(30 * time.Second)},
 		},
 	}.check(t)
+}
+
+// TestRestartRequested checks that a restart replaces a stop, and changes nothing if one is pending or if the pod is being deleted.
+func TestRestartRequested(t *testing.T) {
+	part := func(f lifecycle.Facts) any { return []any{f.Restart, f.Stop.Requested} }
+	first := lifecycle.Restart{Requested: at(2), By: "a test"}
+	foldings{
+		{"the pod is stopped", history{stopped(time.Minute), tick(2), restartRequested}, part, []any{first, lifecycle.Instant{}}},
+		{
+			"a restart is pending", history{tick(2), restartRequested, tick(3), happened(func(t lifecycle.Instant) lifecycle.Event {
+				return lifecycle.RestartRequested{By: "another test", Redefined: true, At: t}
+			})}, part, []any{first, lifecycle.Instant{}},
+		},
+		{"the pod is deleted", history{deleted(time.Minute), tick(2), restartRequested}, part, []any{lifecycle.Restart{}, at(1)}},
+	}.check(t)
+}
+
+// TestContainerRestartRequested checks that a request changes nothing for a container that is not known, for an ephemeral one, and for a
+// run that is being replaced already.
+func TestContainerRestartRequested(t *testing.T) {
+	pod := podOf(always, "app")
+	before := fold(history{up(), running("app", 1), addEphemeral("debug"), running("debug", 1)}).Apply(
+		lifecycle.DefinitionChanged{From: pod, To: pod, Restarted: []string{"app"}, At: at(2)})
+	for _, name := range []string{"other", "debug", "app"} {
+		after := before.Apply(lifecycle.ContainerRestartRequested{Container: name, By: "a test", At: at(3)})
+		if diff := cmp.Diff(before.Containers, after.Containers); diff != "" {
+			t.Errorf("restart of %s (-before +after):\n%s", name, diff)
+		}
+	}
 }
 
 // TestDecideRestartWithEphemeral checks that an ephemeral container that ran does not prevent the start of a pod with Never.
@@ -199,6 +230,19 @@ func TestDefinitionChangedWithoutHook(t *testing.T) {
 			past: history{hooked, running("other", 1), failed(postStart("app", 1), oops)}, now: 1,
 		},
 		{name: "it is not retried", pod: to, past: history{hooked, running("other", 1), failed(postStart("app", 1), unavailable)}, now: 5},
+		{
+			name: "a hook of both definitions goes on", pod: from,
+			past: history{up(), pulled("other", 1), running("app", 1), postStart("app", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
+				return lifecycle.DefinitionChanged{From: from, To: from, At: t}
+			})}, now: 1,
+		},
+		{
+			name: "a hook that failed before stops the container", pod: to,
+			past: history{up(), running("app", 1), running("other", 1), failing(postStart("app", 1), oops), removed}, now: 1,
+			want: do{lifecycle.StopContainer{
+				Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonFailedPostStartHook,
+			}},
+		},
 		{
 			name: "it does not run if it is added again", pod: from,
 			past: history{hooked, running("other", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
