@@ -223,6 +223,18 @@ func TestEscalationRate(t *testing.T) {
 	})
 }
 
+// TestStoppedPodHasNotRecovered: the unready time of a pod that the shutdown of the host has stopped does not count, but the pod is not ready.
+func TestStoppedPodHasNotRecovered(t *testing.T) {
+	f := fold(history{up(), running("app", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.HostShutdown{Grace: time.Second, By: lifecycle.ByShutdown, At: t}
+	}), exited("app", 1, 0), sandboxRemoved(1)})
+	f.Escalation = lifecycle.Escalation{Step: lifecycle.StepRestart, At: at(1), Since: at(1)}
+	want := []lifecycle.Action{lifecycle.PauseUnready{}}
+	if got := lifecycle.Decide(unhealthy(spec.UnhealthyReboot), f, at(5)).Actions; !slices.Equal(got, want) {
+		t.Errorf("%#v, want %#v", got, want)
+	}
+}
+
 // TestUnhealthyCondition checks the condition of a pod with onUnhealthy: the last step, and when the next one is due.
 func TestUnhealthyCondition(t *testing.T) {
 	const day = "2001-09-09T" // at(0) is 01:46:40
