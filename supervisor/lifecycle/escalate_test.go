@@ -223,7 +223,8 @@ func TestEscalationRate(t *testing.T) {
 	})
 }
 
-// TestStoppedPodHasNotRecovered: the unready time of a pod that the shutdown of the host has stopped does not count, but the pod is not ready.
+// TestStoppedPodHasNotRecovered: the unready time of a pod that the shutdown of the host has stopped does not count, and the pod is not
+// ready.
 func TestStoppedPodHasNotRecovered(t *testing.T) {
 	f := fold(history{up(), running("app", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.HostShutdown{Grace: time.Second, By: lifecycle.ByShutdown, At: t}

@@ -352,8 +352,8 @@ func TestSandboxReadyResetsFailures(t *testing.T) {
 	}
 }
 
-// TestShutdownEnded: a pod that was stopped by the shutdown of the host, or of the daemon, is started again by its start. One that a user has
-// stopped since stays stopped.
+// TestShutdownEnded: a pod that was stopped by the shutdown of the host, or of the daemon, is started again by its start. One that a user
+// has stopped since stays stopped.
 func TestShutdownEnded(t *testing.T) {
 	for by, start := range map[string]string{
 		lifecycle.ByShutdown: "the start of the host", lifecycle.ByDaemonStop: "the start of the daemon",

@@ -136,7 +136,8 @@ func TestDecideDefinitionChanged(t *testing.T) {
 	cancelled := history{pulling, lifecycle.CancelPull{Container: "old", For: 1}}
 	decisions{
 		{
-			name: "changed and removed container", pod: to, past: history{up(), running("app", 1), running("old", 1), changed("app")}, now: 1,
+			name: "changed and removed container", pod: to,
+			past: history{up(), running("app", 1), running("old", 1), changed("app")}, now: 1,
 			want: do{end("old", 30*time.Second, removed), end("app", 30*time.Second, differs)},
 		},
 		{
@@ -232,9 +233,12 @@ func TestDefinitionChangedWithoutHook(t *testing.T) {
 		{name: "it is not retried", pod: to, past: history{hooked, running("other", 1), failed(postStart("app", 1), unavailable)}, now: 5},
 		{
 			name: "a hook of both definitions goes on", pod: from,
-			past: history{up(), pulled("other", 1), running("app", 1), postStart("app", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
-				return lifecycle.DefinitionChanged{From: from, To: from, At: t}
-			})}, now: 1,
+			past: history{
+				up(), pulled("other", 1), running("app", 1), postStart("app", 1),
+				happened(func(t lifecycle.Instant) lifecycle.Event {
+					return lifecycle.DefinitionChanged{From: from, To: from, At: t}
+				}),
+			}, now: 1,
 		},
 		{
 			name: "a hook that failed before stops the container", pod: to,
