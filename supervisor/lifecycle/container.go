@@ -188,16 +188,6 @@ func EffectiveGrace(pod *spec.Pod, requested *time.Duration) Grace {
 	return Grace{Period: max(period, time.Second)}
 }
 
-// grace returns the grace period of a run that must stop while its pod continues, or after the pod has finished. The probe that
-// stops it can have its own period (contract 5.1 and 7.1).
-func grace(pod *spec.Pod, c *spec.Container, why Reason) time.Duration {
-	probe := map[Reason]*spec.Probe{ReasonLivenessProbe: c.LivenessProbe, ReasonStartupProbe: c.StartupProbe}[why]
-	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
-		return probe.TerminationGracePeriodSeconds.Duration()
-	}
-	return pod.TerminationGracePeriodSeconds.Duration()
-}
-
 // Exit is the result of a run. Code is the exit code of the process, 128 plus the signal number, or a code that the kubelet uses
 // if there is none: 128 with StartError, 137 with ContainerStatusUnknown, 255 with Unknown.
 type Exit struct {
@@ -232,6 +222,9 @@ type Replacement struct {
 	Attempt int    `json:"attempt,omitempty"` // the newest run that is replaced; 0: none
 	Reason  Reason `json:"reason,omitempty"`
 }
+
+// includes reports whether a run was requested to be replaced.
+func (r *Replacement) includes(a *Attempt) bool { return a.N() > 0 && a.N() <= r.Attempt }
 
 // HookKind is the kind of a lifecycle hook.
 type HookKind string

@@ -223,6 +223,80 @@ func TestEscalationRate(t *testing.T) {
 	})
 }
 
+// TestStoppedPodHasNotRecovered: the unready time of a pod that the shutdown of the host has stopped does not count, and the pod is not
+// ready.
+func TestStoppedPodHasNotRecovered(t *testing.T) {
+	f := fold(history{up(), running("app", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.HostShutdown{Grace: time.Second, By: lifecycle.ByShutdown, At: t}
+	}), exited("app", 1, 0), sandboxRemoved(1)})
+	f.Escalation = lifecycle.Escalation{Step: lifecycle.StepRestart, At: at(1), Since: at(1)}
+	want := []lifecycle.Action{lifecycle.PauseUnready{}}
+	if got := lifecycle.Decide(unhealthy(spec.UnhealthyReboot), f, at(5)).Actions; !slices.Equal(got, want) {
+		t.Errorf("%#v, want %#v", got, want)
+	}
+}
+
+// TestUnhealthyCondition checks the condition of a pod with onUnhealthy: the last step, and when the next one is due.
+func TestUnhealthyCondition(t *testing.T) {
+	const day = "2001-09-09T" // at(0) is 01:46:40
+	escalation := func(step lifecycle.Step, taken, since float64) lifecycle.Escalation {
+		e := lifecycle.Escalation{Step: step}
+		if taken > 0 {
+			e.At = at(taken)
+		}
+		if since > 0 {
+			e.Since = at(since)
+		}
+		return e
+	}
+	failed := escalation(lifecycle.StepReboot, 310, 0)
+	failed.Reboot = lifecycle.HostReboot{Failed: at(311), Reason: "Why", Message: "no permission"}
+	for name, row := range map[string]struct {
+		escalation lifecycle.Escalation
+		want       lifecycle.Condition
+	}{
+		"healthy": {lifecycle.Escalation{}, lifecycle.Condition{Status: "False"}},
+		"unready": {
+			escalation(lifecycle.StepNone, 0, 10),
+			lifecycle.Condition{Status: "False", Message: "unready, next step at " + day + "01:48:30Z: restart all containers"},
+		},
+		"restarted": {escalation(lifecycle.StepRestart, 110, 0), lifecycle.Condition{
+			Status: "True", Reason: lifecycle.ReasonContainersRestarted,
+			Message: "step 1 of 3, at " + day + "01:48:30Z: all containers were restarted",
+		}},
+		"replaced and unready": {escalation(lifecycle.StepReplace, 210, 220), lifecycle.Condition{
+			Status: "True", Reason: lifecycle.ReasonSandboxReplaced,
+			Message: "step 2 of 3, at " + day + "01:50:10Z: the pod sandbox was replaced; " +
+				"unready, next step at " + day + "01:52:00Z: reboot the host",
+		}},
+		"the last step is repeated": {escalation(lifecycle.StepReboot, 310, 320), lifecycle.Condition{
+			Status: "True", Reason: lifecycle.ReasonHostRebootRequested,
+			Message: "step 3 of 3, at " + day + "01:51:50Z: a reboot of the host was requested; " +
+				"unready, next step at " + day + "01:53:40Z: reboot the host",
+		}},
+		"reboot failed": {failed, lifecycle.Condition{
+			Status: "True", Reason: "Why", Message: "step 3 of 3, at " + day + "01:51:50Z: the host is not rebooted: no permission",
+		}},
+	} {
+		f := fold(history{up(), running("app", 1)})
+		f.Escalation, row.want.Type = row.escalation, lifecycle.PodUnhealthy
+		var got []lifecycle.Condition
+		for _, c := range lifecycle.StatusOf(unhealthy(spec.UnhealthyReboot), f, at(400)).Conditions {
+			if c.Type == lifecycle.PodUnhealthy {
+				got = append(got, c)
+			}
+		}
+		if diff := cmp.Diff([]lifecycle.Condition{row.want}, got); diff != "" {
+			t.Errorf("%s: condition (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, c := range lifecycle.StatusOf(podOf(always, "app"), fold(nil), at(5)).Conditions {
+		if c.Type == lifecycle.PodUnhealthy {
+			t.Errorf("a pod without onUnhealthy has the condition %+v", c)
+		}
+	}
+}
+
 // TestRebootOutcome checks that the first outcome of a request to reboot the host counts, and that an outcome without a request does not.
 func TestRebootOutcome(t *testing.T) {
 	request := lifecycle.RebootHost{Unready: time.Minute}

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -207,7 +206,8 @@ func (f *Facts) superseded(a *Attempt) bool {
 	if a.N() == 0 || f.ephemeral(a.Container) {
 		return false
 	}
-	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || a.N() <= f.Containers[a.Container].Replaced.Attempt
+	replaced := f.Containers[a.Container].Replaced
+	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || replaced.includes(a)
 }
 
 // Collection is the removal of what a pod that has finished has left. Its facts, and so its status, are kept.
@@ -219,21 +219,24 @@ type Collection struct {
 // DefinitionOf returns the container that a run was started from, or will be: that of an earlier definition if the run has not
 // stopped since the definition changed. It returns nil if the pod has no such container.
 func DefinitionOf(pod *spec.Pod, f Facts, container string, attempt int) *spec.Container {
-	if c := f.earlier(container, attempt); c != nil {
-		return c
+	if o := f.earlier(container, attempt); o != nil {
+		return &o.Container
 	}
 	return pod.Container(container)
 }
 
 // definition is DefinitionOf for a run of a container that the pod has.
 func (f *Facts) definition(c *spec.Container, a *Attempt) *spec.Container {
-	return cmp.Or(f.earlier(c.Name, a.N()), c)
+	if o := f.earlier(c.Name, a.N()); o != nil {
+		return &o.Container
+	}
+	return c
 }
 
 // earlier returns the earlier definition that a run was started from; nil if it was not.
-func (f *Facts) earlier(container string, attempt int) *spec.Container {
+func (f *Facts) earlier(container string, attempt int) *Outgoing {
 	if o := f.outgoing(container); o != nil && attempt <= o.Attempt {
-		return &o.Container
+		return o
 	}
 	return nil
 }

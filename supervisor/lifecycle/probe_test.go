@@ -533,4 +533,7 @@ func TestRestartKeepsPull(t *testing.T) {
 	if p := request(history{up(), running("app", 1)}); p.Done.IsZero() {
 		t.Errorf("a pull that has completed: %+v", p)
 	}
+	if p := request(history{up(), pullFailed("app", 1, 1, lifecycle.ReasonErrImagePull)}); p != (lifecycle.Pull{}) {
+		t.Errorf("a pull that has failed: %+v", p)
+	}
 }

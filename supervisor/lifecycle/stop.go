@@ -128,7 +128,6 @@ func (a FailPod) issued(f *Facts, at Instant) {
 		f.Stop.within(a.Grace, "activeDeadlineSeconds", at)
 	}
 	f.Stop.Reason, f.Stop.Message = a.Reason, a.Message
-	f.Restart = Restart{}
 }
 
 func (FailPod) failed(*Facts, Failure, Instant) {}
@@ -205,9 +204,7 @@ func (p *plan) stopAll(why Reason) int {
 // exists. A start in progress is awaited, and its process is stopped then. A run whose turn has not come delays the stop signal,
 // but not the preStop hook, and at most until its grace period ends. A run of an earlier definition is stopped with its hook.
 func (p *plan) stop(c *spec.Container, a *Attempt, why Reason, turn bool) {
-	if o := p.facts.outgoing(c.Name); o != nil && a.N() <= o.Attempt {
-		c = &o.Container
-	}
+	c = p.facts.definition(c, a)
 	switch {
 	case a.Started.IsZero() && a.Retry.IsZero():
 	case a.Started.IsZero():
@@ -245,13 +242,17 @@ func (p *plan) signal(c *spec.Container, a *Attempt, why Reason, turn bool) {
 	}
 }
 
-// grace returns the grace period of a run of the present or of an earlier definition, see [grace].
+// grace returns the grace period of a run that must stop while its pod continues, or after the pod has finished. It is that of the
+// definition that the run was started from. The probe that stops it can have its own period (contract 5.1 and 7.1).
 func (p *plan) grace(c *spec.Container, a *Attempt, why Reason) time.Duration {
-	o := p.facts.outgoing(c.Name)
-	if o != nil && a.N() <= o.Attempt && (why == ReasonDefinitionChanged || why == ReasonContainerRemoved) {
+	probe := map[Reason]*spec.Probe{ReasonLivenessProbe: c.LivenessProbe, ReasonStartupProbe: c.StartupProbe}[why]
+	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
+		return probe.TerminationGracePeriodSeconds.Duration()
+	}
+	if o := p.facts.earlier(c.Name, a.N()); o != nil {
 		return o.Grace
 	}
-	return grace(p.pod, c, why)
+	return p.pod.TerminationGracePeriodSeconds.Duration()
 }
 
 // remainingGrace returns what is left of the grace period of a run that got no stop signal yet. The period starts when

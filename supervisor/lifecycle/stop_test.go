@@ -352,6 +352,27 @@ func TestSandboxReadyResetsFailures(t *testing.T) {
 	}
 }
 
+// TestShutdownEnded: a pod that was stopped by the shutdown of the host, or of the daemon, is started again by its start. One that a user
+// has stopped since stays stopped.
+func TestShutdownEnded(t *testing.T) {
+	for by, start := range map[string]string{
+		lifecycle.ByShutdown: "the start of the host", lifecycle.ByDaemonStop: "the start of the daemon",
+	} {
+		down := fold(history{up(), running("app", 1), happened(func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.HostShutdown{Grace: time.Second, By: by, At: t}
+		})})
+		ended := lifecycle.ShutdownEnded{Restart: true, At: at(20)}
+		f := down.Apply(ended)
+		if want := (lifecycle.Restart{Requested: at(20), By: start}); f.Restart != want || f.Stop != (lifecycle.Stop{}) {
+			t.Errorf("after %s: restart %+v, want %+v; stop %+v", by, f.Restart, want, f.Stop)
+		}
+		f = down.Apply(stopped(time.Second)(at(10))).Apply(ended)
+		if f.Restart != (lifecycle.Restart{}) || f.Stop.Requested.IsZero() {
+			t.Errorf("stopped by a user after %s: restart %+v, stop %+v", by, f.Restart, f.Stop)
+		}
+	}
+}
+
 // TestShutdownEndedWithoutRestart: a pod whose policy allows no restart starts after a shutdown only if none of its containers has run.
 func TestShutdownEndedWithoutRestart(t *testing.T) {
 	down := happened(func(t lifecycle.Instant) lifecycle.Event {

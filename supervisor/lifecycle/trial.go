@@ -77,7 +77,7 @@ func (p *plan) tryOut() {
 // replacing reports whether a run that a newer one replaces, or that the pod does not have any more, has not stopped.
 func (f *Facts) replacing() bool {
 	for name, c := range f.Containers {
-		if a := &c.Newest; a.live() && (a.N() <= c.Replaced.Attempt || f.removed(name)) {
+		if a := &c.Newest; a.live() && (c.Replaced.includes(a) || f.removed(name)) {
 			return true
 		}
 	}
@@ -90,7 +90,7 @@ func (f *Facts) current() bool {
 		return false
 	}
 	for _, c := range f.Containers {
-		if c.Replaced.Attempt > 0 && c.Newest.N() <= c.Replaced.Attempt {
+		if c.Replaced.includes(&c.Newest) {
 			return false
 		}
 	}
@@ -102,9 +102,6 @@ func (f *Facts) current() bool {
 func (f *Facts) readySince(pod *spec.Pod) Instant {
 	since := later(f.Trial.Since, f.Trial.Failed)
 	for c := range containersOf(pod) {
-		if isInit(pod, c) && !c.IsSidecar() {
-			continue
-		}
 		a := f.Containers[c.Name].Newest
 		for _, at := range []Instant{a.Started, a.PostStart.Done, a.Probes.Startup.At, a.Probes.Readiness.At} {
 			since = later(since, at)

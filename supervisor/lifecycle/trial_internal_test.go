@@ -53,6 +53,32 @@ func TestPodFailedText(t *testing.T) {
 	}
 }
 
+// TestFailureOfRun: a run that has ended since the request describes why it failed, and no other.
+func TestFailureOfRun(t *testing.T) {
+	at := func(seconds int) Instant {
+		return Instant{Boot: "b", Mono: 1}.Add(time.Duration(seconds) * time.Second)
+	}
+	for name, test := range map[string]struct {
+		run  Attempt
+		want string
+	}{
+		"runs":                {Attempt{}, ""},
+		"exit code":           {Attempt{Exited: at(9), Exit: Exit{Code: 3, Reason: ReasonError}}, "exited with code 3"},
+		"OOM-killed":          {Attempt{Exited: at(9), Exit: Exit{Code: 137, Reason: ReasonOOMKilled}}, "was OOM-killed"},
+		"completed":           {Attempt{Exited: at(9), Exit: Exit{Reason: ReasonCompleted}}, ""},
+		"lost":                {Attempt{Exited: at(9), Exit: Exit{Code: 255, Reason: ReasonUnknown}}, ""},
+		"stopped by a person": {Attempt{Exited: at(9), Exit: Exit{Code: 143}, StopReason: ReasonStopped}, ""},
+	} {
+		test.run.Requested = at(5)
+		if got := test.run.failure(at(5)); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		if got := test.run.failure(at(6)); got != "" {
+			t.Errorf("%s, requested before the request: %q", name, got)
+		}
+	}
+}
+
 // TestTimeOfPendingTrial: a start of the pod, and a time without supervision, change when a trial is due, if its time counts and it has not
 // ended.
 func TestTimeOfPendingTrial(t *testing.T) {

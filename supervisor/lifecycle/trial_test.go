@@ -247,6 +247,64 @@ func TestFailedUpdateStaysFailed(t *testing.T) {
 	}
 }
 
+// TestTrialOfCompletedContainer: a pod is not ready while one of its containers has completed, and fails its trial for that (contract 2.2).
+func TestTrialOfCompletedContainer(t *testing.T) {
+	begun := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.TrialBegun{Trial: lifecycle.NewTrial(time.Minute, time.Second, false, t)}
+	})
+	past := history{begun, up(), lifecycle.TimeTrial{}, running("app", 1), ran("job", 1, 0)}
+	const why = "the pod was not ready within 1m0s: containers with unready status: [job]"
+	decisions{
+		{name: "before its time is over", pod: podOf(onFailure, "app", "job"), past: past, now: 60, wake: 61},
+		{name: "after it", pod: podOf(onFailure, "app", "job"), past: past, now: 61, want: do{lifecycle.FailTrial{Message: why}}},
+	}.check(t)
+}
+
+// TestTrialOfGatedPod: a pod with a readiness gate is ready since the condition of the gate is True.
+func TestTrialOfGatedPod(t *testing.T) {
+	begun := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.TrialBegun{Trial: lifecycle.NewTrial(0, 5*time.Second, false, t)}
+	})
+	pod := podOf(always, "app")
+	pod.ReadinessGates = []spec.ReadinessGate{{ConditionType: "example.com/a"}}
+	running := history{begun, up(), running("app", 1)}
+	open := history{running, tick(10), setCondition("example.com/a", "True"), tick(12), setCondition("example.com/a", "True")}
+	decisions{
+		{name: "gate is closed", pod: pod, past: running, now: 20},
+		{name: "gate is open", pod: pod, past: open, now: 14, wake: 15},
+		{name: "gate is open for the minimum ready time", pod: pod, past: open, now: 15, want: do{lifecycle.PassTrial{}}},
+	}.check(t)
+}
+
+// TestOutcomeOfOtherRuns: a change or a restart is complete when what it replaces has stopped. An ephemeral container does not count.
+func TestOutcomeOfOtherRuns(t *testing.T) {
+	pod := podOf(always, "app")
+	live := history{up(), running("app", 1), running("old", 1)}
+	removed := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.DefinitionChanged{From: podOf(always, "app", "old"), To: pod, At: t}
+	})
+	restarted := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerRestartRequested{Container: "app", At: t}
+	})
+	for name, test := range map[string]struct {
+		past history
+		want lifecycle.OutcomeState
+	}{
+		"container was removed":           {history{live, removed}, lifecycle.OutcomeProgressing},
+		"it is forgotten":                 {history{live, removed, lifecycle.ForgetContainer{Container: "old"}}, lifecycle.OutcomeComplete},
+		"container is to be restarted":    {history{live, restarted}, lifecycle.OutcomeProgressing},
+		"it runs again":                   {history{live, restarted, exited("app", 1, 0), running("app", 2)}, lifecycle.OutcomeComplete},
+		"pod is to be restarted":          {history{live, restartRequested}, lifecycle.OutcomeProgressing},
+		"ephemeral container is to start": {history{live, addEphemeral("debug"), pull("debug", 1, 1)}, lifecycle.OutcomeComplete},
+	} {
+		f := fold(test.past)
+		s := lifecycle.StatusOf(pod, f, at(5))
+		if got := lifecycle.OutcomeOf(pod, f, &s); got.State != test.want {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+}
+
 // TestTimeAfterGap: after a time without supervision probes can run before a trial fails.
 func TestTimeAfterGap(t *testing.T) {
 	for within, want := range map[time.Duration]time.Duration{30 * time.Second: 30 * time.Second, time.Hour: time.Minute} {

@@ -156,7 +156,7 @@ func (f *Facts) goes(pod *spec.Pod, c *spec.Container, removed bool) {
 	if !known || f.ephemeral(c.Name) {
 		return
 	}
-	if o := f.outgoing(c.Name); o != nil && h.Newest.N() <= o.Attempt {
+	if o := f.earlier(c.Name, h.Newest.N()); o != nil {
 		o.Removed = removed
 		return
 	}
@@ -226,7 +226,7 @@ func (c *Container) mustStop() Reason {
 	if why := c.Newest.mustStop(); why != "" {
 		return why
 	}
-	if c.Newest.N() <= c.Replaced.Attempt {
+	if c.Replaced.includes(&c.Newest) {
 		return c.Replaced.Reason
 	}
 	return ""

@@ -176,7 +176,7 @@ func TestStartAgain(t *testing.T) {
 	now := Instant{Boot: "b", Mono: 9}
 	f := Facts{
 		Round: 2, Restart: Restart{Requested: now, By: "a test"}, Sandbox: Sandbox{N: 1, Failures: 3}, Wait: Wait{N: 4, Since: now},
-		Containers: map[string]Container{"c": {Backoff: Backoff{Level: 2}}},
+		Containers: map[string]Container{"c": {Backoff: Backoff{Level: 2}}}, Trial: Trial{Since: now, Due: now},
 	}
 	StartAgain{Round: 3}.issued(&f, now)
 	if f.Round != 3 || f.Again != 3 || f.AgainAt != now || f.Restart.pending() {
@@ -184,6 +184,9 @@ func TestStartAgain(t *testing.T) {
 	}
 	if f.Sandbox.Failures != 0 || f.Wait.N != 4 || !f.Wait.Since.IsZero() || f.Containers["c"].Backoff != (Backoff{}) {
 		t.Errorf("delays are left: sandbox %+v, wait %+v, container %+v", f.Sandbox, f.Wait, f.Containers["c"].Backoff)
+	}
+	if !f.Trial.Due.IsZero() {
+		t.Errorf("the time of the trial counts already: %+v", f.Trial)
 	}
 }
 
@@ -193,11 +196,18 @@ func TestRestartedIsNotRemoved(t *testing.T) {
 	running := func(name string) Container {
 		return Container{Newest: Attempt{Ref: Ref{Container: name, Round: 1, Attempt: 1}, Started: Instant{Boot: "b", Mono: 1}}}
 	}
-	f := Facts{Round: 1, Containers: map[string]Container{"changed": running("changed"), "gone": running("gone"), "same": running("same")}}
+	stopped := running("stopped")
+	stopped.Newest.Exited = Instant{Boot: "b", Mono: 1}
+	f := Facts{Round: 1, Escalation: Escalation{Step: StepRestart}, Containers: map[string]Container{
+		"changed": running("changed"), "gone": running("gone"), "same": running("same"), "stopped": stopped,
+	}}
 	same := spec.Container{Name: "same", Image: "one"}
-	from := &spec.Pod{Containers: []spec.Container{{Name: "changed", Image: "one"}, {Name: "gone", Image: "one"}, same}}
-	to := &spec.Pod{Containers: []spec.Container{{Name: "changed", Image: "two"}, same}}
-	f = f.Apply(DefinitionChanged{From: from, To: to, Restarted: []string{"changed"}, At: Instant{Boot: "b", Mono: 2}})
+	from := &spec.Pod{Containers: []spec.Container{{Name: "changed", Image: "one"}, {Name: "gone", Image: "one"}, same, {Name: "stopped"}}}
+	to := &spec.Pod{Containers: []spec.Container{{Name: "changed", Image: "two"}, same, {Name: "stopped"}}}
+	f = f.Apply(DefinitionChanged{From: from, To: to, Restarted: []string{"changed", "stopped"}, At: Instant{Boot: "b", Mono: 2}})
+	if f.Escalation != (Escalation{}) {
+		t.Errorf("the escalation goes on after a change: %+v", f.Escalation)
+	}
 	removed := map[string]bool{}
 	for _, o := range f.Outgoing {
 		removed[o.Container.Name] = o.Removed

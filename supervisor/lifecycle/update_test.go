@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -61,6 +63,35 @@ func TestDecideRestartAfterDeadline(t *testing.T) {
 	}.check(t)
 }
 
+// TestRestartRequested checks that a restart replaces a stop, and changes nothing if one is pending or if the pod is being deleted.
+func TestRestartRequested(t *testing.T) {
+	part := func(f lifecycle.Facts) any { return []any{f.Restart, f.Stop.Requested} }
+	first := lifecycle.Restart{Requested: at(2), By: "a test"}
+	foldings{
+		{"the pod is stopped", history{stopped(time.Minute), tick(2), restartRequested}, part, []any{first, lifecycle.Instant{}}},
+		{
+			"a restart is pending", history{tick(2), restartRequested, tick(3), happened(func(t lifecycle.Instant) lifecycle.Event {
+				return lifecycle.RestartRequested{By: "another test", Redefined: true, At: t}
+			})}, part, []any{first, lifecycle.Instant{}},
+		},
+		{"the pod is deleted", history{deleted(time.Minute), tick(2), restartRequested}, part, []any{lifecycle.Restart{}, at(1)}},
+	}.check(t)
+}
+
+// TestContainerRestartRequested checks that a request changes nothing for a container that is not known, for an ephemeral one, and for a
+// run that is being replaced already.
+func TestContainerRestartRequested(t *testing.T) {
+	pod := podOf(always, "app")
+	before := fold(history{up(), running("app", 1), addEphemeral("debug"), running("debug", 1)}).Apply(
+		lifecycle.DefinitionChanged{From: pod, To: pod, Restarted: []string{"app"}, At: at(2)})
+	for _, name := range []string{"other", "debug", "app"} {
+		after := before.Apply(lifecycle.ContainerRestartRequested{Container: name, By: "a test", At: at(3)})
+		if diff := cmp.Diff(before.Containers, after.Containers); diff != "" {
+			t.Errorf("restart of %s (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
 // TestDecideRestartWithEphemeral checks that an ephemeral container that ran does not prevent the start of a pod with Never.
 func TestDecideRestartWithEphemeral(t *testing.T) {
 	pod := podOf(never, "app")
@@ -83,6 +114,44 @@ func TestDecideRestartWithEphemeral(t *testing.T) {
 
 // startSandbox2 is the second sandbox after a restart of the pod.
 var startSandbox2 = lifecycle.StartSandbox{Sandbox: 2, Round: 3}
+
+// TestDecideDefinitionChanged checks that a run is stopped with the grace period of the definition that it was started from, and that the
+// pull of a removed container is cancelled before the container is forgotten.
+func TestDecideDefinitionChanged(t *testing.T) {
+	from, to := podOf(always, "app", "old"), podOf(always, "app")
+	to.TerminationGracePeriodSeconds = 5
+	changed := func(restarted ...string) happened {
+		return func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.DefinitionChanged{From: from, To: to, Restarted: restarted, At: t}
+		}
+	}
+	redefined := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.RestartRequested{Redefined: true, By: "a test", At: t}
+	})
+	end := func(name string, grace time.Duration, why lifecycle.Reason) lifecycle.StopContainer {
+		return lifecycle.StopContainer{Ref: run(name, 1), Grace: grace, Reason: why}
+	}
+	const differs, removed = lifecycle.ReasonDefinitionChanged, lifecycle.ReasonContainerRemoved
+	pulling := history{up(), running("app", 1), pull("old", 1, 1), changed()}
+	cancelled := history{pulling, lifecycle.CancelPull{Container: "old", For: 1}}
+	decisions{
+		{
+			name: "changed and removed container", pod: to,
+			past: history{up(), running("app", 1), running("old", 1), changed("app")}, now: 1,
+			want: do{end("old", 30*time.Second, removed), end("app", 30*time.Second, differs)},
+		},
+		{
+			name: "unchanged container of a pod that starts again", pod: to, past: history{up(), running("app", 1), changed(), redefined},
+			now: 1, want: do{end("app", 5*time.Second, differs)},
+		},
+		{name: "pull of a removed container", pod: to, past: pulling, now: 1, want: do{lifecycle.CancelPull{Container: "old", For: 1}}},
+		{name: "cancelled pull in progress", pod: to, past: cancelled, now: 1},
+		{
+			name: "cancelled pull has ended", pod: to, past: history{cancelled, failed(pull("old", 1, 1), oops)}, now: 1,
+			want: do{lifecycle.ForgetContainer{Container: "old"}},
+		},
+	}.check(t)
+}
 
 // TestDefinitionChangedFits checks the limit of removed containers that have not stopped.
 func TestDefinitionChangedFits(t *testing.T) {
@@ -162,6 +231,22 @@ func TestDefinitionChangedWithoutHook(t *testing.T) {
 			past: history{hooked, running("other", 1), failed(postStart("app", 1), oops)}, now: 1,
 		},
 		{name: "it is not retried", pod: to, past: history{hooked, running("other", 1), failed(postStart("app", 1), unavailable)}, now: 5},
+		{
+			name: "a hook of both definitions goes on", pod: from,
+			past: history{
+				up(), pulled("other", 1), running("app", 1), postStart("app", 1),
+				happened(func(t lifecycle.Instant) lifecycle.Event {
+					return lifecycle.DefinitionChanged{From: from, To: from, At: t}
+				}),
+			}, now: 1,
+		},
+		{
+			name: "a hook that failed before stops the container", pod: to,
+			past: history{up(), running("app", 1), running("other", 1), failing(postStart("app", 1), oops), removed}, now: 1,
+			want: do{lifecycle.StopContainer{
+				Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonFailedPostStartHook,
+			}},
+		},
 		{
 			name: "it does not run if it is added again", pod: from,
 			past: history{hooked, running("other", 1), happened(func(t lifecycle.Instant) lifecycle.Event {

@@ -625,7 +625,6 @@ func (v *view) ready(over bool) bool { return v.readyNow(over).Status == conditi
 
 // readyNow computes the condition Ready of a pod that has not terminated.
 func (v *view) readyNow(over bool) Condition {
-	v.ended = Terminating(v.pod, *v.facts)
 	s := Status{}
 	for i := range v.pod.InitContainers {
 		c := &v.pod.InitContainers[i]

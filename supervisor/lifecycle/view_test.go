@@ -505,6 +505,24 @@ func TestStatus(t *testing.T) {
 			"Failed; side Error(143); init Error(1); app PodInitializing",
 		},
 		{
+			"stopped pod was not initialized if the image of its app container was only staged", podOf(always, "init", "app"),
+			history{
+				happened(func(t lifecycle.Instant) lifecycle.Event {
+					pod := podOf(always, "init", "app")
+					return lifecycle.DefinitionChanged{From: pod, To: pod, Images: map[string]lifecycle.Image{"app": {ID: "staged"}}, At: t}
+				}),
+				up(), running("init", 1), stopped(time.Minute), exited("init", 1, 143),
+			},
+			1,
+			"Failed; init Error(143); app PodInitializing",
+		},
+		{
+			"stopped pod was initialized if the image of its app container was pulled", podOf(always, "side", "app"),
+			history{up(), running("side", 1), pulled("app", 1), exited("side", 1, 1), stopped(time.Minute)},
+			1,
+			"Failed; side Error(1); app ContainerStatusUnknown(137)",
+		},
+		{
 			"stopped pod with one of two containers never run has failed", podOf(always, "a", "b"),
 			history{up(), ran("a", 1, 0), stopped(time.Minute)},
 			1, "Failed; a Completed(0); b ContainerStatusUnknown(137)",

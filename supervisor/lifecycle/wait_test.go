@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -210,6 +211,7 @@ func TestWaitStatus(t *testing.T) {
 		},
 		{"the pod starts", history{startWait(1), met(1, disk), met(1, dbReady), up()}, "", "", "True"},
 		{"the pod was found", up(), "", "", "True"},
+		{"the sandbox is lost", history{startWait(1), up(), running("app", 1), sandboxLost(1)}, "", "", "True"},
 		{
 			"the pod waits after a reboot",
 			history{startWait(1), up(), running("app", 1), rebooted, startWait(2)},
@@ -231,9 +233,13 @@ func TestWaitStatus(t *testing.T) {
 			t.Errorf("%s: reason %q, message %q, conditions %+v", row.name, s.Reason, s.Message, s.Conditions)
 		}
 	}
-	for _, c := range lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(nil), at(5)).Conditions {
-		if c.Type == lifecycle.PodWaitedFor {
-			t.Errorf("a pod without waitFor has the condition %+v", c)
+	one := podOf(spec.RestartAlways, "app")
+	one.WaitFor = []string{disk}
+	for want, pod := range map[bool]*spec.Pod{false: podOf(spec.RestartAlways, "app"), true: one} {
+		conditions := lifecycle.StatusOf(pod, fold(nil), at(5)).Conditions
+		isWait := func(c lifecycle.Condition) bool { return c.Type == lifecycle.PodWaitedFor }
+		if slices.ContainsFunc(conditions, isWait) != want {
+			t.Errorf("conditions of a pod that waits for %q: %+v", pod.WaitFor, conditions)
 		}
 	}
 }

@@ -16,6 +16,9 @@ import (
 // unoptimised halves the compilation time, and keeps inlined function bodies out of the export data of the package.
 const unoptimised = "-gcflags=-N -l"
 
+// untrimmed keeps the paths of sources as [kit.build] has them, whatever GOFLAGS is: they are a part of the export data.
+const untrimmed = "-trimpath=false"
+
 // listed is the part of the output of go list that is used.
 type listed struct {
 	ImportPath, Dir, Export, ForTest string
@@ -39,7 +42,7 @@ type kit struct {
 
 // newKit compiles everything except the mutants. It writes the importcfg file to tmp.
 func newKit(ctx context.Context, dir, tmp string) (*kit, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-test", unoptimised,
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-test", untrimmed, unoptimised,
 		"-json=ImportPath,Dir,Export,ForTest,GoFiles,Module", ".")
 	cmd.Dir = dir
 	var stderr bytes.Buffer
@@ -130,7 +133,7 @@ func (k *kit) buildAll(ctx context.Context, tmp, source, original string) (path 
 		return "", err
 	}
 	path = filepath.Join(tmp, "whole.test")
-	if ok, err := k.run(ctx, "test", "-c", "-vet=off", unoptimised, "-ldflags=-s -w", "-o", path, "-overlay", file, "."); !ok {
+	if ok, err := k.run(ctx, "test", "-c", "-vet=off", untrimmed, unoptimised, "-ldflags=-s -w", "-o", path, "-overlay", file, "."); !ok {
 		return "", err
 	}
 	return path, nil

@@ -225,6 +225,34 @@ func Test(t *testing.T) {
 	}
 }
 
+// TestQuickBuild checks that a mutant takes one compilation and one link, also if the go command trims paths: its export data is that of
+// the unchanged package.
+func TestQuickBuild(t *testing.T) {
+	t.Setenv("GOFLAGS", "-trimpath")
+	dir, tmp := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module example.org/p\n\ngo 1.26.0\n",
+		"p.go":      "package p\n\n// F is exported.\nfunc F(ok bool) bool { return !ok }\n",
+		"p_test.go": "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/p\"\n)\n\nfunc Test(*testing.T) { p.F(true) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := newKit(t.Context(), dir, tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutants, err := packageMutants(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := k.build(t.Context(), tmp, mutants[0])
+	if err != nil || filepath.Base(path) != "mutant.test" {
+		t.Errorf("the tests were built as %q: %v", path, err)
+	}
+}
+
 // TestConstants checks that a changed constant rebuilds the importers.
 func TestConstants(t *testing.T) {
 	t.Parallel()
