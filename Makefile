@@ -183,7 +183,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$dir" </dev/null || exit 1; \
 	done
 
-mutate: ## run mutation tests of supervisor/lifecycle (30 minutes)
+mutate: ## run mutation tests of supervisor/lifecycle (three hours)
 	@.ci/deps build
 	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks|States' $(MUTATEFLAGS) ./supervisor/lifecycle
 
