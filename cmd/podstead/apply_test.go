@@ -75,7 +75,7 @@ func TestApplyNothing(t *testing.T) {
 	h.fails(t, "apply -f busybox", statusUsage, "no such file or directory")
 	h.fails(t, "apply - -f -", statusUsage, "standard input can be read only once")
 	h.fails(t, "run -d --rm=false $DIR/good.toml", statusUsage, "--rm cannot be combined with --detach")
-	h.fails(t, "run -d --timeout 1m $DIR/good.toml", statusUsage, "--timeout cannot be combined with --detach")
+	h.fails(t, "run -d --timeout 1m $DIR/good.toml", statusUsage, "--timeout with --detach requires --wait")
 	h.fails(t, "run --wait $DIR/good.toml", statusUsage, "--wait requires --detach")
 	h.fails(t, "apply --policy restricted $DIR/good.toml", statusUsage, "runAsNonRoot")
 	if files := h.files.Files(); len(files) > 0 {

@@ -102,9 +102,9 @@ func writeOtherNames(b *strings.Builder, root *cobra.Command) {
 		}
 	})
 	b.WriteString("\nNor does it list flags that repeat another one or change nothing: `-f FILE` of apply, plan and bundle create (the\n" +
-		"arguments), `delete --now` (`--grace-period 1`), `run --detach` (apply), `events --watch` (`--follow`), `events --for POD`\n" +
-		"(the argument), `image ls -q` (`-o name`), `--version` (version), `logs --all-containers`, `--namespace default`, and\n" +
-		"`--all-namespaces`, with which get adds a column.\n")
+		"arguments), `delete --now` (`--grace-period 1`), `run --detach` (apply), also with `--wait`, `events --watch` (`--follow`),\n" +
+		"`events --for POD` (the argument), `image ls -q` (`-o name`), `--version` (version), `logs --all-containers`,\n" +
+		"`--namespace default`, and `--all-namespaces`, with which get adds a column.\n")
 }
 
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {

@@ -120,7 +120,7 @@ func (a *app) runCommand() *cobra.Command {
 		"`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why until the next run")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
-		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
+		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach --wait, only exit")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	levelFlag(cmd, &f.level)
@@ -164,6 +164,8 @@ func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error 
 		case !cmd.Flags().Changed(name):
 		case name == "timeout" && f.wait:
 			ready.timeout = f.timeout
+		case name == "timeout":
+			return usage(cmd, "--timeout with --detach requires --wait")
 		default:
 			return usage(cmd, "--%s cannot be combined with --detach", name)
 		}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -105,6 +106,16 @@ func Sweep(dir string) error { return sweep(dir, prefix) }
 // not. A missing directory is not an error.
 func SweepOf(path string) error {
 	return ignore(sweep(filepath.Dir(path), prefix+filepath.Base(path)+"-"), fs.ErrNotExist)
+}
+
+// HasTemporary reports whether there is a temporary file of the file at path.
+func HasTemporary(path string) (bool, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return false, ignore(err, fs.ErrNotExist)
+	}
+	of := prefix + filepath.Base(path) + "-"
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), of) }), nil
 }
 
 func sweep(dir, prefix string) error {

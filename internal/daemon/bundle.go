@@ -24,6 +24,9 @@ const bundleInterval = 5 * time.Second
 
 // restoreBundle restores the files of a bundle that was interrupted. The record remains for [Options.undoBundle].
 func (o *Options) restoreBundle(ctx context.Context) {
+	if err := bundleundo.Sweep(o.Config.StateDir); err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove temporary files", slog.Any("error", err))
+	}
 	err := o.withBundle(func(_ *bundleundo.Lock, r *bundleundo.Record) error { return r.Undo() })
 	if err != nil {
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "interrupted bundle cannot be undone", slog.Any("error", err))

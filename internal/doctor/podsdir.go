@@ -69,7 +69,7 @@ func podsDirResult(dir string, pods []api.Pod, rejected map[string]api.Event) re
 	}
 	if len(undone) > 0 {
 		hints = append(hints,
-			"change the file with podstead edit POD, or its image: podstead rollout history POD shows what was rolled back")
+			"change the file with podstead edit POD, or its image: podstead rollout history POD shows the generations of the pod")
 	}
 	problems = slices.Concat(problems, refused, undone)
 	if len(problems) == 0 {

@@ -232,7 +232,7 @@ func TestRolledBackHint(t *testing.T) {
 	if err := os.WriteFile(pod.Status.File, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "change the file with podstead edit POD, or its image: podstead rollout history POD shows what was rolled back"
+	const want = "change the file with podstead edit POD, or its image: podstead rollout history POD shows the generations of the pod"
 	if r := podsDirectory(t.Context(), dir, daemonWith(t, pod)); r.hint != want {
 		t.Errorf("hint %q, want %q", r.hint, want)
 	}

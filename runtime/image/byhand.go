@@ -30,13 +30,16 @@ func (s *Store) PullByHand(
 	if err != nil {
 		return Image{}, fail(ctx, ReasonInspect, "pull image", ref, err)
 	}
-	if platform.foreign() {
-		img, err = s.ensureForeign(ctx, ref, name, platform, policy, progress)
-	} else {
-		img, err = s.In().Ensure(ctx, ref, policy, progress)
-	}
+	err = s.keepByHand(ctx, record, func() (err error) {
+		if platform.foreign() {
+			img, err = s.ensureForeign(ctx, ref, name, platform, policy, progress)
+		} else {
+			img, err = s.In().Ensure(ctx, ref, policy, progress)
+		}
+		return err
+	})
 	if err == nil {
-		return img, s.renewPerson(ctx, record) // it may be about to be removed
+		return img, nil
 	}
 	if created {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
@@ -46,6 +49,24 @@ func (s *Store) PullByHand(
 		}
 	}
 	return Image{}, err
+}
+
+// maxRemovals bounds how often an image is made again that is removed while a person requests it.
+const maxRemovals = 3
+
+// keepByHand makes an image, and renews the claim of the person who has requested it. A removal that has begun before sees the new claim.
+// One that has ended meanwhile has removed the image, which is made again.
+func (s *Store) keepByHand(ctx context.Context, record string, ensure func() error) error {
+	for range maxRemovals {
+		if err := ensure(); err != nil {
+			return err
+		}
+		kept, err := s.renewPerson(ctx, record)
+		if kept || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("image %q: %w", imageName(record), errdefs.ErrNotFound) // each removal is requested by somebody
 }
 
 // Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They
@@ -124,15 +145,21 @@ func (s *Store) nameByHand(ctx context.Context, records []images.Image, list []I
 			}
 		}
 		rec.Labels = map[string]string{labelArchive: "by hand"} // containerd drops labels without a value
-		named, err := s.name(ctx, rec)
-		if err != nil {
-			return fmt.Errorf("image %q: %w", rec.Name, err)
-		}
-		list[i].CreatedAt = named.CreatedAt
-		if keep {
-			if err := s.renewPerson(ctx, rec.Name); err != nil {
-				return err
+		name := func() error {
+			named, err := s.name(ctx, rec)
+			if err != nil {
+				return fmt.Errorf("image %q: %w", rec.Name, err)
 			}
+			list[i].CreatedAt = named.CreatedAt
+			return nil
+		}
+		if keep {
+			err = s.keepByHand(ctx, rec.Name, name)
+		} else {
+			err = name()
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -156,13 +156,21 @@ func (s *Store) renew(ctx context.Context, k leaseKind, key string, labels ...ma
 	return err
 }
 
-// renewPerson claims an image for a person, so that a removal that has begun before sees it, see [Store.ForgetUnless].
-func (s *Store) renewPerson(ctx context.Context, record string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout) // not between release and claim
-	defer cancel()
+// renewPerson claims an image for a person, so that a removal that has begun before sees it, see [Store.ForgetUnless]. It reports whether
+// the image is still there.
+func (s *Store) renewPerson(ctx context.Context, record string) (kept bool, err error) {
 	s.persons.Lock()
 	defer s.persons.Unlock()
-	return s.renew(ctx, byPerson, record)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout) // not between release and claim
+	defer cancel()
+	if err := s.renew(ctx, byPerson, record); err != nil {
+		return false, err
+	}
+	_, err = s.client.ImageService().Get(ctx, record)
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // release deletes the lease of a kind for a key, if there is one.

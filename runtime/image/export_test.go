@@ -55,3 +55,8 @@ func (s *Store) SetPatience(d time.Duration) {
 	defer s.files.mu.Unlock()
 	s.files.stall.patience = d
 }
+
+// KeepByHand makes an image for a person, so that a test can remove it meanwhile.
+func (s *Store) KeepByHand(ctx context.Context, record string, ensure func() error) error {
+	return s.keepByHand(ctx, record, ensure)
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/containerd/errdefs"
+
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 )
@@ -95,5 +97,38 @@ func TestForgetUnlessPulledAgain(t *testing.T) {
 		}
 		wantVersion(ctx, t, w, name, "one")
 		w.wantClaims(ctx, t, name, "person")
+	}
+}
+
+// TestKeptByHand: an image that a removal takes away between its pull and the claim of the person who has pulled it is pulled again.
+func TestKeptByHand(t *testing.T) {
+	ctx, w := newEnv(t, image.Options{})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "one"))
+	name := reg.host + "/shop:1"
+	pull := func() error {
+		_, err := w.store.PullByHand(ctx, name, image.Platform{}, spec.PullIfNotPresent, nil)
+		return err
+	}
+	pulls := 0
+	removedAfter := func(removals int) func() error {
+		return func() error {
+			if err := pull(); err != nil {
+				return err
+			}
+			if pulls++; pulls > removals {
+				return nil
+			}
+			_, err := w.store.ForgetUnless(ctx, []string{name}, func() (bool, error) { return false, nil })
+			return err
+		}
+	}
+	if err := w.store.KeepByHand(ctx, name, removedAfter(1)); err != nil || pulls != 2 {
+		t.Errorf("%d pulls, %v; want 2", pulls, err)
+	}
+	wantVersion(ctx, t, w, name, "one")
+	w.wantClaims(ctx, t, name, "person")
+	if err := w.store.KeepByHand(ctx, name, removedAfter(100)); !errdefs.IsNotFound(err) {
+		t.Errorf("%v, want an error: the image is always removed", err)
 	}
 }

@@ -163,7 +163,7 @@ func (t timeline) entries() []api.TimelineEntry {
 }
 
 // podTimeline are the events of the pod as a whole, without failures before the start of the sandbox. When the daemon was restarted, the
-// starts of the containers that were running are among them: they show what kept running.
+// starts of the containers that ran when it stopped are among them.
 func (b *builder) podTimeline() []api.TimelineEntry {
 	var t timeline
 	running := map[string]*event.Event{} // the starts, by container

@@ -69,7 +69,8 @@ func TestUnfinishedFiles(t *testing.T) {
 	d.write("web", d.text("web", "a"))
 	d.until(map[string]string{"web": "a"})
 	d.MustKillDaemon()
-	for _, name := range []string{"users.json", "reboots.json", "image-use.json", "podstead.toml"} { // this pod does not need them
+	// This pod does not need them.
+	for _, name := range []string{"users.json", "reboots.json", "image-use.json", "podstead.toml", "bundle-undo.json"} {
 		d.unfinished(filepath.Join(d.StateDir(), name))
 	}
 	d.Check(os.MkdirAll(filepath.Join(d.StateDir(), "notify"), 0o700))

@@ -117,6 +117,22 @@ func Acquire(stateDir string) (*Lock, error) {
 	return &Lock{Path(stateDir), f}, nil
 }
 
+// Sweep removes what a crash has left of a record that was being written: it has values of secrets. It does nothing while a bundle is
+// applied.
+func Sweep(stateDir string) error {
+	if left, err := atomicfile.HasTemporary(Path(stateDir)); !left {
+		return err
+	}
+	l, err := Acquire(stateDir)
+	if errors.Is(err, ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // Close releases the lock. It keeps the record.
 func (l *Lock) Close() error { return l.file.Close() }
 

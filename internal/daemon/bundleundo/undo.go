@@ -69,11 +69,12 @@ func (o *Object) undo() error {
 	for key := range o.Digests {
 		keys[key] = true
 	}
+	var errs []error
 	for key := range keys {
-		path := filepath.Join(o.Dir, key)
-		if err := errors.Join(o.undoKey(key), atomicfile.SweepOf(path)); err != nil {
-			return err
-		}
+		errs = append(errs, o.undoKey(key), atomicfile.SweepOf(filepath.Join(o.Dir, key)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if o.Existed {
 		return nil

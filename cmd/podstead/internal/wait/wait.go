@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/podstead/podstead/api"
 )
@@ -145,6 +146,9 @@ func (r *run) see(p *api.Pod) {
 	case ForState:
 		if met, err = r.For.met(p); err == nil && r.For.ready { // a generation that a person has requested will be ready
 			err = reverted(t.first, p, api.ReasonRolledBack)
+			if err != nil && strings.Contains(err.Error(), ", requested by ") { // as a daemon of an earlier version reports such a one
+				err = nil
+			}
 		}
 	case ForDeleted:
 		if problem, ok := Remains(p); ok {

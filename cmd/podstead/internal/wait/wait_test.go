@@ -55,11 +55,15 @@ func changes(text string) []api.PodChange {
 		switch status.Phase = api.PhaseRunning; state {
 		case "Refused":
 			status.Phase = api.PhaseFailed
-		case "Undone":
+		case "Undone", "UndoneByEarlierVersion":
+			reason := api.ReasonRolloutUndone
+			if state != "Undone" {
+				reason = api.ReasonRolledBack
+			}
 			status.Conditions = []api.Condition{
 				{Type: api.PodReady, Status: "True"},
 				{
-					Type: api.FileAccepted, Status: "False", Reason: api.ReasonRolloutUndone,
+					Type: api.FileAccepted, Status: "False", Reason: reason,
 					Message: "generation 1 runs instead, requested by uid 0; the file still has generation 2",
 				},
 			}
@@ -107,6 +111,7 @@ func TestUntil(t *testing.T) {
 		"rolled back":                      {"condition=Ready", "web", "+web.1 .. ~web.1:RolledBack", rolledBack},
 		"rolled back as another pod":       {"condition=ready=TRUE", "web", "+web.1 .. -web.1 +web.2:RolledBack", rolledBack},
 		"undone by a user":                 {"condition=Ready", "web", "+web.1 .. ~web.1:Undone", "met web;"},
+		"undone, earlier version":          {"condition=Ready", "web", "+web.1 .. ~web.1:UndoneByEarlierVersion", "met web;"},
 		"rolled back before":               {"condition=Ready", "web", "+web.1:RolledBack ..", "met web;"},
 		"rolled back, not to become ready": {"jsonpath={.metadata.uid}=2", "web", "+web.1 .. ~web.2:RolledBack", "met web;"},
 
