@@ -55,7 +55,8 @@ func (s *Store) PullByHand(
 const maxRemovals = 3
 
 // keepByHand makes an image, and renews the claim of the person who has requested it. A removal that has begun before sees the new claim.
-// One that has ended meanwhile has removed the image, which is made again.
+// One that has ended meanwhile has removed the image, which is made again. If that goes on, somebody removes it by name after each time:
+// it is gone as if it was removed after this request.
 func (s *Store) keepByHand(ctx context.Context, record string, ensure func() error) error {
 	for range maxRemovals {
 		if err := ensure(); err != nil {
@@ -66,7 +67,7 @@ func (s *Store) keepByHand(ctx context.Context, record string, ensure func() err
 			return err
 		}
 	}
-	return fmt.Errorf("image %q: %w", imageName(record), errdefs.ErrNotFound) // each removal is requested by somebody
+	return s.release(ctx, byPerson, record)
 }
 
 // Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They
