@@ -23,7 +23,9 @@ var copyTimeout = 2 * time.Minute
 const copyBlock = 64 << 10
 
 // stalled is the cause of the end of a copy without progress.
-func stalled() error { return fmt.Errorf("no progress for %v", copyTimeout) }
+func stalled() error { return fmt.Errorf("%w for %v", errStalled, copyTimeout) }
+
+var errStalled = errors.New("no progress")
 
 // ContainerFiles reads and writes files of containers.
 type ContainerFiles interface {
@@ -242,6 +244,9 @@ func receiveBody(
 		_ = to.CloseWithError(err)
 	}
 	r := <-done
+	if errors.Is(r.err, context.Canceled) && errors.Is(err, errStalled) { // net/http ends the context at the deadline of the read, too
+		r.err = err
+	}
 	return r.result, r.err
 }
 
