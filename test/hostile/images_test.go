@@ -136,8 +136,8 @@ func (f *fixture) daemonPeak() int64 {
 	return 0
 }
 
-// maxDaemon is what the daemon may take while it refuses images.
-const maxDaemon = 150 << 20
+// maxDaemon is what the daemon may take while it refuses images. Two are read at the same time, each with up to 64 MiB of names.
+const maxDaemon = 256 << 20
 
 // TestHostileImages: images that would exhaust the memory or the disk, or be another image, are refused, from an archive and from a
 // registry. Nothing of them remains.

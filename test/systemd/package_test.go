@@ -34,7 +34,8 @@ func TestSockets(t *testing.T) {
 		podstead daemon stop; [ -z "$(pgrep -x podstead)" ]; `
 	const served = `
 		for socket in podstead podstead-ro; do
-			curl -fsS --max-time 30 --unix-socket /run/podstead/$socket.sock http://localhost/v1/health || { ls -l /run/podstead; exit 1; }
+			curl -fsS --retry 20 --retry-all-errors --retry-delay 1 --max-time 30 --unix-socket /run/podstead/$socket.sock \
+				http://localhost/v1/health || { ls -l /run/podstead; exit 1; }
 		done
 		podstead get; [ "$(pgrep -x podstead | wc -l)" = 1 ] || { pgrep -ax podstead; exit 1; }`
 	for name, order := range map[string]string{
