@@ -55,7 +55,7 @@ func (s *Store) PullByHand(
 const maxRemovals = 3
 
 // keepByHand makes an image, and renews the claim of the person who has requested it. A removal that has begun before sees the new claim.
-// One that has ended meanwhile has removed the image, which is made again. If that goes on, somebody removes it by name after each time:
+// One that is complete has removed the image, which is made again. If that goes on, somebody removes it by name after each time:
 // it is gone as if it was removed after this request.
 func (s *Store) keepByHand(ctx context.Context, record string, ensure func() error) error {
 	for range maxRemovals {

@@ -53,7 +53,7 @@ func TestPodFailedText(t *testing.T) {
 	}
 }
 
-// TestFailureOfRun: a run that has ended since the request describes why it failed, and no other.
+// TestFailureOfRun: a run that has exited since the request describes why it failed, and no other.
 func TestFailureOfRun(t *testing.T) {
 	at := func(seconds int) Instant {
 		return Instant{Boot: "b", Mono: 1}.Add(time.Duration(seconds) * time.Second)

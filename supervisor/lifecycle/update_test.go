@@ -147,7 +147,7 @@ func TestDecideDefinitionChanged(t *testing.T) {
 		{name: "pull of a removed container", pod: to, past: pulling, now: 1, want: do{lifecycle.CancelPull{Container: "old", For: 1}}},
 		{name: "cancelled pull in progress", pod: to, past: cancelled, now: 1},
 		{
-			name: "cancelled pull has ended", pod: to, past: history{cancelled, failed(pull("old", 1, 1), oops)}, now: 1,
+			name: "cancelled pull is complete", pod: to, past: history{cancelled, failed(pull("old", 1, 1), oops)}, now: 1,
 			want: do{lifecycle.ForgetContainer{Container: "old"}},
 		},
 	}.check(t)
