@@ -132,6 +132,12 @@ func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second // for programs of the script that keep the output open
 	err := cmd.Run()
+	select {
+	case how := <-m.ended:
+		m.ended <- how
+		err = errors.Join(err, fmt.Errorf("the machine is off: %s", how))
+	default:
+	}
 	return out.String(), err
 }
 
