@@ -275,7 +275,7 @@ func (c *Client) Exec(ctx context.Context, r Exec, streams *[3]*os.File) (Proces
 }
 
 // Run runs a command in a container, and returns when its first process has exited. When the timeout expires or ctx ends, all its processes
-// are killed, and the error is [errdefs.ErrDeadlineExceeded] or that of ctx. Processes that it has left are killed at the timeout.
+// are killed, and the error is [context.DeadlineExceeded] or that of ctx. Processes that it has left are killed at the timeout.
 func (c *Client) Run(ctx context.Context, r Run) (RunResult, error) {
 	return get[RunResult](ctx, c, r.Timeout+runtimeWait, opRun, r)
 }

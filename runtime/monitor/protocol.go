@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -80,7 +81,7 @@ const (
 	ClassInternal Class = "Internal"
 )
 
-// Error is an error of the monitor. It wraps the error of package errdefs that its class stands for.
+// Error is an error of the monitor. It wraps the error of package errdefs, or context.DeadlineExceeded, that its class stands for.
 type Error struct {
 	Class   Class  `json:"class"`
 	Message string `json:"message"`
@@ -101,7 +102,7 @@ func (e *Error) Unwrap() error {
 	case ClassPrecondition:
 		return errdefs.ErrFailedPrecondition
 	case ClassDeadline:
-		return errdefs.ErrDeadlineExceeded
+		return context.DeadlineExceeded
 	case ClassUnavailable:
 		return errdefs.ErrUnavailable
 	case ClassRuntime:
