@@ -32,6 +32,8 @@ type Exit struct {
 	OOMKilled bool
 	// MemoryPeak is the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
 	MemoryPeak int64
+	// Unknown is true if nobody could learn how the container exited. Status is 255 then.
+	Unknown bool
 }
 
 // OOMKilled reports whether the kernel OOM-killed a process of a container that exited and whose task is not deleted.
@@ -132,7 +134,9 @@ func (e *Engine) missedExits(bundles map[string]*Exit, now time.Time) (map[strin
 	if e.link != nil {
 		for _, c := range e.link.all() {
 			if c.Exit != nil {
-				missed[c.ID] = Exit{Status: c.Exit.Code, At: c.Exit.Time, OOMKilled: c.Exit.OOMKilled, MemoryPeak: c.Exit.MemoryPeak}
+				missed[c.ID] = Exit{
+					Status: c.Exit.Code, At: c.Exit.Time, OOMKilled: c.Exit.OOMKilled, MemoryPeak: c.Exit.MemoryPeak, Unknown: c.Exit.Unknown,
+				}
 			}
 		}
 	}

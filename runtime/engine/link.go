@@ -390,6 +390,26 @@ func (l *link) hasSandbox(name string) bool {
 	return l.sandboxes[name]
 }
 
+// allSandboxes returns the names of all sandboxes.
+func (l *link) allSandboxes() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.sandboxes))
+}
+
+// deleteSandbox deletes a sandbox with its process. It succeeds if there is none.
+func (l *link) deleteSandbox(ctx context.Context, name string) error {
+	err := l.ask(ctx, true, func(m *monitor.Client) error { return m.DeleteSandbox(ctx, name) })
+	if err != nil {
+		return err
+	}
+	l.change(func() {
+		delete(l.sandboxes, name)
+		l.forget(name, "")
+	})
+	return nil
+}
+
 // until waits until met, which is called with the lock and after each change, returns true, or ctx ends.
 func (l *link) until(ctx context.Context, met func() bool) error {
 	for {

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/shim"
@@ -26,7 +28,72 @@ func (e *Engine) openMonitor(ctx context.Context, a access) error {
 		return err
 	}
 	e.link, a.tasks.link, a.tasks.state = l, l, e.opt.State
+	return e.sweepMonitored(ctx)
+}
+
+// sweepMonitored ends the containers and sandboxes of the monitor that have no record: the metadata was replaced because it was damaged, or
+// a start was not undone. It also removes bundles that the monitor does not know.
+func (e *Engine) sweepMonitored(ctx context.Context) error {
+	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
+	defer cancel()
+	var errs []error
+	for _, c := range e.link.all() {
+		_, err := e.client.ContainerService().Get(ctx, c.ID)
+		if errdefs.IsNotFound(err) && !e.link.hasSandbox(c.ID) {
+			err = e.endMonitored(ctx, c)
+		}
+		errs = append(errs, err)
+	}
+	for _, name := range e.link.allSandboxes() {
+		_, err := e.client.SandboxStore().Get(ctx, name)
+		if errdefs.IsNotFound(err) {
+			err = e.link.deleteSandbox(ctx, name)
+		}
+		errs = append(errs, err)
+	}
+	dirs, err := filepath.Glob(filepath.Join(e.opt.State, monitoredBundles, "*"))
+	for _, dir := range dirs {
+		id := filepath.Base(dir)
+		if _, known := e.link.get(id); !known && !e.link.hasSandbox(id) {
+			errs = append(errs, mount.UnmountRecursive(filepath.Join(dir, "rootfs"), 0), os.RemoveAll(dir))
+		}
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return fmt.Errorf("end containers without a record: %w", err)
+	}
 	return nil
+}
+
+// endMonitored kills a container and deletes it from the monitor.
+func (e *Engine) endMonitored(ctx context.Context, c monitor.Container) error {
+	err := e.link.ask(ctx, true, func(m *monitor.Client) error {
+		return m.Signal(ctx, monitor.Signal{Container: c.ID, Signal: int(unix.SIGKILL), All: true})
+	})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	err = e.link.until(ctx, func() bool {
+		c, known := e.link.containers[c.ID]
+		return !known || c.Exit != nil
+	})
+	if err != nil {
+		return err
+	}
+	err = e.link.ask(ctx, true, func(m *monitor.Client) error {
+		_, err := m.Delete(ctx, c.ID)
+		return err
+	})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	e.link.change(func() { e.link.forget(c.ID, "") })
+	return nil
+}
+
+// ExitUnknown reports whether a container has exited while nobody could learn how.
+func (e *Engine) ExitUnknown(id string) bool {
+	c, ours := e.monitored(id)
+	return ours && c.Exit != nil && c.Exit.Unknown
 }
 
 // monitored returns the state of a container, and whether the monitor runs it.
@@ -83,14 +150,9 @@ func (e *Engine) removeMonitored(ctx context.Context, id string) error {
 	if e.link == nil {
 		return fmt.Errorf("sandbox %s: the monitor is not available: %w", id, errdefs.ErrUnavailable)
 	}
-	err := e.link.ask(ctx, true, func(m *monitor.Client) error { return m.DeleteSandbox(ctx, id) })
-	if err != nil {
+	if err := e.link.deleteSandbox(ctx, id); err != nil {
 		return err
 	}
-	e.link.change(func() {
-		delete(e.link.sandboxes, id)
-		e.link.forget(id, "")
-	})
 	if err := os.RemoveAll(filepath.Join(e.opt.State, monitoredBundles, id)); err != nil {
 		return err
 	}
