@@ -50,6 +50,7 @@ const (
 	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
 	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
 	runtimeVariable  = "PODSTEAD_ENGINE_RUNTIME"     // the OCI runtime
+	monitorVariable  = "PODSTEAD_TEST_MONITOR"       // the monitor; without it, each pod has a shim
 )
 
 func TestMain(m *testing.M) {
@@ -181,6 +182,7 @@ func options(dir, programs string) runtime.Options {
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
 		RuntimeBinary:  runtimeUnderTest(),
+		MonitorPath:    os.Getenv(monitorVariable),
 	}
 }
 

@@ -94,7 +94,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
 		Environment: container.NewProcessFiles(r.dirs).Environment,
-		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
+		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Monitor: r.engine,
+		Log: r.log,
 	})
 	r.garbage = container.NewLayerCollector(r.engine.CollectGarbage, container.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),

@@ -96,6 +96,22 @@ func (e *Engine) ExitUnknown(id string) bool {
 	return ours && c.Exit != nil && c.Exit.Unknown
 }
 
+// Runs reports whether the monitor runs a container.
+func (e *Engine) Runs(id string) bool {
+	_, ours := e.monitored(id)
+	return ours
+}
+
+// RunCommand is [monitor.Client.Run], for a container that the monitor runs. It is not repeated if the monitor is lost: a command may not run
+// twice.
+func (e *Engine) RunCommand(ctx context.Context, r monitor.Run) (result monitor.RunResult, err error) {
+	err = e.link.ask(ctx, false, func(m *monitor.Client) error {
+		result, err = m.Run(ctx, r)
+		return err
+	})
+	return result, err
+}
+
 // monitored returns the state of a container, and whether the monitor runs it.
 func (e *Engine) monitored(id string) (monitor.Container, bool) {
 	if e.link == nil {
