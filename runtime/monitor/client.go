@@ -42,7 +42,7 @@ type Client struct {
 }
 
 // call is a request in progress.
-type call struct {
+type invocation struct {
 	parts []json.RawMessage
 	done  chan error // buffered
 }
