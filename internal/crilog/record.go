@@ -18,8 +18,6 @@ const (
 	recordMagic   = "PSFEED"
 	recordVersion = 1
 
-	// maxRecord bounds the size of a record in bytes: it must fit in a page.
-	maxRecord = 4096
 	// maxCause bounds the text of an error in a record, in bytes.
 	maxCause = 128
 )
@@ -98,6 +96,9 @@ func (w feedWrite) outcome(size int64) outcome {
 	}
 	return torn
 }
+
+// recordSize is the size of a record in bytes. It must be at most that of a page, 4096.
+var recordSize = binary.Size(recordHeader{}) + binary.Size(feedRecord{})
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

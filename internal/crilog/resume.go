@@ -284,7 +284,7 @@ func (w *feedWriter) settle() {
 
 // save writes the record. The file exists, and its memory is allocated.
 func (w *feedWriter) save(r *feedRecord) error {
-	b, err := r.encode(make([]byte, 0, maxRecord))
+	b, err := r.encode(make([]byte, 0, recordSize))
 	if err != nil {
 		return err
 	}
