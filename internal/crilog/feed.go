@@ -61,6 +61,7 @@ type feedWriter struct {
 	outs    [2]batch
 	damaged int64 // as in feedState
 	saved   feedState
+	cause   string    // of what is lost in saved
 	during  bool      // the record has a write
 	failed  error     // of the record: nothing is written until it is read again
 	at      time.Time // of the entries that are being written

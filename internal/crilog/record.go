@@ -1,7 +1,6 @@
 package crilog
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,9 +32,18 @@ type recordHeader struct {
 // feedRecord is what a feed must know after a kill.
 type feedRecord struct {
 	Before feedState
-	// Write is the write that is being made, zero if there is none. After is the state when it is complete.
+	// Write is the write that is being made, zero if there is none. After is the state when it is complete, in which nothing is lost.
 	Write feedWrite
 	After feedState
+	// Cause is the error for which lines are lost in Before.
+	Cause string
+}
+
+// fixedRecord is the part of a record that has a fixed size.
+type fixedRecord struct {
+	Before feedState
+	Write  feedWrite
+	After  feedState
 }
 
 // feedState is the state of a log between two writes.
@@ -57,11 +65,8 @@ type streamState struct {
 	Unended bool  // the last entry is a part of a line
 }
 
-// lostState is a [loss]. Times are in nanoseconds since 1970, 0 is no time.
-type lostState struct {
-	Lines, Bytes, Since int64
-	Cause               [maxCause]byte
-}
+// lostState is a [loss] without its cause. Times are in nanoseconds since 1970, 0 is no time.
+type lostState struct{ Lines, Bytes, Since int64 }
 
 // bucketState is a [bucket].
 type bucketState struct {
@@ -97,26 +102,24 @@ func (w feedWrite) outcome(size int64) outcome {
 	return torn
 }
 
-// recordSize is the size of a record in bytes. It must be at most that of a page, 4096.
-var recordSize = binary.Size(recordHeader{}) + binary.Size(feedRecord{})
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errRecordDamaged = errors.New("record is damaged")
 
-// encode appends the record to b.
-func (r *feedRecord) encode(b []byte) ([]byte, error) {
-	start := len(b)
+// encode returns the bytes of the record.
+func (r *feedRecord) encode() ([]byte, error) {
+	fixed := fixedRecord{r.Before, r.Write, r.After}
 	h := recordHeader{Version: recordVersion}
 	copy(h.Magic[:], recordMagic)
-	size := binary.Size(h)
-	b, err := binary.Append(append(b, make([]byte, size)...), binary.LittleEndian, r)
+	start := binary.Size(h)
+	b := make([]byte, start, 512)
+	b, err := binary.Append(b, binary.LittleEndian, &fixed)
 	if err != nil {
 		return nil, err
 	}
-	body := b[start+size:]
-	h.Length, h.Sum = uint32(len(body)), crc32.Checksum(body, castagnoli)
-	_, err = binary.Encode(b[start:], binary.LittleEndian, h)
+	b = append(b, r.Cause[:min(len(r.Cause), maxCause)]...)
+	h.Length, h.Sum = uint32(len(b)-start), crc32.Checksum(b[start:], castagnoli)
+	_, err = binary.Encode(b, binary.LittleEndian, &h)
 	return b, err
 }
 
@@ -133,9 +136,12 @@ func decodeRecord(b []byte) (r feedRecord, err error) {
 	if h.Version != recordVersion {
 		return r, fmt.Errorf("version %d of the record is not supported, want %d", h.Version, recordVersion)
 	}
-	if n, err := binary.Decode(b[:h.Length], binary.LittleEndian, &r); err != nil || n != int(h.Length) {
-		return feedRecord{}, errRecordDamaged
+	var fixed fixedRecord
+	b = b[:h.Length] // the rest is of a longer record before
+	if n, err = binary.Decode(b, binary.LittleEndian, &fixed); err != nil || len(b)-n > maxCause {
+		return r, errRecordDamaged
 	}
+	r = feedRecord{fixed.Before, fixed.Write, fixed.After, string(b[n:])}
 	for _, s := range []*feedState{&r.Before, &r.After} {
 		if !s.valid() {
 			return feedRecord{}, errRecordDamaged
@@ -170,22 +176,6 @@ func fromUnixNano(n int64) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, n)
-}
-
-func (l loss) state() (s lostState) {
-	s = lostState{Lines: int64(l.lines), Bytes: int64(l.bytes), Since: unixNano(l.since)}
-	if l.cause != nil {
-		copy(s.Cause[:], l.cause.Error())
-	}
-	return s
-}
-
-func (s *lostState) loss() loss {
-	l := loss{lines: int(s.Lines), bytes: int(s.Bytes), since: fromUnixNano(s.Since)}
-	if cause, _, _ := bytes.Cut(s.Cause[:], []byte{0}); len(cause) > 0 {
-		l.cause = errors.New(string(cause))
-	}
-	return l
 }
 
 func (b bucket) state() bucketState {

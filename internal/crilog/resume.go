@@ -78,7 +78,7 @@ func (f *Feed) readRecord() (feedRecord, error) {
 
 // replaceRecord writes a record into a new file, complete or not at all. Later ones are written in place, into the same page of memory.
 func (f *Feed) replaceRecord(r *feedRecord) error {
-	b, err := r.encode(nil)
+	b, err := r.encode()
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (f *Feed) wake() (*feedWriter, error) {
 		return nil, fmt.Errorf("write log %q: %w", f.path, err)
 	}
 	state := r.Before
-	w := &feedWriter{Writer: newWriter(f.path, f.opt), record: f.recordPath(), fd: -1, saved: state, at: time.Now()}
+	w := &feedWriter{Writer: newWriter(f.path, f.opt), record: f.recordPath(), fd: -1, saved: state, cause: r.Cause, at: time.Now()}
 	f.w = w
 	w.sink, w.ledger = f.sink, w
 	w.now = func() time.Time { return w.at }
@@ -124,7 +124,7 @@ func (f *Feed) wake() (*feedWriter, error) {
 			}
 		}
 	}
-	w.restore(state, func(during time.Duration) { f.noticeDue(w, during) })
+	w.restore(state, r.Cause, func(during time.Duration) { f.noticeDue(w, during) })
 	if stale = stale || w.damaged > 0; stale {
 		w.refresh()
 	}
@@ -215,8 +215,11 @@ func temporary(err error) error {
 }
 
 // restore sets the state.
-func (w *feedWriter) restore(s feedState, due func(during time.Duration)) {
-	w.progress = progress{total: s.Total, counted: s.Counted, lost: s.Lost.loss()}
+func (w *feedWriter) restore(s feedState, cause string, due func(during time.Duration)) {
+	w.progress = progress{total: s.Total, counted: s.Counted}
+	if lost := s.Lost; lost.Lines > 0 {
+		w.lost = loss{int(lost.Lines), int(lost.Bytes), fromUnixNano(lost.Since), errors.New(cause)}
+	}
 	for i, t := range s.Streams {
 		w.unended[i] = t.Unended
 		w.outs[i] = batch{stream: Stdout, counter: lineCounter{int(t.Parts)}, dropped: t.Dropped, read: t.Read}
@@ -237,7 +240,8 @@ func (w *feedWriter) restore(s feedState, due func(during time.Duration)) {
 
 // state returns the state for this progress.
 func (w *feedWriter) state(p progress) feedState {
-	s := feedState{Total: p.total, Counted: p.counted, Lost: p.lost.state(), Damaged: w.damaged}
+	s := feedState{Total: p.total, Counted: p.counted, Damaged: w.damaged}
+	s.Lost = lostState{int64(p.lost.lines), int64(p.lost.bytes), unixNano(p.lost.since)}
 	for i, out := range w.outs {
 		s.Streams[i] = streamState{Read: out.read, Parts: int32(out.counter.parts), Dropped: out.dropped, Unended: p.unended[i]}
 	}
@@ -267,6 +271,7 @@ func (w *feedWriter) intend(next progress, length int) error {
 		Before: w.saved,
 		Write:  feedWrite{Device: id.dev, Inode: id.ino, Start: stat.Size(), Length: int64(length), At: w.at.UnixNano()},
 		After:  w.state(next),
+		Cause:  w.cause,
 	})
 	return w.failed
 }
@@ -277,14 +282,18 @@ func (w *feedWriter) settle() {
 	if w.failed != nil || s == w.saved && !w.during {
 		return
 	}
-	if w.failed = w.save(&feedRecord{Before: s}); w.failed == nil {
+	w.cause = ""
+	if w.lost.lines > 0 {
+		w.cause = w.lost.cause.Error()
+	}
+	if w.failed = w.save(&feedRecord{Before: s, Cause: w.cause}); w.failed == nil {
 		w.saved, w.during = s, false
 	}
 }
 
 // save writes the record. The file exists, and its memory is allocated.
 func (w *feedWriter) save(r *feedRecord) error {
-	b, err := r.encode(make([]byte, 0, recordSize))
+	b, err := r.encode()
 	if err != nil {
 		return err
 	}
