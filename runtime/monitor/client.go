@@ -42,7 +42,7 @@ type Client struct {
 }
 
 // call is a request in progress.
-type invocation struct {
+type call struct {
 	parts []json.RawMessage
 	done  chan error // buffered
 }

@@ -137,7 +137,7 @@ func (m *Monitor) knownPIDs() map[int]bool {
 			}
 		}
 	}
-	for _, j := range m.jobs {
+	for j := range m.jobs {
 		known[j.process.pid] = true
 	}
 	return known

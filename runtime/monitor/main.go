@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/pause"
 )
 
 // Name is the name of the program.
@@ -48,8 +50,11 @@ type options struct {
 	replaced  string // the program that this monitor was executed from in place, which the keeper must execute too
 }
 
-// Main is the main function of the program. It returns the exit code.
+// Main is the main function of the program, which is also the pause process of sandboxes. It returns the exit code.
 func Main(ctx context.Context, args []string) int {
+	if pause.Invoked(args) {
+		return pause.Main()
+	}
 	o, err := parse(args)
 	if err == nil && o.role == roleVersion {
 		err = json.NewEncoder(os.Stdout).Encode(programVersion{Version: version(), Format: Format, Reads: reads})
