@@ -47,6 +47,7 @@ type programVersion struct {
 type options struct {
 	role, dir string
 	score     *int   // the OOM score of the starter; nil: this process has it
+	protected bool   // this process has the protected score
 	replaced  string // the program that this monitor was executed from in place, which the keeper must execute too
 }
 
@@ -117,7 +118,9 @@ func run(ctx context.Context, o options) error {
 	if err := errors.Join(becomeSubreaper(), raiseFileLimit()); err != nil {
 		return err
 	}
-	if err := writeScore(protectedScore); err != nil {
+	if err := writeScore(protectedScore); err == nil {
+		o.protected = true
+	} else if o.role == roleKeeper {
 		logf("the kernel may kill this process when memory is short: %v", err)
 	}
 	if o.role == roleKeeper {

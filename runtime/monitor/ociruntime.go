@@ -127,15 +127,24 @@ func (m *Monitor) startJob(program string, args []string, streams *[3]*os.File, 
 		Sys: &syscall.SysProcAttr{PidFD: &pidfd},
 	}
 	forks.Lock()
-	scoreErr := writeScore(score)
+	own := *m.o.score
+	if m.o.protected {
+		own = protectedScore
+	}
+	var scoreErr error
+	if score != own {
+		scoreErr = writeScore(score)
+	}
 	pid, err := syscall.ForkExec(program, args, attributes)
-	err = errors.Join(err, scoreErr, writeScore(protectedScore))
+	if score != own {
+		scoreErr = errors.Join(scoreErr, writeScore(own))
+	}
 	forks.Unlock()
-	if pid <= 0 {
-		return nil, err
+	if scoreErr != nil {
+		logf("start OCI runtime: %v", scoreErr)
 	}
 	if err != nil {
-		logf("start OCI runtime: %v", err) // the score could not be set
+		return nil, err
 	}
 	if pidfd < 0 {
 		if pidfd, err = unix.PidfdOpen(pid, 0); err != nil {

@@ -26,20 +26,16 @@ func retry[T any](do func() (T, error)) (T, error) {
 	}
 }
 
-// childInfo is the start of siginfo_t, as the kernel fills it for SIGCHLD on 64-bit machines.
-type childInfo struct {
-	_, _, code, _ int32
-	pid           int32
-	_             uint32
-	status        int32
-	_             [100]byte
-}
+// childInfo is what siginfo_t has for SIGCHLD.
+type childInfo struct{ code, pid, status int32 }
 
 // wait calls waitid without blocking. pid is 0 if no such child has exited. With unix.WNOWAIT the child stays a zombie.
 func wait(idType, id, flags int) (childInfo, error) {
-	return retry(func() (info childInfo, err error) {
-		err = unix.Waitid(idType, id, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|flags, nil)
-		return info, err
+	return retry(func() (childInfo, error) {
+		var info [32]int32 // siginfo_t: signo, errno, code, and a union, which is aligned to a pointer
+		err := unix.Waitid(idType, id, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|flags, nil)
+		const union = 3 + int(unsafe.Sizeof(uintptr(0))/8)
+		return childInfo{code: info[2], pid: info[union], status: info[union+2]}, err
 	})
 }
 

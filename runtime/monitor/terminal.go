@@ -52,9 +52,7 @@ func (c *container) readTerminal() {
 	if t.master == 0 || t.ended {
 		return
 	}
-	_, err := retry(func() (int64, error) {
-		return unix.Splice(t.master, nil, c.streams[0].fd, nil, turnBytes, unix.SPLICE_F_NONBLOCK)
-	})
+	err := splice(t.master, c.streams[0].fd, turnBytes)
 	switch {
 	case err == nil, errors.Is(err, unix.EAGAIN):
 	case errors.Is(err, unix.EIO): // no process has it open
@@ -70,9 +68,7 @@ func (c *container) readTerminal() {
 // typeIn moves input to the terminal.
 func (c *container) typeIn() {
 	t := &c.terminal
-	_, err := retry(func() (int64, error) {
-		return unix.Splice(t.input, nil, t.master, nil, 4<<10, unix.SPLICE_F_NONBLOCK)
-	})
+	err := splice(t.input, t.master, 4<<10)
 	t.wants = errors.Is(err, unix.EAGAIN) && isReadable(t.input)
 	if err != nil && !errors.Is(err, unix.EAGAIN) {
 		c.m.loop.unwatch(t.in) // no process reads it
@@ -100,6 +96,15 @@ func (c *container) pollTerminal() {
 		input = 0
 	}
 	c.m.loop.change(t.in, input)
+}
+
+// splice moves what it can without blocking. The error is [unix.EAGAIN] if that is nothing.
+func splice(from, to, limit int) error {
+	_, err := retry(func() (bool, error) {
+		n, err := unix.Splice(from, nil, to, nil, limit, unix.SPLICE_F_NONBLOCK)
+		return n > 0, err
+	})
+	return err
 }
 
 func isReadable(fd int) bool {
