@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -243,7 +244,7 @@ func (w *world) process(script string) *specs.Process {
 func (w *world) processJSON(script, mark string) json.RawMessage {
 	p := w.process(script)
 	if mark != "" {
-		p.Env = append(p.Env, "PODSTEAD_EXEC="+mark)
+		p.Env = append(p.Env, proctree.MarkVariable+"="+mark)
 	}
 	text, err := json.Marshal(p)
 	w.must(err)
