@@ -57,6 +57,21 @@ func (w *Writer) compress() {
 	}()
 }
 
+// resumeCompression starts to compress what the compression of another process has left. The caller holds the lock.
+func (w *Writer) resumeCompression() error {
+	dir, err := openDirectory(filepath.Dir(w.path), false)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	left, _, err := w.uncompressed(dir, filepath.Base(w.path))
+	if err != nil || left == nil {
+		return err
+	}
+	w.compress()
+	return left.Close()
+}
+
 // stopCompression returns when no file is compressed any more.
 func (w *Writer) stopCompression() {
 	w.mu.Lock()
@@ -93,7 +108,9 @@ func (w *Writer) compressOne(stop <-chan struct{}) (done bool, err error) {
 	}
 	defer dir.close()
 	name := filepath.Base(w.path)
+	w.mu.Lock()
 	from, id, err := w.uncompressed(dir, name)
+	w.mu.Unlock()
 	if err != nil || from == nil {
 		return from == nil, err
 	}
@@ -112,10 +129,8 @@ func (w *Writer) compressOne(stop <-chan struct{}) (done bool, err error) {
 	return false, err
 }
 
-// uncompressed opens the newest rotated file that is not compressed, nil if there is none.
+// uncompressed opens the newest rotated file that is not compressed, nil if there is none. The caller holds the lock.
 func (w *Writer) uncompressed(dir *directory, name string) (*os.File, fileID, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for i := 1; i < w.opt.Keep; i++ {
 		f, err := dir.open(rotated(name, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {

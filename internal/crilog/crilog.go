@@ -29,6 +29,14 @@ const (
 	Stderr Stream = "stderr"
 )
 
+// index is the index of the stream where a value is kept for each of them.
+func (s Stream) index() int {
+	if s == Stderr {
+		return 1
+	}
+	return 0
+}
+
 const (
 	// maxPart is the maximum length of the text of an entry, in bytes. Longer lines are split. containerd and the kubelet use the
 	// same value.

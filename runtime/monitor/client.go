@@ -227,11 +227,13 @@ func (c *Client) write(ctx context.Context, packet []byte, files []*os.File) err
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("the monitor does not read: %w", context.DeadlineExceeded)
 	}
-	if err != nil {
-		c.fail(fmt.Errorf("%w: %w", ErrClosed, err))
-		return ErrClosed
+	for _, lost := range []error{unix.EPIPE, unix.ECONNRESET, unix.ENOTCONN, net.ErrClosed} {
+		if errors.Is(err, lost) {
+			c.fail(fmt.Errorf("%w: %w", ErrClosed, err))
+			return ErrClosed
+		}
 	}
-	return nil
+	return err // such as that of a file that is not open
 }
 
 // get sends a request and decodes the answer.

@@ -151,7 +151,8 @@ type Runtime struct {
 type Create struct {
 	ID      string `json:"id"`
 	Sandbox string `json:"sandbox,omitempty"`
-	// Bundle is the absolute path of the bundle, with config.json. The monitor removes it with the container.
+	// Bundle is the absolute path of the bundle, with config.json. The deletion of the container removes it. If the container cannot be
+	// created, or is lost, it stays.
 	Bundle  string  `json:"bundle"`
 	Rootfs  []Mount `json:"rootfs,omitempty"` // mounted on rootfs in the bundle
 	Runtime Runtime `json:"runtime"`

@@ -1,0 +1,579 @@
+//go:build e2e
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/shim"
+)
+
+// worker has a connection of its own, and repeats requests whose connection is lost as a daemon does.
+type worker struct {
+	w      *world
+	client *Client
+}
+
+// connected returns a connection.
+func (k *worker) connected() *Client {
+	for k.client == nil {
+		ctx, cancel := context.WithTimeout(k.w.ctx, 10*time.Second)
+		c, err := Dial(ctx, k.w.dir())
+		cancel()
+		if err == nil {
+			k.client = c
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	return k.client
+}
+
+// lost reports whether a request must be tried again.
+func (k *worker) lost(err error) bool {
+	if errors.Is(err, ErrClosed) {
+		_ = k.client.Close()
+		k.client = nil
+		return true
+	}
+	return errdefs.IsUnavailable(err)
+}
+
+// state returns the state of a container; nil: there is none.
+func (k *worker) state(id string) (*Container, error) {
+	for {
+		c, err := k.connected().State(k.w.ctx, id)
+		switch {
+		case errdefs.IsNotFound(err):
+			return nil, nil
+		case k.lost(err):
+			continue
+		}
+		return &c, err
+	}
+}
+
+// live creates, starts, uses and deletes a container. All that a client may see is checked.
+func (k *worker) live(r Create, code uint32) error {
+	for {
+		_, err := k.connected().Create(k.w.ctx, r)
+		if err == nil {
+			break
+		}
+		if !k.lost(err) {
+			return err
+		}
+		s, err := k.state(r.ID)
+		if err != nil {
+			return err
+		}
+		if s != nil {
+			if s.Phase != Created {
+				return fmt.Errorf("after a lost create: %+v", *s)
+			}
+			break
+		}
+	}
+	for {
+		_, err := k.connected().Start(k.w.ctx, r.ID)
+		if err == nil {
+			break
+		}
+		if !k.lost(err) {
+			return fmt.Errorf("start: %w", err)
+		}
+		if s, err := k.state(r.ID); err != nil || s == nil {
+			return fmt.Errorf("after a lost start: %v, %w", s, err)
+		} else if s.Phase != Created {
+			break
+		}
+	}
+	if err := k.probe(r.ID); err != nil {
+		return err
+	}
+	for {
+		s, err := k.state(r.ID)
+		if err != nil || s == nil {
+			return fmt.Errorf("while it runs: %v, %w", s, err)
+		}
+		if s.Exit != nil {
+			if s.Exit.Code != code || s.Exit.Unknown {
+				return fmt.Errorf("exit %+v, want %d", *s.Exit, code)
+			}
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	for {
+		_, err := k.connected().Delete(k.w.ctx, r.ID)
+		if err == nil {
+			return nil
+		}
+		if !k.lost(err) {
+			return fmt.Errorf("delete: %w", err)
+		}
+		if s, err := k.state(r.ID); err != nil || s == nil {
+			return err
+		}
+	}
+}
+
+// probe runs a command until it has succeeded, and starts another one.
+func (k *worker) probe(id string) error {
+	for {
+		_, err := k.connected().Run(k.w.ctx, Run{Container: id, Mark: "m-1-" + id, Process: k.w.processJSON("echo probe", "m-1-"+id), Timeout: patience})
+		if errdefs.IsFailedPrecondition(err) || errdefs.IsNotFound(err) { // the container has exited
+			return nil
+		}
+		if err == nil {
+			break
+		}
+		if !k.lost(err) && !strings.Contains(err.Error(), "OCI runtime exec failed") {
+			return fmt.Errorf("run: %w", err)
+		}
+		if s, err := k.state(id); err != nil || s == nil || s.Exit != nil {
+			return err
+		}
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for {
+		_, err := k.connected().Exec(k.w.ctx, Exec{Container: id, ID: "e", Process: k.w.processJSON("sleep 0.1; exit 4", "")}, &[3]*os.File{null, null, null})
+		if err == nil || !k.lost(err) {
+			break // it may have exited, which is looked at next
+		}
+		s, err := k.state(id)
+		if err != nil || s == nil || s.Exit != nil || len(s.Processes) > 0 {
+			return err
+		}
+	}
+	for {
+		s, err := k.state(id)
+		if err != nil || s == nil || s.Exit != nil || len(s.Processes) == 0 {
+			return err
+		}
+		if e := s.Processes[0].Exit; e != nil {
+			if e.Code != 4 && e.Code != 137 || e.Unknown { // 137: the container has exited
+				return fmt.Errorf("exit of a command: %+v", *e)
+			}
+			return nil
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// churn lets workers create and delete containers until stop is closed.
+func (w *world) churn(workers int, stop <-chan struct{}) (wait func()) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var lived int
+	for range workers {
+		all.Go(func() {
+			k := &worker{w: w}
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				mu.Lock()
+				code := uint32(n%100 + 1)
+				r := w.bundle(testContainer{hostPID: n%4 == 3}, fmt.Sprintf("echo started; sleep 0.3; echo ends; exit %d", code))
+				mu.Unlock()
+				if err := k.live(r, code); err != nil {
+					w.Errorf("container %s: %v", r.ID, err)
+					return
+				}
+				mu.Lock()
+				w.wantLog(r.ID, "started", "ends")
+				lived++
+				mu.Unlock()
+			}
+		})
+	}
+	return func() {
+		all.Wait()
+		w.Logf("%d containers", lived)
+		if lived < workers {
+			w.Errorf("only %d containers of %d workers", lived, workers)
+		}
+	}
+}
+
+// TestKillsInProgress kills the monitor while containers are created, started, used and deleted.
+func TestKillsInProgress(t *testing.T) {
+	w := newWorld(t)
+	stop := make(chan struct{})
+	wait := w.churn(3, stop)
+	for range 60 * storm(t) {
+		rest(400 * time.Millisecond)
+		_, monitor := w.pids()
+		w.kill(monitor)
+		w.connect()
+	}
+	close(stop)
+	wait()
+	w.wantNothing()
+}
+
+// TestKeeperKilled kills the keeper, in turns with the monitor, with containers that run.
+func TestKeeperKilled(t *testing.T) {
+	w := newWorld(t)
+	writer := w.run(testContainer{stdin: shim.OpenStdin}, `i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); sleep 0.02; done; cat; exit 21`)
+	stop := make(chan struct{})
+	wait := w.churn(2, stop)
+	for range 8 * storm(t) {
+		rest(time.Second)
+		keeper, monitor := w.pids()
+		w.kill(keeper)
+		w.eventually("the monitor is the keeper", func() error {
+			w.connect()
+			h, err := w.client.Hello(w.ctx)
+			if err == nil && h.Keeper != monitor {
+				err = fmt.Errorf("keeper %d, want %d", h.Keeper, monitor)
+			}
+			return err
+		})
+	}
+	close(stop)
+	wait()
+	w.eventually("all is written", func() error { return w.lines(writer.ID, 200) })
+	w.must(w.client.CloseInput(w.ctx, writer.ID))
+	if e := w.awaitExit(writer.ID); e.Code != 21 || e.Unknown {
+		t.Errorf("exit: %+v", e)
+	}
+	w.delete(writer.ID)
+	w.wantNumbers(writer.ID, 200)
+	w.wantNothing()
+}
+
+// TestBothKilled kills keeper and monitor together: containers run on, and their output is not lost. An exit meanwhile is unknown.
+func TestBothKilled(t *testing.T) {
+	w := newWorld(t)
+	c := w.run(testContainer{}, `i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); sleep 0.02; done; exit 5`)
+	short := w.run(testContainer{}, `sleep 1; exit 6`)
+	for i := range 3 * storm(t) {
+		rest(500 * time.Millisecond)
+		for len(w.roles()) > 0 {
+			keeper := w.roles()
+			for _, pid := range keeper {
+				_ = unix.Kill(pid, unix.SIGSTOP) // neither notices the death of the other one
+			}
+			for _, pid := range keeper {
+				w.kill(pid)
+			}
+		}
+		if i == 0 {
+			w.eventually("the short container exits", func() error {
+				if isProcess(short.PID, startOf(short.PID)) && startOf(short.PID) != 0 {
+					return errors.New("it runs")
+				}
+				return nil
+			})
+		}
+		w.startKeeper()
+		w.connect()
+	}
+	if e := w.awaitExit(short.ID); !e.Unknown || e.Code != 255 {
+		t.Errorf("exit while nobody watched: %+v", e)
+	}
+	w.delete(short.ID)
+	e := w.awaitExit(c.ID)
+	if e.Code != 5 && !e.Unknown {
+		t.Errorf("exit: %+v", e)
+	}
+	w.delete(c.ID)
+	w.wantNumbers(c.ID, 300)
+	w.wantNothing()
+}
+
+func startOf(pid int) uint64 {
+	s, err := statOf(pid)
+	if err != nil || s.state == 'Z' {
+		return 0
+	}
+	return s.start
+}
+
+// TestReplace replaces monitor and keeper by other programs, while containers write and are created.
+func TestReplace(t *testing.T) {
+	w := newWorld(t)
+	text, err := os.ReadFile(program)
+	w.must(err)
+	other := filepath.Join(w.base, "other-monitor")
+	w.must(os.WriteFile(other, text, 0o755))
+	writer := w.run(testContainer{}, `i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.01; done; exit 22`)
+	tty := w.run(testContainer{terminal: true, stdin: shim.OpenStdin}, `while read line; do echo "got $line"; done`)
+	stop := make(chan struct{})
+	wait := w.churn(2, stop)
+	for i := range 5 * storm(t) {
+		rest(500 * time.Millisecond)
+		to := []string{other, program}[i%2]
+		keeper, monitor := w.pids()
+		w.must(w.client.Replace(w.ctx, to))
+		w.eventually("the program runs", func() error {
+			w.connect()
+			k, m := w.pids()
+			if k != keeper || m != monitor {
+				t.Fatalf("keeper %d, monitor %d became %d, %d", keeper, monitor, k, m)
+			}
+			for _, pid := range []int{k, m} {
+				if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil || exe != to {
+					return fmt.Errorf("process %d executes %s, %w", pid, exe, err)
+				}
+			}
+			return nil
+		})
+	}
+	close(stop)
+	wait()
+	w.talk(w.attach(tty.ID), "x\n", "got x")
+
+	// Programs that cannot take over.
+	refused := map[string]string{
+		"missing":   "",
+		"text":      "not a program",
+		"newer":     "#!/bin/sh\necho '{\"version\":\"9\",\"format\":9,\"reads\":[9]}'\n",
+		"fails":     "#!/bin/sh\nexit 3\n",
+		"hangs":     "#!/bin/sh\nexec sleep 1000\n",
+		"says else": "#!/bin/sh\necho hello\n",
+	}
+	_, monitor := w.pids()
+	for name, text := range refused {
+		path := filepath.Join(w.base, name)
+		if text != "" {
+			w.must(os.WriteFile(path, []byte(text), 0o755))
+		}
+		if err := w.client.Replace(w.ctx, path); !errdefs.IsFailedPrecondition(err) {
+			t.Errorf("replaced by the program that is %s: %v", name, err)
+		}
+	}
+	if _, same := w.pids(); same != monitor {
+		t.Errorf("monitor %d became %d", monitor, same)
+	}
+	// One that promises to take over, and exits: the keeper starts the one before.
+	liar := filepath.Join(w.base, "liar")
+	w.must(os.WriteFile(liar, fmt.Appendf(nil, "#!/bin/sh\n[ $1 = version ] || exit 1\necho '{\"reads\":[%d]}'\n", Format), 0o755))
+	w.must(w.client.Replace(w.ctx, liar))
+	w.connect()
+	if e := w.awaitExit(writer.ID); e.Code != 22 || e.Unknown {
+		t.Errorf("exit: %+v", e)
+	}
+	w.delete(writer.ID)
+	w.wantNumbers(writer.ID, 400)
+	w.killAndDelete(tty.ID)
+	w.wantNothing()
+}
+
+// wantNumbers checks that a log has the numbers from 0.
+func (w *world) wantNumbers(id string, n int) {
+	w.Helper()
+	lines := w.log(id, "")
+	for i, line := range lines {
+		if line != fmt.Sprint(i) {
+			w.Errorf("log of %s: line %d is %q", id, i, line)
+			return
+		}
+	}
+	if len(lines) != n {
+		w.Errorf("log of %s: %d lines, want %d", id, len(lines), n)
+	}
+}
+
+// TestManyExits has 1,000 commands that exit at once. Meanwhile another container writes its lines, and its probes are answered.
+func TestManyExits(t *testing.T) {
+	w := newWorld(t)
+	quiet := w.run(testContainer{}, `while :; do echo line; sleep 0.05; done`)
+	busy := w.run(testContainer{hostPID: true}, `i=0; while [ $i -lt 1000 ]; do (sleep 1000 & ) ; i=$((i+1)); done; echo ready; sleep 1000`)
+	w.eventually("1,000 processes run", func() error {
+		pids, err := w.client.PIDs(w.ctx, busy.ID)
+		if err == nil && len(pids) < 1000 {
+			err = fmt.Errorf("%d processes", len(pids))
+		}
+		return errors.Join(err, w.lines(busy.ID, 1))
+	})
+	pids, err := w.client.PIDs(w.ctx, busy.ID)
+	w.must(err)
+	for _, pid := range pids {
+		if pid != busy.PID {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	before := len(w.log(quiet.ID, ""))
+	_, err = w.client.Run(w.ctx, Run{Container: quiet.ID, Mark: "m-1-probe", Process: w.processJSON("true", "m-1-probe"), Timeout: 10 * time.Second})
+	w.must(err)
+	w.eventually("the quiet container writes", func() error { return w.lines(quiet.ID, before+2) })
+	_, monitor := w.pids()
+	w.eventually("orphans are reaped", func() error {
+		for _, pid := range childrenOf(monitor) {
+			if s, err := statOf(pid); err == nil && s.state == 'Z' {
+				return fmt.Errorf("%d is a zombie", pid)
+			}
+		}
+		return nil
+	})
+	w.killAndDelete(busy.ID)
+	w.killAndDelete(quiet.ID)
+	w.wantNothing()
+}
+
+// TestHungRuntime has OCI runtimes that do not return: requests for other containers are answered, and the hung ones are killed.
+func TestHungRuntime(t *testing.T) {
+	w := newWorld(t)
+	c := w.run(testContainer{}, "sleep 1000")
+	hangs := filepath.Join(w.base, "hangs")
+	real, err := exec.LookPath(w.binary)
+	w.must(err)
+	w.must(os.WriteFile(hangs, fmt.Appendf(nil, `#!/bin/sh
+case "$*" in *" create "*) kill -STOP $$ ;; esac
+exec %s "$@"
+`, real), 0o755))
+	r := w.bundle(testContainer{}, "true")
+	r.Runtime.Binary = hangs
+	created := make(chan error, 1)
+	go func() {
+		k := &worker{w: w}
+		_, err := k.connected().Create(w.ctx, r)
+		created <- err
+	}()
+	var stopped int
+	w.eventually("the OCI runtime is stopped", func() error {
+		for dir, runs := range interruptedRuns(w.dir()) {
+			for _, run := range runs {
+				if s, err := statOf(run.pid); err == nil && s.state == 'T' && strings.Contains(dir, r.ID) {
+					stopped = run.pid
+					return nil
+				}
+			}
+		}
+		return errors.New("no such process")
+	})
+	begun := time.Now()
+	if _, err := w.client.Run(w.ctx, Run{Container: c.ID, Mark: "m-1-p", Process: w.processJSON("true", "m-1-p"), Timeout: patience}); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(begun); d > 30*time.Second {
+		t.Errorf("a probe took %v", d)
+	}
+	// The next monitor waits for it, and its list does not have the container.
+	_, monitor := w.pids()
+	w.kill(monitor)
+	w.connect()
+	list, _, err := w.client.List(w.ctx)
+	w.must(err)
+	if len(list) != 1 || list[0].ID != c.ID {
+		t.Errorf("list: %+v", list)
+	}
+	if err := <-created; !errors.Is(err, ErrClosed) {
+		t.Errorf("create: %v", err)
+	}
+	w.subscribe()
+	w.kill(stopped)
+	w.event(func(e Event) bool { return e.Kind == EventLost && e.Container == r.ID })
+	w.removeBundles(r)
+
+	// A runtime that hangs while a probe is started is killed at the timeout of the probe.
+	w.must(os.WriteFile(hangs, fmt.Appendf(nil, `#!/bin/sh
+case "$*" in *" exec "*) kill -STOP $$ ;; esac
+exec %s "$@"
+`, real), 0o755))
+	r = w.bundle(testContainer{}, "sleep 1000")
+	r.Runtime.Binary = hangs
+	_, err = w.client.CreateAndStart(w.ctx, r)
+	w.must(err)
+	_, err = w.client.Run(w.ctx, Run{Container: r.ID, Mark: "m-2-p", Process: w.processJSON("true", "m-2-p"), Timeout: time.Second})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("run with a runtime that hangs: %v", err)
+	}
+	w.killAndDelete(r.ID)
+	w.killAndDelete(c.ID)
+	w.wantNothing()
+}
+
+// TestFlood has a container that writes as much as it can: another one's lines and probes are not late.
+func TestFlood(t *testing.T) {
+	w := newWorld(t)
+	quiet := w.run(testContainer{}, `while :; do echo line; sleep 0.05; done`)
+	probe := func() time.Duration {
+		var all []time.Duration
+		for range 10 {
+			begun := time.Now()
+			before := len(w.log(quiet.ID, ""))
+			w.eventually("the quiet container writes", func() error { return w.lines(quiet.ID, before+1) })
+			_, err := w.client.State(w.ctx, quiet.ID)
+			w.must(err)
+			all = append(all, time.Since(begun))
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	calm := probe()
+	flood := w.run(testContainer{}, "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
+	flooded := probe()
+	t.Logf("median until a line and an answer: %v, with a flood %v", calm, flooded)
+	if flooded > 2*calm+time.Second { // loaded machines
+		t.Errorf("a flood delays others: %v, %v without", flooded, calm)
+	}
+	w.killAndDelete(flood.ID)
+	w.killAndDelete(quiet.ID)
+	w.wantNothing()
+}
+
+// TestMemory measures the private memory of a monitor with containers at rest.
+func TestMemory(t *testing.T) {
+	w := newWorld(t)
+	const containers = 60
+	var ids []string
+	for range containers {
+		ids = append(ids, w.run(testContainer{}, "echo x; sleep 1000").ID)
+	}
+	keeper, monitor := w.pids()
+	limit := 6 << 10
+	w.eventually("it returns memory", func() error {
+		kib := privateKiB(t, monitor)
+		if kib > limit {
+			return fmt.Errorf("%d KiB private", kib)
+		}
+		return nil
+	})
+	t.Logf("%d containers: monitor %d KiB private, keeper %d KiB", containers, privateKiB(t, monitor), privateKiB(t, keeper))
+	for _, id := range ids {
+		w.killAndDelete(id)
+	}
+	w.wantNothing()
+	runtime.KeepAlive(w)
+}
+
+// privateKiB returns the private memory of a process.
+func privateKiB(t *testing.T, pid int) (kib int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		var n int
+		if strings.HasPrefix(line, "Private_") {
+			if _, err := fmt.Sscan(strings.Fields(line)[1], &n); err == nil {
+				kib += n
+			}
+		}
+	}
+	return kib
+}

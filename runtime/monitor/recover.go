@@ -1,0 +1,294 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// recoverAll takes over the containers of the monitor before. What was in progress for a container is settled later, in its lane.
+func (m *Monitor) recoverAll() error {
+	removeConsoles(m.o.dir)
+	if err := m.recoverSandboxes(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(m.o.dir, containersDir))
+	if err != nil {
+		return err
+	}
+	runs := interruptedRuns(m.o.dir)
+	for _, e := range entries {
+		dir := filepath.Join(m.o.dir, containersDir, e.Name())
+		var r record
+		err := readRecord(filepath.Join(dir, recordFile), &r)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = os.RemoveAll(dir) // removed in part, or not created
+		} else if err == nil {
+			if err = readable(r.Format); err == nil && r.Create.ID != e.Name() {
+				err = fmt.Errorf("record of container %q in %s", r.Create.ID, dir)
+			}
+			if err == nil {
+				m.recoverContainer(r, runs)
+			}
+		}
+		if err != nil { // of one container
+			logf("recover %s: %v", dir, err)
+			m.report(Event{Kind: EventFailed, Container: e.Name(), Message: fmt.Sprintf("recover: %v", err)})
+		}
+	}
+	m.releaseUnused()
+	return nil
+}
+
+// releaseUnused closes descriptors of containers that do not exist.
+func (m *Monitor) releaseUnused() {
+	for name := range m.held {
+		id, _, of := strings.Cut(name, "/")
+		if of && m.containers[id] == nil {
+			m.release(id + "/")
+		}
+	}
+}
+
+func (m *Monitor) recoverSandboxes() error {
+	files, err := filepath.Glob(filepath.Join(m.o.dir, sandboxesDir, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		var r sandboxRecord
+		if err := readRecord(path, &r); err != nil {
+			return err
+		}
+		if err := readable(r.Format); err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		s := m.sandboxOf(r.Name)
+		s.record, s.written = r, true
+		s.ledger.Restore(r.Accounted)
+	}
+	return nil
+}
+
+// recoverContainer takes over a container.
+func (m *Monitor) recoverContainer(r record, runs map[string][]interrupted) {
+	c := m.newContainer(r)
+	m.containers[c.id] = c
+	var mine []interrupted
+	for dir, list := range runs {
+		if dir == c.dir || strings.HasPrefix(dir, c.dir+"/") {
+			mine = append(mine, list...)
+		}
+	}
+	commands, _ := os.ReadDir(filepath.Join(c.dir, execsDir)) // it may not exist
+	if len(mine) == 0 && !c.wasInterrupted() && len(commands) == 0 {
+		if err := c.resumeNow(); err != nil {
+			c.fail("recover", err)
+		}
+		return
+	}
+	end := m.flights.beginAt(0)
+	m.enter(c.id, work{exclusive: true, run: func(done func()) {
+		go func() {
+			ctx, cancel := m.background(2 * runtimeTimeout)
+			defer cancel()
+			err := c.settle(ctx, mine)
+			m.loop.post(func() {
+				end()
+				if err != nil {
+					c.fail("recover", err)
+				}
+				done()
+				m.sweep()
+			})
+		}()
+	}})
+}
+
+// wasInterrupted reports whether a run of the OCI runtime for the container may have been interrupted.
+func (c *container) wasInterrupted() bool {
+	return c.rec.Phase == Creating || c.rec.Phase == Created && c.rec.Starting
+}
+
+// resumeNow takes over a container for which nothing was in progress, in the loop.
+func (c *container) resumeNow() error {
+	exit, err := readExit(c.dir)
+	if err != nil {
+		return err
+	}
+	f := found{recorded: exit != nil, exists: isProcess(c.rec.PID, c.rec.Start)}
+	return c.resumeAs(c.rec.settle(f), exit)
+}
+
+// settle waits for what was in progress for a container when its monitor died, and takes over what there is. It runs in the container's
+// lane.
+func (c *container) settle(ctx context.Context, runs []interrupted) error {
+	if err := c.m.awaitInterrupted(ctx, runs); err != nil {
+		return err
+	}
+	exit, err := readExit(c.dir)
+	if err != nil {
+		return err
+	}
+	f := found{recorded: exit != nil}
+	if c.rec.Phase == Creating {
+		pid, err := readPIDFile(filepath.Join(c.dir, pidFile))
+		s, statErr := statOf(pid)
+		f.exists = err == nil && statErr == nil && s.state != 'Z'
+	} else {
+		f.exists = isProcess(c.rec.PID, c.rec.Start)
+	}
+	if c.wasInterrupted() && f.exists && !f.recorded {
+		if f.status, err = c.m.status(ctx, c); err != nil {
+			logf("container %s: %v", c.id, err) // it is removed, or taken for created
+		}
+	}
+	v := c.rec.settle(f)
+	if v.remove || c.rec.Phase == Creating && c.rec.Create.Terminal {
+		return c.lose(ctx)
+	}
+	if c.rec.Phase == Creating {
+		if err := c.inLoop(c.openAgain); err != nil {
+			return err
+		}
+		c.stdin.Created()
+		if err := c.adopt(Created); err != nil {
+			logf("container %s: %v", c.id, err)
+			return c.lose(ctx)
+		}
+	} else if err := c.inLoop(func() error { return c.resumeAs(v, exit) }); err != nil {
+		return err
+	}
+	return c.settleCommands(ctx)
+}
+
+// inLoop calls a function in the loop.
+func (c *container) inLoop(f func() error) (err error) {
+	if !c.m.loop.do(func() { err = f() }) {
+		return errStopped
+	}
+	return err
+}
+
+// lose removes a container that was not created completely.
+func (c *container) lose(ctx context.Context) error {
+	if err := c.remove(ctx); err != nil {
+		c.later(ctx)
+		return err
+	}
+	c.m.loop.post(func() { c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox}) })
+	return nil
+}
+
+// resumeAs takes over a container that was created. It is called in the loop.
+func (c *container) resumeAs(v verdict, exit *Exit) error {
+	if c.settled {
+		return nil
+	}
+	if err := c.openAgain(); err != nil {
+		return err
+	}
+	c.rec.Phase = v.phase
+	c.settled = true
+	switch {
+	case exit != nil:
+		c.setExited(*exit)
+		return nil
+	case v.ended:
+		c.watchMemory()
+		if !c.exited(unknownCode, false) {
+			return errors.New("the exit cannot be recorded")
+		}
+		return nil
+	}
+	c.watchMemory()
+	pidfd, err := openProcess(c.rec.PID, c.rec.Start)
+	if isGone(err) {
+		c.exited(unknownCode, false)
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(c.save(), c.process.watch(c.m, c.rec.PID, c.rec.Start, pidfd, c.exited))
+	}
+	return err
+}
+
+// openAgain opens the log and the streams of a container that was created. It is called in the loop.
+func (c *container) openAgain() error {
+	if err := c.openLog(); err != nil {
+		return err
+	}
+	if fd, has := c.m.held[c.id+"/"+terminalName]; has {
+		c.terminal.master = fd
+	}
+	return c.openStreams()
+}
+
+// settleCommands takes over the commands of a container. Those of requests that nobody waits for are killed.
+func (c *container) settleCommands(ctx context.Context) error {
+	entries, err := os.ReadDir(filepath.Join(c.dir, execsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var errs []error
+	for _, e := range entries {
+		if err := c.settleCommand(ctx, e.Name()); err != nil {
+			errs = append(errs, fmt.Errorf("command %s: %w", e.Name(), err))
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+func (c *container) settleCommand(ctx context.Context, id string) error {
+	dir := filepath.Join(c.dir, execsDir, id)
+	var r commandRecord
+	if err := readRecord(filepath.Join(dir, commandFile), &r); err != nil {
+		return os.RemoveAll(dir) // nothing was started
+	}
+	if err := readable(r.Format); err != nil {
+		return err
+	}
+	x := c.newCommand(r)
+	if !c.m.loop.do(func() { c.commands[r.ID] = x }) {
+		return errStopped
+	}
+	exit, err := readExit(dir)
+	switch {
+	case err != nil:
+		return err
+	case r.Mark != "":
+		x.discard(ctx)
+		return nil
+	case exit != nil:
+		return c.inLoop(func() error {
+			x.settled = true
+			x.setExited(*exit)
+			return nil
+		})
+	case r.PID == 0:
+		if x.adopt() == nil {
+			return nil
+		}
+		x.discard(ctx)
+		c.m.loop.post(func() {
+			c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox, Exec: id})
+		})
+		return nil
+	}
+	return c.inLoop(func() error {
+		x.settled = true
+		pidfd, err := openProcess(r.PID, r.Start)
+		if isGone(err) {
+			x.exited(unknownCode, false)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return x.process.watch(c.m, r.PID, r.Start, pidfd, x.exited)
+	})
+}
