@@ -237,7 +237,7 @@ func (r *Runtime) Close() error {
 	if r.images != nil {
 		r.images.Close()
 	}
-	err := r.cgroups.Close()
+	err := errors.Join(r.engine.CloseMonitor(), r.cgroups.Close())
 	if r.network != nil {
 		err = errors.Join(err, r.network.Close())
 	}

@@ -22,6 +22,13 @@ const (
 	sandboxPlugin     = "io.containerd.sandbox.controller.v1." + sandboxController
 )
 
+// bundleDirs are the directories that contain the bundles of containers and sandboxes.
+func bundleDirs(state string) []string {
+	return []string{
+		filepath.Join(state, taskPlugin, Namespace), filepath.Join(state, sandboxPlugin, Namespace), filepath.Join(state, monitoredBundles),
+	}
+}
+
 // Exit is the result of a container.
 type Exit struct {
 	// Status is the exit code of the container's first process, or 128 plus the number of the signal that terminated it.

@@ -245,14 +245,6 @@ func (e *Engine) CollectGarbage(ctx context.Context) error { return e.collector.
 // ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 
-// bundleDirs are the directories that contain the bundles of containers and sandboxes.
-func (e *Engine) bundleDirs() []string {
-	return []string{
-		filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace),
-		filepath.Join(e.opt.State, monitoredBundles),
-	}
-}
-
 // SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards, and that of containers that are created with
 // [Engine.WithUserNamespace]. Existing ones keep the one that created them, which is recorded in their bundle. It must be called before any
 // other method is.
@@ -324,9 +316,7 @@ func (e *Engine) stop() error {
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 	}
-	if e.link != nil {
-		errs = append(errs, e.link.Close(context.Background()))
-	}
+	errs = append(errs, e.CloseMonitor())
 	if e.server != nil {
 		e.server.Stop()
 	}

@@ -35,6 +35,7 @@ const (
 type link struct {
 	linkOptions
 	stop  context.CancelFunc
+	close func() error  // [link.Close], once
 	ended chan struct{} // closed when the connection is no longer maintained
 
 	mu         sync.Mutex
@@ -66,49 +67,52 @@ func openLink(ctx context.Context, o linkOptions) (*link, error) {
 	if err := l.connect(limited); err != nil {
 		return nil, fmt.Errorf("start monitor: %w", err)
 	}
+	l.close = sync.OnceValue(l.Close)
 	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go l.run(ctx)
 	return l, nil
 }
 
 // Close closes the connection. The monitor and its containers keep running. A monitor without any is shut down.
-func (l *link) Close(ctx context.Context) error {
-	err := l.shutdown(ctx)
+func (l *link) Close() error {
 	l.stop()
 	<-l.ended
-	return err
-}
-
-// shutdown shuts the monitor down if it has neither containers nor sandboxes, and returns when it has exited.
-func (l *link) shutdown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, monitorCheckTimeout)
-	defer cancel()
-	l.mu.Lock()
-	c, idle := l.client, len(l.containers)+len(l.sandboxes) == 0
-	l.mu.Unlock()
-	if c == nil || !idle {
+	if len(l.containers)+len(l.sandboxes) > 0 {
 		return nil
 	}
+	if err := l.shutdown(); err != nil {
+		return fmt.Errorf("stop monitor: %w", err)
+	}
+	return nil
+}
+
+// shutdown shuts the monitor down, unless it has containers, and returns when it and its keeper have exited.
+func (l *link) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), monitorCheckTimeout)
+	defer cancel()
+	c, err := monitor.Dial(ctx, l.Dir)
+	if err != nil {
+		return nil // it was killed, and a keeper that was not starts it again
+	}
+	defer c.Close()
 	hello, err := c.Hello(ctx)
 	if err != nil {
-		return nil // it may have been killed, and is started again
+		return err
 	}
 	keeper, err := openProcess(hello.Keeper)
 	if err != nil {
 		return err
 	}
 	defer keeper.close()
-	if err := c.Shutdown(ctx); err != nil && !errors.Is(err, monitor.ErrClosed) {
-		if errdefs.IsFailedPrecondition(err) {
-			return nil
-		}
-		return fmt.Errorf("stop monitor: %w", err)
-	}
-	if err := keeper.wait(ctx); err != nil {
-		return fmt.Errorf("stop monitor: %w", err)
-	}
-	if l.Cgroup == "" {
+	err = c.Shutdown(ctx)
+	if errdefs.IsFailedPrecondition(err) {
 		return nil
+	}
+	if err != nil && !errors.Is(err, monitor.ErrClosed) {
+		return err
+	}
+	if err := keeper.wait(ctx); err != nil || l.Cgroup == "" {
+		return err
 	}
 	return cgroup.Remove(l.Cgroup)
 }

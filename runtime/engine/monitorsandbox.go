@@ -31,6 +31,15 @@ func (e *Engine) openMonitor(ctx context.Context, a access) error {
 	return e.sweepMonitored(ctx)
 }
 
+// CloseMonitor closes the connection to the monitor, of which containers cannot be used afterwards. A monitor without containers is shut
+// down. [Engine.Close] calls it, too.
+func (e *Engine) CloseMonitor() error {
+	if e.link == nil {
+		return nil
+	}
+	return e.link.close()
+}
+
 // sweepMonitored ends the containers and sandboxes of the monitor that have no record: the metadata was replaced because it was damaged, or
 // a start was not undone. It also removes bundles that the monitor does not know.
 func (e *Engine) sweepMonitored(ctx context.Context) error {
@@ -141,7 +150,7 @@ func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions
 	}
 	var pause *monitor.Create
 	if o.Spec != nil {
-		pause = &monitor.Create{ID: id, Sandbox: id, Rootfs: mountsOf(shim.PauseRoot(o.Spec)), PinPID: o.Spec.Annotations[shim.PIDAnnotation]}
+		pause = &monitor.Create{ID: id, Rootfs: mountsOf(shim.PauseRoot(o.Spec)), PinPID: o.Spec.Annotations[shim.PIDAnnotation]}
 		pause.Runtime, err = runtimeOf(record.Runtime.Options)
 		if err == nil {
 			pause.Bundle, err = makeBundle(e.opt.State, id, record.Spec.GetValue())

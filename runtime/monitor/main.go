@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/pause"
 )
 
@@ -46,6 +47,7 @@ type programVersion struct {
 // options are the arguments of keeper and monitor.
 type options struct {
 	role, dir string
+	cgroup    string // that the keeper joins, relative to the root of the hierarchies; empty: that of its starter
 	score     *int   // the OOM score of the starter; nil: this process has it
 	protected bool   // this process has the protected score
 	replaced  string // the program that this monitor was executed from in place, which the keeper must execute too
@@ -78,6 +80,7 @@ func parse(args []string) (o options, err error) {
 	set := flag.NewFlagSet(Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&o.dir, "state", "", "")
+	set.StringVar(&o.cgroup, "cgroup", "", "")
 	set.StringVar(&o.replaced, "replaced", "", "")
 	set.Func("score", "", func(s string) error {
 		n, err := strconv.Atoi(s)
@@ -108,6 +111,11 @@ func run(ctx context.Context, o options) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 	unix.Umask(0o022)
+	if o.cgroup != "" {
+		if err := cgroup.Join(o.cgroup); err != nil {
+			return err
+		}
+	}
 	if o.score == nil {
 		score, err := readScore()
 		if err != nil {
