@@ -247,11 +247,12 @@ func (m *Monitor) exec(ctx context.Context, e Exec, files []*os.File) (Process, 
 // runs are numbered, so that each has a directory.
 const runPrefix = "run-"
 
-// runCommand runs a command and returns its result. When ctx ends all its processes are killed. left waits for processes that the command has
-// left, and kills them when ctx ends.
+// runCommand runs a command and returns its result. When ctx ends all its processes are killed. left waits for processes that the command
+// has left, and kills them when ctx ends.
 func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunResult, left func(), err error) {
 	if r.Mark == "" || r.MaxOutput < 0 || r.MaxOutput > MaxRunOutput || r.Timeout < 0 {
-		return result, nil, errorf(ClassInvalid, "run in container %s: a mark, and at most %d bytes of output, are required", r.Container, MaxRunOutput)
+		return result, nil, errorf(ClassInvalid, "run in container %s: a mark, and at most %d bytes of output, are required",
+			r.Container, MaxRunOutput)
 	}
 	x, err := m.begin(r.Container, commandRecord{Format: Format, ID: runPrefix + id, Mark: r.Mark})
 	if err != nil {

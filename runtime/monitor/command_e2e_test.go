@@ -68,7 +68,8 @@ func TestCommands(t *testing.T) {
 	defer l.Close()
 	process := w.process("stty size; exit 6")
 	process.Terminal = true
-	if _, err := w.client.Exec(w.ctx, Exec{Container: c.ID, ID: "e2", Process: marshal(w, process), ConsoleSocket: socket}, nil); err != nil {
+	r = Exec{Container: c.ID, ID: "e2", Process: marshal(w, process), ConsoleSocket: socket}
+	if _, err := w.client.Exec(w.ctx, r, nil); err != nil {
 		t.Error(err)
 	}
 	if e := w.event(func(e Event) bool { return e.Exec == "e2" }); e.Exit.Code != 6 {
@@ -76,7 +77,8 @@ func TestCommands(t *testing.T) {
 	}
 
 	result, err := w.client.Run(w.ctx, Run{
-		Container: c.ID, Mark: "m-1-probe", Process: w.processJSON("echo out; echo err >&2; exit 4", "m-1-probe"), Timeout: patience, MaxOutput: 100,
+		Container: c.ID, Mark: "m-1-probe", Process: w.processJSON("echo out; echo err >&2; exit 4", "m-1-probe"),
+		Timeout: patience, MaxOutput: 100,
 	})
 	if err != nil || result.Code != 4 || string(result.Output) != "out\nerr\n" {
 		t.Errorf("run: %+v, %v", result, err)
@@ -100,7 +102,8 @@ func TestCommands(t *testing.T) {
 	}
 	// A process that the command has left keeps neither the request nor its output open, and is killed at the timeout.
 	result, err = w.client.Run(w.ctx, Run{
-		Container: c.ID, Mark: "m-5-probe", Process: w.processJSON("sleep 1000 & echo left", "m-5-probe"), Timeout: 3 * time.Second, MaxOutput: 10,
+		Container: c.ID, Mark: "m-5-probe", Process: w.processJSON("sleep 1000 & echo left", "m-5-probe"),
+		Timeout: 3 * time.Second, MaxOutput: 10,
 	})
 	if err != nil || string(result.Output) != "left\n" {
 		t.Errorf("run that leaves a process: %+v, %v", result, err)
@@ -165,7 +168,8 @@ func TestAttach(t *testing.T) {
 	}
 	w.delete(once.ID)
 
-	tty := w.run(testContainer{terminal: true, stdin: shim.OpenStdin}, `stty size; while read line; do echo "got $line"; stty size; done`)
+	tty := w.run(testContainer{terminal: true, stdin: shim.OpenStdin},
+		`stty size; while read line; do echo "got $line"; stty size; done`)
 	s = w.attach(tty.ID)
 	w.must(s.Resize(attach.Size{Width: 77, Height: 33}))
 	w.eventually("the size changes", func() error {
@@ -221,7 +225,7 @@ func TestSlowClient(t *testing.T) {
 	w.eventually("the client is disconnected", func() error {
 		for range 1000 {
 			if _, err := conn.Write([]byte(`{"id":1,"op":"hello"}`)); err != nil {
-				return nil //nolint:nilerr // that is awaited
+				return nil // that is awaited
 			}
 		}
 		if _, err := w.client.Hello(w.ctx); err != nil {

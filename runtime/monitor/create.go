@@ -456,12 +456,17 @@ func (c *container) killFirst() error {
 		pid, _ = readPIDFile(filepath.Join(c.dir, pidFile)) // it may not exist
 	}
 	s, err := statOf(pid)
-	if pid == 0 || err != nil || c.rec.Start != 0 && s.start != c.rec.Start || c.rec.Start == 0 && s.parent != os.Getpid() && s.parent != keeperPID() {
-		return nil // another process has the ID
+	known := c.rec.Start != 0 && s.start == c.rec.Start
+	ours := c.rec.Start == 0 && (s.parent == os.Getpid() || s.parent == keeperPID())
+	if pid == 0 || err != nil || !known && !ours {
+		return nil // it is gone, or another process has the ID
 	}
 	fd, err := openProcess(pid, s.start)
+	if isGone(err) {
+		return nil
+	}
 	if err != nil {
-		return nil //nolint:nilerr // it is gone
+		return err
 	}
 	defer closeAll(fd)
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !isGone(err) {

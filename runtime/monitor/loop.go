@@ -15,8 +15,8 @@ import (
 // token identifies a registration in a loop. It is never reused, unlike a descriptor.
 type token uint64
 
-// loop waits for descriptors and timers, and calls what they are registered with in one goroutine, which owns all state of the monitor. Only
-// post and do may be called from other goroutines.
+// loop waits for descriptors and timers, and calls what they are registered with in one goroutine, which owns all state of the monitor.
+// Only post and do may be called from other goroutines.
 type loop struct {
 	fd, wake int
 	last     token

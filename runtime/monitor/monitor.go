@@ -104,12 +104,14 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	runtime.GOMAXPROCS(2)
 	setInherited([]int{linkFD, lockFD}, false)
 	m := &Monitor{
-		o: o, base: base, jobs: map[*job]struct{}{}, started: time.Now(), held: map[string]int{}, connections: map[*connection]struct{}{}, containers: map[string]*container{},
-		sandboxes: map[string]*sandboxState{}, lanes: map[string]*lane{}, attached: attach.NewServer(), active: time.Now(),
+		o: o, base: base, started: time.Now(), active: time.Now(), jobs: map[*job]struct{}{}, held: map[string]int{},
+		connections: map[*connection]struct{}{}, containers: map[string]*container{}, sandboxes: map[string]*sandboxState{},
+		lanes: map[string]*lane{}, attached: attach.NewServer(),
 	}
 	m.attached.MaxConnections = maxAttached
 	var err error
-	if m.loop, err = newLoop(func(what any) { m.emit(Event{Kind: EventFailed, Message: fmt.Sprintf("internal error: %v", what)}) }); err != nil {
+	m.loop, err = newLoop(func(what any) { m.report(Event{Kind: EventFailed, Message: fmt.Sprintf("internal error: %v", what)}) })
+	if err != nil {
 		return err
 	}
 	for _, dir := range []string{containersDir, sandboxesDir} {
@@ -172,7 +174,8 @@ func (m *Monitor) receiveHeld() error {
 		text, fd, err := receiveMessage(linkFD, buf[:])
 		if errors.Is(err, unix.EAGAIN) {
 			poll := []unix.PollFd{{Fd: linkFD, Events: unix.POLLIN}}
-			if n, err := retry(func() (int, error) { return unix.Poll(poll, int(time.Until(end)/time.Millisecond)) }); err != nil || n == 0 {
+			n, err := retry(func() (int, error) { return unix.Poll(poll, int(max(time.Until(end), 0)/time.Millisecond)) })
+			if err != nil || n == 0 {
 				return errors.Join(err, fmt.Errorf("no answer in %v", askTimeout))
 			}
 			continue
@@ -264,7 +267,8 @@ func (m *Monitor) keeperReady(events uint32) {
 	}
 }
 
-// becomeKeeper replaces this process by a keeper, which starts a monitor. It returns only if that is not possible now; the loop tries again.
+// becomeKeeper replaces this process by a keeper, which starts a monitor. It returns only if that is not possible now. The loop tries
+// again.
 func (m *Monitor) becomeKeeper() {
 	logf("the keeper has exited: becoming the keeper")
 	h := handover{lock: lockFD, link: -1, pidfd: -1, held: m.held}

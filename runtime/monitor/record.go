@@ -144,7 +144,7 @@ const maxName = 128
 // checkName returns an error if a name cannot be that of a directory.
 func checkName(what, s string) error {
 	if len(s) > maxName || !name.MatchString(s) {
-		return errorf(ClassInvalid, "%s %.200q: must have at most %d characters A-Z, a-z, 0-9, '.', '_' and '-', and start with a letter or digit",
+		return errorf(ClassInvalid, "%s %.200q: must be at most %d characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or digit",
 			what, s, maxName)
 	}
 	return nil

@@ -93,6 +93,6 @@ func (m *Monitor) execute(program string) error {
 	setInherited(passed, true)
 	defer setInherited(passed, false)
 	args := append(m.o.arguments(roleMonitor), "-replaced", program)
-	err := syscall.Exec(program, args, environment(-1)) //nolint:gosec // the program is chosen by root
+	err := syscall.Exec(program, args, environment(-1))
 	return fmt.Errorf("replace the monitor by %s: %w", program, err)
 }

@@ -54,7 +54,8 @@ func (m *Monitor) dispatch(c *connection, q request, files []*os.File) error {
 	switch q.Op {
 	case opHello:
 		c.answer(q.ID, Hello{
-			Version: version(), Format: Format, PID: os.Getpid(), Keeper: keeperPID(), Started: m.started, Monitors: m.count, Sequence: m.sequence,
+			Version: version(), Format: Format, PID: os.Getpid(), Keeper: keeperPID(), Started: m.started, Monitors: m.count,
+			Sequence: m.sequence,
 		}, nil)
 	case opList:
 		m.sendList(c, q.ID)
@@ -348,7 +349,7 @@ func (c *container) processes() []int {
 	var all []int
 	_ = filepath.WalkDir(c.rec.Cgroup, func(path string, e os.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
-			return nil //nolint:nilerr // a cgroup that was removed has no processes
+			return nil // a cgroup that was removed has no processes
 		}
 		text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 		for field := range strings.FieldsSeq(string(text)) {

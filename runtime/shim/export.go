@@ -47,8 +47,8 @@ func (l *Ledger) Watch(own cgroup.MemoryGroup) *Memory {
 	return &Memory{m}
 }
 
-// Exited reports whether the kernel OOM-killed a process of a container that exited with this code, and its peak memory usage in bytes, 0 if
-// unknown. It must be called once for each container, while its cgroup exists if possible.
+// Exited reports whether the kernel OOM-killed a process of a container that exited with this code, and its peak memory usage in bytes, 0
+// if unknown. It must be called once for each container, while its cgroup exists if possible.
 func (l *Ledger) Exited(m *Memory, code uint32) (killed bool, peak int64, err error) {
 	killed, err = l.ledger.exited(m.memory, code)
 	if killed {
