@@ -263,16 +263,22 @@ func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunR
 		m.loop.do(x.forget)
 		return result, nil, err
 	}
-	read, write, err := os.Pipe()
+	stdout, err := capture(r.MaxOutput)
 	if err != nil {
 		m.loop.do(x.forget)
 		return result, nil, errors.Join(err, in.Close())
 	}
-	defer read.Close()
-	captured := capture(read, r.MaxOutput)
-	err = x.launch(ctx, r.Process, "", &[3]*os.File{in, write, write})
+	defer stdout.close()
+	stderr, err := capture(r.MaxOutput)
+	if err != nil {
+		m.loop.do(x.forget)
+		return result, nil, errors.Join(err, in.Close())
+	}
+	defer stderr.close()
+	err = x.launch(ctx, r.Process, "", &[3]*os.File{in, stdout.write, stderr.write})
 	_ = in.Close()
-	_ = write.Close() // the command has its own
+	stdout.closeWrite() // the command has its own
+	stderr.closeWrite()
 	if err != nil {
 		return result, nil, timedOut(ctx, r, err)
 	}
@@ -284,21 +290,16 @@ func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunR
 		x.discard(context.WithoutCancel(ctx))
 		return result, nil, timedOut(ctx, r, context.Cause(ctx))
 	}
-	late := time.NewTimer(outputTimeout)
-	defer late.Stop()
-	select {
-	case <-captured.done:
-	case <-late.C:
-		_ = read.SetReadDeadline(time.Now())
-		<-captured.done
-	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), outputTimeout)
+	defer cancel()
+	output := append(stdout.await(late.Done()), stderr.await(late.Done())...)
 	left = func() {
 		if !x.tree().IsEmpty(context.WithoutCancel(ctx)) {
 			<-ctx.Done()
 		}
 		x.discard(context.WithoutCancel(ctx))
 	}
-	return RunResult{Code: x.exit.Code, Output: captured.text.Bytes()}, left, nil
+	return RunResult{Code: x.exit.Code, Output: output[:min(len(output), r.MaxOutput)]}, left, nil
 }
 
 // timedOut returns the error of a command for which ctx may have ended.
@@ -312,25 +313,50 @@ func timedOut(ctx context.Context, r Run, err error) error {
 	return errorf(ClassUnavailable, "command in container %s: cancelled", r.Container)
 }
 
-// captured is the start of what is read from a pipe. It is complete when done is closed.
+// captured is the start of what is written to a pipe. It is complete when done is closed.
 type captured struct {
-	text bytes.Buffer
-	done chan struct{}
+	read, write *os.File
+	text        bytes.Buffer
+	done        chan struct{}
 }
 
-// capture reads a pipe to its end or deadline, so that writers do not block.
-func capture(from *os.File, limit int) *captured {
+// capture reads a pipe to its end or deadline, so that writers do not block. The caller closes both ends.
+func capture(limit int) (*captured, error) {
 	c := &captured{done: make(chan struct{})}
+	var err error
+	if c.read, c.write, err = os.Pipe(); err != nil {
+		return nil, err
+	}
 	go func() {
 		defer close(c.done)
 		buf := make([]byte, 4<<10)
 		for {
-			n, err := from.Read(buf)
+			n, err := c.read.Read(buf)
 			c.text.Write(buf[:min(n, limit-c.text.Len())])
 			if err != nil {
 				return
 			}
 		}
 	}()
-	return c
+	return c, nil
+}
+
+// await returns what was read until the end of the output, or until late.
+func (c *captured) await(late <-chan struct{}) []byte {
+	select {
+	case <-c.done:
+	case <-late:
+		_ = c.read.SetReadDeadline(time.Unix(1, 0))
+		<-c.done
+	}
+	return c.text.Bytes()
+}
+
+func (c *captured) closeWrite() { _ = c.write.Close() }
+
+// close closes both ends and ends the reader.
+func (c *captured) close() {
+	_ = c.write.Close() // it may be closed
+	_ = c.read.Close()
+	<-c.done
 }

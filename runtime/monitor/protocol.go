@@ -236,7 +236,7 @@ type Run struct {
 // RunResult is the result of a [Run].
 type RunResult struct {
 	Code uint32 `json:"code"`
-	// Output is the start of standard output and standard error.
+	// Output is the start of standard output followed by standard error.
 	Output []byte `json:"output,omitempty"`
 }
 

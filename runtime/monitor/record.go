@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // Files of the state directory:
@@ -36,6 +37,18 @@ const (
 	countFile     = "monitors"
 	logDir        = "log"
 )
+
+// ContainersDir returns the directory that has a directory for each container of a monitor, by its state directory.
+func ContainersDir(state string) string { return filepath.Join(state, containersDir) }
+
+// CommandOf returns the container and the command that an OCI runtime starts, by the path of its PID file. It is false for another path.
+func CommandOf(file string) (container, exec string, ok bool) {
+	parts := strings.Split(file, "/")
+	if len(parts) < 5 || parts[len(parts)-1] != pidFile || parts[len(parts)-3] != execsDir || parts[len(parts)-5] != containersDir {
+		return "", "", false
+	}
+	return parts[len(parts)-4], parts[len(parts)-2], true
+}
 
 // maxRecord bounds the size of a record, in bytes.
 const maxRecord = 1 << 20
