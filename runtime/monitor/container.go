@@ -116,7 +116,7 @@ func (c *container) listen() error {
 			continue
 		}
 		var err error
-		if s.token, err = c.m.loop.watch(s.fd, unix.EPOLLIN, func(uint32) { c.read(i) }); err != nil {
+		if s.token, err = c.m.loop.watch(s.fd, func(uint32) { c.read(i) }); err != nil {
 			return err
 		}
 	}
@@ -314,7 +314,7 @@ func (c *container) setExited(e Exit) {
 		return
 	}
 	go func() {
-		c.killOrphans()
+		c.killOrphans(c.m.base())
 		c.m.loop.post(func() {
 			c.draining = true
 			c.drain()

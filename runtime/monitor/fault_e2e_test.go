@@ -576,7 +576,7 @@ func privateKiB(t *testing.T, pid int) (kib int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		var n int
 		if strings.HasPrefix(line, "Private_") {
 			if _, err := fmt.Sscan(strings.Fields(line)[1], &n); err == nil {

@@ -300,7 +300,8 @@ type EventKind string
 
 // The kinds.
 const (
-	// EventExited: a container or a command has exited. The output of a container is in its log, unless that took too long.
+	// EventExited: a container or a command has exited. The output of a container is in its log, unless that took too long. The next
+	// monitor may repeat it.
 	EventExited EventKind = "Exited"
 	// EventOOM: the kernel has OOM-killed a process of a container, with cgroup v1 also if the container was out of memory.
 	EventOOM EventKind = "OOM"

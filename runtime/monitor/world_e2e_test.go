@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	busybox, err := os.ReadFile("/usr/bin/busybox")
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(w.base, "rootfs/bin/busybox"), busybox, 0o755))
-	for _, name := range []string{"sh", "sleep", "cat", "true", "false", "echo", "seq", "kill", "stty", "dd", "yes", "head", "printf"} {
+	for _, name := range []string{"sh", "sleep", "cat", "true", "false", "echo", "seq", "kill", "stty", "dd", "yes", "head", "printf", "tail", "mkdir", "grep", "umask", "ls"} {
 		w.must(os.Symlink("busybox", filepath.Join(w.base, "rootfs/bin", name)))
 	}
 	w.startKeeper()
@@ -420,7 +420,7 @@ func sweepState(state string) {
 		}
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for _, line := range strings.Split(string(mounts), "\n") {
+	for line := range strings.SplitSeq(string(mounts), "\n") {
 		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], state+"/") {
 			_ = unix.Unmount(f[4], unix.MNT_DETACH)
 		}
