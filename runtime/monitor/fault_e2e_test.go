@@ -279,15 +279,7 @@ func TestBothKilled(t *testing.T) {
 	short := w.run(testContainer{}, `sleep 1; exit 6`)
 	for i := range 3 * storm(t) {
 		rest(500 * time.Millisecond)
-		for len(w.roles()) > 0 {
-			keeper := w.roles()
-			for _, pid := range keeper {
-				_ = unix.Kill(pid, unix.SIGSTOP) // neither notices the death of the other one
-			}
-			for _, pid := range keeper {
-				w.kill(pid)
-			}
-		}
+		w.killRoles()
 		if i == 0 {
 			if _, err := retry(func() (int, error) { return unix.Wait4(short.PID, nil, 0, nil) }); err != nil {
 				t.Fatalf("wait for the short container: %v", err)

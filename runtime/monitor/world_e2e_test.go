@@ -58,8 +58,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	left, _ := filepath.Glob(statePrefix + "*")
-	for _, state := range left { // of a run that was killed
-		sweepState(state)
+	for _, state := range left {
+		if !isOwned(state) { // of a run that was killed
+			sweepState(state)
+		}
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
@@ -86,6 +88,13 @@ func newWorld(t *testing.T) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	state, err := os.MkdirTemp(filepath.Dir(statePrefix), filepath.Base(statePrefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := statOf(os.Getpid())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(state, "owner"), fmt.Appendf(nil, "%d %d", os.Getpid(), own.start), 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,18 +370,45 @@ func (w *world) end() {
 	if w.client != nil {
 		_ = w.client.Close()
 	}
-	for _, pid := range w.roles() {
-		w.kill(pid)
-	}
-	for len(w.roles()) > 0 {
-		for _, pid := range w.roles() {
-			w.kill(pid)
-		}
-	}
+	w.killRoles()
 	if !w.Failed() {
 		w.checkClean()
 	}
 	sweepState(w.state)
+}
+
+// killRoles kills keeper and monitor, whichever of them executes a program or starts the other one meanwhile.
+func (w *world) killRoles() {
+	w.Helper()
+	w.eventually("keeper and monitor are killed", func() error {
+		pids := w.roles()
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGSTOP) // neither notices the death of the other one
+		}
+		for _, pid := range pids {
+			w.kill(pid)
+		}
+		f, err := os.Open(filepath.Join(w.dir(), "lock"))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			defer f.Close()
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // both hold it
+		}
+		return err
+	})
+}
+
+// isOwned reports whether a state directory is of a run that is in progress.
+func isOwned(state string) bool {
+	text, err := os.ReadFile(filepath.Join(state, "owner"))
+	var pid int
+	var start uint64
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pid, &start)
+	}
+	return err == nil && isProcess(pid, start)
 }
 
 // roles returns the processes of keeper and monitor.
