@@ -26,6 +26,8 @@ const (
 	// monitorCheckInterval and monitorCheckTimeout determine how soon a monitor that does not respond is replaced: in less than 20 s.
 	monitorCheckInterval = 10 * time.Second
 	monitorCheckTimeout  = 5 * time.Second
+	// keeperInterval is the time for a keeper that was started to start the monitor, before another keeper is started.
+	keeperInterval = 2 * time.Second
 	// reconnectInterval is the time between two attempts to connect to the monitor. Its keeper starts it again at once.
 	reconnectInterval = 20 * time.Millisecond
 )
@@ -34,6 +36,7 @@ const (
 // started again, and starts it if there is none. It is safe for concurrent use.
 type link struct {
 	linkOptions
+	begun time.Time // when a keeper was started; used by one goroutine at a time
 	stop  context.CancelFunc
 	close func() error  // [link.Close], once
 	ended chan struct{} // closed when the connection is no longer maintained
@@ -160,7 +163,7 @@ func (l *link) try(ctx context.Context) error {
 	defer cancel()
 	c, err := monitor.Dial(ctx, l.Dir)
 	if err != nil {
-		return errors.Join(err, l.startKeeper())
+		return errors.Join(err, l.startKeeper(ctx))
 	}
 	hello, err := c.Hello(ctx)
 	if err != nil {
@@ -195,8 +198,12 @@ func (l *link) try(ctx context.Context) error {
 	return nil
 }
 
-// startKeeper starts a keeper, which starts the monitor. A keeper that finds another one exits.
-func (l *link) startKeeper() error {
+// startKeeper starts a keeper, which starts the monitor, unless that was done a moment ago. A keeper that finds another one exits.
+func (l *link) startKeeper(ctx context.Context) error {
+	if time.Since(l.begun) < keeperInterval {
+		return nil
+	}
+	l.begun = time.Now()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -215,6 +222,7 @@ func (l *link) startKeeper() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start monitor: %w", err)
 	}
+	l.Log.DebugContext(ctx, "started the monitor", slog.Int("keeper", cmd.Process.Pid))
 	go func() { _ = cmd.Wait() }() // it becomes a child of process 1 with the exit of this process
 	return nil
 }
@@ -278,6 +286,12 @@ func (l *link) apply(ctx context.Context, e monitor.Event) {
 	switch e.Kind {
 	case monitor.EventExited:
 		l.change(func() { l.exited(e) })
+	case monitor.EventChanged:
+		if e.State != nil {
+			l.put(*e.State)
+		}
+	case monitor.EventDeleted:
+		l.change(func() { l.forget(e.Container, "") })
 	case monitor.EventLost:
 		l.change(func() { l.forget(e.Container, e.Exec) })
 	case monitor.EventRestarted:

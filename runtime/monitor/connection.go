@@ -92,7 +92,7 @@ func (m *Monitor) admit(fd int) error {
 		return fmt.Errorf("%d clients are connected", len(m.connections))
 	}
 	c := &connection{m: m, fd: fd, runs: map[uint64]func(){}}
-	if c.token, err = m.loop.watch(fd, unix.EPOLLIN, c.ready); err != nil {
+	if c.token, err = m.loop.watch(fd, c.ready); err != nil {
 		return err
 	}
 	m.connections[c] = struct{}{}

@@ -54,6 +54,7 @@ type container struct {
 	failing  bool // an error of the log was reported
 	logged   chan struct{}
 	isLogged bool
+	gone     bool // it was removed
 	reported bool // the exit
 	terminal terminal
 	stdin    *attach.Stdin     // safe for concurrent use
@@ -116,7 +117,7 @@ func (c *container) listen() error {
 			continue
 		}
 		var err error
-		if s.token, err = c.m.loop.watch(s.fd, unix.EPOLLIN, func(uint32) { c.read(i) }); err != nil {
+		if s.token, err = c.m.loop.watch(s.fd, func(uint32) { c.read(i) }); err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,7 @@ func (c *container) listen() error {
 // read moves output of a stream to the spool of the log. It returns how much.
 func (c *container) read(i int) int {
 	s := &c.streams[i]
-	if s.stopped || s.fd == 0 {
+	if s.stopped || s.fd == 0 || c.gone {
 		return 0
 	}
 	n, err := c.feed.Splice(streamNames[i], s.fd, turnBytes)
@@ -158,7 +159,7 @@ func (c *container) failOnce(what string, err error) {
 // resume reads a stream again.
 func (c *container) resume(i int) {
 	s := &c.streams[i]
-	if !s.stopped {
+	if !s.stopped || c.gone {
 		return
 	}
 	s.stopped = false
@@ -172,7 +173,7 @@ func (c *container) resume(i int) {
 // flush writes what is spooled to the log, in a goroutine, because it may wait for the disk.
 func (c *container) flush() {
 	c.m.touch()
-	if c.flushing || c.feed == nil || c.isLogged || !c.feed.Pending() {
+	if c.flushing || c.feed == nil || c.isLogged || c.gone || !c.feed.Pending() {
 		return
 	}
 	c.flushing = true
@@ -186,6 +187,9 @@ func (c *container) flush() {
 // flushed continues after a flush.
 func (c *container) flushed(err error) {
 	c.flushing = false
+	if c.gone {
+		return
+	}
 	if err != nil {
 		c.failOnce("write log", err)
 		c.m.loop.after(againTime, c.flush)
@@ -204,7 +208,7 @@ func (c *container) flushed(err error) {
 
 // drain completes the log of a container that has exited, as far as possible in one turn.
 func (c *container) drain() {
-	if c.flushing || c.isLogged {
+	if c.flushing || c.isLogged || c.gone {
 		return
 	}
 	if c.feed == nil {
@@ -234,7 +238,7 @@ func (c *container) drain() {
 // finished continues when the log was finished.
 func (c *container) finished(err error) {
 	c.flushing = false
-	if err != nil {
+	if err != nil && !c.gone {
 		c.failOnce("write log", err)
 		c.m.loop.after(againTime, c.drain)
 		return
@@ -314,12 +318,18 @@ func (c *container) setExited(e Exit) {
 		return
 	}
 	go func() {
-		c.killOrphans()
+		c.killOrphans(c.m.base())
 		c.m.loop.post(func() {
 			c.draining = true
 			c.drain()
 		})
 	}()
+}
+
+// reportChange emits the state of a container that was created or started.
+func (c *container) reportChange() {
+	v := c.view()
+	c.m.emit(Event{Kind: EventChanged, Container: c.id, Sandbox: v.Sandbox, PID: v.PID, State: &v})
 }
 
 // reportExit emits the exit, once.
@@ -334,6 +344,7 @@ func (c *container) reportExit() {
 
 // forget releases all that the monitor has of a container. Its files stay.
 func (c *container) forget() {
+	c.gone = true
 	c.process.unwatch(c.m.loop)
 	for _, x := range c.commands {
 		x.process.unwatch(c.m.loop)

@@ -162,6 +162,7 @@ func (c *container) adopt(phase Phase) error {
 		}
 		c.watchMemory()
 		c.settled = true
+		c.reportChange()
 		err = c.process.watch(c.m, pid, s.start, pidfd, c.exited)
 	}) {
 		err = errStopped
@@ -408,6 +409,7 @@ func (m *Monitor) start(ctx context.Context, id string) (*container, error) {
 	if !m.loop.do(func() {
 		if err == nil && c.rec.Phase == Created {
 			c.rec.Phase = Running
+			c.reportChange()
 		}
 		c.rec.Starting = err == nil
 		err = errors.Join(err, c.save())

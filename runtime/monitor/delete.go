@@ -32,7 +32,10 @@ func (m *Monitor) delete(ctx context.Context, id string) (view Container, err er
 		m.loop.do(func() { c.deleting = false })
 		return view, err
 	}
-	m.loop.do(func() { view = c.view() })
+	m.loop.do(func() {
+		view = c.view()
+		m.emit(Event{Kind: EventDeleted, Container: id, Sandbox: view.Sandbox})
+	})
 	return view, nil
 }
 
@@ -48,7 +51,7 @@ func (c *container) delete(ctx context.Context) error {
 		return os.RemoveAll(c.rec.Create.Bundle)
 	}
 	if c.rec.Orphans {
-		c.killOrphans()
+		c.killOrphans(ctx)
 	}
 	late := time.NewTimer(drainTimeout)
 	defer late.Stop()
@@ -74,13 +77,11 @@ func (c *container) delete(ctx context.Context) error {
 
 // killOrphans kills the processes that the first process of a container has left, if the kernel does not: in the PID namespace of the host
 // or the pod.
-func (c *container) killOrphans() {
+func (c *container) killOrphans(ctx context.Context) {
 	r := &c.rec.Create
 	if r.Runtime.isLost(c.id) {
 		return
 	}
-	ctx, cancel := c.m.background(runtimeTimeout)
-	defer cancel()
 	kill := []string{"--all", c.id, strconv.Itoa(int(unix.SIGKILL))}
 	_, err := c.m.run(ctx, invocation{runtime: r.Runtime, dir: c.dir, action: "kill", args: kill, score: *c.m.o.score})
 	if err != nil && len(c.processes()) > 0 {

@@ -23,7 +23,7 @@ type watched struct {
 // and exited is called again.
 func (w *watched) watch(m *Monitor, pid int, start uint64, pidfd int, exited func(code int, known bool) bool) (err error) {
 	w.pid, w.start, w.fd = pid, start, pidfd
-	w.token, err = m.loop.watch(pidfd, unix.EPOLLIN, func(uint32) {
+	w.token, err = m.loop.watch(pidfd, func(uint32) {
 		code, known := m.statusOf(w)
 		if !exited(code, known) {
 			t := w.token

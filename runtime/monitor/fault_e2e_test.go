@@ -279,15 +279,7 @@ func TestBothKilled(t *testing.T) {
 	short := w.run(testContainer{}, `sleep 1; exit 6`)
 	for i := range 3 * storm(t) {
 		rest(500 * time.Millisecond)
-		for len(w.roles()) > 0 {
-			keeper := w.roles()
-			for _, pid := range keeper {
-				_ = unix.Kill(pid, unix.SIGSTOP) // neither notices the death of the other one
-			}
-			for _, pid := range keeper {
-				w.kill(pid)
-			}
-		}
+		w.killRoles()
 		if i == 0 {
 			if _, err := retry(func() (int, error) { return unix.Wait4(short.PID, nil, 0, nil) }); err != nil {
 				t.Fatalf("wait for the short container: %v", err)
@@ -576,7 +568,7 @@ func privateKiB(t *testing.T, pid int) (kib int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		var n int
 		if strings.HasPrefix(line, "Private_") {
 			if _, err := fmt.Sscan(strings.Fields(line)[1], &n); err == nil {

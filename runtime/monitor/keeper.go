@@ -310,7 +310,7 @@ func (h *handover) execute(program string, args []string) error {
 	fds := h.descriptors()
 	defer setInherited(fds, false)
 	setInherited(fds, true)
-	return syscall.Exec(program, args, environment(fd))
+	return execute(program, args, fd)
 }
 
 func (h *handover) descriptors() []int {

@@ -53,18 +53,18 @@ func newLoop(failed func(what any)) (*loop, error) {
 	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("create eventfd: %w", err), unix.Close(fd))
 	}
-	_, err = l.watch(l.wake, unix.EPOLLIN, func(uint32) {
+	_, err = l.watch(l.wake, func(uint32) {
 		var count [8]byte
 		_, _ = unix.Read(l.wake, count[:]) // resets it
 	})
 	return l, err
 }
 
-// watch calls ready when a descriptor is ready. The caller calls unwatch before it closes the descriptor.
-func (l *loop) watch(fd int, events uint32, ready func(events uint32)) (token, error) {
+// watch calls ready when a descriptor is readable; see change for other events. The caller calls unwatch before it closes the descriptor.
+func (l *loop) watch(fd int, ready func(events uint32)) (token, error) {
 	l.last++
 	t := l.last
-	if err := unix.EpollCtl(l.fd, unix.EPOLL_CTL_ADD, fd, event(t, events)); err != nil {
+	if err := unix.EpollCtl(l.fd, unix.EPOLL_CTL_ADD, fd, event(t, unix.EPOLLIN)); err != nil {
 		return 0, fmt.Errorf("watch descriptor: %w", err)
 	}
 	l.watched[t] = watch{fd, ready}

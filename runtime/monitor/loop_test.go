@@ -42,14 +42,14 @@ func TestWatch(t *testing.T) {
 	ready := make(chan struct{}, 100)
 	var other token
 	l.do(func() {
-		first, err := l.watch(fds[0], unix.EPOLLIN, func(uint32) { t.Error("called after unwatch") })
+		first, err := l.watch(fds[0], func(uint32) { t.Error("called after unwatch") })
 		if err != nil {
 			t.Error(err)
 		}
 		l.unwatch(first)
 		l.unwatch(first)
 		l.change(first, unix.EPOLLIN)
-		second, err := l.watch(fds[0], unix.EPOLLIN, func(uint32) {
+		second, err := l.watch(fds[0], func(uint32) {
 			var b [1]byte
 			_, _ = unix.Read(fds[0], b[:])
 			ready <- struct{}{}
@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 	// A function that panics is not called again, and others are.
 	l.do(func() {
 		l.unwatch(other)
-		_, err := l.watch(fds[0], unix.EPOLLIN, func(uint32) { panic("oops") })
+		_, err := l.watch(fds[0], func(uint32) { panic("oops") })
 		if err != nil {
 			t.Error(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -123,7 +124,7 @@ func run(ctx context.Context, o options) error {
 		}
 		o.score = &score
 	}
-	if err := errors.Join(becomeSubreaper(), raiseFileLimit()); err != nil {
+	if err := becomeSubreaper(); err != nil {
 		return err
 	}
 	if err := writeScore(protectedScore); err == nil {
@@ -144,20 +145,17 @@ func becomeSubreaper() error {
 	return nil
 }
 
-// fileLimit is how many descriptors a monitor needs for 10,000 containers.
-const fileLimit = 1 << 16
-
-// raiseFileLimit raises the limit of open files. The runtime of Go gives children the limits that this process was started with.
-func raiseFileLimit() error {
+// execute executes a program in this process. It returns on errors only.
+//
+// The runtime of Go raises the soft limit of open files of this process, and sets it back for children and before it executes a program.
+func execute(program string, args []string, handover int) error {
+	err := syscall.Exec(program, args, environment(handover))
 	var limit unix.Rlimit
-	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
-		return fmt.Errorf("read limit of open files: %w", err)
+	if limitErr := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &limit); limitErr != nil {
+		return errors.Join(err, limitErr)
 	}
-	raised := unix.Rlimit{Cur: max(limit.Cur, fileLimit), Max: max(limit.Max, fileLimit)}
-	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &raised, nil); err != nil && !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("raise limit of open files: %w", err)
-	}
-	return nil
+	limit.Cur = limit.Max
+	return errors.Join(err, unix.Prlimit(0, unix.RLIMIT_NOFILE, &limit, nil))
 }
 
 const scoreFile = "/proc/self/oom_score_adj"

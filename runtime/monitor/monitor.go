@@ -125,7 +125,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	if err := m.receiveHeld(); err != nil {
 		return fmt.Errorf("receive descriptors from the keeper: %w", err)
 	}
-	if m.linked, err = m.loop.watch(linkFD, unix.EPOLLIN, m.keeperReady); err != nil {
+	if m.linked, err = m.loop.watch(linkFD, m.keeperReady); err != nil {
 		return err
 	}
 	if m.ooms, err = newOOMWatcher(m); err != nil {
@@ -349,7 +349,7 @@ func (m *Monitor) serveRequests() error {
 		}
 		m.hold(listenName, fd)
 	}
-	_, err := m.loop.watch(fd, unix.EPOLLIN, func(uint32) { m.accept(fd) })
+	_, err := m.loop.watch(fd, func(uint32) { m.accept(fd) })
 	return err
 }
 

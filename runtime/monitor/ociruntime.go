@@ -276,8 +276,14 @@ type interrupted struct {
 }
 
 // interruptedRuns returns the runs that are in progress, by the directory that has their log.
+//
+// With crun, the first process of a container has the arguments of crun until it is started, but it is in another cgroup.
 func interruptedRuns(dir string) map[string][]interrupted {
 	found := map[string][]interrupted{}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return found
+	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return found
@@ -295,6 +301,10 @@ func interruptedRuns(dir string) map[string][]interrupted {
 		args := strings.Split(string(text), "\x00")
 		i := slices.Index(args, "--log") + 1
 		if i == 0 || i >= len(args) || !strings.HasPrefix(args[i], prefix) || filepath.Base(args[i]) != logFile {
+			continue
+		}
+		group, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
+		if err != nil || !bytes.Equal(group, own) {
 			continue
 		}
 		if s, err := statOf(pid); err == nil && s.state != 'Z' {

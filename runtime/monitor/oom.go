@@ -36,7 +36,7 @@ func newOOMWatcher(m *Monitor) (*oomWatcher, error) {
 	w := &oomWatcher{
 		m: m, inotify: fd, byWatch: map[int32]*container{}, byContainer: map[*container]int32{}, eventfds: map[*container]oomFD{},
 	}
-	_, err = m.loop.watch(fd, unix.EPOLLIN, func(uint32) { w.changed() })
+	_, err = m.loop.watch(fd, func(uint32) { w.changed() })
 	return w, err
 }
 
@@ -74,7 +74,7 @@ func (w *oomWatcher) add(c *container) error {
 	if err := os.WriteFile(filepath.Join(c.rec.Memory, "cgroup.event_control"), []byte(text), 0); err != nil {
 		return errors.Join(err, unix.Close(fd))
 	}
-	t, err := w.m.loop.watch(fd, unix.EPOLLIN, func(uint32) {
+	t, err := w.m.loop.watch(fd, func(uint32) {
 		var count [8]byte
 		_, _ = unix.Read(fd, count[:])                   // resets it
 		if _, err := os.Stat(c.rec.Memory); err == nil { // the removal of the cgroup notifies, too

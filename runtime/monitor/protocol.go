@@ -300,8 +300,13 @@ type EventKind string
 
 // The kinds.
 const (
-	// EventExited: a container or a command has exited. The output of a container is in its log, unless that took too long.
+	// EventExited: a container or a command has exited. The output of a container is in its log, unless that took too long. The next
+	// monitor may repeat it.
 	EventExited EventKind = "Exited"
+	// EventChanged: a container was created or started, possibly by a request of another connection.
+	EventChanged EventKind = "Changed"
+	// EventDeleted: a container was deleted, likewise.
+	EventDeleted EventKind = "Deleted"
 	// EventOOM: the kernel has OOM-killed a process of a container, with cgroup v1 also if the container was out of memory.
 	EventOOM EventKind = "OOM"
 	// EventLost: a container or a command that was being created when the monitor was killed does not exist.
@@ -322,4 +327,6 @@ type Event struct {
 	PID       int       `json:"pid,omitempty"`
 	Exit      *Exit     `json:"exit,omitempty"`
 	Message   string    `json:"message,omitempty"`
+	// State is the state of the container after an [EventChanged].
+	State *Container `json:"state,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -141,10 +142,8 @@ func readExit(dir string) (*Exit, error) {
 
 // readable returns an error for a format that this program does not read.
 func readable(format int) error {
-	for _, f := range reads {
-		if f == format {
-			return nil
-		}
+	if slices.Contains(reads, format) {
+		return nil
 	}
 	return fmt.Errorf("format %d of the record is not supported, this program reads %v", format, reads)
 }

@@ -194,6 +194,7 @@ func (c *container) resumeAs(v verdict, exit *Exit) error {
 	}
 	c.rec.Phase = v.phase
 	c.settled = true
+	c.reportChange()
 	switch {
 	case exit != nil:
 		c.setExited(*exit)

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -93,6 +92,5 @@ func (m *Monitor) execute(program string) error {
 	setInherited(passed, true)
 	defer setInherited(passed, false)
 	args := append(m.o.arguments(roleMonitor), "-replaced", program)
-	err := syscall.Exec(program, args, environment(-1))
-	return fmt.Errorf("replace the monitor by %s: %w", program, err)
+	return fmt.Errorf("replace the monitor by %s: %w", program, execute(program, args, -1))
 }

@@ -29,10 +29,10 @@ func (t *terminal) unwatch(l *loop) {
 
 func (c *container) listenTerminal() (err error) {
 	t := &c.terminal
-	if t.output, err = c.m.loop.watch(t.master, unix.EPOLLIN, c.terminalReady); err != nil || t.input == 0 {
+	if t.output, err = c.m.loop.watch(t.master, c.terminalReady); err != nil || t.input == 0 {
 		return err
 	}
-	t.in, err = c.m.loop.watch(t.input, unix.EPOLLIN, func(uint32) { c.typeIn() })
+	t.in, err = c.m.loop.watch(t.input, func(uint32) { c.typeIn() })
 	return err
 }
 

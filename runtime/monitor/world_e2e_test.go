@@ -58,8 +58,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	left, _ := filepath.Glob(statePrefix + "*")
-	for _, state := range left { // of a run that was killed
-		sweepState(state)
+	for _, state := range left {
+		if !isOwned(state) { // of a run that was killed
+			sweepState(state)
+		}
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
@@ -89,6 +91,13 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	own, err := statOf(os.Getpid())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(state, "owner"), fmt.Appendf(nil, "%d %d", os.Getpid(), own.start), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := &world{T: t, ctx: ctx, state: state, base: filepath.Join(state, "test"), binary: runtimeUnderTest()}
 	t.Cleanup(w.end)
 	for _, dir := range []string{"bundles", "logs", "runtime", "rootfs/bin", "rootfs/proc", "rootfs/dev", "rootfs/sys", "rootfs/tmp"} {
@@ -97,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	busybox, err := os.ReadFile("/usr/bin/busybox")
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(w.base, "rootfs/bin/busybox"), busybox, 0o755))
-	for _, name := range []string{"sh", "sleep", "cat", "true", "false", "echo", "seq", "kill", "stty", "dd", "yes", "head", "printf"} {
+	for _, name := range []string{"sh", "sleep", "cat", "true", "false", "echo", "seq", "kill", "stty", "dd", "yes", "head", "printf", "tail", "mkdir", "grep", "umask", "ls"} {
 		w.must(os.Symlink("busybox", filepath.Join(w.base, "rootfs/bin", name)))
 	}
 	w.startKeeper()
@@ -361,18 +370,45 @@ func (w *world) end() {
 	if w.client != nil {
 		_ = w.client.Close()
 	}
-	for _, pid := range w.roles() {
-		w.kill(pid)
-	}
-	for len(w.roles()) > 0 {
-		for _, pid := range w.roles() {
-			w.kill(pid)
-		}
-	}
+	w.killRoles()
 	if !w.Failed() {
 		w.checkClean()
 	}
 	sweepState(w.state)
+}
+
+// killRoles kills keeper and monitor, whichever of them executes a program or starts the other one meanwhile.
+func (w *world) killRoles() {
+	w.Helper()
+	w.eventually("keeper and monitor are killed", func() error {
+		pids := w.roles()
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGSTOP) // neither notices the death of the other one
+		}
+		for _, pid := range pids {
+			w.kill(pid)
+		}
+		f, err := os.Open(filepath.Join(w.dir(), "lock"))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			defer f.Close()
+			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // both hold it
+		}
+		return err
+	})
+}
+
+// isOwned reports whether a state directory is of a run that is in progress.
+func isOwned(state string) bool {
+	text, err := os.ReadFile(filepath.Join(state, "owner"))
+	var pid int
+	var start uint64
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pid, &start)
+	}
+	return err == nil && isProcess(pid, start)
 }
 
 // roles returns the processes of keeper and monitor.
@@ -420,7 +456,7 @@ func sweepState(state string) {
 		}
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for _, line := range strings.Split(string(mounts), "\n") {
+	for line := range strings.SplitSeq(string(mounts), "\n") {
 		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], state+"/") {
 			_ = unix.Unmount(f[4], unix.MNT_DETACH)
 		}
