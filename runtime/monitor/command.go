@@ -1,13 +1,14 @@
 package monitor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/podstead/podstead/runtime/proctree"
@@ -268,13 +269,21 @@ func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunR
 		m.loop.do(x.forget)
 		return result, nil, errors.Join(err, in.Close())
 	}
-	defer stdout.close()
 	stderr, err := capture(r.MaxOutput)
 	if err != nil {
 		m.loop.do(x.forget)
+		stdout.close()
 		return result, nil, errors.Join(err, in.Close())
 	}
-	defer stderr.close()
+	stopCapture := func() {
+		stdout.close()
+		stderr.close()
+	}
+	defer func() {
+		if left == nil {
+			stopCapture()
+		}
+	}()
 	err = x.launch(ctx, r.Process, "", &[3]*os.File{in, stdout.write, stderr.write})
 	_ = in.Close()
 	stdout.closeWrite() // the command has its own
@@ -298,6 +307,7 @@ func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunR
 			<-ctx.Done()
 		}
 		x.discard(context.WithoutCancel(ctx))
+		stopCapture() // until then what the command has left can write
 	}
 	return RunResult{Code: x.exit.Code, Output: output[:min(len(output), r.MaxOutput)]}, left, nil
 }
@@ -316,11 +326,13 @@ func timedOut(ctx context.Context, r Run, err error) error {
 // captured is the start of what is written to a pipe. It is complete when done is closed.
 type captured struct {
 	read, write *os.File
-	text        bytes.Buffer
 	done        chan struct{}
+
+	mu   sync.Mutex
+	text []byte
 }
 
-// capture reads a pipe to its end or deadline, so that writers do not block. The caller closes both ends.
+// capture reads a pipe until its end, or until [captured.close], so that writers do not block.
 func capture(limit int) (*captured, error) {
 	c := &captured{done: make(chan struct{})}
 	var err error
@@ -332,7 +344,9 @@ func capture(limit int) (*captured, error) {
 		buf := make([]byte, 4<<10)
 		for {
 			n, err := c.read.Read(buf)
-			c.text.Write(buf[:min(n, limit-c.text.Len())])
+			c.mu.Lock()
+			c.text = append(c.text, buf[:min(n, limit-len(c.text))]...)
+			c.mu.Unlock()
 			if err != nil {
 				return
 			}
@@ -346,10 +360,10 @@ func (c *captured) await(late <-chan struct{}) []byte {
 	select {
 	case <-c.done:
 	case <-late:
-		_ = c.read.SetReadDeadline(time.Unix(1, 0))
-		<-c.done
 	}
-	return c.text.Bytes()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.text)
 }
 
 func (c *captured) closeWrite() { _ = c.write.Close() }
