@@ -111,11 +111,24 @@ type testHost struct {
 
 func newTestHost(t testing.TB) *testHost {
 	t.Helper()
+	return newHost(t, os.Getenv(monitorVariable))
+}
+
+// newShimHost is newTestHost for tests of shims.
+func newShimHost(t testing.TB) *testHost {
+	t.Helper()
+	return newHost(t, "")
+}
+
+// newHost returns a host with this monitor.
+func newHost(t testing.TB, monitorPath string) *testHost {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &testHost{TB: t, dir: dir, opts: options(dir, programs)}
+	m.opts.MonitorPath = monitorPath
 	t.Cleanup(m.close)
 	m.start()
 	m.pull(m.archive("busybox"), busybox)
@@ -182,7 +195,6 @@ func options(dir, programs string) runtime.Options {
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
 		RuntimeBinary:  runtimeUnderTest(),
-		MonitorPath:    os.Getenv(monitorVariable),
 	}
 }
 

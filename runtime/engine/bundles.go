@@ -138,12 +138,10 @@ func (e *Engine) missedExits(bundles map[string]*Exit, now time.Time) (map[strin
 			return nil, fmt.Errorf("check bundle of container %s: %w", id, err)
 		}
 	}
-	if e.link != nil {
-		for _, c := range e.link.all() {
-			if c.Exit != nil {
-				missed[c.ID] = Exit{
-					Status: c.Exit.Code, At: c.Exit.Time, OOMKilled: c.Exit.OOMKilled, MemoryPeak: c.Exit.MemoryPeak, Unknown: c.Exit.Unknown,
-				}
+	for _, c := range e.link.all() {
+		if c.Exit != nil {
+			missed[c.ID] = Exit{
+				Status: c.Exit.Code, At: c.Exit.Time, OOMKilled: c.Exit.OOMKilled, MemoryPeak: c.Exit.MemoryPeak, Unknown: c.Exit.Unknown,
 			}
 		}
 	}

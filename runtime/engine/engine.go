@@ -269,10 +269,8 @@ func (e *Engine) runtimeName() string {
 
 // ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
 func (e *Engine) ExecSession(id, execID string) int {
-	if e.link != nil {
-		if c, ours := e.link.get(id); ours {
-			return sessionOf(c, execID)
-		}
+	if c, ours := e.link.get(id); ours {
+		return sessionOf(c, execID)
 	}
 	text, err := os.ReadFile(shim.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
 	if err != nil {

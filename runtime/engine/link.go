@@ -383,22 +383,28 @@ func (l *link) putCommand(id string, p monitor.Process) {
 	})
 }
 
-// get returns a container.
+// get returns a container. A nil link has none.
 func (l *link) get(id string) (monitor.Container, bool) {
+	if l == nil {
+		return monitor.Container{}, false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, known := l.containers[id]
 	return c, known
 }
 
-// all returns all containers.
+// all returns all containers. A nil link has none.
 func (l *link) all() []monitor.Container {
+	if l == nil {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Values(l.containers))
 }
 
-// hasSandbox reports whether the monitor has a sandbox. It is safe for a nil link.
+// hasSandbox reports whether the monitor has a sandbox. A nil link has none.
 func (l *link) hasSandbox(name string) bool {
 	if l == nil {
 		return false

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/pkg/protobuf"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
@@ -77,7 +79,11 @@ func (t *monitoredTasks) create(ctx context.Context, record containers.Container
 	if request.Bundle, err = makeBundle(t.state, record.ID, record.Spec.GetValue()); err != nil {
 		return monitor.Container{}, err
 	}
-	return t.link.creating(ctx, record.ID, func(m *monitor.Client) (monitor.Container, error) { return m.Create(ctx, request) })
+	c, err := t.link.creating(ctx, record.ID, func(m *monitor.Client) (monitor.Container, error) { return m.Create(ctx, request) })
+	if err != nil && !errors.Is(err, monitor.ErrClosed) { // otherwise the next monitor removes what was created
+		err = errors.Join(err, removeBundle(request.Bundle))
+	}
+	return c, err
 }
 
 func mountsOf(list []*types.Mount) (mounts []monitor.Mount) {
@@ -90,8 +96,8 @@ func mountsOf(list []*types.Mount) (mounts []monitor.Mount) {
 // makeBundle creates the bundle of a container with its specification. It replaces one that was left: the monitor has no such container.
 func makeBundle(state, id string, spec []byte) (string, error) {
 	dir := filepath.Join(state, monitoredBundles, id)
-	if err := os.RemoveAll(dir); err != nil {
-		return "", fmt.Errorf("create bundle: %w", err)
+	if err := removeBundle(dir); err != nil {
+		return "", err
 	}
 	// The directory of a bundle with a user namespace is opened to the namespace's root by the monitor.
 	if err := os.MkdirAll(filepath.Join(dir, "rootfs"), 0o711); err != nil {
@@ -101,6 +107,17 @@ func makeBundle(state, id string, spec []byte) (string, error) {
 		return "", fmt.Errorf("create bundle: %w", err)
 	}
 	return dir, nil
+}
+
+// removeBundle removes the bundle of a container that the monitor does not have.
+func removeBundle(dir string) error {
+	if err := mount.UnmountRecursive(filepath.Join(dir, "rootfs"), 0); err != nil {
+		return fmt.Errorf("remove bundle: %w", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove bundle: %w", err)
+	}
+	return nil
 }
 
 // runtimeOf returns how the OCI runtime is called, by the options in the record of a container or sandbox.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
-	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
@@ -64,7 +62,7 @@ func (e *Engine) sweepMonitored(ctx context.Context) error {
 	for _, dir := range dirs {
 		id := filepath.Base(dir)
 		if _, known := e.link.get(id); !known && !e.link.hasSandbox(id) {
-			errs = append(errs, mount.UnmountRecursive(filepath.Join(dir, "rootfs"), 0), os.RemoveAll(dir))
+			errs = append(errs, removeBundle(dir))
 		}
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -123,9 +121,6 @@ func (e *Engine) RunCommand(ctx context.Context, r monitor.Run) (result monitor.
 
 // monitored returns the state of a container, and whether the monitor runs it.
 func (e *Engine) monitored(id string) (monitor.Container, bool) {
-	if e.link == nil {
-		return monitor.Container{}, false
-	}
 	return e.link.get(id)
 }
 
@@ -178,7 +173,7 @@ func (e *Engine) removeMonitored(ctx context.Context, id string) error {
 	if err := e.link.deleteSandbox(ctx, id); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(e.opt.State, monitoredBundles, id)); err != nil {
+	if err := removeBundle(filepath.Join(e.opt.State, monitoredBundles, id)); err != nil {
 		return err
 	}
 	if err := e.client.SandboxStore().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
