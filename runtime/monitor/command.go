@@ -293,9 +293,12 @@ func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunR
 		<-captured.done
 	}
 	left = func() {
-		if !x.tree().IsEmpty(context.WithoutCancel(ctx)) {
-			<-ctx.Done()
+		if x.tree().IsEmpty(context.WithoutCancel(ctx)) {
+			m.loop.do(x.forget)
+			_ = os.RemoveAll(x.dir) // the next monitor tries again
+			return
 		}
+		<-ctx.Done()
 		x.discard(context.WithoutCancel(ctx))
 	}
 	return RunResult{Code: x.exit.Code, Output: captured.text.Bytes()}, left, nil

@@ -176,11 +176,12 @@ func (c *container) inLoop(f func() error) (err error) {
 
 // lose removes a container that was not created completely.
 func (c *container) lose(ctx context.Context) error {
+	lost := func() { c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox}) }
 	if err := c.remove(ctx); err != nil {
-		c.later(ctx)
+		c.later(ctx, lost)
 		return err
 	}
-	c.m.loop.post(func() { c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox}) })
+	c.m.loop.post(lost)
 	return nil
 }
 
@@ -228,6 +229,16 @@ func (c *container) openAgain() error {
 	return c.openStreams()
 }
 
+// isOurs reports whether the process that the OCI runtime has written is one of the container, or a child that has exited.
+func (x *command) isOurs() bool {
+	pid, err := readPIDFile(filepath.Join(x.dir, pidFile))
+	if err != nil {
+		return false
+	}
+	s, err := statOf(pid)
+	return err == nil && (s.parent == os.Getpid() || s.parent == keeperPID() || x.inContainer(pid))
+}
+
 // settleCommands takes over the commands of a container. Those of requests that nobody waits for are killed.
 func (c *container) settleCommands(ctx context.Context) error {
 	entries, err := os.ReadDir(filepath.Join(c.dir, execsDir))
@@ -270,7 +281,7 @@ func (c *container) settleCommand(ctx context.Context, id string) error {
 			return nil
 		})
 	case r.PID == 0:
-		if x.adopt() == nil {
+		if x.isOurs() && x.adopt() == nil {
 			return nil
 		}
 		x.discard(ctx)
