@@ -120,7 +120,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 		}
 	}
 	if err := m.countUp(); err != nil {
-		return err
+		logf("count monitors: %v", err)
 	}
 	if err := m.receiveHeld(); err != nil {
 		return fmt.Errorf("receive descriptors from the keeper: %w", err)

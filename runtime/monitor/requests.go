@@ -268,6 +268,9 @@ func (m *Monitor) serveRun(c *connection, q request, r Run) {
 		cancel()
 		ctx, cancel = context.WithTimeout(m.base(), r.Timeout)
 	}
+	if earlier := c.runs[q.ID]; earlier != nil {
+		earlier() // the client has forgotten it
+	}
 	c.runs[q.ID] = cancel
 	m.runs++
 	id := strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(m.count) + "-" + strconv.Itoa(m.runs)

@@ -146,8 +146,10 @@ func TestLogLimits(t *testing.T) {
 func TestBadStarts(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(text string) string{
-		"program":       func(s string) string { return strings.Replace(s, "/bin/sh", "/bin/missing", 1) },
-		"directory":     func(s string) string { return strings.Replace(s, `"cwd":"/"`, `"cwd":"relative"`, 1) },
+		"program": func(s string) string { return strings.Replace(s, "/bin/sh", "/bin/missing", 1) },
+		"namespace": func(s string) string {
+			return strings.Replace(s, `"type":"uts"`, `"type":"uts","path":"/nonexistent"`, 1)
+		},
 		"specification": func(s string) string { return s[:len(s)-1] },
 	} {
 		r := w.bundle(testContainer{}, "true")
