@@ -177,7 +177,7 @@ func (c *container) settle(ctx context.Context, runs []interrupted) error {
 			logf("container %s: %v", c.id, err)
 			return c.lose(ctx)
 		}
-	} else if err := c.inLoop(func() error { return c.resumeAs(v, exit) }); err != nil {
+	} else if err := c.inLoop(func() error { return c.resumeAs(v, exit) }); err != nil { //nolint:contextcheck // as in run
 		return err
 	}
 	return c.settleCommands(ctx)
