@@ -72,7 +72,8 @@ func (m *Monitor) recoverSandboxes() error {
 		}
 		if err != nil { // of one sandbox
 			logf("recover %s: %v", path, err)
-			m.report(Event{Kind: EventFailed, Sandbox: strings.TrimSuffix(filepath.Base(path), ".json"), Message: fmt.Sprintf("recover: %v", err)})
+			name := strings.TrimSuffix(filepath.Base(path), ".json")
+			m.report(Event{Kind: EventFailed, Sandbox: name, Message: fmt.Sprintf("recover: %v", err)})
 			continue
 		}
 		s := m.sandboxOf(r.Name)

@@ -178,7 +178,8 @@ func TestTerminate(t *testing.T) {
 			w.must(errors.Join(unix.Kill(pid, unix.SIGTERM), unix.Kill(pid, unix.SIGHUP), unix.Kill(pid, unix.SIGINT)))
 		}
 	}
-	_, err := w.client.Run(w.ctx, Run{Container: c.ID, Mark: "m-1-p", Process: w.processJSON("mkdir /tmp/stop", "m-1-p"), Timeout: patience})
+	r := Run{Container: c.ID, Mark: "m-1-p", Process: w.processJSON("mkdir /tmp/stop", "m-1-p"), Timeout: patience}
+	_, err := w.client.Run(w.ctx, r)
 	w.must(err)
 	w.eventually("they stop", func() error {
 		if left := w.roles(); len(left) > 0 {
