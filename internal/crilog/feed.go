@@ -75,10 +75,10 @@ type again struct {
 	at     time.Time
 }
 
-// OpenFeed opens the log of a container, or continues it after the death of a process that has not called [Feed.Finish] or has. It does
-// not use the disk of the log: the first [Feed.Flush] does, which must follow. It is an error if the record in the directory has a version that
-// is not supported. If the record is damaged, it is unknown which part of the spooled output is in the log: that part is dropped, and an
-// entry in the log reports it.
+// OpenFeed opens the log of a container, or continues it after the death of another process. It does not use the disk of the log. The
+// first [Feed.Flush] does, which must follow. It is an error if the record in the directory has a version that is not supported. If the
+// record is damaged, it is unknown which part of the spooled output is in the log. Then all of it is dropped, and an entry in the log reports
+// that.
 func OpenFeed(o FeedOptions) (*Feed, error) {
 	if !filepath.IsAbs(o.Path) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", o.Path)
@@ -149,8 +149,8 @@ func (f *Feed) Pending() bool {
 	return f.stale || f.spools[0].unseen > 0 || f.spools[1].unseen > 0
 }
 
-// Flush writes all complete lines to the log. It may wait for the disk of the log. An error is one of the spool or of the record. Then
-// nothing is lost, and Flush can be repeated.
+// Flush writes the lines that are complete when it is called. It may wait for the disk of the log. An error is one of the spool or of the
+// record. Then nothing is lost, and Flush can be repeated.
 func (f *Feed) Flush() error {
 	f.work.Lock()
 	defer f.work.Unlock()
@@ -188,7 +188,7 @@ func (f *Feed) Finish() error {
 	return nil
 }
 
-// Close releases what the feed uses. It writes nothing: [OpenFeed] continues.
+// Close releases what the feed uses. It writes nothing: [OpenFeed] continues. It waits for a [Feed.Flush].
 func (f *Feed) Close() error {
 	f.work.Lock()
 	defer f.work.Unlock()
@@ -212,10 +212,13 @@ func (f *Feed) flush(end bool) (err error) {
 	}
 	buf := feedPool.Get().(*feedBuffers)
 	defer feedPool.Put(buf)
+	f.mu.Lock()
+	goals := [2]int64{f.spools[0].size, f.spools[1].size}
+	f.mu.Unlock()
 	for more := true; more; {
 		more = false
 		for _, s := range []Stream{Stdout, Stderr} {
-			worked, err := f.turn(w, s, end, buf)
+			worked, err := f.turn(w, s, goals[s.index()], end, buf)
 			if err != nil {
 				return f.fail(err)
 			}
@@ -226,15 +229,14 @@ func (f *Feed) flush(end bool) (err error) {
 	return nil
 }
 
-// turn writes the entries of one chunk of a stream. It reports false if there was none.
-func (f *Feed) turn(w *feedWriter, s Stream, end bool, buf *feedBuffers) (worked bool, err error) {
+// turn writes the entries of one chunk of a stream, which ends before a position. It reports false if there was none.
+func (f *Feed) turn(w *feedWriter, s Stream, goal int64, end bool, buf *feedBuffers) (worked bool, err error) {
 	out := &w.outs[s.index()]
 	f.mu.Lock()
-	spool := f.spools[s.index()]
-	if spool.unread > 0 {
+	if f.spools[s.index()].unread > 0 {
 		err = f.spools[s.index()].open(f.spoolPath(s))
-		spool.fd = f.spools[s.index()].fd
 	}
+	spool := f.spools[s.index()].until(goal)
 	f.mu.Unlock()
 	if err != nil || spool.unseen == 0 && (!end || spool.unread == 0) {
 		return false, err

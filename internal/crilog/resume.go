@@ -178,19 +178,22 @@ func (w *feedWriter) interrupted(write feedWrite) (outcome, error) {
 	}
 	defer dir.close()
 	for i := range w.opt.Keep {
-		name := rotated(filepath.Base(w.path), i)
-		id, err := dir.stat(name)
-		if err != nil || id != (fileID{write.Device, write.Inode}) {
-			if err := temporary(err); err != nil {
-				return unwritten, err
-			}
+		file, err := dir.open(rotated(filepath.Base(w.path), i), os.O_RDWR)
+		if err := temporary(err); err != nil {
+			return unwritten, err
+		}
+		if err != nil {
 			continue
 		}
-		file, err := dir.open(name, os.O_RDWR)
-		if err != nil {
-			return unwritten, temporary(err)
+		id, err := identify(file)
+		if err == nil && id != (fileID{write.Device, write.Inode}) {
+			_ = file.Close()
+			continue
 		}
 		defer file.Close()
+		if err != nil {
+			return unwritten, err
+		}
 		stat, err := file.Stat()
 		if err != nil {
 			return unwritten, err

@@ -103,6 +103,13 @@ func (s *spool) append(data []byte) (int, error) {
 	return s.take(retry(func() (int, error) { return unix.Pwrite(int(s.fd), data[:n], s.size) }))
 }
 
+// until returns the spool as it was when it ended at a position.
+func (s spool) until(end int64) spool {
+	more := int32(s.size - end)
+	s.size, s.unread, s.unseen = end, max(s.unread-more, 0), max(s.unseen-more, 0)
+	return s
+}
+
 // setRead sets what is in the log, and what Flush has seen: all bytes before these positions.
 func (s *spool) setRead(read, seen int64) {
 	s.unread = int32(s.size - read)
