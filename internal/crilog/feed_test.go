@@ -162,7 +162,25 @@ func (c *crashing) settle() {
 	if !c.killed { // deferred functions do not run after a kill
 		c.reach("after the write")
 		c.ledger.settle()
+		c.reach("after the record")
 	}
+}
+
+// kill makes Flush stop in a step. It returns the writer.
+func (f *fed) kill(step string) (w *feedWriter) {
+	f.t.Helper()
+	w, err := f.wake()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	w.ledger = &crashing{ledger: w, step: step}
+	defer func() {
+		if recover() == nil {
+			f.t.Fatal("the process reached its end")
+		}
+	}()
+	_ = f.Flush()
+	return w
 }
 
 // TestInterruptedWrite kills the process in each step of a write.
@@ -176,6 +194,7 @@ func TestInterruptedWrite(t *testing.T) {
 		{name: "before the record", step: "before the record"},
 		{name: "before the write", step: "before the write", same: true},
 		{name: "after the write", step: "after the write", same: true},
+		{name: "after the record", step: "after the record", same: true},
 		{
 			name: "a part of the write", step: "before the write", same: true,
 			between: func(f *fed, _ int64) {
@@ -210,19 +229,7 @@ func TestInterruptedWrite(t *testing.T) {
 			if _, err := f.Append(Stdout, []byte("b\naaa\naaa\ncc")); err != nil {
 				t.Fatal(err)
 			}
-			w, err := f.wake()
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.ledger = &crashing{ledger: w, step: tt.step}
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Fatal("the process reached its end")
-					}
-				}()
-				_ = f.Flush()
-			}()
+			w := f.kill(tt.step)
 			at := w.at.UTC().Format(timeFormat)
 			if tt.between != nil {
 				tt.between(f, w.size)
@@ -242,6 +249,80 @@ func TestInterruptedWrite(t *testing.T) {
 				t.Errorf("%d entries have the time %s:\n%s", got, at, content(t, f.o.Path))
 			}
 		})
+	}
+}
+
+// TestResumeFreesSpool checks that the memory of what is in the log is freed if a kill has prevented it.
+func TestResumeFreesSpool(t *testing.T) {
+	f := openFed(t, Options{})
+	if _, err := f.Append(Stdout, []byte(strings.Repeat("x", 9999)+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.kill("after the record")
+	f.reopen()
+	f.flush()
+	var stat unix.Stat_t
+	if err := unix.Stat(f.spoolPath(Stdout), &stat); err != nil || stat.Size != 10000 || stat.Blocks != 0 {
+		t.Errorf("the spool has %d bytes and %d blocks (%v)", stat.Size, stat.Blocks, err)
+	}
+}
+
+// TestResumeWithoutDescriptors checks that nothing is doubled if it cannot be found out whether a write was made.
+func TestResumeWithoutDescriptors(t *testing.T) {
+	f := openFed(t, Options{})
+	if _, err := f.Append(Stdout, []byte("aaa\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.kill("after the write")
+	f.reopen()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) }()
+	free, err := unix.Dup(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(free)
+	for more := range 2 { // descriptors
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free + more), Max: limit.Max}); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Flush(); !errors.Is(err, unix.EMFILE) || !f.Pending() {
+			t.Errorf("with %d descriptors: error %v, want %v", more, err, unix.EMFILE)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	f.flush()
+	f.want("stdout F aaa\n")
+	for _, err := range []error{unix.ENOENT, unix.ENOTDIR, errLink, errNotRegular, nil} {
+		if temporary(err) != nil {
+			t.Errorf("%v would block the container", err)
+		}
+	}
+}
+
+// TestResumeCompression checks that files are compressed that another process has left uncompressed.
+func TestResumeCompression(t *testing.T) {
+	f := openFed(t, Options{MaxBytes: 100, Keep: 4})
+	f.put(Stdout, strings.Repeat("x", 50)+"\n")
+	f.put(Stdout, strings.Repeat("y", 50)+"\n")
+	f.o.Log.Compress = true
+	f.reopen()
+	f.flush()
+	for deadline := time.After(time.Minute); !strings.HasPrefix(content(t, rotated(f.o.Path, 1)), string(gzipMagic)); {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatal("the file is not compressed")
+		}
+	}
+	f.finish()
+	if got := texts(t, f.o.Path, ReadOptions{}); len(got) != 2 {
+		t.Errorf("lines %q", got)
 	}
 }
 
