@@ -77,8 +77,8 @@ type again struct {
 
 // OpenFeed opens the log of a container, or continues it after the death of another process. It does not use the disk of the log. The
 // first [Feed.Flush] does, which must follow. It is an error if the record in the directory has a version that is not supported. If the
-// record is damaged, it is unknown which part of the spooled output is in the log. Then all of it is dropped, and an entry in the log reports
-// that.
+// record is damaged, it is unknown which part of the spooled output is in the log. Then all of it is dropped, and an entry in the log
+// reports that.
 func OpenFeed(o FeedOptions) (*Feed, error) {
 	if !filepath.IsAbs(o.Path) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", o.Path)
@@ -157,8 +157,8 @@ func (f *Feed) Flush() error {
 	return f.flush(false)
 }
 
-// Finish writes the log at the end of the output. As in containerd, a last line without a newline is partial. Afterwards the log is complete.
-// It can be repeated, also by another process.
+// Finish writes the log at the end of the output. As in containerd, a last line without a newline is partial. Afterwards the log is
+// complete. It can be repeated, also by another process.
 func (f *Feed) Finish() error {
 	f.work.Lock()
 	defer f.work.Unlock()
@@ -204,7 +204,7 @@ func (f *Feed) Close() error {
 
 func (f *Feed) spoolPath(s Stream) string { return filepath.Join(f.dir, string(s)+".spool") }
 
-// flush writes what is spooled; at the end of the output, with a line that is not complete. The caller holds work, as of all methods below.
+// flush writes what is spooled, at the end of the output also a line that is not complete. As for all methods below, the caller holds work.
 func (f *Feed) flush(end bool) (err error) {
 	w, err := f.wake()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,8 +101,15 @@ func TestFeedFormat(t *testing.T) {
 		out    string
 	}
 	parts := []part{
-		{Stdout, "one\n\ntwo\nthr"}, {Stderr, "no "}, {Stdout, "ee\n"}, {Stdout, strings.Repeat("a", maxPart)},
-		{Stdout, "\n"}, {Stderr, strings.Repeat("b", 3*maxPart+1)}, {Stdout, "\x00\xff\r\n"}, {Stderr, "end"}, {Stdout, "last"},
+		{Stdout, "one\n\ntwo\nthr"},
+		{Stderr, "no "},
+		{Stdout, "ee\n"},
+		{Stdout, strings.Repeat("a", maxPart)},
+		{Stdout, "\n"},
+		{Stderr, strings.Repeat("b", 3*maxPart+1)},
+		{Stdout, "\x00\xff\r\n"},
+		{Stderr, "end"},
+		{Stdout, "last"},
 	}
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{})
@@ -245,7 +253,8 @@ func TestInterruptedWrite(t *testing.T) {
 				want = strings.Replace(want, "stdout F bbb", "stdout F:lines=2:bytes=88 bbb", 1)
 			}
 			f.want(want)
-			if got := strings.Count(content(t, f.o.Path), at); tt.same && got != 3 || !tt.same && tt.step == "before the record" && got != 0 {
+			got := strings.Count(content(t, f.o.Path), at)
+			if tt.same && got != 3 || tt.step == "before the record" && got != 0 {
 				t.Errorf("%d entries have the time %s:\n%s", got, at, content(t, f.o.Path))
 			}
 		})
@@ -438,7 +447,7 @@ func TestDamagedRecord(t *testing.T) {
 			if lost == nil {
 				t.Fatalf("the log does not tell that the record was damaged:\n%s", f.log())
 			}
-			if n := 0; lost[1] == "" || func() bool { fmt.Sscan(lost[1], &n); return n < tt.lost || n > tt.lost+4096 }() {
+			if n, err := strconv.Atoi(lost[1]); err != nil || n < tt.lost || n > tt.lost+4096 {
 				t.Errorf("up to %s bytes are lost, want %d", lost[1], tt.lost)
 			}
 			want := "stdout F in the log\nstderr F podstead: the record of the log was " + lost[0] + "stdout F after\n"
@@ -581,6 +590,93 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// hanging is a ledger of a log whose disk hangs.
+type hanging struct {
+	ledger
+	hangs, ends chan struct{}
+}
+
+func (h hanging) intend(next progress, length int) error {
+	h.hangs <- struct{}{}
+	<-h.ends
+	return h.ledger.intend(next, length)
+}
+
+// TestHangingDisk checks that output is spooled while the disk of the log hangs, and that the container waits when the spool is full.
+func TestHangingDisk(t *testing.T) {
+	f := openFed(t, Options{MaxBytes: 64 << 20})
+	if _, err := f.Append(Stdout, []byte("aaa\n")); err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.wake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hanging{w, make(chan struct{}), make(chan struct{})}
+	w.ledger = h
+	flushed := make(chan error)
+	go func() { flushed <- f.Flush() }()
+	<-h.hangs
+	want := 1
+	for chunk := []byte(strings.Repeat("aaa\n", 100)); ; {
+		n, err := f.Append(Stdout, chunk)
+		if errors.Is(err, ErrSpoolFull) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += n / 4
+	}
+	if want != maxSpool/4 || !f.Pending() {
+		t.Errorf("spooled %d lines, pending %v", want, f.Pending())
+	}
+	close(h.ends)
+	if err := <-flushed; err != nil {
+		t.Fatal(err)
+	}
+	f.flush()
+	if got := strings.Count(content(t, f.o.Path), " aaa\n"); got != want {
+		t.Errorf("%d lines, want %d", got, want)
+	}
+}
+
+// TestFeedFollowsNoLinks is [TestWriterFollowsNoLinks] for a feed whose process was killed while it wrote.
+func TestFeedFollowsNoLinks(t *testing.T) {
+	for _, test := range planted {
+		t.Run(test.name, func(t *testing.T) {
+			path, victim := plantLog(t)
+			before := contents(t, filepath.Dir(victim))
+			f := openFed(t, Options{})
+			f.o.Path = path
+			f.reopen()
+			if _, err := f.Append(Stdout, []byte("* * * * * root intruder\n")); err != nil {
+				t.Fatal(err)
+			}
+			f.kill("before the write")
+			f.reopen()
+			remove(t, path)
+			if err := test.plant(path, victim); err != nil {
+				t.Fatal(err)
+			}
+			f.flush()
+			if got := contents(t, filepath.Dir(victim)); got != before {
+				t.Errorf("files of the host are\n%s\nwant\n%s", got, before)
+			}
+			for _, mended := range []string{path, filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+				if err := os.RemoveAll(mended); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.reopen() // the loss is in the record
+			f.put(Stdout, "mended\n")
+			if text := f.log(); !strings.Contains(text, "1 lines") || !strings.Contains(text, test.cause) || !strings.HasSuffix(text, "mended\n") {
+				t.Errorf("the mended log is %q", text)
+			}
+		})
+	}
+}
+
 // TestFlushEnds checks that Flush returns although a container floods its log, so that others who need the log get their turn.
 func TestFlushEnds(t *testing.T) {
 	f := openFed(t, Options{})
@@ -638,7 +734,8 @@ func TestFeedSink(t *testing.T) {
 	if diff := cmp.Diff(entries{"stdout false one", "stdout false two"}, sink); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	f.want("stdout F one\nstdout P two\nstderr F podstead: 7 lines of the log are not in the journal, journald did not accept them in time\n")
+	f.want("stdout F one\nstdout P two\n" +
+		"stderr F podstead: 7 lines of the log are not in the journal, journald did not accept them in time\n")
 }
 
 // smallDir mounts a tmpfs of 64 KiB.

@@ -251,7 +251,7 @@ func (w *feedWriter) state(p progress) feedState {
 	if l := w.limit; l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		s.Bucket = l.bucket.state()
+		s.Bucket = l.state()
 	}
 	return s
 }
@@ -301,7 +301,8 @@ func (w *feedWriter) save(r *feedRecord) error {
 		return err
 	}
 	if w.fd < 0 {
-		if w.fd, err = retry(func() (int, error) { return unix.Open(w.record, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0) }); err != nil {
+		w.fd, err = retry(func() (int, error) { return unix.Open(w.record, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0) })
+		if err != nil {
 			return &fs.PathError{Op: "open", Path: w.record, Err: err}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,7 +84,7 @@ func (s *spool) splice(fd, limit int) (int, error) {
 	n, err := retry(func() (int, error) {
 		end := s.size
 		n, err := unix.Splice(fd, nil, int(s.fd), &end, limit, unix.SPLICE_F_NONBLOCK)
-		return int(n), err //nolint:unconvert // int64 on some platforms
+		return int(n), err
 	})
 	if errors.Is(err, unix.EAGAIN) {
 		return 0, nil
@@ -118,7 +119,7 @@ func (s *spool) setRead(read, seen int64) {
 
 // punch frees the memory of all bytes that are in the log. Nothing before from is left.
 func (s *spool) punch(from int64) error {
-	const page = 4096
+	page := int64(os.Getpagesize())
 	from -= from % page
 	end := s.size - int64(s.unread)
 	if s.unread == 0 {
