@@ -66,6 +66,7 @@ type feedWriter struct {
 	failed  error     // of the record: nothing is written until it is read again
 	at      time.Time // of the entries that are being written
 	again   again
+	torn    tornWrite
 }
 
 // again is a write that a kill has prevented: the first bytes of a stream after its position. The same entries are written.
@@ -74,6 +75,9 @@ type again struct {
 	until  int64 // 0: there is none
 	at     time.Time
 }
+
+// tornWrite is the write that a kill has cut. The open file has its first bytes.
+type tornWrite struct{ written, length int64 }
 
 // OpenFeed opens the log of a container, or continues it after the death of another process. It does not use the disk of the log. The
 // first [Feed.Flush] does, which must follow. It is an error if the record in the directory has a version that is not supported. If the
@@ -101,6 +105,9 @@ func (f *Feed) CopyTo(s Sink) { f.sink = s }
 func (f *Feed) SetLimits(o Options) error {
 	f.work.Lock()
 	defer f.work.Unlock()
+	if err := f.flush(false); err != nil {
+		return err
+	}
 	w, err := f.wake()
 	if err != nil {
 		return err
@@ -215,6 +222,11 @@ func (f *Feed) flush(end bool) (err error) {
 	f.mu.Lock()
 	goals := [2]int64{f.spools[0].size, f.spools[1].size}
 	f.mu.Unlock()
+	if w.again.until > 0 { // before anything else, since a reader of the log may have read a part of it
+		if _, err := f.turn(w, w.again.stream, goals[w.again.stream.index()], end, buf); err != nil {
+			return f.fail(err)
+		}
+	}
 	for more := true; more; {
 		more = false
 		for _, s := range []Stream{Stdout, Stderr} {

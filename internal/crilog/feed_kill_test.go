@@ -44,6 +44,8 @@ type fedContainer struct {
 
 	// line returns the next output.
 	line func(r *rand.Rand, i int) []byte
+	// follow is set if a follower reads all files before they are removed, or moved more often than it looks.
+	follow bool
 	// chunk is the maximum size of its writes, size that of its output of a stream, in bytes.
 	chunk, size int
 }
@@ -158,7 +160,7 @@ var fedContainers = []fedContainer{
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 	{
-		Name: "plain", Log: Options{MaxBytes: 4 << 20, Keep: maxFiles}, chunk: 32 << 10, size: 3 << 20,
+		Name: "plain", follow: true, Log: Options{MaxBytes: 4 << 20, Keep: maxFiles}, chunk: 32 << 10, size: 3 << 20,
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 	{
@@ -166,7 +168,7 @@ var fedContainers = []fedContainer{
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 	{
-		Name: "binary", Log: Options{MaxBytes: 256 << 10, Keep: maxFiles}, chunk: 40 << 10, size: 8 << 20,
+		Name: "binary", follow: true, Log: Options{MaxBytes: 256 << 10, Keep: maxFiles}, chunk: 40 << 10, size: 8 << 20,
 		line: func(r *rand.Rand, i int) []byte {
 			line := make([]byte, []int{0, 1, 10, maxPart - 1, maxPart, maxPart + 1, 3*maxPart + 7}[r.IntN(7)])
 			for i := range line {
@@ -224,6 +226,7 @@ func TestKilledFeed(t *testing.T) {
 	}
 	s.create("containers", text)
 	s.startWriters()
+	followed := s.follow()
 	for s.killed.Load() < s.kills.Load() {
 		child := startChild(t, s.dir)
 		if s.random.IntN(5) > 0 {
@@ -235,8 +238,16 @@ func TestKilledFeed(t *testing.T) {
 	}
 	s.finish()
 	lines := 0
-	for i, c := range s.containers {
+	for i, got := range followed() {
+		c := s.containers[i]
 		lines += c.check(t, s.outputs[i])
+		for j, output := range s.outputs[i] {
+			if c.follow && !bytes.Equal(got[j], output) {
+				at := equal(got[j], output)
+				t.Errorf("container %s, stream %d: a follower read %d bytes, written were %d, equal are %d: got %.80q, want %.80q",
+					c.Name, j, len(got[j]), len(output), at, got[j][max(at-20, 0):], output[max(at-20, 0):])
+			}
+		}
 	}
 	t.Logf("%d kills, %d lines", s.killed.Load(), lines)
 }
@@ -265,6 +276,40 @@ func (s *storm) startWriters() {
 				}
 			})
 		}
+	}
+}
+
+// follow follows the logs while they are written. The function that it returns waits until all of them are read.
+func (s *storm) follow() func() [][2][]byte {
+	until := make(chan struct{})
+	texts := make([][2][]byte, len(s.containers))
+	var readers sync.WaitGroup
+	for i, c := range s.containers {
+		if !c.follow {
+			continue
+		}
+		readers.Go(func() {
+			for e, err := range Read(s.t.Context(), c.Path, ReadOptions{Until: until}) {
+				if err != nil {
+					if s.t.Context().Err() == nil {
+						s.t.Error(err)
+					}
+					return
+				}
+				if e.Skipped != nil {
+					continue
+				}
+				text := &texts[i][e.Stream.index()]
+				if *text = append(*text, e.Text...); !e.Partial {
+					*text = append(*text, '\n')
+				}
+			}
+		})
+	}
+	return func() [][2][]byte {
+		close(until)
+		readers.Wait()
+		return texts
 	}
 }
 
@@ -349,10 +394,7 @@ func (c fedContainer) check(t *testing.T, outputs [2][]byte) int {
 			output = output[max(len(output)-len(got), 0):]
 		}
 		if !bytes.Equal(got, output) {
-			at := 0
-			for at < min(len(got), len(output)) && got[at] == output[at] {
-				at++
-			}
+			at := equal(got, output)
 			t.Errorf("container %s, stream %d: the log has %d bytes, written were %d, equal are %d: got %.80q, want %.80q",
 				c.Name, i, len(got), len(output), at, got[max(at-20, 0):], output[max(at-20, 0):])
 		}
@@ -362,6 +404,14 @@ func (c fedContainer) check(t *testing.T, outputs [2][]byte) int {
 		t.Errorf("container %s: the log counts %d lines, written were %d", c.Name, log.total.Lines, lines)
 	}
 	return lines
+}
+
+// equal returns the length of the equal starts.
+func equal(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // rawLog is a log without its time stamps. The total has complete lines.

@@ -159,11 +159,11 @@ func (c *crashing) reach(step string) {
 	}
 }
 
-func (c *crashing) intend(next progress, length int) error {
+func (c *crashing) intend(next progress, b []byte) (int, error) {
 	c.reach("before the record")
-	err := c.ledger.intend(next, length)
+	n, err := c.ledger.intend(next, b)
 	c.reach("before the write")
-	return err
+	return n, err
 }
 
 func (c *crashing) settle() {
@@ -191,6 +191,18 @@ func (f *fed) kill(step string) (w *feedWriter) {
 	return w
 }
 
+func (f *fed) appendToLog(text string) {
+	f.t.Helper()
+	file, err := os.OpenFile(f.o.Path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(text); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // TestInterruptedWrite kills the process in each step of a write.
 func TestInterruptedWrite(t *testing.T) {
 	tests := []struct {
@@ -206,16 +218,13 @@ func TestInterruptedWrite(t *testing.T) {
 		{
 			name: "a part of the write", step: "before the write", same: true,
 			between: func(f *fed, _ int64) {
-				file, err := os.OpenFile(f.o.Path, os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					f.t.Fatal(err)
-				}
-				defer file.Close()
 				stamp := f.w.at.UTC().Format(timeFormat)
-				if _, err := file.WriteString(stamp + " stdout F aaa\n" + stamp + " stdou"); err != nil {
-					f.t.Fatal(err)
-				}
+				f.appendToLog(stamp + " stdout F bbb\n" + stamp + " stdou")
 			},
+		},
+		{
+			name: "a part of the write, and somebody has written", step: "before the write", same: true,
+			between: func(f *fed, _ int64) { f.appendToLog("aaa") },
 		},
 		{
 			name: "file removed", step: "before the write", lost: true,
@@ -596,10 +605,10 @@ type hanging struct {
 	hangs, ends chan struct{}
 }
 
-func (h hanging) intend(next progress, length int) error {
+func (h hanging) intend(next progress, b []byte) (int, error) {
 	h.hangs <- struct{}{}
 	<-h.ends
-	return h.ledger.intend(next, length)
+	return h.ledger.intend(next, b)
 }
 
 // TestHangingDisk checks that output is spooled while the disk of the log hangs, and that the container waits when the spool is full.
