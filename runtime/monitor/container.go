@@ -122,6 +122,7 @@ func (c *container) listen() error {
 			return err
 		}
 	}
+	c.flush() // creates the log, or completes the write of the monitor before
 	if c.terminal.master != 0 {
 		return c.listenTerminal()
 	}

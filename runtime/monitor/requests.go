@@ -402,7 +402,10 @@ func (m *Monitor) serveLog(c *connection, q request, l logChange) error {
 		}
 		go func() {
 			err := t.feed.SetLimits(o.Options) // waits for a flush, which may wait for the disk
-			m.loop.post(func() { c.answer(q.ID, struct{}{}, err) })
+			m.loop.post(func() {
+				t.flush()
+				c.answer(q.ID, struct{}{}, err)
+			})
 		}()
 	})
 	return nil
