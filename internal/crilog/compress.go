@@ -21,6 +21,10 @@ const (
 	lowestPriority = 19
 )
 
+// compressions bounds how many logs of a process are compressed at the same time. A compression uses a thread, and a megabyte of memory.
+// It is more than one, since the disk of one log may hang.
+var compressions = make(chan struct{}, 4)
+
 // compression is the background compression of a log.
 type compression struct {
 	stop chan struct{} // closed when the log is closed
@@ -36,6 +40,15 @@ func (w *Writer) compress() {
 	w.compression = c
 	go func() {
 		defer close(c.done)
+		select {
+		case compressions <- struct{}{}:
+			defer func() { <-compressions }()
+		case <-c.stop:
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.compression = nil
+			return
+		}
 		// The thread ends with the goroutine, since it is never unlocked: its priority cannot be raised again.
 		runtime.LockOSThread()
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), lowestPriority)

@@ -66,6 +66,7 @@ type feedWriter struct {
 	failed  error     // of the record: nothing is written until it is read again
 	at      time.Time // of the entries that are being written
 	again   again
+	torn    tornWrite
 }
 
 // again is a write that a kill has prevented: the first bytes of a stream after its position. The same entries are written.
@@ -75,10 +76,13 @@ type again struct {
 	at     time.Time
 }
 
-// OpenFeed opens the log of a container, or continues it after the death of a process that has not called [Feed.Finish] or has. It does
-// not use the disk of the log: the first [Feed.Flush] does, which must follow. It is an error if the record in the directory has a version that
-// is not supported. If the record is damaged, it is unknown which part of the spooled output is in the log: that part is dropped, and an
-// entry in the log reports it.
+// tornWrite is the write that a kill has cut. The open file has its first bytes.
+type tornWrite struct{ written, length int64 }
+
+// OpenFeed opens the log of a container, or continues it after the death of another process. It does not use the disk of the log. The
+// first [Feed.Flush] does, which must follow. It is an error if the record in the directory has a version that is not supported. If the
+// record is damaged, it is unknown which part of the spooled output is in the log. Then all of it is dropped, and an entry in the log
+// reports that.
 func OpenFeed(o FeedOptions) (*Feed, error) {
 	if !filepath.IsAbs(o.Path) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", o.Path)
@@ -101,6 +105,9 @@ func (f *Feed) CopyTo(s Sink) { f.sink = s }
 func (f *Feed) SetLimits(o Options) error {
 	f.work.Lock()
 	defer f.work.Unlock()
+	if err := f.flush(false); err != nil {
+		return err
+	}
 	w, err := f.wake()
 	if err != nil {
 		return err
@@ -149,16 +156,16 @@ func (f *Feed) Pending() bool {
 	return f.stale || f.spools[0].unseen > 0 || f.spools[1].unseen > 0
 }
 
-// Flush writes all complete lines to the log. It may wait for the disk of the log. An error is one of the spool or of the record. Then
-// nothing is lost, and Flush can be repeated.
+// Flush writes the lines that are complete when it is called. It may wait for the disk of the log. An error is one of the spool or of the
+// record. Then nothing is lost, and Flush can be repeated.
 func (f *Feed) Flush() error {
 	f.work.Lock()
 	defer f.work.Unlock()
 	return f.flush(false)
 }
 
-// Finish writes the log at the end of the output. As in containerd, a last line without a newline is partial. Afterwards the log is complete.
-// It can be repeated, also by another process.
+// Finish writes the log at the end of the output. As in containerd, a last line without a newline is partial. Afterwards the log is
+// complete. It can be repeated, also by another process.
 func (f *Feed) Finish() error {
 	f.work.Lock()
 	defer f.work.Unlock()
@@ -188,7 +195,7 @@ func (f *Feed) Finish() error {
 	return nil
 }
 
-// Close releases what the feed uses. It writes nothing: [OpenFeed] continues.
+// Close releases what the feed uses. It writes nothing: [OpenFeed] continues. It waits for a [Feed.Flush].
 func (f *Feed) Close() error {
 	f.work.Lock()
 	defer f.work.Unlock()
@@ -204,7 +211,7 @@ func (f *Feed) Close() error {
 
 func (f *Feed) spoolPath(s Stream) string { return filepath.Join(f.dir, string(s)+".spool") }
 
-// flush writes what is spooled; at the end of the output, with a line that is not complete. The caller holds work, as of all methods below.
+// flush writes what is spooled, at the end of the output also a line that is not complete. As for all methods below, the caller holds work.
 func (f *Feed) flush(end bool) (err error) {
 	w, err := f.wake()
 	if err != nil {
@@ -212,10 +219,18 @@ func (f *Feed) flush(end bool) (err error) {
 	}
 	buf := feedPool.Get().(*feedBuffers)
 	defer feedPool.Put(buf)
+	f.mu.Lock()
+	goals := [2]int64{f.spools[0].size, f.spools[1].size}
+	f.mu.Unlock()
+	if w.again.until > 0 { // before anything else, since a reader of the log may have read a part of it
+		if _, err := f.turn(w, w.again.stream, goals[w.again.stream.index()], end, buf); err != nil {
+			return f.fail(err)
+		}
+	}
 	for more := true; more; {
 		more = false
 		for _, s := range []Stream{Stdout, Stderr} {
-			worked, err := f.turn(w, s, end, buf)
+			worked, err := f.turn(w, s, goals[s.index()], end, buf)
 			if err != nil {
 				return f.fail(err)
 			}
@@ -226,15 +241,14 @@ func (f *Feed) flush(end bool) (err error) {
 	return nil
 }
 
-// turn writes the entries of one chunk of a stream. It reports false if there was none.
-func (f *Feed) turn(w *feedWriter, s Stream, end bool, buf *feedBuffers) (worked bool, err error) {
+// turn writes the entries of one chunk of a stream, which ends before a position. It reports false if there was none.
+func (f *Feed) turn(w *feedWriter, s Stream, goal int64, end bool, buf *feedBuffers) (worked bool, err error) {
 	out := &w.outs[s.index()]
 	f.mu.Lock()
-	spool := f.spools[s.index()]
-	if spool.unread > 0 {
+	if f.spools[s.index()].unread > 0 {
 		err = f.spools[s.index()].open(f.spoolPath(s))
-		spool.fd = f.spools[s.index()].fd
 	}
+	spool := f.spools[s.index()].until(goal)
 	f.mu.Unlock()
 	if err != nil || spool.unseen == 0 && (!end || spool.unread == 0) {
 		return false, err

@@ -44,9 +44,10 @@ type fedContainer struct {
 
 	// line returns the next output.
 	line func(r *rand.Rand, i int) []byte
-	// chunk is the maximum size of its writes, quiet whether it waits after each of them.
-	chunk int
-	quiet bool
+	// follow is set if a follower reads all files before they are removed, or moved more often than it looks.
+	follow bool
+	// chunk is the maximum size of its writes, size that of its output of a stream, in bytes.
+	chunk, size int
 }
 
 // childFeed is a feed in the process that is killed.
@@ -155,19 +156,19 @@ func waitForOutput(feeds []*childFeed) {
 // fedContainers are the containers of TestKilledFeed.
 var fedContainers = []fedContainer{
 	{
-		Name: "rotated", Log: Options{MaxBytes: 64 << 10, Keep: maxFiles, Compress: true}, chunk: 3000,
+		Name: "rotated", Log: Options{MaxBytes: 64 << 10, Keep: maxFiles, Compress: true}, chunk: 3000, size: 1 << 20,
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 	{
-		Name: "plain", Log: Options{MaxBytes: 4 << 20, Keep: maxFiles}, chunk: 32 << 10,
+		Name: "plain", follow: true, Log: Options{MaxBytes: 4 << 20, Keep: maxFiles}, chunk: 32 << 10, size: 3 << 20,
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 	{
-		Name: "quiet", Log: Options{MaxBytes: 2000, Keep: maxFiles, Compress: true}, chunk: 60, quiet: true,
+		Name: "quiet", Log: Options{MaxBytes: 4000, Keep: maxFiles, Compress: true}, chunk: 60, size: 100 << 10,
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 	{
-		Name: "binary", Log: Options{MaxBytes: 256 << 10, Keep: maxFiles}, chunk: 40 << 10,
+		Name: "binary", follow: true, Log: Options{MaxBytes: 256 << 10, Keep: maxFiles}, chunk: 40 << 10, size: 8 << 20,
 		line: func(r *rand.Rand, i int) []byte {
 			line := make([]byte, []int{0, 1, 10, maxPart - 1, maxPart, maxPart + 1, 3*maxPart + 7}[r.IntN(7)])
 			for i := range line {
@@ -177,7 +178,7 @@ var fedContainers = []fedContainer{
 		},
 	},
 	{
-		Name: "removed", Log: Options{MaxBytes: 64 << 10, Keep: 3, Compress: true}, chunk: 8000,
+		Name: "removed", Log: Options{MaxBytes: 64 << 10, Keep: 3, Compress: true}, chunk: 8000, size: 3 << 20,
 		line: func(r *rand.Rand, i int) []byte { return numberedOrSame(r, i) },
 	},
 }
@@ -193,31 +194,71 @@ func numberedOrSame(r *rand.Rand, i int) []byte {
 	return []byte("aaa\n")
 }
 
+// maxDelay bounds the time until a process is killed.
+const maxDelay = 25 * time.Millisecond
+
+// storm is a run of TestKilledFeed.
+type storm struct {
+	t          *testing.T
+	dir        string
+	random     *rand.Rand
+	containers []fedContainer
+	outputs    [][2][]byte
+	writers    sync.WaitGroup
+
+	kills, killed atomic.Int64 // to be done, and done
+}
+
 // TestKilledFeed kills the process that writes logs at random moments. The logs must have each byte of the output once, in entries that a
 // process that is not killed writes.
 func TestKilledFeed(t *testing.T) {
 	seed := environment(t, "PODSTEAD_SEED", rand.Uint64())
 	t.Logf("PODSTEAD_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	dir := memoryDir(t)
+	s := &storm{t: t, dir: memoryDir(t), random: rand.New(rand.NewPCG(seed, 0)), containers: slices.Clone(fedContainers)}
+	s.kills.Store(60 * int64(environment(t, "PODSTEAD_STORM", 1)))
 	logs := t.TempDir() // on a disk
-	containers := slices.Clone(fedContainers)
-	for i, c := range containers {
-		containers[i].Path = filepath.Join(logs, c.Name, "0.log")
+	for i, c := range s.containers {
+		s.containers[i].Path = filepath.Join(logs, c.Name, "0.log")
 	}
-	text, err := json.Marshal(containers)
+	text, err := json.Marshal(s.containers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "containers"), text, 0o600); err != nil {
-		t.Fatal(err)
+	s.create("containers", text)
+	s.startWriters()
+	followed := s.follow()
+	for s.killed.Load() < s.kills.Load() {
+		child := startChild(t, s.dir)
+		if s.random.IntN(5) > 0 {
+			child.awaitOpen(t)
+		}
+		<-time.After(s.delay(maxDelay))
+		child.kill(t)
+		s.killed.Add(1)
 	}
-	stop := make(chan struct{})
-	var writers sync.WaitGroup
-	outputs := make([][2][]byte, len(containers))
-	for i, c := range containers {
-		for _, s := range []Stream{Stdout, Stderr} {
-			path := filepath.Join(dir, c.Name, string(s))
+	s.finish()
+	lines := 0
+	for i, got := range followed() {
+		c := s.containers[i]
+		lines += c.check(t, s.outputs[i])
+		for j, output := range s.outputs[i] {
+			if c.follow && !bytes.Equal(got[j], output) {
+				at := equal(got[j], output)
+				t.Errorf("container %s, stream %d: a follower read %d bytes, written were %d, equal are %d: got %.80q, want %.80q",
+					c.Name, j, len(got[j]), len(output), at, got[j][max(at-20, 0):], output[max(at-20, 0):])
+			}
+		}
+	}
+	t.Logf("%d kills, %d lines", s.killed.Load(), lines)
+}
+
+// startWriters starts the containers: a goroutine for each stream, which this process does not kill.
+func (s *storm) startWriters() {
+	t := s.t
+	s.outputs = make([][2][]byte, len(s.containers))
+	for i, c := range s.containers {
+		for j, stream := range []Stream{Stdout, Stderr} {
+			path := filepath.Join(s.dir, c.Name, string(stream))
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), unix.Mkfifo(path, 0o600)); err != nil {
 				t.Fatal(err)
 			}
@@ -226,58 +267,102 @@ func TestKilledFeed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer fifo.Close()
-			r := rand.New(rand.NewPCG(random.Uint64(), 0))
-			writers.Go(func() { outputs[i][s.index()] = c.write(t, fifo, r, stop) })
+			t.Cleanup(func() { _ = fifo.Close() })
+			r := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+			s.writers.Go(func() {
+				var err error
+				if s.outputs[i][j], err = s.write(c, fifo, r); err != nil && !t.Failed() {
+					t.Error(err)
+				}
+			})
 		}
 	}
-	kills := 60 * environment(t, "PODSTEAD_STORM", 1)
-	for range kills {
-		child := startChild(t, dir)
-		if random.IntN(5) > 0 {
-			child.awaitOpen(t)
-		}
-		<-time.After(time.Duration(random.Int64N(int64(25 * time.Millisecond))))
-		child.kill(t)
-	}
-	close(stop)
-	done := make(chan struct{})
-	go func() { writers.Wait(); close(done) }()
-	// The rest of the output, and its end, which is interrupted too.
-	ends := 0
-	for running := true; running; {
-		child := startChild(t, dir)
-		select {
-		case <-done:
-			running = false
-			if err := os.WriteFile(filepath.Join(dir, "stop"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			child.awaitOpen(t)
-			for ends < 10 && !child.exited(time.Duration(random.Int64N(int64(5*time.Millisecond)))) {
-				child.kill(t)
-				ends++
-				child = startChild(t, dir)
-			}
-			child.wait(t)
-		case <-child.done:
-			t.Fatalf("the process exited: %v\n%s", child.err, child.output.String())
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for i, c := range containers {
-		lines += c.check(t, outputs[i])
-	}
-	t.Logf("%d kills, %d lines", kills+uint64(ends), lines)
 }
 
-// write writes output until stop is closed, in chunks that are no lines. It returns all of it.
-func (c fedContainer) write(t *testing.T, fifo *os.File, r *rand.Rand, stop <-chan struct{}) (all []byte) {
+// follow follows the logs while they are written. The function that it returns waits until all of them are read.
+func (s *storm) follow() func() [][2][]byte {
+	until := make(chan struct{})
+	texts := make([][2][]byte, len(s.containers))
+	var readers sync.WaitGroup
+	for i, c := range s.containers {
+		if !c.follow {
+			continue
+		}
+		readers.Go(func() {
+			for e, err := range Read(s.t.Context(), c.Path, ReadOptions{Until: until}) {
+				if err != nil {
+					if s.t.Context().Err() == nil {
+						s.t.Error(err)
+					}
+					return
+				}
+				if e.Skipped != nil {
+					continue
+				}
+				text := &texts[i][e.Stream.index()]
+				if *text = append(*text, e.Text...); !e.Partial {
+					*text = append(*text, '\n')
+				}
+			}
+		})
+	}
+	return func() [][2][]byte {
+		close(until)
+		readers.Wait()
+		return texts
+	}
+}
+
+// finish lets the processes write the rest of the output. Their end is interrupted, too.
+func (s *storm) finish() {
+	t := s.t
+	child := startChild(t, s.dir)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		s.writers.Wait()
+	}()
+	select {
+	case <-written:
+	case <-child.done:
+		t.Fatalf("the process exited: %v\n%s", child.err, child.output.String())
+	case <-time.After(2 * time.Minute):
+		_ = child.cmd.Process.Signal(unix.SIGQUIT) // prints its goroutines
+		<-child.done
+		t.Fatalf("the containers are blocked\n%s", child.output.String())
+	}
+	s.create("stop", nil)
+	for range 10 {
+		if child.exited(s.delay(5 * time.Millisecond)) {
+			break
+		}
+		child.kill(t)
+		s.killed.Add(1)
+		child = startChild(t, s.dir)
+	}
+	child.wait(t)
+	if _, err := os.Stat(filepath.Join(s.dir, "done")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *storm) create(name string, text []byte) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), text, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// delay returns a random time.
+func (s *storm) delay(limit time.Duration) time.Duration {
+	return time.Duration(s.random.Int64N(int64(limit)))
+}
+
+// write writes the output of a stream, in chunks that are no lines, a part of it before each kill. It returns all of it.
+func (s *storm) write(c fedContainer, fifo *os.File, r *rand.Rand) (all []byte, err error) {
+	pause := maxDelay * time.Duration(s.kills.Load()) * time.Duration(c.chunk) / time.Duration(c.size) / 2
 	sent := 0
-	for i := 0; !closed(stop); i++ {
+	for i := 0; len(all) < c.size; i++ {
 		all = append(all, c.line(r, i)...)
 		if len(all)-sent < c.chunk/2 {
 			continue
@@ -287,17 +372,15 @@ func (c fedContainer) write(t *testing.T, fifo *os.File, r *rand.Rand, stop <-ch
 			end -= r.IntN(min(end-sent, c.chunk/2)) // within a line
 		}
 		if _, err := fifo.Write(all[sent:end]); err != nil {
-			t.Error(err)
-			return all[:sent]
+			return all[:sent], err
 		}
-		if sent = end; c.quiet {
-			<-time.After(time.Duration(r.Int64N(int64(4 * time.Millisecond))))
-		}
-		if len(all) > 24<<20 { // the log has less than maxFiles files
-			break
+		sent = end
+		<-time.After(time.Duration(r.Int64N(int64(2 * pause))))
+		for int64(min(sent, c.size)) > int64(c.size)*(s.killed.Load()+1)/s.kills.Load() && !s.t.Failed() {
+			<-time.After(time.Millisecond)
 		}
 	}
-	return all[:sent]
+	return all[:sent], nil
 }
 
 // check compares the log with the output. It returns the number of lines.
@@ -311,10 +394,7 @@ func (c fedContainer) check(t *testing.T, outputs [2][]byte) int {
 			output = output[max(len(output)-len(got), 0):]
 		}
 		if !bytes.Equal(got, output) {
-			at := 0
-			for at < min(len(got), len(output)) && got[at] == output[at] {
-				at++
-			}
+			at := equal(got, output)
 			t.Errorf("container %s, stream %d: the log has %d bytes, written were %d, equal are %d: got %.80q, want %.80q",
 				c.Name, i, len(got), len(output), at, got[max(at-20, 0):], output[max(at-20, 0):])
 		}
@@ -324,6 +404,14 @@ func (c fedContainer) check(t *testing.T, outputs [2][]byte) int {
 		t.Errorf("container %s: the log counts %d lines, written were %d", c.Name, log.total.Lines, lines)
 	}
 	return lines
+}
+
+// equal returns the length of the equal starts.
+func equal(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // rawLog is a log without its time stamps. The total has complete lines.

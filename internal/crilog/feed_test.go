@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,8 +101,15 @@ func TestFeedFormat(t *testing.T) {
 		out    string
 	}
 	parts := []part{
-		{Stdout, "one\n\ntwo\nthr"}, {Stderr, "no "}, {Stdout, "ee\n"}, {Stdout, strings.Repeat("a", maxPart)},
-		{Stdout, "\n"}, {Stderr, strings.Repeat("b", 3*maxPart+1)}, {Stdout, "\x00\xff\r\n"}, {Stderr, "end"}, {Stdout, "last"},
+		{Stdout, "one\n\ntwo\nthr"},
+		{Stderr, "no "},
+		{Stdout, "ee\n"},
+		{Stdout, strings.Repeat("a", maxPart)},
+		{Stdout, "\n"},
+		{Stderr, strings.Repeat("b", 3*maxPart+1)},
+		{Stdout, "\x00\xff\r\n"},
+		{Stderr, "end"},
+		{Stdout, "last"},
 	}
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{})
@@ -151,17 +159,47 @@ func (c *crashing) reach(step string) {
 	}
 }
 
-func (c *crashing) intend(next progress, length int) error {
+func (c *crashing) intend(next progress, b []byte) (int, error) {
 	c.reach("before the record")
-	err := c.ledger.intend(next, length)
+	n, err := c.ledger.intend(next, b)
 	c.reach("before the write")
-	return err
+	return n, err
 }
 
 func (c *crashing) settle() {
 	if !c.killed { // deferred functions do not run after a kill
 		c.reach("after the write")
 		c.ledger.settle()
+		c.reach("after the record")
+	}
+}
+
+// kill makes Flush stop in a step. It returns the writer.
+func (f *fed) kill(step string) (w *feedWriter) {
+	f.t.Helper()
+	w, err := f.wake()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	w.ledger = &crashing{ledger: w, step: step}
+	defer func() {
+		if recover() == nil {
+			f.t.Fatal("the process reached its end")
+		}
+	}()
+	_ = f.Flush()
+	return w
+}
+
+func (f *fed) appendToLog(text string) {
+	f.t.Helper()
+	file, err := os.OpenFile(f.o.Path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(text); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
@@ -176,19 +214,17 @@ func TestInterruptedWrite(t *testing.T) {
 		{name: "before the record", step: "before the record"},
 		{name: "before the write", step: "before the write", same: true},
 		{name: "after the write", step: "after the write", same: true},
+		{name: "after the record", step: "after the record", same: true},
 		{
 			name: "a part of the write", step: "before the write", same: true,
 			between: func(f *fed, _ int64) {
-				file, err := os.OpenFile(f.o.Path, os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					f.t.Fatal(err)
-				}
-				defer file.Close()
 				stamp := f.w.at.UTC().Format(timeFormat)
-				if _, err := file.WriteString(stamp + " stdout F aaa\n" + stamp + " stdou"); err != nil {
-					f.t.Fatal(err)
-				}
+				f.appendToLog(stamp + " stdout F bbb\n" + stamp + " stdou")
 			},
+		},
+		{
+			name: "a part of the write, and somebody has written", step: "before the write", same: true,
+			between: func(f *fed, _ int64) { f.appendToLog("aaa") },
 		},
 		{
 			name: "file removed", step: "before the write", lost: true,
@@ -210,19 +246,7 @@ func TestInterruptedWrite(t *testing.T) {
 			if _, err := f.Append(Stdout, []byte("b\naaa\naaa\ncc")); err != nil {
 				t.Fatal(err)
 			}
-			w, err := f.wake()
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.ledger = &crashing{ledger: w, step: tt.step}
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Fatal("the process reached its end")
-					}
-				}()
-				_ = f.Flush()
-			}()
+			w := f.kill(tt.step)
 			at := w.at.UTC().Format(timeFormat)
 			if tt.between != nil {
 				tt.between(f, w.size)
@@ -238,10 +262,85 @@ func TestInterruptedWrite(t *testing.T) {
 				want = strings.Replace(want, "stdout F bbb", "stdout F:lines=2:bytes=88 bbb", 1)
 			}
 			f.want(want)
-			if got := strings.Count(content(t, f.o.Path), at); tt.same && got != 3 || !tt.same && tt.step == "before the record" && got != 0 {
+			got := strings.Count(content(t, f.o.Path), at)
+			if tt.same && got != 3 || tt.step == "before the record" && got != 0 {
 				t.Errorf("%d entries have the time %s:\n%s", got, at, content(t, f.o.Path))
 			}
 		})
+	}
+}
+
+// TestResumeFreesSpool checks that the memory of what is in the log is freed if a kill has prevented it.
+func TestResumeFreesSpool(t *testing.T) {
+	f := openFed(t, Options{})
+	if _, err := f.Append(Stdout, []byte(strings.Repeat("x", 9999)+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.kill("after the record")
+	f.reopen()
+	f.flush()
+	var stat unix.Stat_t
+	if err := unix.Stat(f.spoolPath(Stdout), &stat); err != nil || stat.Size != 10000 || stat.Blocks != 0 {
+		t.Errorf("the spool has %d bytes and %d blocks (%v)", stat.Size, stat.Blocks, err)
+	}
+}
+
+// TestResumeWithoutDescriptors checks that nothing is doubled if it cannot be found out whether a write was made.
+func TestResumeWithoutDescriptors(t *testing.T) {
+	f := openFed(t, Options{})
+	if _, err := f.Append(Stdout, []byte("aaa\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.kill("after the write")
+	f.reopen()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) }()
+	free, err := unix.Dup(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(free)
+	for more := range 2 { // descriptors
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free + more), Max: limit.Max}); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Flush(); !errors.Is(err, unix.EMFILE) || !f.Pending() {
+			t.Errorf("with %d descriptors: error %v, want %v", more, err, unix.EMFILE)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	f.flush()
+	f.want("stdout F aaa\n")
+	for _, err := range []error{unix.ENOENT, unix.ENOTDIR, errLink, errNotRegular, nil} {
+		if temporary(err) != nil {
+			t.Errorf("%v would block the container", err)
+		}
+	}
+}
+
+// TestResumeCompression checks that files are compressed that another process has left uncompressed.
+func TestResumeCompression(t *testing.T) {
+	f := openFed(t, Options{MaxBytes: 100, Keep: 4})
+	f.put(Stdout, strings.Repeat("x", 50)+"\n")
+	f.put(Stdout, strings.Repeat("y", 50)+"\n")
+	f.o.Log.Compress = true
+	f.reopen()
+	f.flush()
+	for deadline := time.After(time.Minute); !strings.HasPrefix(content(t, rotated(f.o.Path, 1)), string(gzipMagic)); {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatal("the file is not compressed")
+		}
+	}
+	f.finish()
+	if got := texts(t, f.o.Path, ReadOptions{}); len(got) != 2 {
+		t.Errorf("lines %q", got)
 	}
 }
 
@@ -357,7 +456,7 @@ func TestDamagedRecord(t *testing.T) {
 			if lost == nil {
 				t.Fatalf("the log does not tell that the record was damaged:\n%s", f.log())
 			}
-			if n := 0; lost[1] == "" || func() bool { fmt.Sscan(lost[1], &n); return n < tt.lost || n > tt.lost+4096 }() {
+			if n, err := strconv.Atoi(lost[1]); err != nil || n < tt.lost || n > tt.lost+4096 {
 				t.Errorf("up to %s bytes are lost, want %d", lost[1], tt.lost)
 			}
 			want := "stdout F in the log\nstderr F podstead: the record of the log was " + lost[0] + "stdout F after\n"
@@ -500,6 +599,119 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// hanging is a ledger of a log whose disk hangs.
+type hanging struct {
+	ledger
+	hangs, ends chan struct{}
+}
+
+func (h hanging) intend(next progress, b []byte) (int, error) {
+	h.hangs <- struct{}{}
+	<-h.ends
+	return h.ledger.intend(next, b)
+}
+
+// TestHangingDisk checks that output is spooled while the disk of the log hangs, and that the container waits when the spool is full.
+func TestHangingDisk(t *testing.T) {
+	f := openFed(t, Options{MaxBytes: 64 << 20})
+	if _, err := f.Append(Stdout, []byte("aaa\n")); err != nil {
+		t.Fatal(err)
+	}
+	w, err := f.wake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hanging{w, make(chan struct{}), make(chan struct{})}
+	w.ledger = h
+	flushed := make(chan error)
+	go func() { flushed <- f.Flush() }()
+	<-h.hangs
+	want := 1
+	for chunk := []byte(strings.Repeat("aaa\n", 100)); ; {
+		n, err := f.Append(Stdout, chunk)
+		if errors.Is(err, ErrSpoolFull) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += n / 4
+	}
+	if want != maxSpool/4 || !f.Pending() {
+		t.Errorf("spooled %d lines, pending %v", want, f.Pending())
+	}
+	close(h.ends)
+	if err := <-flushed; err != nil {
+		t.Fatal(err)
+	}
+	f.flush()
+	if got := strings.Count(content(t, f.o.Path), " aaa\n"); got != want {
+		t.Errorf("%d lines, want %d", got, want)
+	}
+}
+
+// TestFeedFollowsNoLinks is [TestWriterFollowsNoLinks] for a feed whose process was killed while it wrote.
+func TestFeedFollowsNoLinks(t *testing.T) {
+	for _, test := range planted {
+		t.Run(test.name, func(t *testing.T) {
+			path, victim := plantLog(t)
+			before := contents(t, filepath.Dir(victim))
+			f := openFed(t, Options{})
+			f.o.Path = path
+			f.reopen()
+			if _, err := f.Append(Stdout, []byte("* * * * * root intruder\n")); err != nil {
+				t.Fatal(err)
+			}
+			f.kill("before the write")
+			f.reopen()
+			remove(t, path)
+			if err := test.plant(path, victim); err != nil {
+				t.Fatal(err)
+			}
+			f.flush()
+			if got := contents(t, filepath.Dir(victim)); got != before {
+				t.Errorf("files of the host are\n%s\nwant\n%s", got, before)
+			}
+			for _, mended := range []string{path, filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+				if err := os.RemoveAll(mended); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.reopen() // the loss is in the record
+			f.put(Stdout, "mended\n")
+			if text := f.log(); !strings.Contains(text, "1 lines") || !strings.Contains(text, test.cause) || !strings.HasSuffix(text, "mended\n") {
+				t.Errorf("the mended log is %q", text)
+			}
+		})
+	}
+}
+
+// TestFlushEnds checks that Flush returns although a container floods its log, so that others who need the log get their turn.
+func TestFlushEnds(t *testing.T) {
+	f := openFed(t, Options{})
+	chunks := 0
+	f.o.Observe = func(s Stream, _ []byte) {
+		if _, err := f.Append(s, []byte("more\nmo")); err != nil {
+			t.Error(err)
+		}
+		if chunks++; chunks > 100 {
+			t.Fatal("Flush does not return")
+		}
+	}
+	f.reopen()
+	if _, err := f.Append(Stdout, []byte("one\ntwo\nth")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Flush(); err != nil || !f.Pending() {
+		t.Errorf("pending %v (%v)", f.Pending(), err)
+	}
+	f.want("stdout F one\nstdout F two\n")
+	if err := f.Flush(); err != nil {
+		t.Error(err)
+	}
+	f.want("stdout F one\nstdout F two\nstdout F thmore\n")
+}
+
 // TestTerminal checks that a terminal has one stream.
 func TestTerminal(t *testing.T) {
 	f := openFed(t, Options{})
@@ -531,7 +743,8 @@ func TestFeedSink(t *testing.T) {
 	if diff := cmp.Diff(entries{"stdout false one", "stdout false two"}, sink); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	f.want("stdout F one\nstdout P two\nstderr F podstead: 7 lines of the log are not in the journal, journald did not accept them in time\n")
+	f.want("stdout F one\nstdout P two\n" +
+		"stderr F podstead: 7 lines of the log are not in the journal, journald did not accept them in time\n")
 }
 
 // smallDir mounts a tmpfs of 64 KiB.
@@ -656,17 +869,23 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// restingFeeds opens feeds that have written a line, and the start of another.
-func restingFeeds(t testing.TB, n int) []*Feed {
+// places returns the places of feeds.
+func places(t testing.TB, n int) []FeedOptions {
 	t.Helper()
 	dir, logs := memoryDir(t), t.TempDir()
-	feeds := make([]*Feed, n)
-	for i := range feeds {
-		// Names as those of containers and of their logs.
-		f, err := OpenFeed(FeedOptions{
-			Dir:  filepath.Join(dir, fmt.Sprintf("%064d", i)),
-			Path: filepath.Join(logs, fmt.Sprintf("pod_%036d/app/0.log", i)),
-		})
+	o := make([]FeedOptions, n)
+	for i := range o {
+		o[i] = FeedOptions{Dir: filepath.Join(dir, fmt.Sprint(i)), Path: filepath.Join(logs, fmt.Sprint(i), "0.log")}
+	}
+	return o
+}
+
+// restingFeeds opens feeds that have written a line, and the start of another.
+func restingFeeds(t testing.TB, places []FeedOptions) []*Feed {
+	t.Helper()
+	feeds := make([]*Feed, len(places))
+	for i, o := range places {
+		f, err := OpenFeed(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -689,7 +908,8 @@ func restingFeeds(t testing.TB, n int) []*Feed {
 // TestRestingFeeds checks what a feed at rest costs: no descriptors, no goroutines, and little memory.
 func TestRestingFeeds(t *testing.T) {
 	const n = 200
-	_ = restingFeeds(t, 1) // what is allocated once
+	_ = restingFeeds(t, places(t, 1)) // what is allocated once
+	places := places(t, n)            // the caller has these texts
 	heap := func() uint64 {
 		var m runtime.MemStats
 		for range 3 { // empties the pool, too
@@ -706,10 +926,10 @@ func TestRestingFeeds(t *testing.T) {
 		return len(entries)
 	}
 	memory, open, goroutines := heap(), files(), runtime.NumGoroutine()
-	feeds := restingFeeds(t, n)
+	feeds := restingFeeds(t, places)
 	each := (float64(heap()) - float64(memory)) / n
-	t.Logf("%.0f bytes for each of %d feeds, with the names of their files", each, n)
-	if each > 500 {
+	t.Logf("%.0f bytes for each of %d feeds", each, n)
+	if each > 300 {
 		t.Errorf("a feed at rest uses %.0f bytes of heap", each)
 	}
 	if more := files() - open; more > 0 {
@@ -719,6 +939,7 @@ func TestRestingFeeds(t *testing.T) {
 		t.Errorf("%d feeds at rest have %d goroutines", n, more)
 	}
 	runtime.KeepAlive(feeds)
+	runtime.KeepAlive(places)
 }
 
 // BenchmarkFeed measures a line of a container that writes slowly, and a full chunk.

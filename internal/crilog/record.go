@@ -87,7 +87,7 @@ type outcome int
 const (
 	unwritten outcome = iota // nothing of it is in the log
 	written                  // all of it is
-	torn                     // the file must be truncated to its size before the write
+	torn                     // a part of it is
 )
 
 // outcome decides by the size of the file, negative if it is not a part of the log any more. A file that is shorter than before the write

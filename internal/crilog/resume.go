@@ -1,8 +1,10 @@
 package crilog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -111,24 +113,26 @@ func (f *Feed) wake() (*feedWriter, error) {
 	w.sink, w.ledger = f.sink, w
 	w.now = func() time.Time { return w.at }
 	if w.during = r.Write.Length > 0; w.during {
+		for _, s := range []Stream{Stdout, Stderr} {
+			if read := r.After.Streams[s.index()].Read; read > state.Streams[s.index()].Read {
+				w.again = again{s, read, time.Unix(0, r.Write.At)}
+			}
+		}
 		o, err := w.interrupted(r.Write)
 		if err != nil {
 			return nil, f.fail(err)
 		}
 		if o == written {
-			state = r.After
-		}
-		for _, s := range []Stream{Stdout, Stderr} {
-			if read := r.After.Streams[s.index()].Read; read > state.Streams[s.index()].Read {
-				w.again = again{s, read, time.Unix(0, r.Write.At)}
-			}
+			state, w.again = r.After, again{}
 		}
 	}
 	w.restore(state, r.Cause, func(during time.Duration) { f.noticeDue(w, during) })
 	if stale = stale || w.damaged > 0; stale {
 		w.refresh()
 	}
-	w.settle()
+	if w.again.until == 0 { // otherwise the record stays as it is until the write is repeated
+		w.settle()
+	}
 	if err := w.failed; err != nil {
 		return nil, f.fail(err)
 	}
@@ -170,7 +174,7 @@ func (w *feedWriter) refresh() {
 	}
 }
 
-// interrupted finds out what became of a write, and makes it complete or undone.
+// interrupted finds out what became of a write. One that was cut is undone, or continued when its bytes are made again.
 func (w *feedWriter) interrupted(write feedWrite) (outcome, error) {
 	dir, err := openDirectory(filepath.Dir(w.path), false)
 	if err != nil {
@@ -178,28 +182,32 @@ func (w *feedWriter) interrupted(write feedWrite) (outcome, error) {
 	}
 	defer dir.close()
 	for i := range w.opt.Keep {
-		name := rotated(filepath.Base(w.path), i)
-		id, err := dir.stat(name)
-		if err != nil || id != (fileID{write.Device, write.Inode}) {
-			if err := temporary(err); err != nil {
-				return unwritten, err
-			}
-			continue
-		}
-		file, err := dir.open(name, os.O_RDWR)
-		if err != nil {
-			return unwritten, temporary(err)
-		}
-		defer file.Close()
-		stat, err := file.Stat()
-		if err != nil {
+		file, err := dir.open(rotated(filepath.Base(w.path), i), os.O_RDWR|os.O_APPEND)
+		if err := temporary(err); err != nil {
 			return unwritten, err
 		}
-		o := write.outcome(stat.Size())
-		if o == torn {
+		if err != nil {
+			continue
+		}
+		id, err := identify(file)
+		if err == nil && id != (fileID{write.Device, write.Inode}) {
+			_ = file.Close()
+			continue
+		}
+		var size int64
+		if err == nil {
+			size, err = file.Seek(0, io.SeekEnd)
+		}
+		o := write.outcome(size)
+		switch {
+		case err != nil || o != torn:
+		case w.again.until > 0 && i == 0:
+			w.file, w.size, w.torn = file, write.Start, tornWrite{size - write.Start, write.Length}
+			return o, nil
+		default:
 			err = file.Truncate(write.Start)
 		}
-		return o, err
+		return o, errors.Join(err, file.Close())
 	}
 	return write.outcome(-1), nil
 }
@@ -248,32 +256,43 @@ func (w *feedWriter) state(p progress) feedState {
 	if l := w.limit; l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		s.Bucket = l.bucket.state()
+		s.Bucket = l.state()
 	}
 	return s
 }
 
 // intend implements [ledger].
-func (w *feedWriter) intend(next progress, length int) error {
+func (w *feedWriter) intend(next progress, b []byte) (written int, err error) {
 	if w.failed != nil {
-		return w.failed
+		return 0, w.failed
+	}
+	if t := w.torn; t.written > 0 {
+		w.torn = tornWrite{}
+		found := make([]byte, t.written)
+		_, err := w.file.ReadAt(found, w.size)
+		if err == nil && int64(len(b)) == t.length && bytes.HasPrefix(b, found) {
+			return len(found), nil // the record has this write
+		}
+		if err := w.file.Truncate(w.size); err != nil {
+			return 0, err
+		}
 	}
 	id, err := identify(w.file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	stat, err := w.file.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	w.during = true
 	w.failed = w.save(&feedRecord{
 		Before: w.saved,
-		Write:  feedWrite{Device: id.dev, Inode: id.ino, Start: stat.Size(), Length: int64(length), At: w.at.UnixNano()},
+		Write:  feedWrite{Device: id.dev, Inode: id.ino, Start: stat.Size(), Length: int64(len(b)), At: w.at.UnixNano()},
 		After:  w.state(next),
 		Cause:  w.cause,
 	})
-	return w.failed
+	return 0, w.failed
 }
 
 // settle implements [ledger]: it saves the state.
@@ -298,7 +317,8 @@ func (w *feedWriter) save(r *feedRecord) error {
 		return err
 	}
 	if w.fd < 0 {
-		if w.fd, err = retry(func() (int, error) { return unix.Open(w.record, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0) }); err != nil {
+		w.fd, err = retry(func() (int, error) { return unix.Open(w.record, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0) })
+		if err != nil {
 			return &fs.PathError{Op: "open", Path: w.record, Err: err}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,7 +84,7 @@ func (s *spool) splice(fd, limit int) (int, error) {
 	n, err := retry(func() (int, error) {
 		end := s.size
 		n, err := unix.Splice(fd, nil, int(s.fd), &end, limit, unix.SPLICE_F_NONBLOCK)
-		return int(n), err //nolint:unconvert // int64 on some platforms
+		return int(n), err
 	})
 	if errors.Is(err, unix.EAGAIN) {
 		return 0, nil
@@ -103,6 +104,13 @@ func (s *spool) append(data []byte) (int, error) {
 	return s.take(retry(func() (int, error) { return unix.Pwrite(int(s.fd), data[:n], s.size) }))
 }
 
+// until returns the spool as it was when it ended at a position.
+func (s spool) until(end int64) spool {
+	more := int32(s.size - end)
+	s.size, s.unread, s.unseen = end, max(s.unread-more, 0), max(s.unseen-more, 0)
+	return s
+}
+
 // setRead sets what is in the log, and what Flush has seen: all bytes before these positions.
 func (s *spool) setRead(read, seen int64) {
 	s.unread = int32(s.size - read)
@@ -111,7 +119,7 @@ func (s *spool) setRead(read, seen int64) {
 
 // punch frees the memory of all bytes that are in the log. Nothing before from is left.
 func (s *spool) punch(from int64) error {
-	const page = 4096
+	page := int64(os.Getpagesize())
 	from -= from % page
 	end := s.size - int64(s.unread)
 	if s.unread == 0 {

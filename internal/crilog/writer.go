@@ -80,8 +80,9 @@ type Writer struct {
 
 // ledger keeps account of the writes of a log, so that another process can continue after a kill. It is called with the lock held.
 type ledger interface {
-	// intend is called before bytes are appended to the file. If they are, progress is next. After an error, they are not.
-	intend(next progress, length int) error
+	// intend is called before bytes are appended to the file. If they are, progress is next. After an error, they are not. It returns how
+	// many of them are in the file already, after its size.
+	intend(next progress, b []byte) (written int, err error)
 	// settle is called when progress says what became of them.
 	settle()
 }
@@ -328,12 +329,15 @@ func (w *Writer) write(out *batch) error {
 	if len(out.entries) > 0 {
 		next.unended[out.stream.index()] = out.partial
 	}
+	written := 0
 	if w.ledger != nil {
-		if err := w.ledger.intend(next, len(b)); err != nil {
+		var err error
+		if written, err = w.ledger.intend(next, b); err != nil {
 			return err
 		}
 	}
-	n, err := w.file.Write(b)
+	n, err := w.file.Write(b[written:])
+	n += written
 	if err != nil {
 		// Remove a partial entry. If this fails too, the next open terminates the line.
 		if n > 0 {

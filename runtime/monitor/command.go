@@ -303,9 +303,12 @@ func (m *Monitor) runCommand(ctx context.Context, id string, r Run) (result RunR
 	defer cancel()
 	output := append(stdout.await(late.Done()), stderr.await(late.Done())...)
 	left = func() {
-		if !x.tree().IsEmpty(context.WithoutCancel(ctx)) {
-			<-ctx.Done()
+		if x.tree().IsEmpty(context.WithoutCancel(ctx)) {
+			m.loop.do(x.forget)
+			_ = os.RemoveAll(x.dir) // the next monitor tries again
+			return
 		}
+		<-ctx.Done()
 		x.discard(context.WithoutCancel(ctx))
 		stopCapture() // until then what the command has left can write
 	}

@@ -39,6 +39,7 @@ type container struct {
 	id, dir string
 	rec     record
 	exit    *Exit
+	ending  *Exit // until it is recorded
 	// settled is false while it is created or recovered. Nobody sees it then.
 	settled  bool
 	deleting bool
@@ -121,6 +122,7 @@ func (c *container) listen() error {
 			return err
 		}
 	}
+	c.flush() // creates the log, or completes the write of the monitor before
 	if c.terminal.master != 0 {
 		return c.listenTerminal()
 	}
@@ -283,7 +285,10 @@ func (c *container) observe(s crilog.Stream, chunk []byte) {
 
 // exited records the exit of the first process. It reports false if that is not possible now.
 func (c *container) exited(code int, known bool) bool {
-	e := Exit{Code: uint32(code), Time: time.Now(), Unknown: !known}
+	if c.ending == nil {
+		c.ending = &Exit{Code: uint32(code), Time: time.Now(), Unknown: !known}
+	}
+	e := c.ending
 	if c.memory != nil {
 		var err error
 		if e.OOMKilled, e.MemoryPeak, err = c.ledger.Exited(c.memory, e.Code); err != nil {
@@ -297,7 +302,7 @@ func (c *container) exited(code int, known bool) bool {
 		c.failOnce("record exit", err)
 		return false
 	}
-	c.setExited(e)
+	c.setExited(*e)
 	return true
 }
 

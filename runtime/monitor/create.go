@@ -55,8 +55,10 @@ func (m *Monitor) create(ctx context.Context, r Create) (*container, error) {
 	c := m.newContainer(record{Format: Format, Create: r, Phase: Creating})
 	var err error
 	if !m.loop.do(func() {
-		switch _, exists := m.containers[r.ID]; {
-		case exists:
+		switch other := m.containers[r.ID]; {
+		case other != nil && !other.settled:
+			err = errorf(ClassUnavailable, "an earlier container %s is being removed", r.ID)
+		case other != nil:
 			err = errorf(ClassExists, "container %s exists", r.ID)
 		case m.replacing:
 			err = errorf(ClassUnavailable, "the monitor is being replaced")
@@ -75,7 +77,7 @@ func (m *Monitor) create(ctx context.Context, r Create) (*container, error) {
 	}
 	if undone := c.remove(context.WithoutCancel(ctx)); undone != nil {
 		logf("container %s: remove what was created: %v", c.id, undone)
-		c.later(ctx)
+		c.later(ctx, func() {})
 	}
 	return nil, err
 }
@@ -419,14 +421,16 @@ func (m *Monitor) start(ctx context.Context, id string) (*container, error) {
 	return c, err
 }
 
-// later removes what could not be removed, until that succeeds.
-func (c *container) later(ctx context.Context) {
+// later removes what could not be removed, until that succeeds. Then it calls removed in the loop.
+func (c *container) later(ctx context.Context, removed func()) {
 	c.m.loop.post(func() {
 		c.m.loop.after(10*againTime, func() {
 			go func() {
 				if c.remove(context.WithoutCancel(ctx)) != nil {
-					c.later(ctx)
+					c.later(ctx, removed)
+					return
 				}
+				c.m.loop.post(removed)
 			}()
 		})
 	})

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -555,11 +554,14 @@ func TestMemory(t *testing.T) {
 		return nil
 	})
 	t.Logf("%d containers: monitor %d KiB private, keeper %d KiB", containers, privateKiB(t, monitor), privateKiB(t, keeper))
+	begun := time.Now()
+	w.kill(monitor)
+	w.connect()
+	t.Logf("the next monitor answers after %v", time.Since(begun))
 	for _, id := range ids {
 		w.killAndDelete(id)
 	}
 	w.wantNothing()
-	runtime.KeepAlive(w)
 }
 
 // privateKiB returns the private memory of a process.
@@ -577,4 +579,74 @@ func privateKiB(t *testing.T, pid int) (kib int) {
 		}
 	}
 	return kib
+}
+
+// TestDamagedRecords has records that cannot be read: they affect no other container.
+func TestDamagedRecords(t *testing.T) {
+	w := newWorld(t)
+	c := w.run(testContainer{}, "sleep 1000")
+	containers := filepath.Join(w.dir(), containersDir)
+	for name, text := range map[string]string{
+		"damaged": `{"format":1,"cre`, "later": `{"format":99,"create":{"id":"later"}}`, "other": `{"format":1,"create":{"id":"x"}}`,
+	} {
+		w.must(os.MkdirAll(filepath.Join(containers, name), 0o700))
+		w.must(os.WriteFile(filepath.Join(containers, name, recordFile), []byte(text), 0o600))
+	}
+	w.must(os.MkdirAll(filepath.Join(containers, "empty", execsDir), 0o700)) // not created, or removed in part
+	w.must(os.WriteFile(filepath.Join(w.dir(), sandboxesDir, "s.json"), []byte("{"), 0o600))
+	w.must(os.WriteFile(filepath.Join(w.dir(), countFile), []byte("x"), 0o600))
+	w.must(os.WriteFile(filepath.Join(w.dir(), "c123.sock"), nil, 0o600))
+	_, monitor := w.pids()
+	w.kill(monitor)
+	w.connect()
+	w.subscribe()
+	failed := map[string]bool{}
+	for len(failed) < 4 {
+		e := w.event(func(e Event) bool { return e.Kind == EventFailed })
+		failed[e.Container+e.Sandbox] = true
+	}
+	for _, name := range []string{"damaged", "later", "other", "s"} {
+		if !failed[name] {
+			t.Errorf("no event for %s: %v", name, failed)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(containers, "empty")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory without record: %v", err)
+	}
+	w.must(w.probe(c.ID, patience))
+	for name := range failed {
+		w.must(os.RemoveAll(filepath.Join(containers, name)))
+	}
+	w.killAndDelete(c.ID)
+	w.wantNothing()
+}
+
+// TestFullState has a state directory without space: exits and output are recorded when there is some again.
+func TestFullState(t *testing.T) {
+	w := newWorldOn(t, func(dir string) error { return unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m") })
+	c := w.run(testContainer{}, "sleep 1000")
+	w.must(w.probe(c.ID, patience))
+	fill := filepath.Join(w.dir(), "fill")
+	f, err := os.Create(fill)
+	w.must(err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4<<10))
+	}
+	w.must(f.Close())
+	if err := w.probe(c.ID, patience); err == nil {
+		t.Error("ran a command without space for its record")
+	}
+	_, monitor := w.pids()
+	w.kill(monitor)
+	w.connect()
+	w.must(unix.Kill(c.PID, unix.SIGKILL))
+	if s, err := w.client.State(w.ctx, c.ID); err == nil && s.Phase == Exited {
+		t.Errorf("state while the exit cannot be recorded: %+v", s)
+	}
+	w.must(os.Remove(fill))
+	if e := w.awaitExit(c.ID); e.Code != 137 || e.Unknown {
+		t.Errorf("exit %+v", e)
+	}
+	w.delete(c.ID)
+	w.wantNothing()
 }

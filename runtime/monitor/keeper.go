@@ -252,8 +252,11 @@ func (k *keeper) give() error {
 func (k *keeper) send(text string, fd int) error {
 	for end := time.Now().Add(giveTimeout); ; {
 		err := sendMessage(k.link, text, fd)
-		if !errors.Is(err, unix.EAGAIN) || time.Now().After(end) {
+		if !isBusy(err) || time.Now().After(end) {
 			return err
+		}
+		if errors.Is(err, unix.ETOOMANYREFS) { // the socket has room
+			<-time.After(time.Millisecond)
 		}
 		poll := []unix.PollFd{{Fd: int32(k.link), Events: unix.POLLOUT}, {Fd: int32(k.pidfd), Events: unix.POLLIN}}
 		if _, err := retry(func() (int, error) { return unix.Poll(poll, int(time.Second/time.Millisecond)) }); err != nil {

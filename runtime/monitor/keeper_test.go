@@ -200,7 +200,12 @@ func TestArguments(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	for _, bad := range [][]string{
-		{Name}, {Name, "x"}, {Name, roleKeeper}, {Name, roleKeeper, "-state", "d"}, {Name, roleMonitor, "-state", "/d", "-score", "x"}, {Name, roleKeeper, "-x"},
+		{Name},
+		{Name, "x"},
+		{Name, roleKeeper},
+		{Name, roleKeeper, "-state", "d"},
+		{Name, roleKeeper, "-x"},
+		{Name, roleMonitor, "-state", "/d", "-score", "x"},
 	} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is accepted", bad)

@@ -45,6 +45,9 @@ func sendMessage(link int, text string, fd int) error {
 	return err
 }
 
+// isBusy reports whether a message could not be sent because the peer has not received earlier ones.
+func isBusy(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ETOOMANYREFS) }
+
 // errLinkClosed is the error of a connection whose peer has exited.
 var errLinkClosed = errors.New("peer has exited")
 

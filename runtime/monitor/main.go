@@ -135,7 +135,8 @@ func run(ctx context.Context, o options) error {
 	if o.role == roleKeeper {
 		return runKeeper(o)
 	}
-	return runMonitor(o, signals, func() context.Context { return ctx })
+	base := func() context.Context { return ctx }
+	return runMonitor(o, signals, base) //nolint:contextcheck // work of the loop has the context of the process
 }
 
 func becomeSubreaper() error {

@@ -120,7 +120,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 		}
 	}
 	if err := m.countUp(); err != nil {
-		return err
+		logf("count monitors: %v", err)
 	}
 	if err := m.receiveHeld(); err != nil {
 		return fmt.Errorf("receive descriptors from the keeper: %w", err)
@@ -224,8 +224,7 @@ func (m *Monitor) release(name string) {
 // tell sends a message to the keeper. It waits in a queue while the keeper does not read.
 func (m *Monitor) tell(text string, fd int) {
 	if len(m.unsent) == 0 {
-		err := sendMessage(linkFD, text, fd)
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ETOOMANYREFS) {
+		if !isBusy(sendMessage(linkFD, text, fd)) {
 			return // a keeper that has exited is noticed by the loop
 		}
 	}
@@ -245,7 +244,7 @@ func (m *Monitor) tell(text string, fd int) {
 func (m *Monitor) keeperReady(events uint32) {
 	for len(m.unsent) > 0 && events&unix.EPOLLOUT != 0 {
 		next := m.unsent[0]
-		if err := sendMessage(linkFD, next.text, next.fd); errors.Is(err, unix.EAGAIN) {
+		if isBusy(sendMessage(linkFD, next.text, next.fd)) {
 			break
 		}
 		closeAll(next.fd)

@@ -66,7 +66,8 @@ func TestExits(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	const text = "12 (a ) b) Z 7 8 9 0 -1 4227084 0 0 0 0 0 0 0 0 20 0 1 0 123456 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 1 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 1792"
+	const text = "12 (a ) b) Z 7 8 9 0 -1 4227084 0 0 0 0 0 0 0 0 20 0 1 0 123456 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 1 0 0 17 1" +
+		" 0 0 0 0 0 0 0 0 0 0 0 0 1792"
 	s, err := parseStat([]byte(text))
 	want := processStat{state: 'Z', parent: 7, session: 9, start: 123456, status: 1792}
 	if err != nil || s != want {

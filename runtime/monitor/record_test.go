@@ -25,7 +25,7 @@ func TestSettle(t *testing.T) {
 		{"created in part", Creating, false, found{exists: true}, verdict{remove: true}},
 		{"created, and its process was killed", Creating, false, found{status: statusCreated}, verdict{remove: true}},
 		{"created completely", Creating, false, found{exists: true, status: statusCreated}, verdict{phase: Created}},
-		{"a stopped one was not created by this request", Creating, false, found{exists: true, status: statusStopped}, verdict{remove: true}},
+		{"stopped before it was adopted", Creating, false, found{exists: true, status: statusStopped}, verdict{remove: true}},
 		{"created", Created, false, found{exists: true}, verdict{phase: Created}},
 		{"created, and exited", Created, false, found{}, verdict{phase: Exited, ended: true}},
 		{"not started", Created, true, found{exists: true, status: statusCreated}, verdict{phase: Created}},
@@ -55,8 +55,8 @@ func TestRecords(t *testing.T) {
 		t.Errorf("no record: %v", err)
 	}
 	want := record{
-		Format: Format, Create: Create{ID: "a", Bundle: "/b", Rootfs: []Mount{{Type: "bind", Options: []string{"ro"}}}}, Phase: Running, PID: 7,
-		Start: 9, Orphans: true, Cgroup: "/c", Memory: "/m", Unified: true, Starting: true, InputClosed: true,
+		Format: Format, Create: Create{ID: "a", Bundle: "/b", Rootfs: []Mount{{Type: "bind", Options: []string{"ro"}}}}, Phase: Running,
+		PID: 7, Start: 9, Orphans: true, Cgroup: "/c", Memory: "/m", Unified: true, Starting: true, InputClosed: true,
 	}
 	for range 2 { // over an existing one
 		if err := writeRecord(path, want); err != nil {
@@ -75,7 +75,8 @@ func TestRecords(t *testing.T) {
 	if err := writeRecord(filepath.Join(dir, "missing", "x"), want); err == nil {
 		t.Error("wrote a record without directory")
 	}
-	for name, text := range map[string]string{"empty": "", "part": `{"format":1,"cre`, "large": `"` + strings.Repeat("x", maxRecord) + `"`} {
+	large := `"` + strings.Repeat("x", maxRecord) + `"`
+	for name, text := range map[string]string{"empty": "", "part": `{"format":1,"cre`, "large": large} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // recoverAll takes over the containers of the monitor before. What was in progress for a container is settled later, in its lane.
@@ -61,11 +63,18 @@ func (m *Monitor) recoverSandboxes() error {
 	}
 	for _, path := range files {
 		var r sandboxRecord
-		if err := readRecord(path, &r); err != nil {
-			return err
+		err := readRecord(path, &r)
+		if err == nil {
+			err = readable(r.Format)
 		}
-		if err := readable(r.Format); err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+		if err == nil && m.sandboxPath(r.Name) != path {
+			err = fmt.Errorf("record of sandbox %q", r.Name)
+		}
+		if err != nil { // of one sandbox
+			logf("recover %s: %v", path, err)
+			name := strings.TrimSuffix(filepath.Base(path), ".json")
+			m.report(Event{Kind: EventFailed, Sandbox: name, Message: fmt.Sprintf("recover: %v", err)})
+			continue
 		}
 		s := m.sandboxOf(r.Name)
 		s.record, s.written = r, true
@@ -86,24 +95,33 @@ func (m *Monitor) recoverContainer(r record, runs map[string][]interrupted) {
 	}
 	commands, _ := os.ReadDir(filepath.Join(c.dir, execsDir)) // it may not exist
 	if len(mine) == 0 && !c.wasInterrupted() && len(commands) == 0 {
-		if err := c.resumeNow(); err != nil {
-			c.fail("recover", err)
+		err := c.resumeNow()
+		if err == nil {
+			return
 		}
-		return
+		c.failOnce("recover", err)
 	}
-	end := m.flights.beginAt(0)
+	c.recoverLater(mine, m.flights.beginAt(0))
+}
+
+// recoverLater takes over a container in its lane, again and again until that succeeds. The process of a run that was interrupted is not
+// reaped before end is called.
+func (c *container) recoverLater(runs []interrupted, end func()) {
+	m := c.m
 	m.enter(c.id, work{exclusive: true, run: func(done func()) {
 		go func() {
 			ctx, cancel := m.background(2 * runtimeTimeout)
 			defer cancel()
-			err := c.settle(ctx, mine)
+			err := c.settle(ctx, runs)
 			m.loop.post(func() {
-				end()
-				if err != nil {
-					c.fail("recover", err)
-				}
 				done()
-				m.sweep()
+				if err == nil || c.gone {
+					end()
+					m.sweep()
+					return
+				}
+				c.failOnce("recover", err)
+				m.loop.after(10*againTime, func() { c.recoverLater(nil, end) })
 			})
 		}()
 	}})
@@ -160,7 +178,7 @@ func (c *container) settle(ctx context.Context, runs []interrupted) error {
 			logf("container %s: %v", c.id, err)
 			return c.lose(ctx)
 		}
-	} else if err := c.inLoop(func() error { return c.resumeAs(v, exit) }); err != nil {
+	} else if err := c.inLoop(func() error { return c.resumeAs(v, exit) }); err != nil { //nolint:contextcheck // as in run
 		return err
 	}
 	return c.settleCommands(ctx)
@@ -176,15 +194,16 @@ func (c *container) inLoop(f func() error) (err error) {
 
 // lose removes a container that was not created completely.
 func (c *container) lose(ctx context.Context) error {
+	lost := func() { c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox}) }
 	if err := c.remove(ctx); err != nil {
-		c.later(ctx)
+		c.later(ctx, lost)
 		return err
 	}
-	c.m.loop.post(func() { c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox}) })
+	c.m.loop.post(lost)
 	return nil
 }
 
-// resumeAs takes over a container that was created. It is called in the loop.
+// resumeAs takes over a container that was created. It is called in the loop, and can be repeated after an error.
 func (c *container) resumeAs(v verdict, exit *Exit) error {
 	if c.settled {
 		return nil
@@ -193,40 +212,57 @@ func (c *container) resumeAs(v verdict, exit *Exit) error {
 		return err
 	}
 	c.rec.Phase = v.phase
-	c.settled = true
-	c.reportChange()
-	switch {
-	case exit != nil:
+	if exit != nil {
+		c.settled = true
+		c.reportChange()
 		c.setExited(*exit)
 		return nil
-	case v.ended:
+	}
+	if c.memory == nil {
 		c.watchMemory()
-		if !c.exited(unknownCode, false) {
-			return errors.New("the exit cannot be recorded")
-		}
+	}
+	pidfd, err := -1, error(unix.ESRCH)
+	if !v.ended {
+		pidfd, err = openProcess(c.rec.PID, c.rec.Start)
+	}
+	switch {
+	case isGone(err) && !c.exited(unknownCode, false):
+		return errors.New("the exit cannot be recorded")
+	case isGone(err):
+		c.settled = true
 		return nil
+	case err != nil:
+		return err
 	}
-	c.watchMemory()
-	pidfd, err := openProcess(c.rec.PID, c.rec.Start)
-	if isGone(err) {
-		c.exited(unknownCode, false)
-		return nil
-	}
-	if err == nil {
-		err = errors.Join(c.save(), c.process.watch(c.m, c.rec.PID, c.rec.Start, pidfd, c.exited))
-	}
-	return err
+	c.settled = true
+	c.reportChange()
+	return errors.Join(c.save(), c.process.watch(c.m, c.rec.PID, c.rec.Start, pidfd, c.exited))
 }
 
-// openAgain opens the log and the streams of a container that was created. It is called in the loop.
+// openAgain opens the log and the streams of a container that was created. It is called in the loop, and can be repeated after an error.
 func (c *container) openAgain() error {
-	if err := c.openLog(); err != nil {
-		return err
+	if c.feed == nil {
+		if err := c.openLog(); err != nil {
+			return err
+		}
 	}
 	if fd, has := c.m.held[c.id+"/"+terminalName]; has {
 		c.terminal.master = fd
 	}
+	if c.attached != nil {
+		return nil
+	}
 	return c.openStreams()
+}
+
+// isOurs reports whether the process that the OCI runtime has written is one of the container, or a child that has exited.
+func (x *command) isOurs() bool {
+	pid, err := readPIDFile(filepath.Join(x.dir, pidFile))
+	if err != nil {
+		return false
+	}
+	s, err := statOf(pid)
+	return err == nil && (s.parent == os.Getpid() || s.parent == keeperPID() || x.inContainer(pid))
 }
 
 // settleCommands takes over the commands of a container. Those of requests that nobody waits for are killed.
@@ -254,8 +290,17 @@ func (c *container) settleCommand(ctx context.Context, id string) error {
 		return err
 	}
 	x := c.newCommand(r)
-	if !c.m.loop.do(func() { c.commands[r.ID] = x }) {
+	known := false
+	if !c.m.loop.do(func() {
+		other := c.commands[r.ID]
+		if known = other != nil && other.settled; !known {
+			c.commands[r.ID] = x
+		}
+	}) {
 		return errStopped
+	}
+	if known {
+		return nil
 	}
 	exit, err := readExit(dir)
 	switch {
@@ -271,7 +316,7 @@ func (c *container) settleCommand(ctx context.Context, id string) error {
 			return nil
 		})
 	case r.PID == 0:
-		if x.adopt() == nil {
+		if x.isOurs() && x.adopt() == nil {
 			return nil
 		}
 		x.discard(ctx)

@@ -268,6 +268,9 @@ func (m *Monitor) serveRun(c *connection, q request, r Run) {
 		cancel()
 		ctx, cancel = context.WithTimeout(m.base(), r.Timeout)
 	}
+	if earlier := c.runs[q.ID]; earlier != nil {
+		earlier() // the client has forgotten it
+	}
 	c.runs[q.ID] = cancel
 	m.runs++
 	id := strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(m.count) + "-" + strconv.Itoa(m.runs)
@@ -399,7 +402,10 @@ func (m *Monitor) serveLog(c *connection, q request, l logChange) error {
 		}
 		go func() {
 			err := t.feed.SetLimits(o.Options) // waits for a flush, which may wait for the disk
-			m.loop.post(func() { c.answer(q.ID, struct{}{}, err) })
+			m.loop.post(func() {
+				t.flush()
+				c.answer(q.ID, struct{}{}, err)
+			})
 		}()
 	})
 	return nil

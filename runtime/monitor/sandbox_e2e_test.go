@@ -146,8 +146,10 @@ func TestLogLimits(t *testing.T) {
 func TestBadStarts(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(text string) string{
-		"program":       func(s string) string { return strings.Replace(s, "/bin/sh", "/bin/missing", 1) },
-		"directory":     func(s string) string { return strings.Replace(s, `"cwd":"/"`, `"cwd":"relative"`, 1) },
+		"program": func(s string) string { return strings.Replace(s, "/bin/sh", "/bin/missing", 1) },
+		"namespace": func(s string) string {
+			return strings.Replace(s, `"type":"uts"`, `"type":"uts","path":"/nonexistent"`, 1)
+		},
 		"specification": func(s string) string { return s[:len(s)-1] },
 	} {
 		r := w.bundle(testContainer{}, "true")
@@ -176,7 +178,8 @@ func TestTerminate(t *testing.T) {
 			w.must(errors.Join(unix.Kill(pid, unix.SIGTERM), unix.Kill(pid, unix.SIGHUP), unix.Kill(pid, unix.SIGINT)))
 		}
 	}
-	_, err := w.client.Run(w.ctx, Run{Container: c.ID, Mark: "m-1-p", Process: w.processJSON("mkdir /tmp/stop", "m-1-p"), Timeout: patience})
+	r := Run{Container: c.ID, Mark: "m-1-p", Process: w.processJSON("mkdir /tmp/stop", "m-1-p"), Timeout: patience}
+	_, err := w.client.Run(w.ctx, r)
 	w.must(err)
 	w.eventually("they stop", func() error {
 		if left := w.roles(); len(left) > 0 {

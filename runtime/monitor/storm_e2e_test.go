@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestOutputWithKills(t *testing.T) {
 		// Each prints its lines in ten parts, with rests, so that some output comes at each moment of the test.
 		script := fmt.Sprintf(`i=0; while [ $i -lt 10 ]; do seq $((i*%d)) $(((i+1)*%d-1)); echo same; i=$((i+1)); sleep 0.5; done; exit %d`,
 			lines/10, lines/10, 40+i)
-		ids = append(ids, w.run(testContainer{log: log}, script).ID)
+		ids = append(ids, w.run(testContainer{log: log, terminal: i == 2}, script).ID) // the last one has a terminal
 	}
 	_, last := w.pids()
 	for range kills {
@@ -67,6 +68,7 @@ func TestOutputWithKills(t *testing.T) {
 		w.delete(id)
 		next, same := 0, 0
 		for _, line := range w.log(id, "") {
+			line = strings.TrimSuffix(line, "\r") // of a terminal
 			if line == "same" {
 				same++
 				continue

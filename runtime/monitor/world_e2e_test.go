@@ -85,6 +85,12 @@ func runtimeUnderTest() string { return cmp.Or(os.Getenv("PODSTEAD_ENGINE_RUNTIM
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOn(t, func(string) error { return nil })
+}
+
+// newWorldOn calls prepare with the state directory before the keeper is started.
+func newWorldOn(t *testing.T, prepare func(dir string) error) *world {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	state, err := os.MkdirTemp(filepath.Dir(statePrefix), filepath.Base(statePrefix))
@@ -106,9 +112,11 @@ func newWorld(t *testing.T) *world {
 	busybox, err := os.ReadFile("/usr/bin/busybox")
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(w.base, "rootfs/bin/busybox"), busybox, 0o755))
-	for _, name := range []string{"sh", "sleep", "cat", "true", "false", "echo", "seq", "kill", "stty", "dd", "yes", "head", "printf", "tail", "mkdir", "grep", "umask", "ls"} {
+	for name := range strings.FieldsSeq("sh sleep cat true echo seq stty yes head tail mkdir grep ls") {
 		w.must(os.Symlink("busybox", filepath.Join(w.base, "rootfs/bin", name)))
 	}
+	w.must(os.Mkdir(w.dir(), 0o700))
+	w.must(prepare(w.dir()))
 	w.startKeeper()
 	w.connect()
 	return w
