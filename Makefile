@@ -58,7 +58,7 @@ WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/ru
 # SUITES are those that make test runs.
 SUITES       = unit $(if $(filter 0,$(shell id -u)),features)
 
-.PHONY: help deps build demo test unit race features faults e2e crun minutes vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race features faults e2e crun monitor minutes vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -116,6 +116,12 @@ crun: ## run the tests that depend on the OCI runtime with crun (root)
 	@$(MAKE) --no-print-directory deps build images
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
 		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -parallel $(PARALLEL) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
+
+monitor: ## run tests of the runtime with the monitor instead of shims (root)
+	$(NEED_ROOT)
+	@$(MAKE) --no-print-directory deps
+	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- $(GOE2E) -parallel $(PARALLEL) \
+		-run '$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$' ./runtime
 
 # VM_SUITE is the name of a run with TESTFLAGS.
 VM_SUITE    ?= vm

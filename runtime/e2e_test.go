@@ -22,6 +22,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/runtimetest"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
@@ -50,7 +51,7 @@ const (
 	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
 	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
 	runtimeVariable  = "PODSTEAD_ENGINE_RUNTIME"     // the OCI runtime
-	monitorVariable  = "PODSTEAD_TEST_MONITOR"       // the monitor; without it, each pod has a shim
+	monitorVariable  = "PODSTEAD_TEST_MONITOR"       // not empty: the monitor runs the containers; otherwise each pod has a shim
 )
 
 func TestMain(m *testing.M) {
@@ -86,7 +87,7 @@ func withPrograms(run func() int) int {
 	}
 	defer os.RemoveAll(programs)
 	for _, args := range [][]string{
-		{"build", "-o", filepath.Join(programs, shim.Name), "github.com/podstead/podstead/cmd/" + shim.Name},
+		{"build", "-o", programs + "/", "github.com/podstead/podstead/cmd/" + shim.Name, "github.com/podstead/podstead/cmd/" + monitor.Name},
 		{"run", "github.com/podstead/podstead/test/images", "-o", programs},
 	} {
 		cmd := exec.Command("go", args...)
@@ -111,7 +112,15 @@ type testHost struct {
 
 func newTestHost(t testing.TB) *testHost {
 	t.Helper()
-	return newHost(t, os.Getenv(monitorVariable))
+	return newHost(t, monitorUnderTest())
+}
+
+// monitorUnderTest returns the path of the monitor, if it runs the containers of the tests.
+func monitorUnderTest() string {
+	if os.Getenv(monitorVariable) == "" {
+		return ""
+	}
+	return filepath.Join(os.Getenv(programsVariable), monitor.Name)
 }
 
 // newShimHost is newTestHost for tests of shims.

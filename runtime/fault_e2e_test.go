@@ -214,7 +214,7 @@ func daemonPod(archives ...string) *spec.Pod {
 func daemon(dir string) error {
 	ctx := context.Background()
 	o := options(dir, os.Getenv(programsVariable))
-	o.MonitorPath = os.Getenv(monitorVariable)
+	o.MonitorPath = monitorUnderTest()
 	r, err := runtime.Start(ctx, o)
 	if err != nil {
 		return err
