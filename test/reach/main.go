@@ -53,7 +53,7 @@ var fuzzed = []string{
 	"./internal/plain",
 	"./runtime/engine",
 	"./runtime/image",
-	"./runtime/image/signature",
+	"./runtime/image/signature", "./runtime/monitor",
 	"./spec",
 	"./supervisor/lifecycle",
 }
