@@ -566,11 +566,8 @@ func (m *Monitor) deleteSandbox(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if pause != nil {
-		if err := pause.remove(ctx); err != nil {
+		if err := pause.removeWithBundle(ctx); err != nil {
 			return fmt.Errorf("stop process of sandbox: %w", err)
-		}
-		if err := os.RemoveAll(pause.rec.Create.Bundle); err != nil {
-			return err
 		}
 	}
 	if err := os.Remove(m.sandboxPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
