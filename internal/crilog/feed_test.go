@@ -679,7 +679,8 @@ func TestFeedFollowsNoLinks(t *testing.T) {
 			}
 			f.reopen() // the loss is in the record
 			f.put(Stdout, "mended\n")
-			if text := f.log(); !strings.Contains(text, "1 lines") || !strings.Contains(text, test.cause) || !strings.HasSuffix(text, "mended\n") {
+			text := f.log()
+			if !strings.Contains(text, "1 lines") || !strings.Contains(text, test.cause) || !strings.HasSuffix(text, "mended\n") {
 				t.Errorf("the mended log is %q", text)
 			}
 		})

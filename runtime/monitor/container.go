@@ -369,5 +369,6 @@ func (c *container) forget() {
 	if c.m.containers[c.id] == c {
 		delete(c.m.containers, c.id)
 	}
+	c.m.dropSandbox(c.rec.Create.Sandbox)
 	c.m.stopIfIdle()
 }

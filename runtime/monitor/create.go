@@ -438,6 +438,26 @@ func (c *container) later(ctx context.Context, removed func()) {
 
 // remove kills and removes a container, in whatever state it is. It can be repeated. The bundle stays, because the client may try again.
 func (c *container) remove(ctx context.Context) error {
+	if err := c.kill(ctx); err != nil {
+		return err
+	}
+	return c.clear()
+}
+
+// removeWithBundle is remove for a container that was created. The bundle is removed before the record: a client that finds no container
+// cannot request that.
+func (c *container) removeWithBundle(ctx context.Context) error {
+	if err := c.kill(ctx); err != nil {
+		return err
+	}
+	if err := removeBundle(c.rec.Create.Bundle); err != nil {
+		return err
+	}
+	return c.clear()
+}
+
+// kill kills a container and removes its state in the OCI runtime.
+func (c *container) kill(ctx context.Context) error {
 	r := &c.rec.Create
 	if !r.Runtime.isLost(c.id) {
 		if _, err := os.Stat(c.dir); err != nil {
@@ -449,10 +469,7 @@ func (c *container) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.killFirst(); err != nil {
-		return err
-	}
-	return c.clear()
+	return c.killFirst()
 }
 
 // killFirst kills the first process and waits for its exit. The OCI runtime may have lost it.
@@ -506,6 +523,14 @@ func (c *container) clear() error {
 		return err
 	}
 	return os.RemoveAll(c.dir)
+}
+
+// removeBundle removes a bundle and its mounts.
+func removeBundle(bundle string) error {
+	if err := unmountRoot(bundle); err != nil {
+		return err
+	}
+	return os.RemoveAll(bundle)
 }
 
 // unmountRoot unmounts the root file system and removes its mount point. It deletes no file of a root file system.

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"os"
 	"strconv"
 	"time"
 
@@ -45,10 +44,7 @@ func (c *container) delete(ctx context.Context) error {
 		return errStopped
 	}
 	if !started {
-		if err := c.remove(ctx); err != nil {
-			return err
-		}
-		return os.RemoveAll(c.rec.Create.Bundle)
+		return c.removeWithBundle(ctx)
 	}
 	if c.rec.Orphans {
 		c.killOrphans(ctx)
@@ -69,10 +65,10 @@ func (c *container) delete(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.clear(); err != nil {
+	if err := removeBundle(r.Bundle); err != nil {
 		return err
 	}
-	return os.RemoveAll(r.Bundle)
+	return c.clear()
 }
 
 // killOrphans kills the processes that the first process of a container has left, if the kernel does not: in the PID namespace of the host

@@ -650,3 +650,92 @@ func TestFullState(t *testing.T) {
 	w.delete(c.ID)
 	w.wantNothing()
 }
+
+// TestFrozenDisk freezes the disk of one container's log, and kills the monitor, which cannot exit then. Others are not affected.
+func TestFrozenDisk(t *testing.T) {
+	w := newWorld(t)
+	image, disk := filepath.Join(w.base, "image"), filepath.Join(w.base, "disk")
+	w.must(os.Mkdir(disk, 0o755))
+	w.must(errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 16<<20)))
+	for _, args := range [][]string{{"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, disk}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	defer func() {
+		w.eventually("the disk is unmounted", func() error { return unix.Unmount(disk, 0) })
+	}()
+	slow := w.run(testContainer{logs: disk}, `i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); sleep 0.01; done; exit 7`)
+	quiet := w.run(testContainer{}, `while :; do echo line; sleep 0.05; done`)
+	_, monitor := w.pids()
+
+	// If this process dies the disk thaws.
+	frozen := exec.Command("sh", "-c", `fsfreeze -f "$0" && echo frozen && read end; fsfreeze -u "$0"`, disk)
+	end, err := frozen.StdinPipe()
+	w.must(err)
+	output, err := frozen.StdoutPipe()
+	w.must(err)
+	w.must(frozen.Start())
+	thaw := sync.OnceFunc(func() {
+		_ = end.Close()
+		_ = frozen.Wait()
+	})
+	defer thaw()
+	if _, err := output.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the monitor waits for the disk", func() error {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", monitor))
+		for _, task := range tasks {
+			if text, err := os.ReadFile(task); err == nil {
+				if s, err := parseStat(text); err == nil && s.state == 'D' {
+					return nil
+				}
+			}
+		}
+		return errors.New("no thread waits")
+	})
+	works := func() {
+		t.Helper()
+		before := len(w.log(quiet.ID, ""))
+		w.eventually("the quiet container writes", func() error { return w.lines(quiet.ID, before+2) })
+		w.must(w.probe(quiet.ID, patience))
+	}
+	works()
+	if err := w.client.Replace(w.ctx, program); !errdefs.IsUnavailable(err) || errors.Is(err, ErrClosed) {
+		t.Errorf("replace a monitor that waits for a disk: %v", err)
+	}
+	works()
+	w.must(unix.Kill(monitor, unix.SIGKILL))
+	w.eventually("another monitor answers", func() error {
+		w.connect()
+		h, err := w.client.Hello(w.ctx)
+		if err == nil && h.PID == monitor {
+			err = errors.New("the same one")
+		}
+		return err
+	})
+	works()
+	w.killAndDelete(quiet.ID)
+	thaw()
+	if e := w.awaitExit(slow.ID); e.Code != 7 || e.Unknown {
+		t.Errorf("exit %+v", e)
+	}
+	w.delete(slow.ID)
+	w.wantNumbers(slow.ID, 300)
+	w.eventually("the killed monitor is reaped", func() error {
+		if isProcess(monitor, startOf(monitor)) {
+			return errors.New("it is a process")
+		}
+		return nil
+	})
+	w.wantNothing()
+}
+
+func startOf(pid int) uint64 {
+	s, err := statOf(pid)
+	if err != nil {
+		return 0
+	}
+	return s.start
+}

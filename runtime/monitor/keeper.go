@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +24,8 @@ const (
 	quickDeaths = 5
 	deathWindow = 10 * time.Second
 	maxBackoff  = time.Second
+	// stuckCheck is the interval at which the keeper looks for a monitor that was killed and cannot exit, because a thread waits for a disk.
+	stuckCheck = 5 * time.Second
 	// giveTimeout bounds the wait for a monitor that does not receive its descriptors.
 	giveTimeout = 30 * time.Second
 )
@@ -39,6 +42,7 @@ type keeper struct {
 	monitor int // process ID
 	pidfd   int // of the monitor
 	stop    bool
+	stuck   []int // process IDs of monitors that were killed and have not exited
 	deaths  []time.Time
 	buf     [maxMessage]byte
 }
@@ -149,8 +153,19 @@ func environment(handover int) []string {
 // wait handles messages of the monitor, and its death.
 func (k *keeper) wait() error {
 	poll := []unix.PollFd{{Fd: int32(k.link), Events: unix.POLLIN}, {Fd: int32(k.pidfd), Events: unix.POLLIN}}
-	if _, err := retry(func() (int, error) { return unix.Poll(poll, -1) }); err != nil {
+	n, err := retry(func() (int, error) { return unix.Poll(poll, int(stuckCheck/time.Millisecond)) })
+	if err != nil {
 		return fmt.Errorf("wait for monitor: %w", err)
+	}
+	k.stuck = slices.DeleteFunc(k.stuck, func(pid int) bool {
+		info, err := wait(unix.P_PID, pid, 0)
+		return err != nil || info.pid != 0
+	})
+	if n == 0 {
+		if isStuck(k.monitor) {
+			k.died()
+		}
+		return nil
 	}
 	closed := k.receive()
 	if poll[1].Revents == 0 {
@@ -171,11 +186,23 @@ func (k *keeper) wait() error {
 	return nil
 }
 
-// died reaps the monitor.
+// isStuck reports whether a process was killed and cannot exit: its first thread has exited. All of its threads have been killed
+// then, so they change nothing when they continue.
+func isStuck(pid int) bool {
+	s, err := statOf(pid)
+	return err == nil && s.state == 'Z'
+}
+
+// died reaps the monitor, if it has exited.
 func (k *keeper) died() {
 	info, err := wait(unix.P_PID, k.monitor, 0)
-	if !k.stop {
-		logf("keeper: monitor %d exited with code %d: starting it again (%v)", k.monitor, info.exitCode(), err)
+	switch {
+	case k.stop:
+	case err != nil || info.pid == 0:
+		logf("keeper: monitor %d was killed, but waits for a disk: starting another one (%v)", k.monitor, err)
+		k.stuck = append(k.stuck, k.monitor)
+	default:
+		logf("keeper: monitor %d exited with code %d: starting it again", k.monitor, info.exitCode())
 	}
 	closeAll(k.link, k.pidfd)
 	k.link, k.pidfd, k.monitor = -1, -1, 0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -68,20 +69,46 @@ func checkProgram(ctx context.Context, program string) error {
 
 // replaceWhenIdle replaces the monitor when nothing is in progress, or at the end of the timeout.
 func (m *Monitor) replaceWhenIdle(c *connection, q request, program string, end time.Time) {
-	if (m.flights.any() || len(m.unsent) > 0) && time.Now().Before(end) {
+	if (m.flights.any() || len(m.unsent) > 0 || waitsForDisk()) && time.Now().Before(end) {
 		m.loop.after(replaceCheck, func() { m.replaceWhenIdle(c, q, program, end) })
 		return
 	}
-	if len(m.unsent) > 0 {
+	var err error
+	switch {
+	case len(m.unsent) > 0:
+		err = errorf(ClassUnavailable, "replace the monitor: the keeper does not respond")
+	case waitsForDisk():
+		// The kernel ends all threads before it executes a program. The monitor would stop until the disk responds.
+		err = errorf(ClassUnavailable, "replace the monitor: it waits for a disk")
+	}
+	if err != nil {
 		m.replacing = false
-		c.answer(q.ID, nil, errorf(ClassUnavailable, "replace the monitor: the keeper does not respond"))
+		c.answer(q.ID, nil, err)
 		return
 	}
 	c.answer(q.ID, struct{}{}, nil)
-	err := m.execute(program)
+	err = m.execute(program)
 	m.replacing = false
 	logf("%v", err)
 	m.report(Event{Kind: EventFailed, Message: err.Error()})
+}
+
+// waitsForDisk reports whether a thread of this process cannot be interrupted.
+func waitsForDisk() bool {
+	tasks, err := filepath.Glob("/proc/self/task/*/stat")
+	if err != nil {
+		return false
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // it has exited
+		}
+		if s, err := parseStat(text); err == nil && s.state == 'D' {
+			return true
+		}
+	}
+	return false
 }
 
 // execute executes a program as monitor in this process. It returns on errors only. The keeper keeps the descriptors.

@@ -464,6 +464,20 @@ func (m *Monitor) sandboxOf(name string) *sandboxState {
 	return s
 }
 
+// dropSandbox forgets a sandbox that was not created, when it has no container.
+func (m *Monitor) dropSandbox(name string) {
+	s := m.sandboxes[name]
+	if s == nil || s.written {
+		return
+	}
+	for _, c := range m.containers {
+		if c.rec.Create.Sandbox == name {
+			return
+		}
+	}
+	delete(m.sandboxes, name)
+}
+
 func (m *Monitor) sandboxPath(name string) string {
 	return filepath.Join(m.o.dir, sandboxesDir, name+".json")
 }
@@ -552,11 +566,8 @@ func (m *Monitor) deleteSandbox(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if pause != nil {
-		if err := pause.remove(ctx); err != nil {
+		if err := pause.removeWithBundle(ctx); err != nil {
 			return fmt.Errorf("stop process of sandbox: %w", err)
-		}
-		if err := os.RemoveAll(pause.rec.Create.Bundle); err != nil {
-			return err
 		}
 	}
 	if err := os.Remove(m.sandboxPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {

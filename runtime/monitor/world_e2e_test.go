@@ -78,6 +78,7 @@ type world struct {
 	client *Client
 	binary string
 	next   int
+	logs   map[string]string // directories of logs elsewhere, by container
 }
 
 // runtimeUnderTest is the OCI runtime, as in package rig. crun needs test/purecgroup/run on a host with hybrid cgroups.
@@ -104,7 +105,7 @@ func newWorldOn(t *testing.T, prepare func(dir string) error) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, ctx: ctx, state: state, base: filepath.Join(state, "test"), binary: runtimeUnderTest()}
+	w := &world{T: t, ctx: ctx, state: state, base: filepath.Join(state, "test"), binary: runtimeUnderTest(), logs: map[string]string{}}
 	t.Cleanup(w.end)
 	for _, dir := range []string{"bundles", "logs", "runtime", "rootfs/bin", "rootfs/proc", "rootfs/dev", "rootfs/sys", "rootfs/tmp"} {
 		w.must(os.MkdirAll(filepath.Join(w.base, dir), 0o755))
@@ -210,6 +211,7 @@ type testContainer struct {
 	stdin    shim.Stdin
 	log      crilog.Options
 	memory   int64
+	logs     string // directory of the log; empty: the usual one
 	hostPID  bool
 }
 
@@ -246,6 +248,9 @@ func (w *world) bundle(o testContainer, script string) Create {
 	text, err := json.Marshal(s)
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(bundle, "config.json"), text, 0o600))
+	if o.logs != "" {
+		w.logs[id] = o.logs
+	}
 	out := shim.Output{Log: w.logPath(id), Options: o.log, Stdin: o.stdin}
 	return Create{
 		ID: id, Sandbox: o.sandbox, Bundle: bundle, Terminal: o.terminal, Output: out.URI().String(),
@@ -272,7 +277,9 @@ func (w *world) processJSON(script, mark string) json.RawMessage {
 	return text
 }
 
-func (w *world) logPath(id string) string { return filepath.Join(w.base, "logs", id, "0.log") }
+func (w *world) logPath(id string) string {
+	return filepath.Join(cmp.Or(w.logs[id], filepath.Join(w.base, "logs")), id, "0.log")
+}
 
 // run creates and starts a container.
 func (w *world) run(o testContainer, script string) Container {
