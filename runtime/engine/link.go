@@ -339,7 +339,9 @@ func (l *link) forget(id, exec string) {
 
 // creating runs a request that creates a container or a sandbox with a process. What it answers is known before, so that an exit is not
 // missed of which the event comes before the answer.
-func (l *link) creating(ctx context.Context, id string, request func(*monitor.Client) (monitor.Container, error)) (monitor.Container, error) {
+func (l *link) creating(
+	ctx context.Context, id string, request func(*monitor.Client) (monitor.Container, error),
+) (monitor.Container, error) {
 	l.change(func() { l.containers[id] = monitor.Container{ID: id, Phase: monitor.Creating} })
 	var c monitor.Container
 	err := l.ask(ctx, false, func(m *monitor.Client) (err error) {
