@@ -50,6 +50,7 @@ type Options struct {
 	read  reader
 	edits *[]edit // receives what Relocate replaces
 	named *bool   // receives whether the text has the name of the pod
+	tree  **node  // receives the tree, without short forms
 	// archives receives the values of imageArchives.
 	archives *[]*node
 }
@@ -88,11 +89,15 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, o Options)
 	if syntax != nil {
 		return nil, syntax.problems()
 	}
-	problems = append(problems, expand(root)...)
+	problems = append(problems, expand(root, f)...)
 	problems = append(problems, dropTokens(root)...)
 	serviceAccountAlias(root)
 	if o.Interactive != nil {
 		o.Interactive.set(root)
+	}
+
+	if o.tree != nil {
+		*o.tree = root
 	}
 
 	d := &decoder{at: map[any]*node{}, format: f}
