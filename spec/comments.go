@@ -79,7 +79,11 @@ func attach(root *node, data []byte) {
 	var walk func(n *node)
 	walk = func(n *node) {
 		for _, c := range n.items {
-			if at := c.keyAt.line; first[at] == nil && !c.ignored {
+			at := c.keyAt.line
+			if n.kind == kindArray {
+				at = c.at.line
+			}
+			if first[at] == nil && !c.ignored {
 				first[at] = c
 				lines = append(lines, at)
 			}
@@ -89,6 +93,7 @@ func attach(root *node, data []byte) {
 	walk(root)
 	slices.Sort(lines)
 	text := bytes.Split(data, []byte("\n"))
+	isEmpty := func(line int) bool { return line > 0 && line <= len(text) && len(bytes.TrimSpace(text[line-1])) == 0 }
 	for _, c := range commentsOf(data) {
 		i, found := slices.BinarySearch(lines, c.line)
 		switch {
@@ -97,8 +102,11 @@ func attach(root *node, data []byte) {
 			n.beside = strings.TrimSpace(n.beside + " " + c.text)
 		case i < len(lines):
 			n := first[lines[i]]
+			if len(n.above) == 0 && isEmpty(c.line-1) {
+				n.above = append(n.above, "")
+			}
 			n.above = append(n.above, c.text)
-			if c.line < len(text) && len(bytes.TrimSpace(text[c.line])) == 0 {
+			if isEmpty(c.line + 1) {
 				n.above = append(n.above, "")
 			}
 		default:

@@ -71,8 +71,11 @@ func (w *writer) before(n *node) {
 	}
 }
 
-// comment writes a line. An empty one separates comments.
+// comment writes a line. An empty one separates comments from what is above them.
 func (w *writer) comment(line string) {
+	if text := w.b.String(); line == "" && (text == "" || strings.HasSuffix(text, "\n\n")) {
+		return
+	}
 	w.b.WriteString(line + "\n")
 }
 

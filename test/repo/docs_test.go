@@ -24,6 +24,7 @@ var update = flag.Bool("update", false, "update the generated pages of docs")
 func TestReference(t *testing.T) {
 	pages := map[string]string{
 		"docs/reference/pod-file.md": podFilePage(t),
+		"spec/fields.txt":            fieldsText(t),
 		"docs/reference/events.md":   eventsPage(),
 
 		"docs/reference/api.md":       apiPage(t, readFile(t, "docs/reference/api.md")),

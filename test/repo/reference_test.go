@@ -75,7 +75,7 @@ func podFilePage(t *testing.T) string {
 		"```yaml\n" + exampleManifest + "```\n\n" +
 		"```console\n$ podstead validate web.yaml\n" + validateOutput("web.yaml", exampleManifest) + "```\n\n" +
 		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in " +
-		"`spec`.\n\n" +
+		"`spec`.\n\n" + shortFormsSection() +
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
 	refused := p.refused(t)
@@ -83,6 +83,61 @@ func podFilePage(t *testing.T) string {
 		p.section(t, &b, name, refused)
 	}
 	b.WriteString(changesSection(refused))
+	return b.String()
+}
+
+// shortFormsSection lists the short forms of fields with their long forms.
+func shortFormsSection() string {
+	var b strings.Builder
+	b.WriteString("## Short forms\n\n" +
+		"In TOML, a value of one of these forms stands for a table that has one obvious meaning. Each short form has exactly one long form, " +
+		"the\nnotation of the Pod API, and both define the same pod. `podstead explain FIELD` shows both, `podstead convert FILE` writes the " +
+		"long\nforms, and `podstead convert --short FILE` the short ones. Manifests in YAML and JSON have the long forms only.\n\n" +
+		"| Field | Short form | Long form |\n| --- | --- | --- |\n")
+	cell := func(text string) string {
+		var lines []string
+		for line := range strings.SplitSeq(text, "\n") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		joined := strings.NewReplacer("[ {", "[{", "}, ]", "}]").Replace(strings.Join(lines, " "))
+		if !strings.Contains(text, "\n  ") { // lines of their own
+			joined = strings.Join(lines, "`<br>`")
+		}
+		return "`" + joined + "`"
+	}
+	for _, form := range spec.ShortForms {
+		b.WriteString("| `" + form.Field + "` | " + cell(form.Short) + " | " + cell(form.Long) + " |\n")
+	}
+	b.WriteString("\n")
+	for _, form := range spec.ShortForms {
+		if form.Description != "" {
+			b.WriteString("- `" + form.Field + "`: " + form.Description + "\n")
+		}
+	}
+	b.WriteString("\n`readinessProbe` and `startupProbe` have the forms of `livenessProbe`, `postStart` those of `preStop`, and `initContainers`" +
+		" those of\n`containers`.\n\n")
+	return b.String()
+}
+
+// fieldsText lists the fields for spec.Explain, as the page does.
+func fieldsText(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	p := specTypes(t)
+	refused := p.refused(t)
+	link := regexp.MustCompile(`\[([A-Za-z]+)\]\([^)]*\)`)
+	plain := func(text string) string { return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "") }
+	for _, name := range p.order() {
+		intro, _, _ := strings.Cut(p.docs[name], "\n\n")
+		b.WriteString(name + "\t\t\t" + plain(withoutGoNames(intro)) + "\n")
+		for _, field := range p.fields(name) {
+			doc := plain(withoutGoNames(field.Doc.Text()))
+			if refused[name+"."+jsonName(field)] {
+				doc = "Not supported yet. " + doc
+			}
+			b.WriteString(name + "\t" + jsonName(field) + "\t" + plain(p.valueOf(field.Type)) + "\t" + doc + "\n")
+		}
+	}
 	return b.String()
 }
 
