@@ -1,19 +1,41 @@
 package spec
 
-// Convert returns a pod file in TOML with the definition of a pod file or a manifest, in the long form of each field, or in the short one.
-// Comments of TOML are kept. Fields that are ignored are left out. Relative paths stay as they are. The text is nil if one of the problems
-// is an error.
-func Convert(file string, data []byte, short bool) ([]byte, Problems) {
-	var root *node
-	pod, problems := parse(file, data, unsupported, Options{tree: &root})
-	if pod == nil {
+import "bytes"
+
+// Convert returns a pod file in TOML with the definitions of a pod file or of manifests, in the long form of each field, or in the short
+// one. Comments of TOML are kept. Fields that are ignored are left out. Relative paths stay as they are. The text is nil if one of the
+// problems is an error.
+func (o Options) Convert(file string, data []byte, short bool) ([]byte, Problems) {
+	parts, problems := o.ParseParts(file, data)
+	if len(problems.Errors()) > 0 {
 		return nil, problems
 	}
-	if short {
-		shorten(root)
+	whole := newTable(nil)
+	for i := range parts {
+		whole.appendItem(parts[i].root)
+		if short {
+			shorten(parts[i].root)
+		}
 	}
-	if formatOf(file, data) == formatTOML {
-		attach(root, data)
+	if parts[0].format == formatTOML {
+		attach(whole, data)
 	}
-	return writeTOML(root), problems
+	if len(parts) == 1 {
+		parts[0].root.after = whole.after
+		return writeTOML(parts[0].root), problems
+	}
+	return writePods(whole), problems
+}
+
+// writePods returns the text of a file with several pods.
+func writePods(whole *node) []byte {
+	w := &writer{}
+	for _, pod := range whole.items {
+		w.header(pod, podsKey)
+		w.pod(pod, podsKey+".")
+	}
+	for _, c := range whole.after {
+		w.comment(c)
+	}
+	return bytes.TrimLeft([]byte(w.b.String()), "\n")
 }

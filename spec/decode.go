@@ -19,6 +19,8 @@ type decoder struct {
 	at       map[any]*node
 	format   format
 	subject  string // name of the top-level table in messages; empty means the pod
+	// allowLoss makes warnings of the errors about fields that are refused.
+	allowLoss bool
 }
 
 // entry stands for the address of a map value: map values are not addressable.

@@ -419,7 +419,7 @@ func str(n *node) string {
 // referTo returns an element of envFrom for a value of a short form.
 func referTo(kind, name string, value *node) *node {
 	e := newTable(nil)
-	e.at, e.keyAt, e.written = value.at, value.keyAt, value.path()
+	e.at, e.keyAt, e.movedFrom = value.at, value.keyAt, value.path()
 	e.putTable(kind).putName("name", name)
 	return e
 }
@@ -447,9 +447,9 @@ func (x *expander) declare(list, name string, value *node) bool {
 		file.twins = append(file.twins, value)
 		return true
 	}
-	value.written = value.path()
+	value.movedFrom = value.path()
 	e := newTable(nil)
-	e.at, e.keyAt, e.written = value.at, value.keyAt, value.written
+	e.at, e.keyAt, e.movedFrom = value.at, value.keyAt, value.movedFrom
 	e.put("name", &node{kind: kindString, value: name, at: value.keyAt, keyAt: value.keyAt})
 	e.put("envFile", value)
 	all.appendItem(e)

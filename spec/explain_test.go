@@ -37,8 +37,8 @@ func TestShortFormsOfReference(t *testing.T) {
 			t.Errorf("%s: the two forms differ (-long +short):\n%s", form.Field, diff)
 		}
 		for _, isShort := range []bool{false, true} {
-			fromShort, _ := Convert("/a/web.toml", short, isShort)
-			fromLong, _ := Convert("/a/web.toml", long, isShort)
+			fromShort, _ := Options{}.Convert("/a/web.toml", short, isShort)
+			fromLong, _ := Options{}.Convert("/a/web.toml", long, isShort)
 			if diff := cmp.Diff(string(fromLong), string(fromShort)); diff != "" {
 				t.Errorf("%s: converted to two texts (-long +short):\n%s", form.Field, diff)
 			}

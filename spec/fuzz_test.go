@@ -122,11 +122,11 @@ func FuzzConvert(f *testing.F) {
 		if pod == nil {
 			return
 		}
-		long, problems := Convert(file, data, false)
+		long, problems := Options{}.Convert(file, data, false)
 		if long == nil {
 			t.Fatalf("%v", problems)
 		}
-		short, _ := Convert(file, data, true)
+		short, _ := Options{}.Convert(file, data, true)
 		for i, text := range [][]byte{long, short} {
 			again, problems := Parse("/a/web.toml", text)
 			if again == nil {
@@ -135,8 +135,8 @@ func FuzzConvert(f *testing.F) {
 			if pod.Hash != again.Hash && !strings.Contains(string(data), generateNameKey) {
 				t.Errorf("another pod (-want +got):\n%s\n%s", cmp.Diff(pod, again), text)
 			}
-			toLong, _ := Convert("/a/web.toml", text, false)
-			toShort, _ := Convert("/a/web.toml", text, true)
+			toLong, _ := Options{}.Convert("/a/web.toml", text, false)
+			toShort, _ := Options{}.Convert("/a/web.toml", text, true)
 			form := func(converted []byte, same bool) string {
 				if same {
 					return string(converted)

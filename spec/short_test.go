@@ -111,8 +111,8 @@ func TestShortForms(t *testing.T) {
 			continue
 		}
 		for _, given := range [][]byte{short, long} {
-			toLong, _ := Convert("/a/web.toml", given, false)
-			toShort, _ := Convert("/a/web.toml", given, true)
+			toLong, _ := Options{}.Convert("/a/web.toml", given, false)
+			toShort, _ := Options{}.Convert("/a/web.toml", given, true)
 			for notation, text := range map[string][]byte{"long": toLong, "short": toShort} {
 				if diff := cmp.Diff(want, mustParse(t, "/a/web.toml", string(text))); diff != "" {
 					t.Errorf("%s\nconverted to the %s form is another pod (-want +got):\n%s\n%s", given, notation, diff, text)
@@ -125,10 +125,10 @@ func TestShortForms(t *testing.T) {
 				}
 			}
 		}
-		if a, _ := Convert("/a/web.toml", short, true); true {
-			if b, _ := Convert("/a/web.toml", long, true); string(a) != string(b) {
-				t.Errorf("two short forms of one pod:\n%s\n%s", a, b)
-			}
+		a, _ := Options{}.Convert("/a/web.toml", short, true)
+		b, _ := Options{}.Convert("/a/web.toml", long, true)
+		if string(a) != string(b) {
+			t.Errorf("two short forms of one pod:\n%s\n%s", a, b)
 		}
 	}
 }

@@ -226,8 +226,8 @@ func requestText(n *node) (string, bool) {
 	return text, message == "" && n.has(pairs)
 }
 
-// source is an entry of envFrom that the short form envFile or secrets of a container can stand for.
-type source struct {
+// envSource is an entry of envFrom that the short form envFile or secrets of a container can stand for.
+type envSource struct {
 	list, name string
 	file       *node
 	entry      *node
@@ -238,7 +238,7 @@ type source struct {
 func shortenSources(root *node) {
 	declared := map[string][]string{} // by list, in the order of the containers
 	var containers []*node
-	var found [][]source
+	var found [][]envSource
 	for _, list := range []string{"initContainers", "containers"} {
 		for _, c := range items(root.child(list)) {
 			sources, ok := sourcesOf(root, c)
@@ -273,16 +273,16 @@ func shortenSources(root *node) {
 
 // sourcesOf returns the sources of the variables of a container, if all of them have a short form: env files that the pod declares, at most
 // one of which is that of a config map, and the secrets one after the other.
-func sourcesOf(root, c *node) ([]source, bool) {
+func sourcesOf(root, c *node) ([]envSource, bool) {
 	from := c.child("envFrom")
 	if from == nil || from.kind != kindArray || len(from.items) == 0 || c.child("envFile") != nil || c.child("secrets") != nil {
 		return nil, false
 	}
-	var sources []source
+	var sources []envSource
 	var groups []string
 	names := map[string]bool{}
 	for _, e := range from.items {
-		s := source{list: "secrets", entry: e}
+		s := envSource{list: "secrets", entry: e}
 		values, ok := e.only("secretRef")
 		if !ok || values[0] == nil {
 			s.list = "configMaps"
@@ -327,7 +327,7 @@ func envFileOf(list *node, name string) *node {
 }
 
 // toSources replaces envFrom of a container, in its place.
-func toSources(c *node, sources []source) {
+func toSources(c *node, sources []envSource) {
 	all := c.items
 	c.items = nil
 	for _, item := range all {
@@ -338,7 +338,7 @@ func toSources(c *node, sources []source) {
 		delete(c.index, "envFrom")
 		for _, s := range sources {
 			file := copyOf(s.file)
-			file.keyAt, file.segment, file.written = s.entry.keyAt, "", ""
+			file.keyAt, file.segment, file.movedFrom = s.entry.keyAt, "", ""
 			if s.list == "configMaps" {
 				c.add("envFile", file)
 				continue

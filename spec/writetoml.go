@@ -18,6 +18,10 @@ var blocks = []string{"initContainers", "containers", "volumes", "configMaps", "
 // value gets into the table of another one.
 func writeTOML(root *node) []byte {
 	w := &writer{}
+	w.before(root)
+	if root.beside != "" {
+		w.comment(root.beside)
+	}
 	w.pod(root, "")
 	for _, c := range root.after {
 		w.comment(c)
@@ -45,20 +49,23 @@ func (w *writer) pod(root *node, prefix string) {
 			continue
 		}
 		for i, e := range c.items {
-			if w.b.Len() > 0 {
-				w.b.WriteString("\n")
+			if i == 0 && len(c.above) > 0 {
+				e.above = append(c.above, e.above...)
 			}
-			if i == 0 {
-				w.before(c)
-			}
-			w.before(e)
-			w.b.WriteString("[[" + prefix + key + "]]")
-			w.behind(e)
+			w.header(e, prefix+key)
 			for _, field := range e.items {
 				w.assign(printableTOMLKey(field.key), field)
 			}
 		}
 	}
+}
+
+// header writes the header of an element, and an empty line above it.
+func (w *writer) header(e *node, name string) {
+	w.comment("")
+	w.before(e)
+	w.b.WriteString("[[" + name + "]]")
+	w.behind(e)
 }
 
 // isBlock reports whether an array can be written with headers.

@@ -13,6 +13,7 @@ import (
 
 func (a *app) convertCommand() *cobra.Command {
 	var short bool
+	var o spec.Options
 	cmd := &cobra.Command{
 		Use:   "convert FILE|-",
 		Short: "Convert a pod file or a manifest to a pod file in TOML",
@@ -33,9 +34,10 @@ Exit codes: 0 done, 2 the file is invalid.`,
   kubectl get pod web -o yaml | podstead convert -`,
 		Args:              exactlyOneFile,
 		ValidArgsFunction: completeFiles,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.convert(args[0], short) },
+		RunE:              func(_ *cobra.Command, args []string) error { return a.convert(args[0], o, short) },
 	}
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
+	lossFlags(cmd, &o)
 	return cmd
 }
 
@@ -47,12 +49,12 @@ func exactlyOneFile(cmd *cobra.Command, args []string) error {
 	return fileArguments(cmd, args)
 }
 
-func (a *app) convert(path string, short bool) error {
+func (a *app) convert(path string, o spec.Options, short bool) error {
 	given, err := a.readText(path)
 	if err != nil {
 		return err
 	}
-	text, problems := spec.Convert(path, given, short)
+	text, problems := o.Convert(path, given, short)
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
