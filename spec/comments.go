@@ -115,9 +115,9 @@ func attach(root *node, data []byte) {
 	}
 }
 
-// innermost returns the value that a dotted key, which begins with that of n, sets.
+// innermost returns the value that a dotted key, which begins with that of n, sets, or the first table of a header.
 func innermost(n *node) *node {
-	for n.kind == kindTable && n.at == n.keyAt && len(n.items) > 0 && n.items[0].keyAt.line == n.keyAt.line {
+	for len(n.items) > 0 && n.items[0].keyAt.line == n.keyAt.line && (n.kind == kindTable && n.at == n.keyAt || n.items[0].header) {
 		n = n.items[0]
 	}
 	return n
