@@ -27,6 +27,29 @@ func (o Options) Convert(file string, data []byte, short bool) ([]byte, Problems
 	return writePods(whole), problems
 }
 
+// FromOutput returns a pod file in TOML with the pods of an object in JSON as podstead get prints it: a Pod or a list of them. It is not
+// checked: get omits the values of secrets.
+func FromOutput(object []byte) ([]byte, error) {
+	sources, problems, err := readSources(formatJSON, object, &Options{})
+	if err == nil && len(problems.Errors()) > 0 {
+		err = problems.Errors()
+	}
+	if err != nil {
+		return nil, err
+	}
+	whole := newTable(nil)
+	for i := range sources {
+		if root := sources[i].root; len(items(root.child("annotations"))) == 0 { // all were those of get
+			root.remove("annotations")
+		}
+		whole.appendItem(sources[i].root)
+	}
+	if len(sources) == 1 {
+		return writeTOML(sources[0].root), nil
+	}
+	return writePods(whole), nil
+}
+
 // writePods returns the text of a file with several pods.
 func writePods(whole *node) []byte {
 	w := &writer{}

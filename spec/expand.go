@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -384,10 +385,15 @@ func (x *expander) sources(c *node) {
 			}
 		}
 	}
+	c.remove("envFrom")
 	if from == nil {
-		from = &node{kind: kindArray, at: c.at, keyAt: c.keyAt}
-		c.put("envFrom", from)
+		from = &node{kind: kindArray, at: c.at, keyAt: cmp.Or(envFile, secrets).keyAt}
+		from.segment = ".envFrom"
 	}
+	c.add("envFrom", from)
+	first := slices.IndexFunc(order, func(item *node) bool { return item == envFile || item == secrets || item == from })
+	last := len(c.items) - 1
+	c.items = slices.Insert(c.items[:last], min(first, last), from)
 	from.items = nil
 	for _, e := range list {
 		segment := e.segment

@@ -106,7 +106,9 @@ func TestConvertPods(t *testing.T) {
 // TestBadPods checks the problems of files with several pods: they have the line, and name the pod.
 func TestBadPods(t *testing.T) {
 	const first = "[[pods]]\nname = \"a\"\n[[pods.containers]]\nname = \"app\"\nimage = \"i\"\n"
-	second := func(line string) string { return first + "[[pods]]\nname = \"b\"\n[[pods.containers]]\nname = \"app\"\n" + line + "\n" }
+	second := func(line string) string {
+		return first + "[[pods]]\nname = \"b\"\n[[pods.containers]]\nname = \"app\"\n" + line + "\n"
+	}
 	for _, test := range []struct{ text, problem, hint string }{
 		{second("imagee = \"i\""), `web.toml:10:1: pods.b.containers[0].imagee: unknown field`, `did you mean "image"?`},
 		{second("image = \"i\"\nports = [\"x:y\"]"), `web.toml:11:10: pods.b.containers[0].ports[0]: Invalid value: "x:y": must be ` + portForms, ""},

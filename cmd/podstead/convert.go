@@ -61,7 +61,12 @@ func (a *app) convert(path string, o spec.Options, short bool) error {
 	if text == nil {
 		return invalidFiles(nil)
 	}
-	for line := range strings.Lines(string(text)) { // strings have no hidden characters, but comments may
+	return a.printLines(string(text))
+}
+
+// printLines prints a pod file. Its strings have no hidden characters, but comments may have.
+func (a *app) printLines(text string) error {
+	for line := range strings.Lines(text) {
 		if _, err := fmt.Fprintln(a.out, plain.Text(strings.TrimSuffix(line, "\n"))); err != nil {
 			return err
 		}
