@@ -30,6 +30,7 @@ func eventsPage() string {
 // Examples of docs/reference/pod-file.md. podFilePage parses them.
 const (
 	examplePod = `restartPolicy = "OnFailure"
+volumes.html = "./html"
 
 [[containers]]
 name = "web"
@@ -37,10 +38,26 @@ image = "nginx:1.27"
 env.TZ = "UTC"
 ports = [{ containerPort = 80, hostPort = 8080 }]
 volumeMounts.html = "/usr/share/nginx/html"
+`
+	examplePods = `[[pods]]
+name = "db"
+volumes.pgdata = {}
 
-[[volumes]]
-name = "html"
-hostPath.path = "html"
+[[pods.containers]]
+name = "postgres"
+image = "postgres:17"
+secrets.db = "db.env"
+volumeMounts.pgdata = "/var/lib/postgresql/data"
+readinessProbe.exec = ["pg_isready"]
+
+[[pods]]
+name = "web"
+waitFor = ["pod:db:ready"]
+
+[[pods.containers]]
+name = "nginx"
+image = "nginx:1.27"
+ports = ["8080:80"]
 `
 	exampleManifest = `apiVersion: v1
 kind: Pod
@@ -60,16 +77,22 @@ func podFilePage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Pod file\n\n```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) +
 		"$ podstead run web.toml\n```\n\n" +
-		"A pod file describes one pod. This is `web.toml`:\n\n" +
+		"A pod file describes one pod, or [several](#several-pods-in-one-file). This is `web.toml`:\n\n" +
 		"```toml\n" + examplePod + "```\n\n" +
 		"Errors have the file, the line, the column and the field, and often a hint:\n\n" +
 		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", strings.Replace(examplePod, "hostPort", "hostport", 1)) +
 		"```\n\n" +
 		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion +
 		". In TOML, the fields of `metadata` and `spec` are at the top\n" +
-		"level. `env` and `volumeMounts` can be lists as in Kubernetes, or tables as in the example. A field that Podstead does not " +
-		"support is an\n" +
-		"error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
+		"level. Some fields have a [short form](#short-forms), such as `env` and `volumeMounts` in the example. A field that Podstead does not\n" +
+		"support is an error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
+		"## Several pods in one file\n\nEach table `[[pods]]` has all fields of a pod, and needs a `name`. Below it, headers begin with " +
+		"`pods.`. This is `shop.toml`:\n\n" +
+		"```toml\n" + examplePods + "```\n\n" +
+		"```console\n$ podstead apply shop.toml --wait\npod/db created\npod/web created\n```\n\n" +
+		"The pods are independent of each other. An error in one of them names its pod, such as `pods.web.containers[0].ports[0]`. `apply`, " +
+		"`edit`,\n`delete` and rollbacks of one pod do not touch the others. A file with `[[pods]]` has no other fields at the top level. " +
+		"`[systemd]` needs a file of its own.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +
 		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
 		"```yaml\n" + exampleManifest + "```\n\n" +
@@ -188,7 +211,7 @@ func changesSection(refused map[string]bool) string {
 // validateOutput returns what podstead validate prints for a file.
 func validateOutput(file, text string) string {
 	var b strings.Builder
-	_, problems := spec.Parse(file, []byte(text))
+	_, problems := spec.Options{}.ParseParts(file, []byte(text))
 	for _, p := range problems {
 		b.WriteString(p.String())
 		if p.Warning {
