@@ -275,7 +275,8 @@ func TestHintsOfRelocation(t *testing.T) {
 
 // TestHintsOfBadFiles checks that the hints to each file in testdata/bad are followed by a test of this package.
 func TestHintsOfBadFiles(t *testing.T) {
-	known := slices.Concat(slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)), []string{servicesHint, envFileShortHint})
+	known := slices.Concat(slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)),
+		[]string{servicesHint, envFileShortHint})
 	for _, fields := range omitted {
 		for _, refused := range fields {
 			known = append(known, refused.hint)
