@@ -11,9 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mounted declares nothing: it is the end of a pod file for volumes.
-const appTail = "[[containers]]\nname = \"app\"\nimage = \"busybox\"\n"
-
 // forms are the short forms with their only long form: lines of the pod, and of its container.
 var forms = []struct{ pod, container, longPod, longContainer string }{
 	{container: `ports = ["80"]`, longContainer: `ports = [{ containerPort = 80 }]`},
@@ -121,7 +118,7 @@ func TestShortForms(t *testing.T) {
 					t.Errorf("%s\nconverted to the %s form is another pod (-want +got):\n%s\n%s", given, notation, diff, text)
 				}
 			}
-			for _, line := range strings.Split(strings.TrimSpace(form.longPod+"\n"+form.longContainer), "\n") {
+			for line := range strings.SplitSeq(strings.TrimSpace(form.longPod+"\n"+form.longContainer), "\n") {
 				if key, _, _ := strings.Cut(line, " "); strings.Contains(string(toShort), "\n"+line+"\n") &&
 					!strings.Contains(string(short), line) {
 					t.Errorf("%s\nkeeps the long form of %s:\n%s", given, key, toShort)

@@ -25,7 +25,7 @@ Fields that only a cluster needs are left out with a warning.
 
 Exit codes: 0 done, 2 the file is invalid.`,
 		Example: `  # Convert a manifest to a pod file
-  podstead convert web.yaml --short >converted.toml
+  podstead convert manifest.yaml --short >converted.toml
 
   # Show what the short forms of a pod file stand for
   podstead convert web.toml
