@@ -196,7 +196,7 @@ func Own(file string, data []byte, pod string) ([]byte, error) {
 	return nil, fmt.Errorf("file %s does not define pod %q", file, pod)
 }
 
-const severalHint = "pass the file to podstead apply or podstead run, which take each pod for itself"
+const severalHint = "run podstead apply FILE, which takes each pod for itself"
 
 // onlyPart returns the pod of a file that must define one.
 func onlyPart(parts []Part, problems Problems) (*Part, Problems) {

@@ -115,12 +115,12 @@ func checkObject(x *object, n *node) *syntaxError {
 		return &syntaxError{at: n.at, message: "not a Pod manifest, but a Compose file", hint: servicesHint}
 	case isChart(n):
 		return &syntaxError{
-			at: n.at, message: "not a Pod manifest, but a Helm chart", hint: "pass what Helm writes: helm template CHART | podstead apply -",
+			at: n.at, message: "not a Pod manifest, but a Helm chart", hint: "pass what Helm writes, as in helm template CHART | podstead apply -",
 		}
 	case isKustomization(x.kind, x.version):
 		return &syntaxError{
 			at: n.at, message: "not a Pod manifest, but a configuration of Kustomize",
-			hint: "pass what it writes: kubectl kustomize DIR | podstead apply -",
+			hint: "pass what it writes, as in kubectl kustomize DIR | podstead apply -",
 		}
 	case x.kind == "":
 		return &syntaxError{
@@ -265,7 +265,7 @@ func (s *stream) noPodHint() string {
 	if len(s.objects) == 0 {
 		return ""
 	}
-	return "write the pods into the same file, separated by ---"
+	return "write the pods that use it into the same file"
 }
 
 // oneWarning joins the warnings of what means nothing outside of a cluster into one.

@@ -309,7 +309,7 @@ func (s *stream) job(x *object) {
 	retries := s.number(of, "backoffLimit", 6)
 	if c := of.child("backoffLimit"); c != nil && retries > 0 {
 		w := warnAt(c, "a pod that fails is restarted without a limit")
-		w.Hint = "set activeDeadlineSeconds, or backoffLimit to 0 for no restart"
+		w.Hint = "set activeDeadlineSeconds in the pod"
 		s.problems = append(s.problems, w)
 	}
 	if suspend := of.child("suspend"); suspend != nil && suspend.value == true {
