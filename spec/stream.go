@@ -216,11 +216,11 @@ func (s *stream) fail(n *node, message string) {
 
 // lose adds an error about what does not behave as in a cluster, or a warning if the user accepts that.
 func (s *stream) lose(n *node, message, hint string) {
-	p := problemAt(n, message, cmp.Or(hint, "accept it with --allow-loss"))
+	p := problemAt(n, "not supported: "+message, cmp.Or(hint, "accept it with --allow-loss"))
 	if s.o.AllowLoss {
-		p.Warning, p.Hint = true, ""
+		p.Message, p.Warning, p.Hint = lost+message, true, ""
 	}
-	p.Message = lost + message
+	p.Line, p.Column = n.at.line, n.at.column
 	s.problems = append(s.problems, p)
 }
 
@@ -242,10 +242,10 @@ func (s *stream) unknownKind(x *object) {
 		return
 	}
 	if hint := kindHints[x.kind]; hint != "" {
-		s.lose(at, "kind "+quote(x.kind)+" is not supported", hint+", or accept the loss with --allow-loss")
+		s.lose(at, "there is no "+clip(x.kind)+" on one host", hint+", or accept the loss with --allow-loss")
 		return
 	}
-	s.lose(at, "kind "+quote(x.kind)+" is not supported", "")
+	s.lose(at, "there is no "+clip(x.kind)+" on one host", "")
 }
 
 // kindHints tell what does the work of objects of other kinds.
