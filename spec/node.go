@@ -46,6 +46,7 @@ type node struct {
 
 	value any    // string, int64, float64 or bool
 	text  string // source text of a number or boolean; in YAML, of a string without quotes
+	plain bool   // of a string in YAML: without quotes
 	size  int    // of a string in TOML: the length of its source text
 	// canonical replaces the value in the hash, for values with several
 	// spellings; empty means the value itself.

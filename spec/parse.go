@@ -46,6 +46,8 @@ type Options struct {
 	AllowLoss bool
 	// Verbose reports also what a cluster has added to an object, which is dropped without a warning otherwise.
 	Verbose bool
+	// RunCronJobs takes the job of a CronJob, to run it once.
+	RunCronJobs bool
 	// MaxReplicas is the maximum number of pods of one object, such as a Deployment; 0: the default.
 	MaxReplicas int
 

@@ -63,6 +63,9 @@ func (o Options) parts(file string, data []byte, refuse func(*node) Problems) ([
 	f := formatOf(absolute, data)
 	sources, problems, err := readSources(f, data, &o)
 	if syntax, is := errors.AsType[*syntaxError](err); is {
+		if strings.HasPrefix(syntax.message, "invalid ") || strings.HasPrefix(syntax.message, "key must") {
+			syntax = otherFormat(absolute, data, syntax)
+		}
 		return nil, syntax.problems().in(file)
 	}
 	if len(problems.Errors()) > 0 {
@@ -203,6 +206,8 @@ func Own(file string, data []byte, pod string) ([]byte, error) {
 	return nil, fmt.Errorf("file %s does not define pod %q", file, pod)
 }
 
+const severalHint = "run podstead apply FILE, which takes each pod for itself"
+
 // onlyPart returns the pod of a file that must define one.
 func onlyPart(parts []Part, problems Problems) (*Part, Problems) {
 	switch {
@@ -218,6 +223,6 @@ func onlyPart(parts []Part, problems Problems) (*Part, Problems) {
 	at := parts[1].root.at
 	return nil, append(problems, Problem{
 		Line: at.line, Column: at.column, Message: "file defines several pods: " + clip(strings.Join(names, ", ")),
-		Hint: "pass the file to podstead apply or podstead run, which take each pod for itself",
+		Hint: severalHint,
 	}).in(parts[0].file)
 }

@@ -16,10 +16,12 @@ type object struct {
 // stream collects the objects of a file.
 type stream struct {
 	o        *Options
+	data     []byte
 	problems Problems
 	pods     []source
 	several  bool // the file has more than a Pod
 	nodes    int  // values of all pods
+	waiting  int  // CronJobs whose job is not started
 	objects  []object
 	// configMaps and secrets are the entries of those lists of a pod file, by name.
 	configMaps, secrets map[string]*node
@@ -32,7 +34,7 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &stream{o: o, configMaps: map[string]*node{}, secrets: map[string]*node{}}
+	s := &stream{o: o, data: data, configMaps: map[string]*node{}, secrets: map[string]*node{}}
 	r := &yamlReader{}
 	for _, document := range documents {
 		n := &node{}
@@ -48,6 +50,9 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 		at := position{1, 1}
 		if len(s.objects) > 0 {
 			at = s.objects[0].n.at
+		}
+		if s.waiting > 0 {
+			return nil, nil, &syntaxError{at: at, message: "file defines no pod: the schedule of a CronJob is not used", hint: scheduleHint}
 		}
 		return nil, nil, &syntaxError{at: at, message: "file defines no pod", hint: s.noPodHint()}
 	}
@@ -80,6 +85,9 @@ func (s *stream) collect(n *node, list object, alone bool) *syntaxError {
 	if err := checkObject(&x, n); err != nil {
 		return err
 	}
+	if isPodmans(n, s.data) {
+		s.podman(&x)
+	}
 	x.name = textOf(n.child("metadata").child("name"))
 	if !alone || x.kind != "Pod" {
 		s.several = true
@@ -105,6 +113,15 @@ func checkObject(x *object, n *node) *syntaxError {
 		return &syntaxError{at: n.child("kind").at, message: "kind: must be a string"}
 	case x.kind == "" && n.child("services") != nil:
 		return &syntaxError{at: n.at, message: "not a Pod manifest, but a Compose file", hint: servicesHint}
+	case isChart(n):
+		return &syntaxError{
+			at: n.at, message: "not a Pod manifest, but a Helm chart", hint: "pass what Helm writes, as in helm template CHART | podstead apply -",
+		}
+	case isKustomization(x.kind, x.version):
+		return &syntaxError{
+			at: n.at, message: "not a Pod manifest, but a configuration of Kustomize",
+			hint: "pass what it writes, as in kubectl kustomize DIR | podstead apply -",
+		}
 	case x.kind == "":
 		return &syntaxError{
 			at: n.at, message: "not a Pod manifest: kind: Required value", hint: "begin the manifest with apiVersion: v1 and kind: Pod",
@@ -135,6 +152,13 @@ func init() { //nolint:gochecknoinits // the functions refer to the table
 		"ConfigMap":             {versions: []string{"v1"}, convert: (*stream).configMap},
 		"Secret":                {versions: []string{"v1"}, convert: (*stream).secret},
 		"PersistentVolumeClaim": {versions: []string{"v1"}, convert: (*stream).claim},
+		"Service":               {versions: []string{"v1"}, convert: (*stream).service, after: true},
+		"Deployment":            {versions: []string{"apps/v1"}, convert: (*stream).deployment},
+		"ReplicaSet":            {versions: []string{"apps/v1"}, convert: (*stream).deployment},
+		"StatefulSet":           {versions: []string{"apps/v1"}, convert: (*stream).statefulSet},
+		"DaemonSet":             {versions: []string{"apps/v1"}, convert: (*stream).daemonSet},
+		"Job":                   {versions: []string{"batch/v1"}, convert: (*stream).job},
+		"CronJob":               {versions: []string{"batch/v1"}, convert: (*stream).cronJob},
 	}
 }
 
@@ -192,11 +216,11 @@ func (s *stream) fail(n *node, message string) {
 
 // lose adds an error about what does not behave as in a cluster, or a warning if the user accepts that.
 func (s *stream) lose(n *node, message, hint string) {
-	p := problemAt(n, message, cmp.Or(hint, "accept it with --allow-loss"))
+	p := problemAt(n, "not supported: "+message, cmp.Or(hint, "accept it with --allow-loss"))
 	if s.o.AllowLoss {
-		p.Warning, p.Hint = true, ""
+		p.Message, p.Warning, p.Hint = lost+message, true, ""
 	}
-	p.Message = lost + message
+	p.Line, p.Column = n.at.line, n.at.column
 	s.problems = append(s.problems, p)
 }
 
@@ -218,10 +242,10 @@ func (s *stream) unknownKind(x *object) {
 		return
 	}
 	if hint := kindHints[x.kind]; hint != "" {
-		s.lose(at, "kind "+quote(x.kind)+" is not supported", hint+", or accept the loss with --allow-loss")
+		s.lose(at, "there is no "+clip(x.kind)+" on one host", hint+", or accept the loss with --allow-loss")
 		return
 	}
-	s.lose(at, "kind "+quote(x.kind)+" is not supported", "")
+	s.lose(at, "there is no "+clip(x.kind)+" on one host", "")
 }
 
 // kindHints tell what does the work of objects of other kinds.
@@ -241,7 +265,7 @@ func (s *stream) noPodHint() string {
 	if len(s.objects) == 0 {
 		return ""
 	}
-	return "write the pods into the same file, separated by ---"
+	return "write the pods that use it into the same file"
 }
 
 // oneWarning joins the warnings of what means nothing outside of a cluster into one.

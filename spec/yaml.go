@@ -201,6 +201,7 @@ func readScalar(n *node, y *yaml.Node) *syntaxError {
 		n.kind = kindNull
 	default: // in a manifest a date is a string
 		n.kind, n.value = kindString, y.Value
+		n.plain = y.Style == 0
 	}
 	if err != nil {
 		return &syntaxError{at: n.at, message: "invalid YAML: cannot read the value"} // it may be confidential

@@ -37,7 +37,7 @@ Exit codes: 0 done, 2 the file is invalid.`,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.convert(args[0], o, short) },
 	}
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
-	lossFlags(cmd, &o)
+	lossFlags(cmd, &o, "v")
 	return cmd
 }
 

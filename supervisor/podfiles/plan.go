@@ -100,6 +100,7 @@ func (f *facts) plan() decision {
 		return d
 	}
 	d := f.planFiles()
+	f.oneByOne(&d)
 	for _, name := range sortedNames(f.pods) {
 		p := f.pods[name]
 		if d.targets[name] == nil {

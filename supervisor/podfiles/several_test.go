@@ -20,6 +20,9 @@ func stream(pods ...string) string {
 	return b.String()
 }
 
+// accept is that of a set with default options.
+func accept(path string, text []byte) *content { return acceptWith(options(path, 0), path, text) }
+
 // reasonsOf returns the reasons of the files by pod.
 func (b *bench) reasonsOf() map[string]api.Reason {
 	reasons := map[string]api.Reason{}
