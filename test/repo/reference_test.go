@@ -116,7 +116,8 @@ func shortFormsSection() string {
 	b.WriteString("## Short forms\n\n" +
 		"In TOML, a value of one of these forms stands for a table that has one obvious meaning. Each short form has exactly one long " +
 		"form, the\nnotation of the Pod API, and both define the same pod. `podstead explain FIELD` shows both, `podstead convert FILE` " +
-		"writes the long\nforms, and `podstead convert --short FILE` the short ones. Manifests in YAML and JSON have the long forms only.\n\n" +
+		"writes the long\nforms, and `podstead convert --short FILE` the short ones. Manifests in YAML and JSON have the long forms " +
+		"only.\n\n" +
 		"| Field | Short form | Long form |\n| --- | --- | --- |\n")
 	cell := func(text string) string {
 		var lines []string
