@@ -193,7 +193,8 @@ func (f *fix) follow(p Problem, used map[string]bool) bool {
 func TestHintsOfKinds(t *testing.T) {
 	const container = `{"name": "app", "image": "busybox", "ports": [{"containerPort": 80, "hostPort": 8080}]}`
 	followed := map[string]string{
-		"HorizontalPodAutoscaler": `"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}, "spec": {"replicas": 1, "selector": {},
+		"HorizontalPodAutoscaler": `"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}, "spec": {"replicas": 1,
+			"selector": {},
 			"template": {"spec": {"containers": [` + container + `]}}}`,
 		"Ingress": `"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [` + container + `]}`,
 		"NetworkPolicy": `"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [` +
@@ -264,7 +265,9 @@ func TestHintsOfRelocation(t *testing.T) {
 
 // TestHintsOfBadFiles checks that the hints to each file in testdata/bad are followed by a test of this package.
 func TestHintsOfBadFiles(t *testing.T) {
-	known := slices.Concat(slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)), []string{servicesHint, severalHint})
+	known := slices.Concat(
+		slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)), []string{servicesHint, severalHint},
+	)
 	for _, fields := range omitted {
 		for _, refused := range fields {
 			known = append(known, refused.hint)
