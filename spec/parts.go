@@ -183,7 +183,8 @@ func (p *Part) Text() ([]byte, error) {
 	}
 	text, err := writePod(p.format, p.root)
 	if err != nil {
-		return nil, Problems{{Line: p.root.at.line, Column: p.root.at.column, Message: fmt.Sprintf("pod %s: %v", quote(p.Name), err)}}.in(p.file)
+		at := p.root.at
+		return nil, Problems{{Line: at.line, Column: at.column, Message: fmt.Sprintf("pod %s: %v", quote(p.Name), err)}}.in(p.file)
 	}
 	return text, nil
 }

@@ -75,8 +75,8 @@ func (s *stream) replicas(x *object, of *node, key string) int {
 	n := s.number(of, key, 1)
 	limit := cmp.Or(s.o.MaxReplicas, defaultMaxReplicas)
 	if n > int64(limit) {
-		p := problemAt(of.child(key), fmt.Sprintf("must be at most %d: all pods run on one host", limit), "set "+key+" to "+strconv.Itoa(limit)+
-			" or less")
+		hint := "set pods.maxReplicas in podstead.toml, or a smaller number"
+		p := problemAt(of.child(key), fmt.Sprintf("must be at most %d: all pods run on one host", limit), hint)
 		s.problems = append(s.problems, p)
 		return 0
 	}
@@ -159,7 +159,8 @@ func (s *stream) strategy(n *node) {
 }
 
 func (s *stream) deployment(x *object) {
-	of, template, ok := s.workload(x, "replicas", "strategy", "minReadySeconds", "progressDeadlineSeconds", "revisionHistoryLimit", "paused")
+	of, template, ok := s.workload(x, "replicas", "strategy", "minReadySeconds", "progressDeadlineSeconds", "revisionHistoryLimit",
+		"paused")
 	if !ok {
 		return
 	}
@@ -203,7 +204,8 @@ func (s *stream) samePorts(template *node, count int) {
 	}
 }
 
-// statefulSet adds the pods of a StatefulSet. Each has its own claims and, unless podManagementPolicy is Parallel, waits for the one before.
+// statefulSet adds the pods of a StatefulSet. Each has its own claims and, unless podManagementPolicy is Parallel, waits for the one
+// before.
 func (s *stream) statefulSet(x *object) {
 	of, template, ok := s.workload(x, "replicas", "serviceName", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy",
 		"revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy", "ordinals")

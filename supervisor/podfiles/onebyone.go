@@ -13,7 +13,7 @@ import (
 // with the new definition that is not ready keeps the others, which run on. The first start of replicas is not deferred, and neither is a
 // rollback.
 func (f *facts) oneByOne(d *decision) {
-	first := map[string]string{} // the pod that is updated now, or that the others wait for, by group
+	first := map[string]string{}                               // the pod that is updated now, or that the others wait for, by group
 	for _, name := range slices.Sorted(maps.Keys(f.working)) { // a pod that is being replaced may not exist
 		s := f.working[name].step
 		if group := groupOf(s.target); group != "" && first[group] == "" && (s.kind == redefine || s.kind == replace) {

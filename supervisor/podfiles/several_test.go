@@ -15,7 +15,8 @@ func stream(pods ...string) string {
 	var b strings.Builder
 	for _, p := range pods {
 		name, image, _ := strings.Cut(p, "=")
-		b.WriteString("---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {containers: [{name: app, image: " + image + "}]}\n")
+		b.WriteString("---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\n" +
+			"spec: {containers: [{name: app, image: " + image + "}]}\n")
 	}
 	return b.String()
 }
@@ -32,7 +33,8 @@ func (b *bench) reasonsOf() map[string]api.Reason {
 	return reasons
 }
 
-// TestSeveralPods: a file defines several pods, each of which has its own state: a change, an error or the removal of one leaves the others.
+// TestSeveralPods: a file defines several pods, each of which has its own state: a change, an error or the removal of one leaves the
+// others.
 func TestSeveralPods(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
