@@ -54,13 +54,14 @@ func (a *app) podNames(paths []string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
+	o := spec.Options{AllowLoss: true, Others: others(paths)}
 	err = readEach(paths, func(path, _ string) (own []string, err error) {
 		text, err := a.readText(path)
 		if err != nil {
 			return nil, err
 		}
 		// What is lost is not the question here.
-		parts, found := spec.Options{AllowLoss: true}.ParseParts(path, text)
+		parts, found := besides(o, path).ParseParts(path, text)
 		if errs := found.Errors(); len(errs) > 0 {
 			for _, p := range errs {
 				a.problem(api.Problem(p))
