@@ -2,6 +2,7 @@ package repo_test
 
 import (
 	"go/ast"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,11 +72,11 @@ func podFilePage(t *testing.T) string {
 		"support is an\n" +
 		"error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +
-		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
+		"A file with the extension `.yaml`, `.yml` or `.json` has Kubernetes objects, such as `web.yaml` with one Pod:\n\n" +
 		"```yaml\n" + exampleManifest + "```\n\n" +
 		"```console\n$ podstead validate web.yaml\n" + validateOutput("web.yaml", exampleManifest) + "```\n\n" +
 		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in " +
-		"`spec`.\n\n" +
+		"`spec`.\n\n" + manifestsText(t) +
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
 	refused := p.refused(t)
@@ -84,6 +85,16 @@ func podFilePage(t *testing.T) string {
 	}
 	b.WriteString(changesSection(refused))
 	return b.String()
+}
+
+// manifestsText is what becomes of the objects of manifests.
+func manifestsText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/manifests.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // effects describe the effects of changes.
