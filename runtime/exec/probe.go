@@ -25,8 +25,8 @@ type Monitor interface {
 
 // runByMonitor runs a command with a timeout in a container of the monitor: one request, without streams.
 func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result), expire func()) {
-	expired := time.AfterFunc(q.left, expire)
-	defer expired.Stop()
+	late := time.NewTimer(q.left)
+	defer late.Stop()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan result, 1)
@@ -39,12 +39,18 @@ func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result
 		answered <- result{int(got.Code), got.Output, err}
 	}()
 	var a result
-	select {
-	case a = <-answered:
-	case <-r.closing:
-		report(result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
-		cancel() // the monitor kills the command
-		a = <-answered
+	closing := r.closing
+	for waits := true; waits; {
+		select {
+		case a = <-answered:
+			waits = false
+		case <-late.C:
+			expire() // the monitor kills the command
+		case <-closing:
+			closing = nil
+			report(result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
+			cancel() // the monitor kills the command
+		}
 	}
 	switch {
 	case a.err == nil:

@@ -165,6 +165,7 @@ func fieldsText(t *testing.T) string {
 		}
 	}
 	return b.String()
+}
 
 // manifestsText is what becomes of the objects of manifests.
 func manifestsText(t *testing.T) string {
