@@ -174,6 +174,9 @@ func (s *stream) addValues(p *source) {
 			slices.ContainsFunc(entries.items, func(e *node) bool { return textOf(e.child("name")) == name }) {
 			return
 		}
+		if !s.holds(all[name].count(), all[name]) {
+			return
+		}
 		p.changed = p.changed || s.foreign[all[name]]
 		entry := all[name].clone()
 		entries.appendItem(entry)
