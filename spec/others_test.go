@@ -31,6 +31,18 @@ func TestOthers(t *testing.T) {
 	if len(parts) != 1 || len(problems) > 0 || parts[0].Pod.ConfigMaps[0].Data["a"] != "own" {
 		t.Errorf("the config map of the file itself: %v", problems)
 	}
+	second := append(others, OtherFile{"d.yaml", []byte(strings.Replace(c, "other", "another", 1))})
+	const ambiguous = `web.yaml:1:1: ConfigMap "c" is defined in c.yaml and in d.yaml, with different values`
+	if _, problems := (Options{Others: second}).ParseParts("web.yaml", []byte(web)); len(problems) != 1 || problems[0].String() != ambiguous {
+		t.Errorf("two config maps: %v, want %s", problems, ambiguous)
+	}
+	if parts, problems := (Options{Others: second}).ParseParts("web.yaml", []byte(own)); len(parts) != 1 || len(problems) > 0 {
+		t.Errorf("two config maps, and that of the file itself: %v", problems)
+	}
+	second[len(second)-1].Data = []byte(c)
+	if parts, problems := (Options{Others: second}).ParseParts("web.yaml", []byte(web)); len(parts) != 1 || len(problems) > 0 {
+		t.Errorf("two config maps with the same values: %v", problems)
+	}
 	for _, text := range []string{c, service} {
 		if parts, problems := (Options{Others: []OtherFile{{"web.yaml", []byte(web)}}}).ParseParts("c.yaml", []byte(text)); len(parts) != 0 ||
 			len(problems) > 0 {

@@ -28,7 +28,8 @@ type stream struct {
 	objects  []object
 	// configMaps and secrets are the entries of those lists of a pod file, by name.
 	configMaps, secrets map[string]*node
-	foreign             map[*node]bool // those of other files
+	foreign             map[*node]string // the file of an entry, if it is another one
+	ambiguous           map[*node]string // a second file that has other values for an entry of another file
 }
 
 // readStream reads Kubernetes objects in YAML or JSON, in any order: Pods and what becomes pods, and what pods use. The error is a
@@ -38,7 +39,10 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &stream{o: o, byPodman: createdByPodman.Match(data), configMaps: map[string]*node{}, secrets: map[string]*node{}, foreign: map[*node]bool{}}
+	s := &stream{
+		o: o, byPodman: createdByPodman.Match(data), configMaps: map[string]*node{}, secrets: map[string]*node{},
+		foreign: map[*node]string{}, ambiguous: map[*node]string{},
+	}
 	r := &yamlReader{}
 	for _, document := range documents {
 		n := &node{}
