@@ -239,7 +239,8 @@ func TestStreamLimits(t *testing.T) {
 	t.Parallel()
 	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n"
 	deployment := func(n int) string {
-		return fmt.Sprintf("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d%d}\nspec: {replicas: 16, selector: {matchLabels: {a: b}}, "+
+		return fmt.Sprintf("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d%d}\n"+
+			"spec: {replicas: 16, selector: {matchLabels: {a: b}}, "+
 			"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, envFrom: [{configMapRef: {name: c}}]}]}}}\n", n)
 	}
 	var many strings.Builder
@@ -256,7 +257,8 @@ func TestStreamLimits(t *testing.T) {
 			t.Errorf("%s: %v, want one error %q", name, errs, test.want)
 		}
 	}
-	if _, problems := (Options{}).ParseParts("d.yaml", []byte(strings.Replace(deployment(0), "replicas: 16", "replicas: 0", 1))); len(problems) != 1 ||
+	none := strings.Replace(deployment(0), "replicas: 16", "replicas: 0", 1)
+	if _, problems := (Options{}).ParseParts("d.yaml", []byte(none)); len(problems) != 1 ||
 		!strings.Contains(problems[0].Hint, "podstead delete") {
 		t.Errorf("no replicas: %v, want a hint to delete pods", problems)
 	}

@@ -164,7 +164,8 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		{"pod is being deleted", gone, []api.Pod{deleted}, OK, gone + " does not exist"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if r := podsDirectory(t.Context(), &config.Pods{Dir: test.dir}, daemonWith(t, test.pods...)); r.grade != test.want || r.detail != test.detail {
+			r := podsDirectory(t.Context(), &config.Pods{Dir: test.dir}, daemonWith(t, test.pods...))
+			if r.grade != test.want || r.detail != test.detail {
 				t.Errorf("%s: %q, want %s: %q", r.grade, r.detail, test.want, test.detail)
 			}
 		})
