@@ -36,14 +36,26 @@ func (s *stream) put(all map[string]*node, x *object, entry *node, problems Prob
 	s.problems = append(s.problems, problems...)
 	switch {
 	case x.file != "" && all[x.name] != nil: // this file takes precedence
+		if first := all[x.name]; s.foreign[first] != "" && !sameValues(first, entry) {
+			s.ambiguous[first] = x.file
+		}
 	case x.name == "":
 		s.fail(x.n, x.kind+": metadata.name: Required value")
 	case all[x.name] != nil:
 		s.fail(x.n, fmt.Sprintf("Duplicate value: %s %s is already defined in this file", x.kind, quote(x.name)))
 	default:
 		all[x.name] = entry
-		s.foreign[entry] = x.file != ""
+		s.foreign[entry] = x.file
 	}
+}
+
+// sameValues reports whether two entries have the same keys and values.
+func sameValues(a, b *node) bool {
+	x, y := items(a.child("data")), b.child("data")
+	return len(x) == len(items(y)) && !slices.ContainsFunc(x, func(c *node) bool {
+		other := y.child(c.key)
+		return other == nil || other.value != c.value
+	})
 }
 
 // values returns the entry of a list of a pod file with the values of an object. The function add takes one value of the table with a key.
@@ -174,7 +186,19 @@ func (s *stream) addValues(p *source) {
 			slices.ContainsFunc(entries.items, func(e *node) bool { return textOf(e.child("name")) == name }) {
 			return
 		}
-		p.changed = p.changed || s.foreign[all[name]]
+		if second := s.ambiguous[all[name]]; second != "" {
+			delete(s.ambiguous, all[name]) // one error is enough
+			kind := "ConfigMap "
+			if list == "secrets" {
+				kind = "Secret "
+			}
+			s.fail(root, kind+quote(name)+" is defined in "+s.foreign[all[name]]+" and in "+second+", with different values")
+			return
+		}
+		if !s.holds(all[name].count(), all[name]) {
+			return
+		}
+		p.changed = p.changed || s.foreign[all[name]] != ""
 		entry := all[name].clone()
 		entries.appendItem(entry)
 		entry.segment = ""

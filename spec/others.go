@@ -21,7 +21,7 @@ func (s *stream) collectOthers() {
 		if err != nil {
 			continue
 		}
-		collected, r := &stream{o: &Options{}, data: other.Data}, &yamlReader{}
+		collected, r := &stream{o: &Options{}, byPodman: createdByPodman.Match(other.Data)}, &yamlReader{}
 		for _, document := range documents {
 			n := &node{}
 			if r.read(n, document) != nil || collected.collect(n, object{}, false) != nil {

@@ -13,9 +13,8 @@ func TestOthers(t *testing.T) {
 	const c = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: other}\n"
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: site}\n" +
 		"spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, nodePort: 30080}]}\n"
-	others := []OtherFile{
-		{"c.yaml", []byte(c)}, {"service.yaml", []byte(service)}, {"bad.yaml", []byte("kind: [")}, {"x.toml", []byte("x")},
-	}
+	others := []OtherFile{{"c.yaml", []byte(c)}, {"service.yaml", []byte(service)}}
+	others = append(others, OtherFile{"bad.yaml", []byte("kind: [")}, OtherFile{"x.toml", []byte("x")})
 	parts, problems := Options{Others: others}.ParseParts("web.yaml", []byte(web))
 	if len(parts) != 1 || len(problems) > 0 {
 		t.Fatalf("%d pods: %v", len(parts), problems)
@@ -34,9 +33,22 @@ func TestOthers(t *testing.T) {
 	if len(parts) != 1 || len(problems) > 0 || parts[0].Pod.ConfigMaps[0].Data["a"] != "own" {
 		t.Errorf("the config map of the file itself: %v", problems)
 	}
+	second := append(others, OtherFile{"d.yaml", []byte(strings.Replace(c, "other", "another", 1))})
+	const ambiguous = `web.yaml:1:1: ConfigMap "c" is defined in c.yaml and in d.yaml, with different values`
+	if _, problems := (Options{Others: second}).ParseParts("web.yaml", []byte(web)); len(problems) != 1 ||
+		problems[0].String() != ambiguous {
+		t.Errorf("two config maps: %v, want %s", problems, ambiguous)
+	}
+	if parts, problems := (Options{Others: second}).ParseParts("web.yaml", []byte(own)); len(parts) != 1 || len(problems) > 0 {
+		t.Errorf("two config maps, and that of the file itself: %v", problems)
+	}
+	second[len(second)-1].Data = []byte(c)
+	if parts, problems := (Options{Others: second}).ParseParts("web.yaml", []byte(web)); len(parts) != 1 || len(problems) > 0 {
+		t.Errorf("two config maps with the same values: %v", problems)
+	}
+	alone := Options{Others: []OtherFile{{"web.yaml", []byte(web)}}}
 	for _, text := range []string{c, service} {
-		o := Options{Others: []OtherFile{{"web.yaml", []byte(web)}}}
-		if parts, problems := o.ParseParts("c.yaml", []byte(text)); len(parts) != 0 || len(problems) > 0 {
+		if parts, problems := alone.ParseParts("c.yaml", []byte(text)); len(parts) != 0 || len(problems) > 0 {
 			t.Errorf("a file without pods: %d pods, %v", len(parts), problems)
 		}
 	}

@@ -192,7 +192,7 @@ func (p *Part) Text() ([]byte, error) {
 // Own returns the part with a name of a file, as a file of its own: the text of the file if it defines no other pod. It is for a pod
 // whose file is about to be changed. The error is of type [Problems] if the file is invalid, and otherwise names the pod.
 func Own(file string, data []byte, pod string) ([]byte, error) {
-	parts, problems := Options{}.ParseParts(file, data)
+	parts, problems := Options{MaxReplicas: MaxReplicas}.ParseParts(file, data)
 	for i := range parts {
 		if p := &parts[i]; p.Name == pod && (p.Pod != nil || p.only) {
 			return p.Text()

@@ -14,7 +14,7 @@ var createdByPodman = regexp.MustCompile(`(?m)^# Created with podman-`)
 var podmanAnnotations = []string{"io.podman.annotations.", "bind-mount-options", "io.kubernetes.cri-o."}
 
 // isPodmans reports whether podman generate kube has written an object.
-func isPodmans(n *node, data []byte) bool {
+func (s *stream) isPodmans(n *node) bool {
 	own := func(c *node) bool {
 		return strings.HasPrefix(c.key, podmanAnnotations[0]) || c.key == podmanAnnotations[1]
 	}
@@ -23,7 +23,7 @@ func isPodmans(n *node, data []byte) bool {
 			return true
 		}
 	}
-	return createdByPodman.Match(data)
+	return s.byPodman
 }
 
 // podman takes the names and capabilities of Podman, which the API of Kubernetes rejects. Names are changed in each place.

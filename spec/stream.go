@@ -17,16 +17,19 @@ type object struct {
 // stream collects the objects of a file.
 type stream struct {
 	o        *Options
-	data     []byte
+	byPodman bool // podman generate kube has written the file
 	problems Problems
 	pods     []source
 	several  bool // the file has more than a Pod
 	nodes    int  // values of all pods
+	tooLarge bool // a limit of all pods is exceeded, which is reported
 	waiting  int  // CronJobs whose job is not started
+	empty    bool // an object has no pods because it requests none
 	objects  []object
 	// configMaps and secrets are the entries of those lists of a pod file, by name.
 	configMaps, secrets map[string]*node
-	foreign             map[*node]bool // those of other files
+	foreign             map[*node]string // the file of an entry, if it is another one
+	ambiguous           map[*node]string // a second file that has other values for an entry of another file
 }
 
 // readStream reads Kubernetes objects in YAML or JSON, in any order: Pods and what becomes pods, and what pods use. The error is a
@@ -36,7 +39,10 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &stream{o: o, data: data, configMaps: map[string]*node{}, secrets: map[string]*node{}, foreign: map[*node]bool{}}
+	s := &stream{
+		o: o, byPodman: createdByPodman.Match(data), configMaps: map[string]*node{}, secrets: map[string]*node{},
+		foreign: map[*node]string{}, ambiguous: map[*node]string{},
+	}
 	r := &yamlReader{}
 	for _, document := range documents {
 		n := &node{}
@@ -89,7 +95,7 @@ func (s *stream) collect(n *node, list object, alone bool) *syntaxError {
 	if err := checkObject(&x, n); err != nil {
 		return err
 	}
-	if isPodmans(n, s.data) {
+	if s.isPodmans(n) {
 		s.podman(&x)
 	}
 	x.name = textOf(n.child("metadata").child("name"))
@@ -193,15 +199,24 @@ func (s *stream) pod(x *object) {
 
 // add adds a pod, unless there are too many.
 func (s *stream) add(p source, x *object) {
-	s.nodes += p.root.count()
 	switch {
+	case s.tooLarge:
 	case len(s.pods) >= maxParts:
+		s.tooLarge = true
 		s.fail(x.n, fmt.Sprintf("file defines more than %d pods", maxParts))
-	case s.nodes > maxPartNodes:
-		s.fail(x.n, fmt.Sprintf("the pods of the file have more than %d values", maxPartNodes))
-	default:
+	case s.holds(p.root.count(), x.n):
 		s.pods = append(s.pods, p)
 	}
+}
+
+// holds reports whether the pods may have further values. The error about too many is that of n.
+func (s *stream) holds(values int, n *node) bool {
+	s.nodes += values
+	if s.nodes > maxPartNodes && !s.tooLarge {
+		s.tooLarge = true
+		s.fail(n, fmt.Sprintf("the pods of the file have more than %d values, including those of config maps and secrets", maxPartNodes))
+	}
+	return !s.tooLarge
 }
 
 // count returns the number of values.
@@ -266,8 +281,11 @@ const templateHint = `write a Pod with the metadata and the spec of `
 
 // noPodHint tells what to do with a file that has only what pods use.
 func (s *stream) noPodHint() string {
-	if len(s.objects) == 0 {
+	switch {
+	case len(s.objects) == 0:
 		return ""
+	case s.empty:
+		return "delete the pods with podstead delete POD, or stop them with podstead stop POD"
 	}
 	return "write the pods that use it into the same file"
 }

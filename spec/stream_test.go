@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -231,4 +232,43 @@ func FuzzParts(f *testing.F) {
 			checkText(t, "web.yaml", p)
 		}
 	})
+}
+
+// TestStreamLimits: the values of all pods are bounded, also those of config maps that each of them gets, and the error is reported once.
+func TestStreamLimits(t *testing.T) {
+	t.Parallel()
+	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n"
+	deployment := func(n int) string {
+		return fmt.Sprintf("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d%d}\n"+
+			"spec: {replicas: 16, selector: {matchLabels: {a: b}}, "+
+			"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, envFrom: [{configMapRef: {name: c}}]}]}}}\n", n)
+	}
+	var many strings.Builder
+	for i := range 20 {
+		many.WriteString(deployment(i))
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"pods":   {many.String(), "file defines more than 128 pods"},
+		"values": {configMap + keys(9000) + deployment(0), "have more than 80000 values"},
+		"none":   {strings.Replace(deployment(0), "replicas: 16", "replicas: 0", 1), "file defines no pod"},
+	} {
+		_, problems := Options{}.ParseParts("d.yaml", []byte(test.text))
+		if errs := problems.Errors(); len(errs) != 1 || !strings.Contains(errs[0].Message, test.want) {
+			t.Errorf("%s: %v, want one error %q", name, errs, test.want)
+		}
+	}
+	none := strings.Replace(deployment(0), "replicas: 16", "replicas: 0", 1)
+	if _, problems := (Options{}).ParseParts("d.yaml", []byte(none)); len(problems) != 1 ||
+		!strings.Contains(problems[0].Hint, "podstead delete") {
+		t.Errorf("no replicas: %v, want a hint to delete pods", problems)
+	}
+}
+
+// keys returns entries of a mapping.
+func keys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "  k%d: v\n", i)
+	}
+	return b.String()
 }

@@ -10,6 +10,9 @@ import (
 // defaultMaxReplicas is the maximum number of pods of one object.
 const defaultMaxReplicas = 16
 
+// MaxReplicas is the largest value of the setting pods.maxReplicas. It is the limit where the setting is not known.
+const MaxReplicas = maxParts
+
 // AnnotationReplicaOf has the kind and the name of the object that a pod is a replica of, as in "Deployment/web". Replicas are updated one
 // after the other.
 const AnnotationReplicaOf = "podstead.io/replica-of"
@@ -81,6 +84,7 @@ func (s *stream) replicas(x *object, of *node, key string) int {
 		return 0
 	}
 	if n == 0 {
+		s.empty = true
 		w := warnAt(of.child(key), x.kind+" "+quote(x.name)+" has no pods")
 		s.problems = append(s.problems, w)
 	}
@@ -315,6 +319,7 @@ func (s *stream) job(x *object) {
 		s.problems = append(s.problems, w)
 	}
 	if suspend := of.child("suspend"); suspend != nil && suspend.value == true {
+		s.empty = true
 		s.problems = append(s.problems, warnAt(suspend, "Job "+quote(x.name)+" has no pods: it is suspended"))
 		return
 	}

@@ -148,6 +148,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		}
 	}
 	done()
+	if !f.prune {
+		a.noteSurplus(files, before.Items)
+	}
 	a.noteBoot(cmd.Context(), c, before.Items, results)
 	if f.wait {
 		for i := range results {
@@ -156,6 +159,28 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
 	}
 	return errors.Join(errs...)
+}
+
+// noteSurplus prints which replicas keep running although the files define fewer replicas of the same object than before.
+func (a *app) noteSurplus(files []applied, before []api.Pod) {
+	objectOf := func(p *api.Pod) string { return p.Metadata.Annotations[spec.AnnotationReplicaOf] }
+	isApplied := func(p *api.Pod) bool {
+		return slices.ContainsFunc(files, func(file applied) bool { return file.pod == p.Metadata.Name })
+	}
+	objects := map[string]bool{}
+	for i := range before {
+		if p := &before[i]; objectOf(p) != "" && isApplied(p) {
+			objects[objectOf(p)] = true
+		}
+	}
+	for i := range before {
+		p := &before[i]
+		if !objects[objectOf(p)] || isApplied(p) || p.Status.File == "" || p.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		a.note("pod/%s of %s is not defined by these files and is kept: delete it with podstead delete %s",
+			p.Metadata.Name, objectOf(p), p.Metadata.Name)
+	}
 }
 
 // noteRolledBack prints why a pod does not run the file that was applied, and how to try it again.

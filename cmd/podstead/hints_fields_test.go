@@ -24,6 +24,7 @@ var settingsOfHints = map[string]string{
 	"set runDir to a directory in memory":                    "runDir = \"/run/podstead\"\n",
 	"or add the directory to hostPaths in [policy]":          "[policy]\nhostPaths = [\"/srv\"]\n",
 	"from hostPaths in [policy]":                             "[policy]\nhostPaths = [\"/srv\"]\n",
+	"set pods.maxReplicas in podstead.toml":                  "pods.maxReplicas = 32\n",
 	"set reboot.maxPerDay in podstead.toml":                  "reboot.maxPerDay = 2\n",
 	"unless [network] names subnets":                         "[network]\nsubnets = \"10.99.0.0/22\"\n",
 	"set mode = \"bridge\" of [network] in podstead.toml":    "[network]\nmode = \"bridge\"\n",

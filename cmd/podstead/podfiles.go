@@ -446,7 +446,7 @@ func (a *app) present(cmd *cobra.Command) (pods []*spec.Pod) {
 		if err != nil {
 			continue
 		}
-		parts, _ := spec.Options{}.ParseParts(path, text)
+		parts, _ := spec.Options{MaxReplicas: int(c.Pods.MaxReplicas)}.ParseParts(path, text)
 		for i := range parts {
 			if pod := parts[i].Pod; pod != nil {
 				pods = append(pods, pod)

@@ -54,7 +54,7 @@ func (a *app) podNames(paths []string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	o := spec.Options{AllowLoss: true, Others: others(paths)}
+	o := spec.Options{AllowLoss: true, Others: others(paths), MaxReplicas: spec.MaxReplicas}
 	err = readEach(paths, func(path, _ string) (own []string, err error) {
 		text, err := a.readText(path)
 		if err != nil {

@@ -82,7 +82,7 @@ func Run(
 		{"admission", func() result { return admissionPolicy(ctx, c, daemon) }},
 		{"resources", func() result { return resources(ctx, c, daemon) }},
 		{"host paths", func() result { return hostPaths(c) }},
-		{"pods directory", func() result { return podsDirectory(ctx, c.Pods.Dir, daemon) }},
+		{"pods directory", func() result { return podsDirectory(ctx, &c.Pods, daemon) }},
 		{"image archives", func() result { return imageDirectories(ctx, daemon, c.Images.Dir, c.Images.SystemDir) }},
 		{"rejected pods", func() result { return rejectedPods(ctx, daemon, time.Now()) }},
 		{"pod state", func() result { return unsavedPods(ctx, daemon) }},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
@@ -21,7 +22,7 @@ import (
 const maxFiles = 5
 
 // podsDirectory reports the files of the pods directory that do not run, and whether the directory is lost.
-func podsDirectory(ctx context.Context, dir string, c *client.Client) result {
+func podsDirectory(ctx context.Context, s *config.Pods, c *client.Client) result {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	pods, err := c.Pods(ctx)
@@ -34,12 +35,13 @@ func podsDirectory(ctx context.Context, dir string, c *client.Client) result {
 			rejected = nil // that check reports the error
 		}
 	}
-	return podsDirResult(dir, pods.Items, rejected)
+	return podsDirResult(s, pods.Items, rejected)
 }
 
 // podsDirResult lists the files that do not run: those that are invalid, and those that the daemon has refused, without the rejections. The
 // directory is lost if it has no files although pods follow them.
-func podsDirResult(dir string, pods []api.Pod, rejected map[string]api.Event) result {
+func podsDirResult(s *config.Pods, pods []api.Pod, rejected map[string]api.Event) result {
+	dir := s.Dir
 	l, err := watch.NewDir(dir).List()
 	missing := errors.Is(err, fs.ErrNotExist)
 	followers := following(dir, pods)
@@ -56,7 +58,7 @@ func podsDirResult(dir string, pods []api.Pod, rejected map[string]api.Event) re
 	}
 	var problems, hints []string
 	for i := range l.Files {
-		if text := fileProblem(filepath.Join(dir, l.Files[i].Name), &l.Files[i]); text != "" {
+		if text := fileProblem(filepath.Join(dir, l.Files[i].Name), &l.Files[i], int(s.MaxReplicas)); text != "" {
 			problems = append(problems, text)
 		}
 	}
@@ -82,11 +84,11 @@ func podsDirResult(dir string, pods []api.Pod, rejected map[string]api.Event) re
 }
 
 // fileProblem is the first error of a file; "": it is valid.
-func fileProblem(path string, f *watch.File) string {
+func fileProblem(path string, f *watch.File, maxReplicas int) string {
 	if f.Err != nil {
 		return f.Err.Error()
 	}
-	_, problems := spec.Options{}.AcceptParts(path, f.Text)
+	_, problems := spec.Options{MaxReplicas: maxReplicas}.AcceptParts(path, f.Text)
 	if errs := problems.Errors(); len(errs) > 0 {
 		return errs[0].String()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/runtime/network"
 )
 
@@ -23,7 +24,7 @@ func TestPodsDirectory(t *testing.T) {
 	defer c.Close()
 	check := func(want Grade, parts ...string) {
 		t.Helper()
-		r := podsDirectory(t.Context(), dir, c)
+		r := podsDirectory(t.Context(), &config.Pods{Dir: dir}, c)
 		if r.grade != want {
 			t.Errorf("grade %s, want %s: %s", r.grade, want, r.detail)
 		}
@@ -58,6 +59,22 @@ func TestPodsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(Warn, "writable by all users", "chmod o-w "+dir)
+}
+
+// TestPodsDirectoryMaxReplicas: the limit is that of the host.
+func TestPodsDirectoryMaxReplicas(t *testing.T) {
+	dir := t.TempDir()
+	text := `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 20,
+		"selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
+		"spec": {"containers": [{"name": "c", "image": "i"}]}}}}`
+	if err := os.WriteFile(filepath.Join(dir, "web.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]Grade{16: Warn, 20: OK} {
+		if r := podsDirResult(&config.Pods{Dir: dir, MaxReplicas: limit}, nil, nil); r.grade != want {
+			t.Errorf("at most %d: grade %s, want %s: %s", limit, r.grade, want, r.detail)
+		}
+	}
 }
 
 // daemonWith returns a client of a daemon that has these pods.
@@ -147,7 +164,8 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		{"pod is being deleted", gone, []api.Pod{deleted}, OK, gone + " does not exist"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if r := podsDirectory(t.Context(), test.dir, daemonWith(t, test.pods...)); r.grade != test.want || r.detail != test.detail {
+			r := podsDirectory(t.Context(), &config.Pods{Dir: test.dir}, daemonWith(t, test.pods...))
+			if r.grade != test.want || r.detail != test.detail {
 				t.Errorf("%s: %q, want %s: %q", r.grade, r.detail, test.want, test.detail)
 			}
 		})
@@ -233,7 +251,7 @@ func TestRolledBackHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "change the file with podstead edit POD, or its image: podstead rollout history POD shows the generations of the pod"
-	if r := podsDirectory(t.Context(), dir, daemonWith(t, pod)); r.hint != want {
+	if r := podsDirectory(t.Context(), &config.Pods{Dir: dir}, daemonWith(t, pod)); r.hint != want {
 		t.Errorf("hint %q, want %q", r.hint, want)
 	}
 }

@@ -357,6 +357,12 @@ func (f *facts) defining(pod string) *content {
 	return found
 }
 
+// isContested reports whether several files define a pod, so that none of them is carried out.
+func (f *facts) isContested(pod string) bool {
+	same, _ := f.pathsOf(pod)
+	return len(same) > 1
+}
+
 // nameOf is the name of the pod that a file defines. Without a definition, it is that of the pod that follows the file or, if there is
 // none, that of the file.
 func (f *facts) nameOf(c *content) string {

@@ -245,6 +245,8 @@ func (f *facts) end(p *pod, d *decision) {
 	case f.confirmed[p.file] && !f.present[p.file]:
 	case filepath.Dir(p.file) != f.path:
 		return
+	case f.isContested(p.name):
+		return // the file is missing, and no other one may take its place
 	case f.present[p.file] && !d.isCarriedOut(c):
 		return // the file is invalid, refused, or not taken yet
 	case f.directory.lost != nil || f.unsettled():

@@ -110,6 +110,32 @@ func TestSeveralPodsDivided(t *testing.T) {
 	}
 }
 
+// TestSeveralPodsContested: a pod that two files define keeps running when a client removes another pod of the file that it follows.
+func TestSeveralPodsContested(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("shop.yaml", stream("web=a", "db=a"))
+	b.run()
+	b.untilPods(map[string]string{"web": "a", "db": "a"})
+	db := b.uid("db")
+	b.write("other.yaml", stream("db=a"))
+	b.until("two files define db", func() bool { return b.reasonsOf()["db"] == api.ReasonRejected })
+	if _, err := b.set.Remove(b.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	b.untilPods(map[string]string{"db": "a"})
+	b.looks(3)
+	if got := b.uid("db"); got != db {
+		t.Errorf("pod db has the UID %q, want %q", got, db)
+	}
+	b.must(os.Remove(filepath.Join(b.dir, "other.yaml")))
+	b.until("db follows its own file", func() bool { return b.reasonsOf()["db"] == "" })
+	b.looks(3)
+	if got := b.uid("db"); got != db {
+		t.Errorf("pod db has the UID %q, want %q", got, db)
+	}
+}
+
 // TestSeveralPodsUndone: a rollback of one pod holds until its own definition changes.
 func TestSeveralPodsUndone(t *testing.T) {
 	t.Parallel()

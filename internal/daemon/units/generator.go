@@ -105,7 +105,7 @@ func read(path string, log io.Writer) *spec.Pod {
 		report(log, err.Error())
 		return nil
 	}
-	parts, problems := spec.Options{}.ParseParts(path, text)
+	parts, problems := spec.Options{MaxReplicas: spec.MaxReplicas}.ParseParts(path, text)
 	for _, p := range problems.Errors() {
 		report(log, p.String())
 	}
