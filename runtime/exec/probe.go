@@ -26,7 +26,11 @@ type Monitor interface {
 // runByMonitor runs a command with a timeout in a container of the monitor: one request, without streams.
 func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result), expire func()) {
 	expired := time.AfterFunc(q.left, expire)
-	defer expired.Stop()
+	defer func() {
+		if !expired.Stop() {
+			expire() // waits until that of the timer has returned: the end of this attempt must be known to the next one
+		}
+	}()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan result, 1)
@@ -77,5 +81,5 @@ func (r *Runner) prepareRun(ctx context.Context, q request) (monitor.Run, error)
 	if err != nil {
 		return monitor.Run{}, err
 	}
-	return monitor.Run{Container: c.ID(), Process: process, Mark: m.String(), Timeout: q.left, MaxOutput: min(q.max, monitor.MaxRunOutput)}, nil
+	return monitor.Run{Container: c.ID(), Process: process, Mark: m.String(), Timeout: max(q.left, 1), MaxOutput: min(q.max, monitor.MaxRunOutput)}, nil
 }
