@@ -30,7 +30,7 @@ type commandKey struct{ container, id string }
 type command struct {
 	request  *api.ExecProcessRequest
 	started  bool
-	terminal console.Console // nil: none, or not started
+	terminal *os.File // the master; nil: none, or not started
 }
 
 func newCommands() *commands { return &commands{known: map[commandKey]*command{}} }
@@ -64,7 +64,7 @@ func (s *commands) forget(container, id string) (unstarted bool) {
 		}
 		unstarted = !c.started
 		if c.terminal != nil {
-			_ = c.terminal.Close() // its processes get SIGHUP
+			_ = c.terminal.Close() // processes that still have it get SIGHUP
 		}
 		delete(s.known, key)
 	}
@@ -79,7 +79,14 @@ func (s *commands) resize(container, id string, size monitor.Size) error {
 	if c == nil || c.terminal == nil {
 		return fmt.Errorf("terminal of process %s of %s: %w", id, container, errdefs.ErrNotFound)
 	}
-	return c.terminal.Resize(console.WinSize{Width: size.Width, Height: size.Height})
+	conn, err := c.terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := conn.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: size.Width, Row: size.Height})
+	})
+	return errors.Join(controlErr, err)
 }
 
 // start starts a command that was prepared.
@@ -187,6 +194,20 @@ func closeAll(files ...*os.File) {
 	}
 }
 
+// pollable returns the master of a terminal such that Close ends a read. It closes the one that was received, of which a read would keep it
+// open until no process has the terminal any more.
+func pollable(received console.Console) (*os.File, error) {
+	defer received.Close()
+	fd, err := unix.FcntlInt(received.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), received.Name()), nil
+}
+
 // runInTerminal starts a command with a terminal, which this process holds: the command ends with the session of its client.
 func (s *commands) runInTerminal(ctx context.Context, l *link, c *command, request monitor.Exec) (p monitor.Process, err error) {
 	r := c.request
@@ -200,7 +221,11 @@ func (s *commands) runInTerminal(ctx context.Context, l *link, c *command, reque
 	if err != nil {
 		return p, err
 	}
-	master, err := socket.ReceiveMaster()
+	received, err := socket.ReceiveMaster()
+	if err != nil {
+		return p, fmt.Errorf("receive terminal: %w", err)
+	}
+	master, err := pollable(received)
 	if err != nil {
 		return p, fmt.Errorf("receive terminal: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/console"
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
@@ -222,5 +223,43 @@ func TestOpenStreamCancelled(t *testing.T) {
 		if err := <-result; !errors.Is(err, context.Canceled) {
 			t.Errorf("flags %#x: error %v", flags, err)
 		}
+	}
+}
+
+// A command's terminal is closed although a process in the background has it: that process gets SIGHUP.
+func TestTerminalClosed(t *testing.T) {
+	received, path, err := console.NewPty()
+	if err != nil {
+		t.Skipf("no terminal: %v", err)
+	}
+	terminal, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	master, err := pollable(received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := newCommands()
+	commands.known[commandKey{"c", "x"}] = &command{started: true, terminal: master}
+	if err := commands.resize("c", "x", monitor.Size{Width: 81, Height: 25}); err != nil {
+		t.Error(err)
+	}
+	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col != 81 || size.Row != 25 {
+		t.Errorf("size %+v, %v", size, err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := master.Read(make([]byte, 1))
+		read <- err
+	}()
+	commands.forget("c", "x")
+	if err := <-read; err == nil {
+		t.Error("read without an error")
+	}
+	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}}, -1); err != nil {
+		t.Error(err) // it would not return without a hangup
 	}
 }
