@@ -69,14 +69,15 @@ func openLink(ctx context.Context, o linkOptions) (*link, error) {
 	if err := l.connect(limited); err != nil {
 		return nil, fmt.Errorf("start monitor: %w", err)
 	}
-	l.close = sync.OnceValue(l.Close)
-	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	detached := context.WithoutCancel(ctx)
+	l.close = sync.OnceValue(func() error { return l.Close(detached) })
+	ctx, l.stop = context.WithCancel(detached)
 	go l.run(ctx)
 	return l, nil
 }
 
 // Close closes the connection. The monitor and its containers keep running. A monitor without any is shut down.
-func (l *link) Close() error {
+func (l *link) Close(ctx context.Context) error {
 	l.stop()
 	<-l.ended
 	l.mu.Lock()
@@ -85,15 +86,15 @@ func (l *link) Close() error {
 	if used {
 		return nil
 	}
-	if err := l.shutdown(); err != nil {
+	if err := l.shutdown(ctx); err != nil {
 		return fmt.Errorf("stop monitor: %w", err)
 	}
 	return nil
 }
 
 // shutdown shuts the monitor down, unless it has containers, and returns when it and its keeper have exited.
-func (l *link) shutdown() error {
-	ctx, cancel := context.WithTimeout(context.Background(), monitorCheckTimeout)
+func (l *link) shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, monitorCheckTimeout)
 	defer cancel()
 	c, err := monitor.Dial(ctx, l.Dir)
 	if err != nil {

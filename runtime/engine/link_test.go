@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,9 +39,7 @@ func newFakeLink(t *testing.T, answers map[string]string) (*link, *fakeMonitor) 
 		"hello": fmt.Sprintf(`"body":{"pid":%d,"keeper":%d}`, os.Getpid(), os.Getpid()), "subscribe": `"body":{}`,
 		"shutdown": `"error":{"class":"FailedPrecondition","message":"in use"}`,
 	}}
-	for op, text := range answers {
-		m.answers[op] = text
-	}
+	maps.Copy(m.answers, answers)
 	dir := t.TempDir()
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, monitor.Socket), Net: "unixpacket"})
 	if err != nil {
