@@ -25,12 +25,8 @@ type Monitor interface {
 
 // runByMonitor runs a command with a timeout in a container of the monitor: one request, without streams.
 func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result), expire func()) {
-	expired := time.AfterFunc(q.left, expire)
-	defer func() {
-		if !expired.Stop() {
-			expire() // waits until that of the timer has returned: the end of this attempt must be known to the next one
-		}
-	}()
+	timeout := time.NewTimer(q.left)
+	defer timeout.Stop()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan result, 1)
@@ -43,12 +39,18 @@ func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result
 		answered <- result{int(got.Code), got.Output, err}
 	}()
 	var a result
-	select {
-	case a = <-answered:
-	case <-r.closing:
-		report(result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
-		cancel() // the monitor kills the command
-		a = <-answered
+	closing := r.closing
+	for waiting := true; waiting; {
+		select {
+		case a = <-answered:
+			waiting = false
+		case <-timeout.C:
+			expire() // the monitor kills the command, and answers then
+		case <-closing:
+			report(result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
+			cancel() // the monitor kills the command
+			closing = nil
+		}
 	}
 	switch {
 	case a.err == nil:
