@@ -86,8 +86,9 @@ func withPrograms(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(programs)
+	const commands = "github.com/podstead/podstead/cmd/"
 	for _, args := range [][]string{
-		{"build", "-o", programs + "/", "github.com/podstead/podstead/cmd/" + shim.Name, "github.com/podstead/podstead/cmd/" + monitor.Name},
+		{"build", "-o", programs + "/", commands + shim.Name, commands + monitor.Name},
 		{"run", "github.com/podstead/podstead/test/images", "-o", programs},
 	} {
 		cmd := exec.Command("go", args...)

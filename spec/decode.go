@@ -19,6 +19,8 @@ type decoder struct {
 	at       map[any]*node
 	format   format
 	subject  string // name of the top-level table in messages; empty means the pod
+	// allowLoss makes warnings of the errors about fields that are refused.
+	allowLoss bool
 }
 
 // entry stands for the address of a map value: map values are not addressable.
@@ -56,6 +58,9 @@ func fieldsOf(t reflect.Type) fieldSet {
 
 func (d *decoder) decode(n *node, v reflect.Value) {
 	d.at[v.Addr().Interface()] = n
+	if n.broken {
+		return
+	}
 	switch p := v.Addr().Interface().(type) {
 	case *Seconds:
 		if f, ok := d.number(n); ok {
@@ -175,7 +180,8 @@ func (d *decoder) scalar(n *node, v reflect.Value) {
 			v.SetString(s)
 		}
 	case reflect.Bool:
-		if b, ok := n.value.(bool); ok {
+		if b, ok := n.boolean(); ok {
+			n.kind, n.value, n.text = kindBool, b, strconv.FormatBool(b)
 			v.SetBool(b)
 		} else {
 			d.mismatch(n, "a boolean")
@@ -196,6 +202,21 @@ func (d *decoder) scalar(n *node, v reflect.Value) {
 			v.SetInt(i)
 		}
 	}
+}
+
+// boolean returns a boolean. The words of YAML 1.1, which Kubernetes reads, are booleans only where one is required: elsewhere they are
+// text, which a person has meant.
+func (n *node) boolean() (b, ok bool) {
+	if b, ok = n.value.(bool); ok || !n.plain {
+		return b, ok
+	}
+	switch strings.ToLower(fmt.Sprint(n.value)) {
+	case "yes", "on":
+		return true, true
+	case "no", "off":
+		return false, true
+	}
+	return false, false
 }
 
 func (d *decoder) number(n *node) (float64, bool) {

@@ -128,6 +128,10 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 		c.ignored = true
 		d.problems = append(d.problems, warnAt(c, ignored+useless.why))
 		return
+	case isRefused && d.allowLoss:
+		c.ignored = true
+		d.problems = append(d.problems, warnAt(c, lost+refused.why))
+		return
 	case isRefused:
 		d.fail(c, c.keyAt, "not supported: "+refused.why, refused.hint)
 		return
@@ -137,6 +141,9 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 		return
 	}
 	hint := composeHint(t, c.key)
+	if hint == envFileHint && d.format == formatTOML {
+		hint = envFileShortHint
+	}
 	if owner := enclosing(n, c.key); owner != nil && (hint == "" || !isComposeList(c)) {
 		owner.meant = append(owner.meant, c.key)
 		d.fail(c, c.keyAt, fmt.Sprintf("%s is a field of %s, not of %s", quote(c.key), d.tableName(owner), d.tableName(n)),
@@ -159,6 +166,7 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 const (
 	unknownField = "unknown field" // as in Kubernetes' strict decoding
 	ignored      = "ignored: "
+	lost         = "lost: "
 )
 
 // enclosing returns the innermost table around n that has the key, or nil.

@@ -9,56 +9,61 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// flatten returns a Pod manifest in the form of a pod file.
-func flatten(manifest *node, o Options) (*node, Problems, *syntaxError) {
-	manifest = onlyItem(manifest)
-	if err := isPod(manifest); err != nil {
-		return nil, nil, err
-	}
+// flatten returns a Pod, or the template of one, in the form of a pod file. The name is that of the metadata; nil: it has none. The node
+// must be a table.
+func (o *Options) flatten(manifest *node, keys []string) (*node, Problems) {
+	var problems Problems
 	own := isOutput(manifest.child("metadata"))
 	root := newTable(nil)
 	root.at, root.keyAt = manifest.at, manifest.at
-	var problems Problems
 	for _, c := range manifest.items {
-		switch c.key {
-		case "apiVersion", "kind":
-		case "metadata", "spec":
-			if c.kind != kindTable {
-				return nil, nil, &syntaxError{at: c.at, message: fmt.Sprintf("%s: must be a mapping, found %s", c.key, c.describe())}
-			}
-		case "status":
+		switch {
+		case (c.key == "metadata" || c.key == "spec") && c.kind != kindTable:
+			problems = append(problems, problemAt(c, fmt.Sprintf("must be a mapping, found %s", c.describe()), ""))
+			return root, problems
+		case c.key == "status" && slices.Contains(keys, "status"):
 			if !own {
-				problems = append(problems, warnAt(c, "ignored: status is read-only"))
+				problems = append(problems, o.dropped(c)...)
 			}
-		default:
-			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, manifestKeys)))
+		case !slices.Contains(keys, c.key):
+			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, keys)))
 		}
 	}
-	problems = append(problems, flattenMetadata(root, manifest.child("metadata"), own, o)...)
-	if pod := manifest.child("spec"); pod != nil {
+	problems = append(problems, o.flattenMetadata(root, manifest.child("metadata"), own)...)
+	pod := manifest.child("spec")
+	if pod != nil {
 		pod.fields = fieldsOf(reflect.TypeFor[Pod]())
 	}
-	for _, c := range items(manifest.child("spec")) {
+	for _, secret := range items(pod.child("secrets")) {
+		if own && len(secret.items) == 1 && secret.child("name") != nil {
+			problems = append(problems, warnAt(secret, "has no values: podstead get does not print them"))
+		}
+	}
+	for _, c := range items(pod) {
 		switch {
 		case slices.Contains(metadataKeys, c.key):
 			problems = append(problems, problemAt(c, unknownField, "move it to metadata"))
-		case own && c.key == "nodeName":
+		case c.key == "nodeName":
+			if !own {
+				problems = append(problems, o.dropped(c)...)
+			}
 		default:
 			adopt(root, c)
 		}
 	}
-	return root, problems, nil
+	return root, problems
 }
 
-// onlyItem returns the item of a list with one item, as "get -o yaml" prints it.
-func onlyItem(manifest *node) *node {
-	if kind := manifest.child("kind"); kind != nil && (kind.value == "List" || kind.value == "PodList") {
-		if list := items(manifest.child("items")); len(list) == 1 && list[0].kind == kindTable {
-			return list[0]
-		}
+// dropped is the warning about what a cluster adds to objects, which means nothing elsewhere.
+func (o *Options) dropped(c *node) Problems {
+	if !o.Verbose {
+		return nil
 	}
-	return manifest
+	return Problems{warnAt(c, ignored+"a cluster has added it")}
 }
+
+// lastApplied is the annotation in which kubectl apply keeps the manifest before.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // isOutput reports whether a manifest with this metadata is what "podstead get"
 // prints. What a person has not written is dropped from it without a warning.
@@ -67,13 +72,17 @@ func isOutput(metadata *node) bool {
 }
 
 // flattenMetadata adds the fields of metadata to the root.
-func flattenMetadata(root, metadata *node, own bool, o Options) Problems {
+func (o *Options) flattenMetadata(root, metadata *node, own bool) Problems {
 	var problems Problems
 	for _, c := range items(metadata) {
 		switch {
 		case c.key == "name" || c.key == "labels":
 			adopt(root, c)
 		case c.key == "annotations":
+			if last := c.child(lastApplied); last != nil {
+				problems = append(problems, o.dropped(last)...)
+				c.remove(lastApplied)
+			}
 			adopt(root, withoutOwn(c))
 		case c.key == generateNameKey && metadata.child("name") == nil && c.kind == kindString:
 			name := &node{kind: kindString, at: c.at, keyAt: c.keyAt, parent: metadata, key: "name", segment: c.segment}
@@ -90,7 +99,7 @@ func flattenMetadata(root, metadata *node, own bool, o Options) Problems {
 			}
 		case own && objectMetaKeys[c.key]:
 		case objectMetaKeys[c.key]:
-			problems = append(problems, warnAt(c, ignored+"it is a field of the pod in the cluster"))
+			problems = append(problems, o.dropped(c)...)
 		default:
 			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
 		}
@@ -162,52 +171,3 @@ var (
 // objectMetaKeys are the fields of ObjectMeta that have no effect without an API server.
 var objectMetaKeys = setOf("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers",
 	"generateName", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid")
-
-func isPod(manifest *node) *syntaxError {
-	var kind, version any
-	if c := manifest.child("kind"); c != nil {
-		kind = c.value
-	}
-	if c := manifest.child("apiVersion"); c != nil {
-		version = c.value
-	}
-	switch {
-	case kind == "Pod" && version == "v1":
-		return nil
-	case kind == "Pod":
-		return &syntaxError{at: manifest.at, message: "not a Pod manifest: apiVersion must be v1"}
-	case kind == nil && manifest.child("services") != nil:
-		return &syntaxError{at: manifest.at, message: "not a Pod manifest, but a Compose file", hint: servicesHint}
-	case kind == nil:
-		return &syntaxError{
-			at: manifest.at, message: "not a Pod manifest: kind: Required value",
-			hint: "begin the manifest with apiVersion: v1 and kind: Pod",
-		}
-	default:
-		name, _ := kind.(string) // empty if it is not a string
-		message := fmt.Sprintf(`not a Pod manifest: kind: Unsupported value: %s: supported values: "Pod"`, quote(name))
-		return &syntaxError{at: manifest.child("kind").at, message: message, hint: kindHints[name]}
-	}
-}
-
-const templateHint = `write a Pod with the metadata and the spec of `
-
-// kindHints tell what to do with objects of other kinds.
-var kindHints = map[string]string{
-	"ConfigMap": "set configMaps in the spec of the Pod, or write its keys as files into configmaps/NAME of the " +
-		"configuration directory",
-	"Secret": "set secrets in the spec of the Pod, or write its keys as files into secrets/NAME of the configuration " +
-		"directory",
-	"CronJob":               templateHint + "spec.jobTemplate.spec.template",
-	"DaemonSet":             templateHint + "spec.template",
-	"Deployment":            templateHint + "spec.template",
-	"Job":                   templateHint + "spec.template",
-	"ReplicaSet":            templateHint + "spec.template",
-	"ReplicationController": templateHint + "spec.template",
-	"StatefulSet":           templateHint + "spec.template",
-	"PodTemplate":           templateHint + "template",
-	"Service":               "set hostPort in the ports of the containers",
-	"PersistentVolumeClaim": "remove it: a volume is created when a pod uses it first",
-	"List":                  "write one Pod per file",
-	"PodList":               "write one Pod per file",
-}

@@ -18,7 +18,7 @@ func TestKubectlOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod, problems := Parse(file, data)
+	pod, problems := parse(file, data, unsupported, Options{Verbose: true})
 	if pod == nil {
 		t.Fatal(problems)
 	}
@@ -84,8 +84,9 @@ func TestDocuments(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"---\n---\n":                            "file is empty",
-		manifestOfWeb + "---\n" + manifestOfWeb: "file has more than one document",
-		manifestOfWeb + "---\n\"":               "invalid YAML",
+		manifestOfWeb + "---\n" + manifestOfWeb: `pod "web" is already defined in this file`,
+		manifestOfWeb + "---\n" + strings.Replace(manifestOfWeb, "web", "db", 1): "file defines several pods: web, db",
+		manifestOfWeb + "---\n\"": "invalid YAML",
 	} {
 		if pod, problems := Parse("web.yaml", []byte(text)); pod != nil || !strings.Contains(problems.Error(), want) {
 			t.Errorf("got %v, want %q\n%s", problems, want, text)
@@ -242,10 +243,7 @@ func TestHintsHaveTheFormatOfTheFile(t *testing.T) {
 		{"web.yaml", head + "hostname: 1" + tail, `write hostname: "1"`},
 		{"Web.yaml", strings.Replace(head, "{name: web}", "{}", 1) + "hostname: a" + tail, "set metadata.name"},
 		{"web.yaml", head + "namespace: a" + tail, "move it to metadata"},
-		{"web.yaml", "apiVersion: v1\nkind: ConfigMap\n", "set configMaps in the spec of the Pod"},
-		{"web.yaml", "apiVersion: batch/v1\nkind: CronJob\n", "spec.jobTemplate.spec.template"},
-		{"web.json", `{"kind": "Deployment"}`, "spec.template"},
-		{"web.yaml", "apiVersion: v1\nkind: List\nitems: []\n", "write one Pod per file"},
+		{"web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "write the pods that use it into the same file"},
 	} {
 		_, problems := Parse(test.file, []byte(test.text))
 		if len(problems) != 1 || !strings.Contains(problems[0].Hint, test.hint) {
@@ -320,8 +318,11 @@ func TestStopSignalNeedsOS(t *testing.T) {
 func TestOwnOutput(t *testing.T) {
 	text := strings.Replace(manifestOfWeb, "  name: web\n", "  name: web\n  uid: u\n  generation: 2\n  creationTimestamp: x\n", 1) +
 		"  nodeName: edge\nstatus: {phase: Running}\n"
-	if _, problems := Parse("web.yaml", []byte(text)); len(problems) != 5 {
+	if _, problems := parse("web.yaml", []byte(text), unsupported, Options{Verbose: true}); len(problems) != 5 {
 		t.Errorf("a manifest of a cluster: %v, want five warnings", problems)
+	}
+	if _, problems := Parse("web.yaml", []byte(text)); len(problems) != 0 {
+		t.Errorf("a manifest of a cluster: %v, want no warnings", problems)
 	}
 	text = strings.Replace(text, "  uid: u\n", "  uid: u\n  annotations: {podstead.io/spec-hash: a}\n", 1)
 	if pod, problems := Parse("web.yaml", []byte(text)); pod == nil || len(problems) > 0 || len(pod.Annotations) > 0 {

@@ -3,10 +3,6 @@ package spec
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"reflect"
-	"slices"
-	"strings"
 )
 
 // Parse reads a pod file or, if the name of file ends in .yaml, .yml or .json,
@@ -46,6 +42,17 @@ type Options struct {
 	Archives bool
 	// Interactive changes the definition; nil: it is that of the file.
 	Interactive *Interactive
+	// AllowLoss makes warnings of the errors about what a file requests and Podstead does not have. The rest is taken.
+	AllowLoss bool
+	// Verbose reports also what a cluster has added to an object, which is dropped without a warning otherwise.
+	Verbose bool
+	// Others are files that are read together with this one, such as those of the same directory. Its pods use their ConfigMaps, Secrets
+	// and Services. A file without pods is valid then.
+	Others []OtherFile
+	// RunCronJobs takes the job of a CronJob, to run it once.
+	RunCronJobs bool
+	// MaxReplicas is the maximum number of pods of one object, such as a Deployment; 0: the default.
+	MaxReplicas int
 
 	read  reader
 	edits *[]edit // receives what Relocate replaces
@@ -58,73 +65,17 @@ type Options struct {
 type reader func(path string) ([]byte, fs.FileMode, error)
 
 // parse takes the pass that rejects unsupported fields as an argument. Tests
-// leave it out to cover the validation of those fields.
+// leave it out to cover the validation of those fields. The file must define one
+// pod.
 func parse(file string, data []byte, refuse func(*node) Problems, o Options) (*Pod, Problems) {
-	pod, problems := parseTree(file, data, refuse, o)
-	problems = problems.in(file)
-	if len(problems.Errors()) > 0 {
-		pod = nil
-	}
-	return pod, problems
-}
-
-func parseTree(file string, data []byte, refuse func(*node) Problems, o Options) (*Pod, Problems) {
-	if len(data) > maxFileBytes {
-		return nil, tooLarge.problems()
-	}
-	absolute, err := filepath.Abs(file)
-	if err != nil {
-		return nil, Problems{{Line: 1, Column: 1, Message: "cannot determine the absolute path: " + printable(err.Error())}}
-	}
-	f := formatOf(absolute, data)
-	var root *node
-	var problems Problems
-	var syntax *syntaxError
-	if f == formatTOML {
-		root, syntax = readTOML(data)
-	} else {
-		root, problems, syntax = readYAML(data, o)
-	}
-	if syntax != nil {
-		return nil, syntax.problems()
-	}
-	problems = append(problems, expand(root)...)
-	problems = append(problems, dropTokens(root)...)
-	serviceAccountAlias(root)
-	if o.Interactive != nil {
-		o.Interactive.set(root)
-	}
-
-	d := &decoder{at: map[any]*node{}, format: f}
-	pod := &Pod{Dir: filepath.Dir(absolute)}
-	d.decode(root, reflect.ValueOf(pod).Elem())
-	d.resolve(pod, o.edits)
-	if o.archives != nil {
-		for i := range pod.ImageArchives {
-			*o.archives = append(*o.archives, d.at[&pod.ImageArchives[i]])
-		}
-	}
-	if o.read != nil {
-		d.envFiles(pod, o.read)
-	}
-	d.hashes(root, pod)
-	fileName := filepath.Base(absolute)
-	if fileName = strings.TrimSuffix(fileName, filepath.Ext(fileName)); fileName == Stdin {
-		fileName = ""
+	part, problems := onlyPart(o.parts(file, data, refuse))
+	if part == nil {
+		return nil, problems
 	}
 	if o.named != nil {
-		*o.named = root.child("name") != nil
+		*o.named = part.named
 	}
-	(&defaulter{pod: pod, root: root}).run(fileName)
-	v := &validator{decoder: d, pod: pod, root: root, hasEnvFiles: o.read != nil}
-	v.run()
-	if o.Archives {
-		v.archives()
-	}
-	if f == formatTOML {
-		problems = append(problems, misplaced(root)...)
-	}
-	return pod, slices.Concat(problems, d.problems, refuse(root))
+	return part.Pod, problems
 }
 
 func (d *decoder) hashes(root *node, pod *Pod) {

@@ -42,8 +42,8 @@ func serviceAccountAlias(root *node) {
 
 // dropTokens removes the volumes and mounts that the admission controller of
 // service accounts adds to every pod of a cluster. There are no service
-// accounts. Warnings name what it removes.
-func dropTokens(root *node) Problems {
+// accounts.
+func (o *Options) dropTokens(root *node) Problems {
 	volumes := root.child("volumes")
 	if volumes == nil || volumes.kind != kindArray {
 		return nil
@@ -55,7 +55,7 @@ func dropTokens(root *node) Problems {
 			return false
 		}
 		names[volume.child("name").value] = true
-		problems = append(problems, warnAt(volume, ignored+noAccounts.why))
+		problems = append(problems, o.dropped(volume)...)
 		return true
 	})
 	if len(names) == 0 {
@@ -72,7 +72,7 @@ func dropTokens(root *node) Problems {
 				if name == nil || !names[name.value] {
 					return false
 				}
-				problems = append(problems, warnAt(mount, ignored+noAccounts.why))
+				problems = append(problems, o.dropped(mount)...)
 				return true
 			})
 		}

@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"regexp"
@@ -11,49 +13,50 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML reads a Pod manifest in YAML or JSON and flattens it: the fields of
-// metadata and spec become fields of the root and keep their paths. Warnings
-// name the fields that it ignores.
-func readYAML(data []byte, o Options) (*node, Problems, *syntaxError) {
-	doc, err := yamlDocument(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := &yamlReader{}
-	manifest := &node{}
-	if err := r.read(manifest, doc); err != nil {
-		return nil, nil, err
-	}
-	if manifest.kind != kindTable {
-		return nil, nil, &syntaxError{at: manifest.at, message: "not a Pod manifest: must be a mapping, found " + manifest.kind.String()}
-	}
-	return flatten(manifest, o)
-}
-
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// yamlDocument returns the only document of a file that is not empty.
-func yamlDocument(data []byte) (*yaml.Node, *syntaxError) {
-	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
-	var document *yaml.Node
-	for {
+// yamlDocuments returns the documents of a file, without empty ones.
+func yamlDocuments(data []byte) (documents []*yaml.Node, _ *syntaxError) {
+	decoder := yaml.NewDecoder(bytes.NewReader(withoutMarks(data)))
+	for n := 0; ; n++ {
 		var next yaml.Node
 		err := decoder.Decode(&next)
 		switch {
-		case errors.Is(err, io.EOF) && document == nil:
+		case errors.Is(err, io.EOF) && documents == nil:
 			return nil, &syntaxError{at: position{1, 1}, message: "file is empty"}
 		case errors.Is(err, io.EOF):
-			return document, nil
+			return documents, nil
 		case err != nil:
 			return nil, yamlError(err)
+		case n >= maxDocuments:
+			at := position{max(next.Line, 1), 1}
+			return nil, &syntaxError{at: at, message: fmt.Sprintf("file has more than %d documents", maxDocuments)}
 		case len(next.Content) == 0 || next.Content[0].ShortTag() == "!!null":
-		case document != nil:
-			at := position{max(next.Line, 1), max(next.Column, 1)}
-			return nil, &syntaxError{at: at, message: "file has more than one document", hint: "write one Pod per file"}
 		default:
-			document = next.Content[0]
+			documents = append(documents, next.Content[0])
 		}
 	}
+}
+
+// maxDocuments is the maximum number of documents of a file, empty ones included.
+const maxDocuments = 1000
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// withoutMarks returns a text without the byte order marks at the begin of its documents. A mark has no column.
+func withoutMarks(data []byte) []byte {
+	data = bytes.TrimPrefix(data, byteOrderMark)
+	if !bytes.Contains(data, byteOrderMark) {
+		return data
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	for i := range lines {
+		begins := bytes.HasPrefix(bytes.TrimPrefix(lines[i], byteOrderMark), []byte("---"))
+		if begins || i > 0 && bytes.HasPrefix(lines[i-1], []byte("---")) {
+			lines[i] = bytes.TrimPrefix(lines[i], byteOrderMark)
+		}
+	}
+	return bytes.Join(lines, nil)
 }
 
 // yamlError returns an error of the library with its position.
@@ -199,6 +202,7 @@ func readScalar(n *node, y *yaml.Node) *syntaxError {
 		n.kind = kindNull
 	default: // in a manifest a date is a string
 		n.kind, n.value = kindString, y.Value
+		n.plain = y.Style == 0
 	}
 	if err != nil {
 		return &syntaxError{at: n.at, message: "invalid YAML: cannot read the value"} // it may be confidential

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // applyFlags are the flags of apply.
@@ -22,6 +23,7 @@ type applyFlags struct {
 	create bool // the pods must not exist
 	prune  bool
 	level  string
+	spec   spec.Options
 	readiness
 }
 
@@ -77,6 +79,7 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete pods of the pods directory that the files do not define")
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	return cmd
 }
@@ -95,6 +98,7 @@ Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 time
 	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	cmd.AddCommand(hidden(createHints, func(_ *cobra.Command, name string) error {
 		return fmt.Errorf("create %s: is not supported: only pods are created, from files", name)
@@ -106,7 +110,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	files, err := a.readApplied(cmd, paths, f.level)
+	files, err := a.readApplied(cmd, paths, f.spec, f.level)
 	if err != nil {
 		return err
 	}

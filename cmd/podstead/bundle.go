@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -200,36 +201,41 @@ func (a *app) readBundled(paths []string) (pods []bundle.PodFile, err error) {
 		return nil, err
 	}
 	var list []readPod
-	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
-		pod, text, err := a.readFile(path, spec.Options{Archives: true}, "")
-		if err != nil {
-			return nil, err
+	err = readEach(paths, func(path, absolute string) (names []string, err error) {
+		parts, err := a.readParts(path, spec.Options{Archives: true}, "")
+		for i := range parts {
+			text, err := a.textOf(path, &parts[i])
+			if err != nil {
+				return nil, err
+			}
+			r, carried, err := withoutHost(path, absolute, text, parts[i].Pod)
+			if err != nil {
+				return nil, err
+			}
+			list, names = append(list, r), append(names, r.pod.Name)
+			pods = append(pods, bundle.PodFile{Pod: r.pod, Extension: spec.Extension(path, carried), Text: carried})
 		}
-		carried, err := spec.WithoutArchives(absolute, []byte(text))
-		if err != nil {
-			return nil, err
-		}
-		relocated, err := spec.Relocate(absolute, carried)
-		if err != nil || string(relocated) != string(carried) {
-			return nil,
-				errors.Join(fmt.Errorf("%s: a bundle cannot carry generateName, nor paths that are relative to the file "+
-					"(hostPath, envFile)",
-					path),
-					err)
-		}
-		// The pod with absolute paths of its archives.
-		full, _ := spec.Accept(absolute, []byte(text))
-		if full != nil {
-			pod = full
-		}
-		list = append(list, readPod{path, pod})
-		pods = append(pods, bundle.PodFile{Pod: pod, Extension: spec.Extension(path, carried), Text: carried})
-		return pod, nil
+		return names, err
 	})
 	if err == nil && len(a.cyclesAmong(list, nil)) > 0 { // the pods of this host are not those of the host that gets the bundle
 		return nil, invalidFiles(nil)
 	}
 	return pods, err
+}
+
+// withoutHost returns a pod file without archives, if it refers to no file of this host by a relative path.
+func withoutHost(path, absolute, text string, pod *spec.Pod) (r readPod, carried []byte, err error) {
+	if carried, err = spec.WithoutArchives(absolute, []byte(text)); err != nil {
+		return r, nil, err
+	}
+	relocated, err := spec.Relocate(absolute, carried)
+	if err != nil || string(relocated) != string(carried) {
+		return r, nil, errors.Join(fmt.Errorf("%s: a bundle cannot carry generateName, nor paths that are relative to the file "+
+			"(hostPath, envFile)", path), err)
+	}
+	// The pod with absolute paths of its archives.
+	full, _ := spec.Accept(absolute, []byte(text))
+	return readPod{path, cmp.Or(full, pod)}, carried, nil
 }
 
 // bundleApplyFlags are the flags of bundle apply.

@@ -68,8 +68,12 @@ func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
 	if err != nil {
 		return err
 	}
+	own, err := spec.Own(file, text, name)
+	if err != nil {
+		return err
+	}
 	var result api.Applied
-	err = a.editText(cmd.Context(), filepath.Base(file), string(text), func(ctx context.Context, edited string) (err error) {
+	err = a.editText(cmd.Context(), filepath.Base(file), string(own), func(ctx context.Context, edited string) (err error) {
 		if now, err := os.ReadFile(file); err != nil || string(now) != string(text) {
 			return errors.Join(fmt.Errorf("the file %s has been changed since", file), err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // planFlags are the flags of plan.
@@ -18,6 +19,7 @@ type planFlags struct {
 	prune, exitCode bool
 	onlyChanges     bool // print no unchanged pods
 	level, format   string
+	spec            spec.Options
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -49,13 +51,14 @@ Exit codes: 0 done, 2 a file is invalid, 6 apply would change something (only wi
 	fileFlag(cmd, &f.files)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "show the pods that apply --prune would delete")
 	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with code 6 if apply would change something")
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json", "yaml")
 	return cmd
 }
 
 func (a *app) plan(cmd *cobra.Command, paths []string, f *planFlags) error {
-	files, err := a.readApplied(cmd, paths, f.level)
+	files, err := a.readApplied(cmd, paths, f.spec, f.level)
 	if err != nil {
 		return err
 	}
@@ -123,6 +126,7 @@ Exit codes: 0 apply would change nothing, 1 apply would change something, more t
 	}
 	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	return cmd
 }

@@ -102,7 +102,8 @@ func expand(paths []string) ([]string, error) {
 	return files, nil
 }
 
-// readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
+// readFile reads a file that must define one pod, and prints its problems and warnings. The error of an invalid file wraps
+// [errInvalidFile].
 func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*spec.Pod, string, error) {
 	text, err := a.readText(path)
 	if err != nil {
@@ -110,6 +111,39 @@ func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*sp
 	}
 	pod, err := a.acceptFile(path, text, o, strict)
 	return pod, string(text), err
+}
+
+// readParts reads a file that may define several pods, and prints its problems and warnings. All of them must be valid. The error of an
+// invalid file wraps [errInvalidFile].
+func (a *app) readParts(path string, o spec.Options, strict admission.Level) ([]spec.Part, error) {
+	text, err := a.readText(path)
+	if err != nil {
+		return nil, err
+	}
+	parts, problems := besides(o, path).AcceptParts(path, text)
+	for _, p := range problems {
+		a.problem(api.Problem(p))
+	}
+	valid := len(problems.Errors()) == 0
+	for i := range parts {
+		valid = valid && checkLevel(a.err, path, parts[i].Pod, strict)
+	}
+	if !valid {
+		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
+	}
+	return parts, nil
+}
+
+// textOf returns the text of a pod of a file as a file of its own, and prints its problems.
+func (a *app) textOf(path string, p *spec.Part) (string, error) {
+	text, err := p.Text()
+	if problems, is := errors.AsType[spec.Problems](err); is {
+		for _, problem := range problems {
+			a.problem(api.Problem(problem))
+		}
+		return "", fmt.Errorf("%s: %w", path, errInvalidFile)
+	}
+	return string(text), err
 }
 
 // acceptFile is readFile for a file that was read.
@@ -145,8 +179,9 @@ type readPod struct {
 	pod  *spec.Pod
 }
 
-// readEach reads and checks pod files. The function read returns the pod of a file. All files are read, even if one is invalid.
-func readEach(paths []string, read func(path, absolute string) (*spec.Pod, error)) error {
+// readEach reads and checks pod files. The function read returns the names of the pods of a file. All files are read, even if one is
+// invalid.
+func readEach(paths []string, read func(path, absolute string) ([]string, error)) error {
 	var errs []error
 	names := map[string]string{} // the file of each pod
 	for _, path := range paths {
@@ -154,14 +189,17 @@ func readEach(paths []string, read func(path, absolute string) (*spec.Pod, error
 		if err != nil {
 			return err
 		}
-		pod, err := read(path, absolute)
-		switch {
-		case err != nil:
+		pods, err := read(path, absolute)
+		if err != nil {
 			errs = append(errs, err)
-		case names[pod.Name] != "":
-			errs = append(errs, fmt.Errorf("%s: pod %q is already defined in %s", path, pod.Name, names[pod.Name]))
-		default:
-			names[pod.Name] = path
+			continue
+		}
+		for _, pod := range pods {
+			if names[pod] != "" {
+				errs = append(errs, fmt.Errorf("%s: pod %q is already defined in %s", path, pod, names[pod]))
+				continue
+			}
+			names[pod] = path
 		}
 	}
 	if len(errs) > 0 {
@@ -171,25 +209,41 @@ func readEach(paths []string, read func(path, absolute string) (*spec.Pod, error
 }
 
 // readFiles reads and checks pod files and directories for run. Nothing is started if one of them is invalid.
-func (a *app) readFiles(cmd *cobra.Command, paths []string, level admission.Level) (requests []api.CreateRequest, err error) {
+func (a *app) readFiles(
+	cmd *cobra.Command, paths []string, o spec.Options, level admission.Level,
+) (requests []api.CreateRequest, err error) {
 	if paths, err = expand(paths); err != nil {
 		return nil, err
 	}
+	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
+		return nil, err
+	}
+	o.Others = others(paths)
 	var pods []readPod
-	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
-		suffix := spec.NameSuffix()
-		pod, text, err := a.readFile(path, spec.Options{Suffix: suffix}, level)
-		requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix})
-		pods = append(pods, readPod{path, pod})
-		return pod, err
+	err = readEach(paths, func(path, absolute string) (names []string, err error) {
+		o.Suffix = spec.NameSuffix()
+		parts, err := a.readParts(path, o, level)
+		for i := range parts {
+			text, err := a.textOf(path, &parts[i])
+			if err != nil {
+				return nil, err
+			}
+			requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: o.Suffix})
+			pods, names = append(pods, readPod{path, parts[i].Pod}), append(names, parts[i].Name)
+		}
+		return names, err
 	})
-	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
+	switch {
+	case err != nil:
+	case len(a.waitCycles(cmd, pods)) > 0:
 		err = invalidFiles(nil)
+	case len(pods) == 0 && len(paths) > 0:
+		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
 	}
 	return requests, err
 }
 
-// applied is a pod file that is applied.
+// applied is a pod that is applied.
 type applied struct {
 	pod     string
 	request api.ApplyRequest
@@ -197,7 +251,7 @@ type applied struct {
 
 // readApplied reads and checks pod files and directories for apply and plan, with the value of --policy. Nothing is applied if one of them
 // is invalid.
-func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (list []applied, err error) {
+func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, policy string) (list []applied, err error) {
 	level, err := a.level(cmd, policy)
 	if err != nil {
 		return nil, err
@@ -206,31 +260,91 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (li
 		return nil, err
 	}
 	var pods []readPod
-	err = readEach(paths, func(path, absolute string) (*spec.Pod, error) {
-		_, text, err := a.readFile(path, spec.Options{Archives: true}, level)
-		if err != nil {
-			return nil, err
-		}
-		// Paths and a generated name are fixed here, so that a request that is repeated defines the same pod.
-		file, problems, err := spec.AcceptRelocated(absolute, []byte(text))
-		pod := file.Pod
-		if unmovable, is := errors.AsType[spec.Problems](err); is {
-			pod, problems = nil, unmovable
-		}
-		if pod == nil {
-			for _, p := range problems.Errors() {
-				a.problem(api.Problem(p))
+	o.Archives = true
+	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
+		return nil, err
+	}
+	o.Others = others(paths)
+	err = readEach(paths, func(path, absolute string) (names []string, err error) {
+		parts, err := a.readParts(path, o, level)
+		for i := range parts {
+			file, err := a.relocated(path, absolute, &parts[i])
+			if err != nil {
+				return nil, err
 			}
-			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
+			list = append(list, applied{file.Pod.Name, api.ApplyRequest{File: absolute, Text: string(file.Text)}})
+			pods, names = append(pods, readPod{path, file.Pod}), append(names, file.Pod.Name)
 		}
-		list = append(list, applied{pod.Name, api.ApplyRequest{File: absolute, Text: string(file.Text)}})
-		pods = append(pods, readPod{path, pod})
-		return pod, nil
+		return names, err
 	})
-	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
+	switch {
+	case err != nil:
+	case len(a.waitCycles(cmd, pods)) > 0:
 		err = invalidFiles(nil)
+	case len(pods) == 0 && len(paths) > 0:
+		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
 	}
 	return list, err
+}
+
+// others returns the manifests among files, whose objects the pods of all of them use; nil: there is one file only. A file that cannot be
+// read is reported when it is read itself.
+func others(paths []string) []spec.OtherFile {
+	if len(paths) < 2 {
+		return nil
+	}
+	list := []spec.OtherFile{}
+	for _, path := range paths {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			continue
+		}
+		if text, err := spec.ReadPodFile(path); err == nil {
+			list = append(list, spec.OtherFile{Path: path, Data: text})
+		}
+	}
+	return list
+}
+
+// besides returns options with the other files besides one.
+func besides(o spec.Options, path string) spec.Options {
+	o.Others = slices.DeleteFunc(slices.Clone(o.Others), func(other spec.OtherFile) bool { return other.Path == path })
+	return o
+}
+
+// maxReplicas returns how many pods of one object this host accepts.
+func (a *app) maxReplicas(cmd *cobra.Command) (int, error) {
+	c, err := a.config(cmd)
+	if err != nil {
+		return 0, err
+	}
+	return int(c.Pods.MaxReplicas), nil
+}
+
+// relocated returns a pod of a file as a file of its own. Paths and a generated name are fixed, so that a request that is repeated defines
+// the same pod.
+func (a *app) relocated(path, absolute string, p *spec.Part) (file spec.Accepted, err error) {
+	text, err := a.textOf(path, p)
+	if err != nil {
+		return file, err
+	}
+	file, problems, err := spec.AcceptRelocated(absolute, []byte(text))
+	unmovable, is := errors.AsType[spec.Problems](err)
+	if is {
+		problems = unmovable
+	}
+	if is || file.Pod == nil {
+		for _, p := range problems.Errors() {
+			a.problem(api.Problem(p))
+		}
+		return file, fmt.Errorf("%s: %w", path, errInvalidFile)
+	}
+	return file, nil
+}
+
+// lossFlags adds the flags for what a file has that is not taken. The flag for details has a short form, which may be empty.
+func lossFlags(cmd *cobra.Command, o *spec.Options, short string) {
+	cmd.Flags().BoolVar(&o.AllowLoss, "allow-loss", false, "take a file although some of its fields or objects are not supported")
+	cmd.Flags().BoolVarP(&o.Verbose, "verbose", short, false, "print also which fields are ignored because only a cluster uses them")
 }
 
 func levelFlag(cmd *cobra.Command, value *string) {
@@ -332,8 +446,11 @@ func (a *app) present(cmd *cobra.Command) (pods []*spec.Pod) {
 		if err != nil {
 			continue
 		}
-		if pod, _ := spec.Parse(path, text); pod != nil {
-			pods = append(pods, pod)
+		parts, _ := spec.Options{}.ParseParts(path, text)
+		for i := range parts {
+			if pod := parts[i].Pod; pod != nil {
+				pods = append(pods, pod)
+			}
 		}
 	}
 	return pods

@@ -37,6 +37,7 @@ type runFlags struct {
 	level   string
 	detach  bool
 	wait    bool // with detach
+	spec    spec.Options
 
 	container string
 	streams   streamFlags
@@ -123,6 +124,7 @@ func (a *app) runCommand() *cobra.Command {
 		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach --wait, only exit")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
+	lossFlags(cmd, &f.spec, "")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait as podstead apply --wait")
@@ -147,7 +149,8 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if f.isInteractive(cmd) {
 		return a.runInteractive(cmd, args, f, level)
 	}
-	requests, err := a.readFiles(cmd, args, level)
+	f.spec.RunCronJobs = true
+	requests, err := a.readFiles(cmd, args, f.spec, level)
 	if err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error 
 			return usage(cmd, "--%s cannot be combined with --detach", name)
 		}
 	}
-	return a.apply(cmd, args, &applyFlags{level: f.level, readiness: ready})
+	return a.apply(cmd, args, &applyFlags{level: f.level, spec: f.spec, readiness: ready})
 }
 
 // inForeground connects to the daemon, and calls run with the options of the flags.

@@ -54,20 +54,25 @@ func (a *app) podNames(paths []string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	err = readEach(paths, func(path, _ string) (*spec.Pod, error) {
+	o := spec.Options{AllowLoss: true, Others: others(paths)}
+	err = readEach(paths, func(path, _ string) (own []string, err error) {
 		text, err := a.readText(path)
 		if err != nil {
 			return nil, err
 		}
-		pod, found := spec.Parse(path, text)
-		if pod == nil {
-			for _, p := range found.Errors() {
+		// What is lost is not the question here.
+		parts, found := besides(o, path).ParseParts(path, text)
+		if errs := found.Errors(); len(errs) > 0 {
+			for _, p := range errs {
 				a.problem(api.Problem(p))
 			}
 			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 		}
-		names = append(names, pod.Name)
-		return pod, nil
+		for i := range parts {
+			own = append(own, parts[i].Name)
+		}
+		names = append(names, own...)
+		return own, nil
 	})
 	return names, err
 }

@@ -59,10 +59,10 @@ func (a *app) unitRequest(cmd *cobra.Command, pod string) (q api.CreateRequest, 
 	if err != nil {
 		return q, err
 	}
-	err = readEach([]string{path}, func(path, absolute string) (*spec.Pod, error) {
-		defined, text, err := a.readFile(path, spec.Options{}, level)
+	err = readEach([]string{path}, func(path, absolute string) ([]string, error) {
+		_, text, err := a.readFile(path, spec.Options{}, level)
 		q = api.CreateRequest{File: absolute, Text: text, Unit: api.UnitOf(pod)}
-		return defined, err
+		return nil, err
 	})
 	return q, err
 }

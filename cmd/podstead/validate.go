@@ -18,6 +18,7 @@ import (
 
 func (a *app) validateCommand() *cobra.Command {
 	var policy string
+	o := spec.Options{Archives: true}
 	cmd := &cobra.Command{
 		Use:   "validate FILE|DIR|-...",
 		Short: "Check pod files",
@@ -56,30 +57,40 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			if err != nil {
 				return err
 			}
+			o.MaxReplicas = int(c.Pods.MaxReplicas)
 			files, err := expand(args)
 			if err != nil {
 				return err
 			}
+			o.Others = others(files)
 			var errs []error
 			var pods []readPod
 			for _, path := range files {
-				pod, _, err := a.readFile(path, spec.Options{Archives: true}, strict)
+				parts, err := a.readParts(path, o, strict)
 				if err != nil {
 					errs = append(errs, err)
 					continue
 				}
-				pods = append(pods, readPod{path, pod})
+				if len(parts) == 0 {
+					fmt.Fprintf(a.out, "%s: ok (no pods)\n", plain.Text(path))
+				}
+				for i := range parts {
+					pods = append(pods, readPod{path, parts[i].Pod})
+				}
 			}
 			a.warnHidden(cmd, pods)
 			a.warnLost(cmd, pods)
 			cycles := a.waitCycles(cmd, pods)
-			for _, r := range pods {
+			for i, r := range pods {
 				if slices.Contains(cycles, r.pod.Name) {
 					errs = append(errs, errInvalidFile)
 					continue
 				}
 				a.warnUnusable(cmd.Context(), c, r.path, r.pod)
-				fmt.Fprintf(a.out, "%s: ok\n", plain.Text(r.path))
+				inFile := func(other readPod) bool { return other.path == r.path && slices.Contains(cycles, other.pod.Name) }
+				if (i == 0 || pods[i-1].path != r.path) && !slices.ContainsFunc(pods, inFile) {
+					fmt.Fprintf(a.out, "%s: ok%s\n", plain.Text(r.path), severalPods(pods[i:]))
+				}
 			}
 			if len(errs) > 0 {
 				return invalidFiles(errs)
@@ -87,8 +98,23 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			return nil
 		},
 	}
+	lossFlags(cmd, &o, "v")
 	levelFlag(cmd, &policy)
 	return cmd
+}
+
+// severalPods names the pods of the file of the first one, if there are several.
+func severalPods(list []readPod) string {
+	var names []string
+	for _, r := range list {
+		if r.path == list[0].path {
+			names = append(names, r.pod.Name)
+		}
+	}
+	if len(names) < 2 {
+		return ""
+	}
+	return " (pods " + strings.Join(names, ", ") + ")"
 }
 
 // warnUnusable prints what the pod would wait for on this host.

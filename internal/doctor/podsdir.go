@@ -86,7 +86,7 @@ func fileProblem(path string, f *watch.File) string {
 	if f.Err != nil {
 		return f.Err.Error()
 	}
-	_, problems := spec.Accept(path, f.Text)
+	_, problems := spec.Options{}.AcceptParts(path, f.Text)
 	if errs := problems.Errors(); len(errs) > 0 {
 		return errs[0].String()
 	}

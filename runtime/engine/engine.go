@@ -63,8 +63,8 @@ type Options struct {
 	ShimPath string
 	// MonitorPath is the absolute path of the monitor's program. Empty means that each new sandbox has a shim.
 	MonitorPath string
-	// MonitorCgroup is the cgroup in which the monitor is started, relative to the root of the cgroup hierarchies. It is created, and removed
-	// with the monitor. Empty means that of this process, from which PlaceMonitor moves it; nil: it stays there.
+	// MonitorCgroup is the cgroup in which the monitor is started, relative to the root of the cgroup hierarchies. It is created, and
+	// removed with the monitor. Empty means that of this process, from which PlaceMonitor moves it; nil: it stays there.
 	MonitorCgroup string
 	PlaceMonitor  func(ctx context.Context, pids ...int) error
 	// ShimEnv is added to the environment of shims, in the form "name=value".

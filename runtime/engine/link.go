@@ -343,7 +343,9 @@ func (l *link) forget(id, exec string) {
 
 // creating runs a request that creates a container. The container is known before, so that an exit is not missed of which the event comes
 // before the answer. One that may have been created by a request without an answer is deleted: nobody would know it.
-func (l *link) creating(ctx context.Context, id string, request func(*monitor.Client) (monitor.Container, error)) (monitor.Container, error) {
+func (l *link) creating(
+	ctx context.Context, id string, request func(*monitor.Client) (monitor.Container, error),
+) (monitor.Container, error) {
 	l.change(func() { l.containers[id] = monitor.Container{ID: id, Phase: monitor.Creating} })
 	var c monitor.Container
 	err := l.ask(ctx, false, func(m *monitor.Client) (err error) {
@@ -459,8 +461,8 @@ func (l *link) deleteSandbox(ctx context.Context, name string) error {
 	return nil
 }
 
-// until waits until met, which is called with the lock and after each change, returns true, or ctx ends. If the link is closed, the error is
-// [errdefs.ErrUnavailable].
+// until waits until met, which is called with the lock and after each change, returns true, or ctx ends. If the link is closed, the error
+// is [errdefs.ErrUnavailable].
 func (l *link) until(ctx context.Context, met func() bool) error {
 	for {
 		l.mu.Lock()

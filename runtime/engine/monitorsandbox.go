@@ -121,8 +121,8 @@ func (e *Engine) Runs(id string) bool {
 	return ours
 }
 
-// RunCommand is [monitor.Client.Run], for a container that the monitor runs. It is not repeated if the monitor is lost: a command may not run
-// twice.
+// RunCommand is [monitor.Client.Run], for a container that the monitor runs. It is not repeated if the monitor is lost: a command may not
+// run twice.
 func (e *Engine) RunCommand(ctx context.Context, r monitor.Run) (result monitor.RunResult, err error) {
 	err = e.link.ask(ctx, false, func(m *monitor.Client) error {
 		result, err = m.Run(ctx, r)

@@ -83,5 +83,7 @@ func (r *Runner) prepareRun(ctx context.Context, q request) (monitor.Run, error)
 	if err != nil {
 		return monitor.Run{}, err
 	}
-	return monitor.Run{Container: c.ID(), Process: process, Mark: m.String(), Timeout: max(q.left, 1), MaxOutput: min(q.max, monitor.MaxRunOutput)}, nil
+	return monitor.Run{
+		Container: c.ID(), Process: process, Mark: m.String(), Timeout: max(q.left, 1), MaxOutput: min(q.max, monitor.MaxRunOutput),
+	}, nil
 }

@@ -24,7 +24,7 @@ const (
 	quickDeaths = 5
 	deathWindow = 10 * time.Second
 	maxBackoff  = time.Second
-	// stuckCheck is the interval at which the keeper looks for a monitor that was killed and cannot exit, because a thread waits for a disk.
+	// stuckCheck is the interval at which the keeper looks for a monitor that was killed and cannot exit: a thread waits for a disk.
 	stuckCheck = 5 * time.Second
 	// giveTimeout bounds the wait for a monitor that does not receive its descriptors.
 	giveTimeout = 30 * time.Second

@@ -427,12 +427,15 @@ func isOwned(state string) bool {
 }
 
 // roles returns the processes of keeper and monitor.
-func (w *world) roles() (pids []int) {
+func (w *world) roles() []int { return rolesIn(w.dir()) }
+
+// rolesIn returns the processes of keeper and monitor with this state directory.
+func rolesIn(state string) (pids []int) {
 	found, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range found {
 		text, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err == nil && strings.HasPrefix(string(text), Name+"\x00") && strings.Contains(string(text), "\x00"+w.dir()+"\x00") ||
-			err == nil && strings.HasPrefix(string(text), program) && strings.Contains(string(text), "\x00"+w.dir()+"\x00") {
+		first, rest, _ := strings.Cut(string(text), "\x00")
+		if err == nil && filepath.Base(first) == Name && strings.Contains(rest, "\x00"+state+"\x00") {
 			var pid int
 			_, _ = fmt.Sscan(filepath.Base(dir), &pid)
 			pids = append(pids, pid)
@@ -463,6 +466,12 @@ func (w *world) checkClean() {
 
 // sweepState ends what uses a state directory of a test, and removes it.
 func sweepState(state string) {
+	pids := rolesIn(filepath.Join(state, "state"))
+	for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} { // neither notices the death of the other one
+		for _, pid := range pids {
+			_ = unix.Kill(pid, sig)
+		}
+	}
 	runtimeRoot := filepath.Join(state, "test/runtime")
 	entries, _ := os.ReadDir(runtimeRoot)
 	for _, e := range entries {

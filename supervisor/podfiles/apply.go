@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,6 +68,11 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 	if err := s.checkOverwrite(ctx, pod, path, file.Text, replaced); err != nil {
 		return Plan{}, err
 	}
+	own, err := s.divide(ctx, pod, append(slices.Clone(replaced), path))
+	if err != nil {
+		return Plan{}, err
+	}
+	replaced = withoutOwn(replaced, own)
 	unloaded := s.load(ctx)
 	a, err := f.apply(next, replaced, images, began, o.Create)
 	switch {
@@ -82,9 +86,16 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 	defer s.wake()
 	f.applied[path] = applied{next.digest, o.By}
 	delete(f.attempts, pod) // a step that failed is repeated
-	if err := s.change(ctx, func() error { return write(path, file.Text, replaced) }); err != nil {
+	err = s.change(ctx, func() error {
+		if err := writeOwn(own); err != nil {
+			return err
+		}
+		return write(path, file.Text, replaced)
+	})
+	if err != nil {
 		return Plan{}, err
 	}
+	s.divideFacts(own, "the division of "+path)
 	s.written(next, replaced)
 	delete(f.newer, pod)
 	if a.newest != nil {
@@ -161,7 +172,7 @@ func (f *facts) hasReturned(name string, instead *Instead, at lifecycle.Instant)
 
 // isDefined reports whether a valid file defines a pod.
 func (f *facts) isDefined(name string) bool {
-	for _, c := range f.contents {
+	for c := range f.each() {
 		if c.pod != nil && c.pod.Name == name {
 			return true
 		}
@@ -173,39 +184,33 @@ func (f *facts) isDefined(name string) bool {
 func (f *facts) place(file *spec.Accepted) (next *content, replaced []string, err error) {
 	name, extension := file.Pod.Name, spec.Extension(file.Path, file.Text)
 	path := filepath.Join(f.path, spec.FileName(name)+extension)
-	var same, broken []string
-	for _, p := range slices.Sorted(maps.Keys(f.contents)) {
-		switch c := f.contents[p]; {
-		case f.nameOf(c) != name:
-		case c.pod == nil:
-			broken = append(broken, p)
-		default:
-			same = append(same, p)
-		}
-	}
+	same, broken := f.pathsOf(name)
 	if len(same) > 1 {
 		err := conflictf("it is defined by %s", strings.Join(same, " and "))
 		err.Hint = "remove all but one of these files"
 		return nil, nil, err
 	}
 	for _, p := range slices.Concat(same, broken) {
-		if _, is := file.At(p); is && filepath.Ext(p) == extension {
+		if _, is := file.At(p); is && filepath.Ext(p) == extension && f.contents[p].others == nil {
 			path = p
 			break
 		}
 	}
-	if c := f.contents[path]; c != nil && c.pod != nil && c.pod.Name != name {
+	if c := f.contents[path]; c != nil && c.pod != nil && !c.has(name) {
 		return nil, nil, conflictf("file %s defines pod %q", path, c.pod.Name)
 	}
 	d := f.planFiles()
-	if other := f.heldBy(path, name, &d); other != "" {
-		return nil, nil, conflictf("file %s is the file of pod %q", path, other)
+	for _, p := range append([]string{path}, broken...) {
+		if other := f.heldBy(p, name, &d); other != "" {
+			return nil, nil, conflictf("file %s is the file of pod %q", p, other)
+		}
 	}
 	moved, is := file.At(path)
 	if !is {
 		return nil, nil, fmt.Errorf("the file defines pod %q", baseName(path))
 	}
-	next = &content{path: path, digest: sha256.Sum256(file.Text), pod: moved.Pod, problems: moved.Problems}
+	sum := sha256.Sum256(file.Text)
+	next = &content{path: path, text: sum, digest: sum, pod: moved.Pod, problems: moved.Problems}
 	replaced = slices.DeleteFunc(slices.Concat(same, broken), func(p string) bool { return p == path })
 	return next, replaced, nil
 }
@@ -236,7 +241,7 @@ func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte,
 			err.Hint = "change " + f.link + ", or remove the link"
 			return err
 		}
-		if known := s.facts.contents[f.path]; f.text == nil || known != nil && known.digest == sha256.Sum256(f.text) {
+		if known := s.facts.contents[f.path]; f.text == nil || known != nil && known.text == sha256.Sum256(f.text) {
 			continue
 		}
 		c, err := disk.Call(context.WithoutCancel(ctx), s.referenced(f.path), func() (*content, error) {
@@ -245,8 +250,10 @@ func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte,
 		if err != nil {
 			return err
 		}
-		if c.pod != nil && c.pod.Name != pod {
-			return conflictf("file %s defines pod %q", f.path, c.pod.Name)
+		for d := range c.all() {
+			if d.pod != nil && d.pod.Name != pod {
+				return conflictf("file %s defines pod %q", f.path, d.pod.Name)
+			}
 		}
 	}
 	return nil

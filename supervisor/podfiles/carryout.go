@@ -53,8 +53,8 @@ func (s *Set) publish(d *decision) {
 	if !f.unloaded.IsZero() || slices.EqualFunc(f.shown, d.files, same) {
 		return
 	}
-	maps.DeleteFunc(f.reported, func(path string, _ string) bool {
-		return !slices.ContainsFunc(d.files, func(shown File) bool { return shown.Path == path })
+	maps.DeleteFunc(f.reported, func(key string, _ string) bool {
+		return !slices.ContainsFunc(d.files, func(shown File) bool { return shown.key() == key })
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -330,7 +330,7 @@ func TestPlanOfWorkers(t *testing.T) {
 // TestPlanOfReports: an event is emitted when the state of a file or of the directory changes, once.
 func TestPlanOfReports(t *testing.T) {
 	t.Parallel()
-	path := testDir + "/web.toml"
+	key := (&File{Path: testDir + "/web.toml", Pod: "web"}).key()
 	invalid := map[string]string{"web.toml": "x = 1"}
 	for _, test := range []struct {
 		name   string
@@ -342,11 +342,11 @@ func TestPlanOfReports(t *testing.T) {
 		{name: "invalid file", files: invalid, want: []api.EventKind{api.EventFileInvalid}},
 		{
 			name: "invalid file, reported", files: invalid,
-			change: func(f *facts) { f.reported[path] = f.plan().reports[0].state },
+			change: func(f *facts) { f.reported[key] = f.plan().reports[0].state },
 		},
 		{
 			name: "corrected file", files: map[string]string{"web.toml": podText("a")}, want: []api.EventKind{api.EventFileAccepted},
-			change: func(f *facts) { f.reported[path] = "FileInvalid" },
+			change: func(f *facts) { f.reported[key] = "FileInvalid" },
 		},
 		{name: "invalid file, shown", files: invalid, change: func(f *facts) { f.shown = f.plan().files }},
 		{

@@ -3,6 +3,7 @@ package podfiles
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ type facts struct {
 	suspended time.Time           // until when nothing is carried out
 	lost      bool                // the event was emitted
 	shown     []File              // what clients see of the files
-	reported  map[string]string   // what the newest events of files say, by path
+	reported  map[string]string   // what the newest events of files say, by [File.key]
 
 	// Generations.
 	histories map[string]*History // by name of the pod. Values are not changed, but replaced
@@ -70,16 +71,76 @@ func newFacts(path string, t times) facts {
 // unsettled reports whether the content of a file is not taken yet.
 func (f *facts) unsettled() bool { return !f.settled.IsZero() }
 
-// content is what a file was found to contain.
+// content is what a file was found to contain: a definition of a pod, and further ones.
 type content struct {
-	path     string
-	digest   [32]byte  // SHA-256, of the text
-	pod      *spec.Pod // nil: the file is invalid
+	path string
+	text [32]byte // SHA-256 of the text of the file
+	// digest is that of the text that defines the pod: the file or, if that defines several pods, what [spec.Part.Text] returns, so that
+	// a change of another pod is none of this one.
+	digest   [32]byte
+	name     string    // of the pod, in a file with several definitions; empty: the definition is invalid, and may be of any pod
+	pod      *spec.Pod // nil: the definition is invalid
 	problems spec.Problems
-	err      error // the file cannot be read
+	err      error      // the file cannot be read
+	others   []*content // the other definitions of the file, in its order
 
 	// instead is set for the definition of an earlier generation, which runs in place of the file.
 	instead *Instead
+}
+
+// all yields the definitions of a file. The content may be nil.
+func (c *content) all() iter.Seq[*content] {
+	return func(yield func(*content) bool) {
+		if c == nil || !yield(c) {
+			return
+		}
+		for _, other := range c.others {
+			if !yield(other) {
+				return
+			}
+		}
+	}
+}
+
+// isValid reports whether all definitions of a file are valid.
+func (c *content) isValid() bool {
+	for d := range c.all() {
+		if d.pod == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// mayDefine reports whether a definition is that of a pod, as far as is known.
+func (c *content) mayDefine(pod string) bool {
+	if c.pod != nil {
+		return c.pod.Name == pod
+	}
+	return c.name == "" || c.name == pod
+}
+
+// has reports whether one of the definitions of a file is that of a pod, with certainty.
+func (c *content) has(pod string) bool {
+	for d := range c.all() {
+		if d.pod != nil && d.pod.Name == pod || d.name == pod {
+			return true
+		}
+	}
+	return false
+}
+
+// each yields what all files contain, sorted by path.
+func (f *facts) each() iter.Seq[*content] {
+	return func(yield func(*content) bool) {
+		for _, path := range slices.Sorted(maps.Keys(f.contents)) {
+			for c := range f.contents[path].all() {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // hex is the digest as text.
@@ -218,7 +279,7 @@ func (f *facts) forget() {
 	for name, p := range f.pods {
 		names[name], followed[p.file] = true, true
 	}
-	for _, c := range f.contents {
+	for c := range f.each() {
 		if c.pod != nil {
 			names[c.pod.Name] = true
 		}
@@ -244,11 +305,11 @@ func (f *facts) generationsOf() (names map[string]bool, known bool) {
 	for name := range f.working {
 		names[name] = true
 	}
-	for _, c := range f.contents {
-		if c.pod == nil {
+	for c := range f.each() {
+		if c.pod == nil && c.name == "" {
 			return nil, false // it may be the file of any pod
 		}
-		names[c.pod.Name] = true
+		names[f.nameOf(c)] = true
 	}
 	return names, true
 }
@@ -271,14 +332,21 @@ func (f *facts) orphaned(p *pod) bool {
 
 // defines reports whether the file of a pod still defines it, as far as is known: an invalid file may.
 func (f *facts) defines(p *pod) bool {
-	c := f.contents[p.file]
-	return f.present[p.file] && (c == nil || c.pod == nil || c.pod.Name == p.name)
+	if !f.present[p.file] {
+		return false
+	}
+	for c := range f.contents[p.file].all() {
+		if c.mayDefine(p.name) {
+			return true
+		}
+	}
+	return f.contents[p.file] == nil
 }
 
 // defining returns the content that defines a pod; nil: there is none, or several.
 func (f *facts) defining(pod string) *content {
 	var found *content
-	for _, c := range f.contents {
+	for c := range f.each() {
 		if c.pod != nil && c.pod.Name == pod {
 			if found != nil {
 				return nil
@@ -295,12 +363,22 @@ func (f *facts) nameOf(c *content) string {
 	if c.pod != nil {
 		return c.pod.Name
 	}
-	return cmp.Or(f.follower(c.path), baseName(c.path))
+	return cmp.Or(c.name, f.follower(c.path), baseName(c.path))
 }
 
 // baseName is the name of a file without its extension.
 func baseName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+// followers returns the names of the pods that follow a file and are not being deleted.
+func (f *facts) followers(path string) (names []string) {
+	for _, name := range sortedNames(f.pods) {
+		if p := f.pods[name]; p.file == path && !p.deleting {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // follower returns the name of the pod that follows a file, preferably of one that is not being deleted; empty: there is none.
@@ -319,13 +397,17 @@ func (f *facts) follower(path string) string {
 }
 
 // heldBy returns the name of another pod that runs from a file, and would be deleted with it; empty: there is none. A file that defines the
-// pod and is accepted is held by no other.
+// pod and is accepted is held by no other. The other pods that it defines get files of their own.
 func (f *facts) heldBy(path, pod string, d *decision) string {
-	other := f.follower(path)
-	if other == "" || other == pod || f.pods[other].deleting || d.carriesOut(path, pod) {
+	if d.carriesOut(path, pod) {
 		return ""
 	}
-	return other
+	for _, other := range f.followers(path) {
+		if other != pod && !f.contents[path].has(other) {
+			return other
+		}
+	}
+	return ""
 }
 
 // newerFor returns the images that a client has requested for a pod with a content.
@@ -372,7 +454,7 @@ func (f *facts) target(c *content) *content {
 	if instead == nil || instead.Digest != c.hex() {
 		return c
 	}
-	t := &content{path: c.path, digest: c.digest, pod: instead.Definition.Pod, instead: instead}
+	t := &content{path: c.path, text: c.text, digest: c.digest, pod: instead.Definition.Pod, instead: instead}
 	t.digest[0] ^= 0xff // the attempts for the file are others
 	return t
 }

@@ -100,6 +100,7 @@ func (f *facts) plan() decision {
 		return d
 	}
 	d := f.planFiles()
+	f.oneByOne(&d)
 	for _, name := range sortedNames(f.pods) {
 		p := f.pods[name]
 		if d.targets[name] == nil {
@@ -125,15 +126,13 @@ func (d *decision) lookAgain(at time.Time) {
 func (f *facts) planFiles() decision {
 	d := decision{targets: map[string]*content{}}
 	defined := map[string][]string{} // paths by name of the pod
-	paths := slices.Sorted(maps.Keys(f.contents))
-	for _, path := range paths {
-		if c := f.contents[path]; c.pod != nil {
-			defined[c.pod.Name] = append(defined[c.pod.Name], path)
+	for c := range f.each() {
+		if c.pod != nil {
+			defined[c.pod.Name] = append(defined[c.pod.Name], c.path)
 		}
 	}
-	for _, path := range paths {
-		c := f.contents[path]
-		shown := File{Path: path, Pod: f.nameOf(c), Problems: c.problems}
+	for c := range f.each() {
+		shown := File{Path: c.path, Pod: f.nameOf(c), Problems: c.problems}
 		if c.pod != nil {
 			shown.SpecHash, shown.Definition = c.pod.Hash, c.pod
 		}
@@ -150,6 +149,15 @@ func (f *facts) planFiles() decision {
 			f.converge(c, &shown, &d)
 		}
 		d.files = append(d.files, shown)
+		if c.pod != nil || c.name != "" {
+			continue
+		}
+		for _, other := range f.followers(c.path) { // of a file that defined several pods
+			if also := shown; other != shown.Pod {
+				also.Pod = other
+				d.files = append(d.files, also)
+			}
+		}
 	}
 	return d
 }
@@ -237,7 +245,7 @@ func (f *facts) end(p *pod, d *decision) {
 	case f.confirmed[p.file] && !f.present[p.file]:
 	case filepath.Dir(p.file) != f.path:
 		return
-	case f.present[p.file] && (c == nil || c.pod == nil || !d.carriesOut(p.file, c.pod.Name)):
+	case f.present[p.file] && !d.isCarriedOut(c):
 		return // the file is invalid, refused, or not taken yet
 	case f.directory.lost != nil || f.unsettled():
 		return
@@ -261,8 +269,8 @@ func (f *facts) endsOrphan(p *pod, d *decision) bool {
 	if !f.directory.read || f.directory.lost != nil || f.unsettled() {
 		return false
 	}
-	for _, c := range f.contents {
-		if f.nameOf(c) == p.name || c.pod == nil && f.orphaned(p) {
+	for c := range f.each() {
+		if f.nameOf(c) == p.name || c.pod == nil && c.name == "" && f.orphaned(p) {
 			return false
 		}
 	}
@@ -271,6 +279,18 @@ func (f *facts) endsOrphan(p *pod, d *decision) bool {
 		return false
 	}
 	return true
+}
+
+// isCarriedOut reports whether a file is valid, as far as it may define other pods than it says, and a pod runs because of it.
+func (d *decision) isCarriedOut(c *content) bool {
+	carried := false
+	for definition := range c.all() {
+		if definition.pod == nil && definition.name == "" {
+			return false
+		}
+		carried = carried || definition.pod != nil && d.carriesOut(c.path, definition.pod.Name)
+	}
+	return carried
 }
 
 // carriesOut reports whether a pod is to run because of a file.
@@ -670,7 +690,7 @@ type report struct {
 	kind     api.EventKind
 	pod, uid string
 	fields   event.Fields
-	file     string // its path; empty: about the directory
+	file     string // its [File.key]; empty: about the directory
 	state    string // what the event says of the file; empty: the file is accepted
 }
 
@@ -697,14 +717,14 @@ func (f *facts) report(d *decision) {
 
 // reportFile adds the event for a file whose state has changed. Progress is none.
 func (f *facts) reportFile(shown *File, d *decision) {
-	r := report{pod: shown.Pod, file: shown.Path}
+	r := report{pod: shown.Pod, file: shown.key()}
 	if p := f.pods[shown.Pod]; p.file != "" {
 		r.uid = p.uid
 	}
 	r.kind, r.fields = eventOf(shown, r.uid != "")
 	r.state = string(r.kind) + r.fields["error"]
 	waits, waiting := errors.AsType[*pending](shown.Refused)
-	switch last := f.reported[shown.Path]; {
+	switch last := f.reported[shown.key()]; {
 	case r.kind != "" && r.state != last:
 		d.reports = append(d.reports, r)
 	case r.kind == "" && last != "" && (!waiting || waits.err != nil):
@@ -765,6 +785,9 @@ func (f *facts) ownedNames() string {
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// key identifies what a file says of a pod.
+func (f *File) key() string { return f.Path + "\x00" + f.Pod }
 
 // same reports whether two states of a file are the same for clients.
 func same(a, b File) bool {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -149,7 +151,7 @@ func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
 			continue
 		}
 		path := filepath.Join(s.dir, file.Name)
-		if before := s.facts.contents[path]; before != nil && before.err == nil && before.digest == sha256.Sum256(file.Text) {
+		if before := s.facts.contents[path]; before != nil && before.err == nil && before.text == sha256.Sum256(file.Text) {
 			accepted[i] = before // such as a file that was applied
 			continue
 		}
@@ -168,11 +170,43 @@ func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
 	return accepted
 }
 
-// accept validates the text of a pod file. A generated name depends on the path only, so that it stays the same.
-func accept(path string, text []byte) *content {
+// acceptWith validates the text of a pod file. A generated name depends on the path only, so that it stays the same.
+func acceptWith(o spec.Options, path string, text []byte) *content {
+	parts, problems := o.AcceptParts(path, text)
+	c := &content{path: path, text: sha256.Sum256(text), digest: sha256.Sum256(text), problems: problems}
+	switch len(parts) {
+	case 0:
+		return c
+	case 1:
+		c.pod = parts[0].Pod
+		return c
+	}
+	contents := make([]*content, len(parts))
+	for i := range parts {
+		contents[i] = &content{path: path, text: c.text, digest: c.text, name: parts[i].Name, problems: parts[i].Problems}
+		contents[i].define(&parts[i])
+	}
+	contents[0].others = contents[1:]
+	return contents[0]
+}
+
+// options are those of a pod file of the directory.
+func options(path string, maxReplicas int) spec.Options {
 	sum := sha256.Sum256([]byte(path))
-	pod, problems := spec.Options{Suffix: hex.EncodeToString(sum[:])[:5]}.Accept(path, text)
-	return &content{path: path, digest: sha256.Sum256(text), pod: pod, problems: problems}
+	return spec.Options{Suffix: hex.EncodeToString(sum[:])[:5], MaxReplicas: maxReplicas}
+}
+
+// define sets the definition of one of several pods of a file.
+func (c *content) define(p *spec.Part) {
+	if p.Pod == nil {
+		return
+	}
+	text, err := p.Text()
+	if problems, is := errors.AsType[spec.Problems](err); is {
+		c.problems = append(slices.Clone(c.problems), problems...)
+		return
+	}
+	c.pod, c.digest = p.Pod, sha256.Sum256(text)
 }
 
 // referenced returns the disk for the files that a pod file refers to, such as env files. Each pod file has its own, so that one whose
@@ -196,7 +230,7 @@ func (s *Set) take(file *watch.File, path string, next *content) (c *content, du
 	case file.Text == nil:
 		return before, time.Time{}
 	}
-	if before != nil && before.err == nil && before.digest == next.digest {
+	if before != nil && before.err == nil && before.text == next.text {
 		return before, time.Time{}
 	}
 	if next.err != nil { // look at it again in the next listing, although it has not changed
@@ -204,10 +238,10 @@ func (s *Set) take(file *watch.File, path string, next *content) (c *content, du
 		return next, time.Time{}
 	}
 	wait := s.times.quiet
-	if next.pod == nil {
+	if !next.isValid() {
 		wait = s.times.halfWritten
 	}
-	if applied, ok := s.facts.applied[path]; ok && applied.digest == next.digest {
+	if applied, ok := s.facts.applied[path]; ok && applied.digest == next.text {
 		return next, time.Time{}
 	}
 	// A change in the future is one before the clock was set back. A listing may take long, so now is not the time at which it began.

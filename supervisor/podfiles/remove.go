@@ -30,10 +30,28 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
 	}
-	if err := s.change(ctx, func() error { return removeFiles(paths) }); err != nil {
+	own, err := s.divide(ctx, pod, paths)
+	if err != nil {
 		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
 	}
-	if p := s.facts.pods[pod]; p.file != "" {
+	removed := withoutOwn(paths, own)
+	err = s.change(ctx, func() error {
+		if err := writeOwn(own); err != nil {
+			return err
+		}
+		return removeFiles(removed)
+	})
+	if err != nil {
+		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
+	}
+	if len(own) > 0 {
+		for _, path := range removed {
+			delete(s.facts.contents, path)
+			delete(s.facts.present, path)
+		}
+		s.divideFacts(own, "the division of a file with several pods")
+	}
+	if p := s.facts.pods[pod]; p.file != "" && len(own) == 0 {
 		s.facts.confirmed[p.file] = true
 	}
 	if s.load(ctx) == nil {
@@ -48,14 +66,14 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 // filesOf returns the paths of the files of a pod, and an error if another pod runs from one of them.
 func (f *facts) filesOf(pod string) ([]string, error) {
 	var paths []string
-	for _, path := range slices.Sorted(maps.Keys(f.contents)) {
-		if f.nameOf(f.contents[path]) == pod {
-			paths = append(paths, path)
+	for c := range f.each() {
+		if f.nameOf(c) == pod && !slices.Contains(paths, c.path) {
+			paths = append(paths, c.path)
 		}
 	}
 	p := f.pods[pod]
 	if p.file != "" && f.present[p.file] && !slices.Contains(paths, p.file) {
-		if c := f.contents[p.file]; c == nil || c.pod == nil {
+		if c := f.contents[p.file]; c == nil || c.pod == nil && c.name == "" {
 			paths = append(paths, p.file) // not read yet
 		}
 	}
@@ -107,7 +125,7 @@ func (s *Set) ConfirmLoss(ctx context.Context, keep []string, dryRun bool) (map[
 // a file defines or that are in keep.
 func (f *facts) undefined(keep []string) map[string]string {
 	defined := map[string]bool{}
-	for _, c := range f.contents {
+	for c := range f.each() {
 		defined[f.nameOf(c)] = true
 	}
 	paths := map[string]string{}
@@ -175,9 +193,11 @@ func (s *Set) Claimants(ctx context.Context, settle bool) (list []*spec.Pod, unk
 // definitions returns the definitions in all files. A file that may be half-written has the one before and the newest one.
 func (f *facts) definitions() (list []*spec.Pod) {
 	for _, contents := range [...]map[string]*content{f.contents, f.changing} {
-		for _, c := range contents {
-			if c.pod != nil {
-				list = append(list, c.pod)
+		for _, file := range contents {
+			for c := range file.all() {
+				if c.pod != nil {
+					list = append(list, c.pod)
+				}
 			}
 		}
 	}
@@ -190,7 +210,7 @@ func (f *facts) unknown() *Unknown {
 		return &Unknown{Cause: f.directory.message(f.path), Hint: "restore the directory"}
 	}
 	for _, path := range slices.Sorted(maps.Keys(f.contents)) {
-		if f.contents[path].pod == nil {
+		if !f.contents[path].isValid() {
 			return &Unknown{Cause: fmt.Sprintf("pod file %s is invalid", filepath.Base(path)), Hint: "correct or remove the file"}
 		}
 	}

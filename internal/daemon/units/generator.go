@@ -98,20 +98,21 @@ func generate(target string, dirs []string, log io.Writer) {
 	}
 }
 
-// read returns the pod of a file, or nil after it has reported the errors of the file.
+// read returns the pod of a file, or nil after it has reported the errors of the file. The daemon starts the pods of a file with several.
 func read(path string, log io.Writer) *spec.Pod {
-	pod, problems, err := spec.ParseFile(path)
+	text, err := spec.ReadPodFile(path)
 	if err != nil {
 		report(log, err.Error())
 		return nil
 	}
-	for _, p := range problems {
-		if !p.Warning {
-			report(log, p.String())
-			pod = nil
-		}
+	parts, problems := spec.Options{}.ParseParts(path, text)
+	for _, p := range problems.Errors() {
+		report(log, p.String())
 	}
-	return pod
+	if len(parts) != 1 {
+		return nil
+	}
+	return parts[0].Pod
 }
 
 // write writes the settings of a pod: a drop-in for its unit, and links in the units that start it.

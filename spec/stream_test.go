@@ -1,0 +1,234 @@
+package spec
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// manifests returns small manifests as people bring them.
+func manifests(t testing.TB) []txtar.File {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/stream/manifests.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive.Files
+}
+
+func partNames(parts []Part) string {
+	var names []string
+	for i := range parts {
+		names = append(names, parts[i].Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// TestManifests checks the verdict of each of the manifests.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	files := manifests(t)
+	if len(files) < 100 {
+		t.Errorf("%d manifests, want at least 100", len(files))
+	}
+	for _, f := range files {
+		line, rest, _ := strings.Cut(string(f.Data), "\n")
+		verdict, want, _ := strings.Cut(strings.TrimPrefix(line, "# "), " ")
+		warns := ""
+		if next, _, _ := strings.Cut(rest, "\n"); strings.HasPrefix(next, "# warns ") {
+			warns = strings.TrimPrefix(next, "# warns ")
+		}
+		parts, problems := Options{}.ParseParts(f.Name, f.Data)
+		if text := report(problems.Warnings()); !strings.Contains(text, warns) {
+			t.Errorf("%s: %s, want the warning %q", f.Name, text, warns)
+		}
+		errs := report(problems.Errors())
+		switch verdict {
+		case "pods":
+			if got := partNames(parts); errs != "" || got != want {
+				t.Errorf("%s: pods %q with errors %q, want %q", f.Name, got, errs, want)
+			}
+		case "error":
+			if !strings.Contains(errs, want) {
+				t.Errorf("%s: pods %q with errors %q, want %q", f.Name, partNames(parts), errs, want)
+			}
+		case "loss":
+			message, names, _ := strings.Cut(want, "; ")
+			if !strings.Contains(errs, message) && f.Name != "deployment-nfs.yaml" {
+				t.Errorf("%s: errors %q, want %q", f.Name, errs, message)
+			}
+			parts, problems := Options{AllowLoss: true}.ParseParts(f.Name, f.Data)
+			if got := partNames(parts); len(problems.Errors()) > 0 || got != names {
+				t.Errorf("%s: with --allow-loss pods %q: %v, want %q", f.Name, got, problems, names)
+			}
+		default:
+			t.Errorf("%s: verdict %q", f.Name, verdict)
+		}
+	}
+}
+
+// TestPartText checks that the text of each pod of a file defines the same pod alone.
+func TestPartText(t *testing.T) {
+	t.Parallel()
+	for _, f := range manifests(t) {
+		for _, extension := range []string{filepath.Ext(f.Name), ".json"} {
+			name := strings.TrimSuffix(f.Name, filepath.Ext(f.Name)) + extension
+			parts, _ := Options{AllowLoss: true}.ParseParts(name, f.Data)
+			for i := range parts {
+				checkText(t, name, &parts[i])
+			}
+		}
+	}
+}
+
+// checkText checks that the text of a part defines the same pod as the part.
+func checkText(t *testing.T, file string, p *Part) {
+	t.Helper()
+	if p.Pod == nil {
+		return
+	}
+	p.only = false
+	text, err := p.Text()
+	if err != nil {
+		t.Errorf("%s: %v", file, err)
+		return
+	}
+	again, problems := Parse(file, text)
+	if again == nil || again.Hash != p.Pod.Hash {
+		t.Errorf("%s: pod %s is not the same alone: %v\n%s", file, p.Name, problems, text)
+		return
+	}
+	if diff := cmp.Diff(p.Pod, again); diff != "" {
+		t.Errorf("%s: pod %s alone (-want +got):\n%s", file, p.Name, diff)
+	}
+	if _, err := Relocate(filepath.Join("/", file), text); err != nil {
+		t.Errorf("%s: %v\n%s", file, err, text)
+	}
+}
+
+// podOf returns the pod with a name of a file.
+func podOf(t *testing.T, file, name string, o Options) *Pod {
+	t.Helper()
+	for _, f := range manifests(t) {
+		if f.Name != file {
+			continue
+		}
+		parts, problems := o.ParseParts(file, f.Data)
+		for i := range parts {
+			if parts[i].Name == name {
+				return parts[i].Pod
+			}
+		}
+		t.Fatalf("%s: %v", file, problems)
+	}
+	t.Fatalf("%s: no such file", file)
+	return nil
+}
+
+// TestConversion checks what objects become.
+func TestConversion(t *testing.T) {
+	t.Parallel()
+	web := podOf(t, "secret-data.yaml", "web", Options{})
+	if got := web.SecretValues(); got["db"]["PASSWORD"] != "pass" || got["db"]["USER"] != "app" {
+		t.Errorf("secrets %v", got)
+	}
+	if got := podOf(t, "octal-mode.yaml", "web", Options{}).ConfigMaps[0].Data; got["norway"] != "no" || got["time"] != "12:30:45" {
+		t.Errorf("config map %v", got)
+	}
+	if p := podOf(t, "directive.yaml", "web", Options{}); !p.ShareProcessNamespace || p.Containers[0].Stdin || p.Containers[0].TTY {
+		t.Errorf("the booleans of YAML 1.1: %+v", p)
+	}
+	if p := podOf(t, "pull-secret.yaml", "web", Options{}); len(p.Secrets) != 1 || p.Secrets[0].Data[".dockerconfigjson"] != "{}" {
+		t.Errorf("pull secret: %v", p.Secrets)
+	}
+	if p := podOf(t, "deployment-with-strategy.yaml", "web-1", Options{}); p.Annotations[AnnotationReplicaOf] != "Deployment/web" ||
+		*p.Update != (Update{ReadyWithinSeconds: 60, MinReadySeconds: 2, OnFailure: OnFailureKeep}) {
+		t.Errorf("replica: %v, %+v", p.Annotations, p.Update)
+	}
+	db := podOf(t, "stateful-set.yaml", "db-1", Options{})
+	if db.Subdomain != "db" || !slices.Equal(db.WaitFor, []string{"pod:db-0:ready"}) || db.Labels["apps.kubernetes.io/pod-index"] != "1" ||
+		db.Volumes[0].PersistentVolumeClaim.ClaimName != "data-db-1" {
+		t.Errorf("pod of a StatefulSet: %+v", db)
+	}
+	job := podOf(t, "job-indexed.yaml", "pi-2", Options{})
+	if !slices.Equal(job.WaitFor, []string{"pod:pi-0:succeeded"}) ||
+		job.Containers[0].Env[0] != (EnvVar{Name: "JOB_COMPLETION_INDEX", Value: "2"}) {
+		t.Errorf("pod of a Job: %+v", job)
+	}
+	if p := podOf(t, "job.yaml", "pi", Options{}); p.RestartPolicy != RestartOnFailure {
+		t.Errorf("a Job with retries: %s", p.RestartPolicy)
+	}
+	if p := podOf(t, "job-no-retry.yaml", "pi", Options{}); p.RestartPolicy != RestartNever || *p.ActiveDeadlineSeconds != 100 {
+		t.Errorf("a Job without retries: %+v", p)
+	}
+	rules := podOf(t, "job-failure-policy.yaml", "pi", Options{}).Containers[0].RestartPolicyRules
+	if len(rules) != 1 || rules[0].ExitCodes.Operator != "NotIn" || !slices.Equal(rules[0].ExitCodes.Values, []int32{42, 0}) {
+		t.Errorf("failure policy: %+v", rules)
+	}
+	if p := podOf(t, "cron-job-alone.yaml", "backup", Options{RunCronJobs: true}); p.RestartPolicy != RestartOnFailure {
+		t.Errorf("the job of a CronJob: %+v", p)
+	}
+	if p := podOf(t, "service-node-port.yaml", "web", Options{}); p.Hostname != "site" || p.Containers[0].Ports[0].HostPort != 30080 {
+		t.Errorf("NodePort: %+v", p.Containers[0].Ports)
+	}
+	first, second := podOf(t, "service-load-balancer.yaml", "web-0", Options{}), podOf(t, "service-load-balancer.yaml", "web-1", Options{})
+	if port := first.Containers[0].Ports[0]; port.HostPort != 8080 || port.ContainerPort != 80 || len(second.Containers[0].Ports) > 0 {
+		t.Errorf("LoadBalancer: %+v, %+v", first.Containers[0].Ports, second.Containers[0].Ports)
+	}
+	if p := podOf(t, "podman.yaml", "app-1-pod", Options{}); p.Containers[0].Name != "app-1" || len(p.Annotations) > 0 ||
+		p.Containers[0].SecurityContext.Capabilities.Drop[0] != "MKNOD" || p.Volumes[0].PersistentVolumeClaim.ClaimName != "app-data" {
+		t.Errorf("Podman: %+v", p)
+	}
+}
+
+// TestStreamText checks line breaks and byte order marks of streams.
+func TestStreamText(t *testing.T) {
+	t.Parallel()
+	text := "# a\n" + manifestOfWeb + "---\n" + strings.ReplaceAll(manifestOfWeb, "web", "db")
+	for name, changed := range map[string]string{
+		"CRLF":                    strings.ReplaceAll(text, "\n", "\r\n"),
+		"mark":                    "\ufeff" + text,
+		"marks":                   "\ufeff" + strings.ReplaceAll(text, "---\n", "---\n\ufeff"),
+		"mark before a separator": strings.ReplaceAll(text, "---\n", "\ufeff---\n"),
+	} {
+		parts, problems := Options{}.ParseParts("web.yaml", []byte(changed))
+		if got := partNames(parts); got != "web db" || len(problems) > 0 {
+			t.Errorf("%s: pods %q: %v", name, got, problems)
+		}
+	}
+	if _, problems := (Options{}).ParseParts("web.yaml", []byte(strings.Repeat("---\n", maxDocuments+2))); len(problems) != 1 {
+		t.Errorf("many documents: %v", problems)
+	}
+}
+
+// FuzzParts checks that no stream panics or hangs, that problems have positions in the file and no control characters, and that each pod is
+// the same in a file of its own.
+func FuzzParts(f *testing.F) {
+	for _, m := range manifests(f) {
+		f.Add(m.Data, true)
+	}
+	f.Add([]byte("&a [*a]"), false)
+	f.Fuzz(func(t *testing.T, data []byte, allowLoss bool) {
+		parts, problems := Options{AllowLoss: allowLoss, RunCronJobs: allowLoss}.ParseParts("web.yaml", data)
+		lines := strings.Count(breaks.Replace(string(data)), "\n") + 2
+		for _, p := range problems {
+			if p.Line < 1 || p.Column < 1 || p.Line > lines {
+				t.Errorf("line %d of %d: %v", p.Line, lines, p)
+			}
+			if strings.ContainsFunc(p.String()+p.Hint, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Errorf("a control character in %q", p)
+			}
+		}
+		for i := range parts {
+			p := &parts[i]
+			if (p.Pod == nil) != (len(p.Problems.Errors()) > 0) {
+				t.Fatalf("pod %v with problems:\n%v", p.Pod, p.Problems)
+			}
+			checkText(t, "web.yaml", p)
+		}
+	})
+}

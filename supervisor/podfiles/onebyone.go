@@ -1,0 +1,65 @@
+package podfiles
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// oneByOne defers the updates of pods that are replicas of the same object: one is updated, and the next one when it is ready. A replica
+// with the new definition that is not ready keeps the others, which run on. The first start of replicas is not deferred, and neither is a
+// rollback.
+func (f *facts) oneByOne(d *decision) {
+	first := map[string]string{}                               // the pod that is updated now, or that the others wait for, by group
+	for _, name := range slices.Sorted(maps.Keys(f.working)) { // a pod that is being replaced may not exist
+		s := f.working[name].step
+		if group := groupOf(s.target); group != "" && first[group] == "" && (s.kind == redefine || s.kind == replace) {
+			first[group] = name
+		}
+	}
+	for _, name := range sortedNames(f.pods) {
+		p, t := f.pods[name], d.targets[name]
+		if group := groupOf(t); group != "" && first[group] == "" && f.updates(&p, t) {
+			first[group] = name
+		}
+	}
+	d.steps = slices.DeleteFunc(d.steps, func(s step) bool {
+		if s.kind != redefine && s.kind != replace || s.target.instead != nil || len(s.changes) == 0 {
+			return false
+		}
+		group := groupOf(s.target)
+		if group == "" || first[group] == s.pod {
+			return false
+		}
+		if first[group] == "" {
+			first[group] = s.pod
+			return false
+		}
+		for i := range d.files {
+			if shown := &d.files[i]; shown.Pod == s.pod && shown.Path == s.target.path && shown.Refused == nil {
+				shown.Refused = &pending{text: fmt.Sprintf("the update waits until pod %s is ready", first[group])}
+			}
+		}
+		return true
+	})
+}
+
+// updates reports whether a replica has been updated and is not ready.
+func (f *facts) updates(p *pod, t *content) bool {
+	if p.stopped || p.deleting || p.held != "" || p.snapshot == nil || len(f.changes(p, t)) > 0 {
+		return false
+	}
+	state := p.snapshot.Outcome.State
+	return state == lifecycle.OutcomeProgressing || state == lifecycle.OutcomeFailed
+}
+
+// groupOf returns the object that a pod is a replica of; empty: it is none.
+func groupOf(t *content) string {
+	if t == nil {
+		return ""
+	}
+	return t.pod.Annotations[spec.AnnotationReplicaOf]
+}

@@ -1,0 +1,122 @@
+package podfiles
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/spec"
+)
+
+// ownFile is the file that a pod gets when the file that defines it with others is divided.
+type ownFile struct {
+	content *content
+	text    []byte
+}
+
+// divide returns a file of its own for each other pod that the files of a pod define: the pod is about to be changed or removed, and the
+// others keep their definitions. s.turn must be held.
+func (s *Set) divide(ctx context.Context, pod string, paths []string) ([]ownFile, error) {
+	var own []ownFile
+	for _, path := range paths {
+		c := s.facts.contents[path]
+		if c == nil || c.others == nil {
+			continue
+		}
+		text, err := disk.Call(context.WithoutCancel(ctx), s.disk, func() ([]byte, error) { return spec.ReadPodFile(path) })
+		switch {
+		case err != nil:
+			return nil, err
+		case sha256.Sum256(text) != c.text:
+			return nil, conflictf("file %s changed a moment ago", path)
+		}
+		files, err := s.divided(pod, path, text)
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, files...)
+	}
+	for _, o := range own {
+		if s.facts.present[o.content.path] && !slices.Contains(paths, o.content.path) {
+			err := conflictf("file %s defines several pods, and file %s exists", filepath.Base(paths[0]), o.content.path)
+			err.Hint = "change the pod in " + paths[0]
+			return nil, err
+		}
+	}
+	return own, nil
+}
+
+// divided returns the files of the other pods of one file.
+func (s *Set) divided(pod, path string, text []byte) (own []ownFile, err error) {
+	parts, _ := options(path, s.maxReplicas).AcceptParts(path, text)
+	for i := range parts {
+		p := &parts[i]
+		if p.Name == pod {
+			continue
+		}
+		if p.Pod == nil {
+			err := conflictf("file %s defines several pods, and is invalid: %v", path, p.Problems.Errors()[0])
+			err.Hint = "correct the file"
+			return nil, err
+		}
+		t, err := p.Text()
+		if err != nil {
+			return nil, err
+		}
+		at := filepath.Join(s.dir, spec.FileName(p.Name)+spec.Extension(path, text))
+		c := s.accept(at, t)
+		if c.pod == nil || c.pod.Hash != p.Pod.Hash {
+			return nil, fmt.Errorf("file %s cannot be divided: the definition of pod %q is another one alone", path, p.Name)
+		}
+		own = append(own, ownFile{c, t})
+	}
+	return own, nil
+}
+
+// withoutOwn returns the paths that are not those of the files of pods.
+func withoutOwn(paths []string, own []ownFile) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		return slices.ContainsFunc(own, func(o ownFile) bool { return o.content.path == path })
+	})
+}
+
+// writeOwn writes the files of pods.
+func writeOwn(own []ownFile) error {
+	for _, o := range own {
+		if err := write(o.content.path, o.text, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// divideFacts records the files of pods that were written in place of one that defined several. s.turn must be held.
+func (s *Set) divideFacts(own []ownFile, by string) {
+	f := &s.facts
+	for _, o := range own {
+		f.contents[o.content.path], f.present[o.content.path] = o.content, true
+		f.applied[o.content.path] = applied{o.content.digest, by}
+	}
+}
+
+// pathsOf returns the paths of the files with a definition of a pod: valid ones, and broken ones.
+func (f *facts) pathsOf(pod string) (same, broken []string) {
+	for _, path := range slices.Sorted(maps.Keys(f.contents)) {
+		for c := range f.contents[path].all() {
+			if f.nameOf(c) != pod {
+				continue
+			}
+			if c.pod == nil {
+				broken = append(broken, path)
+			} else {
+				same = append(same, path)
+			}
+			break
+		}
+	}
+	return same, broken
+}
