@@ -12,6 +12,7 @@ import (
 	api "github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/errdefs"
 	gorunc "github.com/containerd/go-runc"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/monitor"
 )
@@ -29,7 +30,7 @@ type commandKey struct{ container, id string }
 type command struct {
 	request  *api.ExecProcessRequest
 	started  bool
-	terminal console.Console // nil: none, or not started
+	terminal *os.File // the master; nil: none, or not started
 }
 
 func newCommands() *commands { return &commands{known: map[commandKey]*command{}} }
@@ -63,7 +64,7 @@ func (s *commands) forget(container, id string) (unstarted bool) {
 		}
 		unstarted = !c.started
 		if c.terminal != nil {
-			_ = c.terminal.Close() // its processes get SIGHUP
+			_ = c.terminal.Close() // processes that still have it get SIGHUP
 		}
 		delete(s.known, key)
 	}
@@ -78,7 +79,14 @@ func (s *commands) resize(container, id string, size monitor.Size) error {
 	if c == nil || c.terminal == nil {
 		return fmt.Errorf("terminal of process %s of %s: %w", id, container, errdefs.ErrNotFound)
 	}
-	return c.terminal.Resize(console.WinSize{Width: size.Width, Height: size.Height})
+	conn, err := c.terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := conn.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: size.Width, Row: size.Height})
+	})
+	return errors.Join(controlErr, err)
 }
 
 // start starts a command that was prepared.
@@ -108,7 +116,7 @@ func (s *commands) run(ctx context.Context, l *link, c *command) (monitor.Proces
 	if r.Terminal {
 		return s.runInTerminal(ctx, l, c, request)
 	}
-	streams, err := openStreams(r)
+	streams, err := openStreams(ctx, r)
 	if err != nil {
 		return monitor.Process{}, err
 	}
@@ -132,7 +140,7 @@ func execute(ctx context.Context, l *link, request monitor.Exec, streams *[3]*os
 }
 
 // openStreams opens the standard streams of a command. The client has opened the other ends of the FIFOs, or will do so.
-func openStreams(r *api.ExecProcessRequest) (files [3]*os.File, err error) {
+func openStreams(ctx context.Context, r *api.ExecProcessRequest) (files [3]*os.File, err error) {
 	for i, path := range []string{r.Stdin, r.Stdout, r.Stderr} {
 		flags := os.O_WRONLY
 		if i == 0 {
@@ -141,12 +149,41 @@ func openStreams(r *api.ExecProcessRequest) (files [3]*os.File, err error) {
 		if path == "" {
 			path = os.DevNull
 		}
-		if files[i], err = os.OpenFile(path, flags, 0); err != nil {
+		if files[i], err = openStream(ctx, path, flags); err != nil {
 			closeAll(files[:]...)
 			return files, fmt.Errorf("open streams of command: %w", err)
 		}
 	}
 	return files, nil
+}
+
+// openStream opens a FIFO, or /dev/null. It waits until the client has opened the other end, or ctx ends: a client that was cancelled has
+// closed it.
+func openStream(ctx context.Context, path string, flags int) (*os.File, error) {
+	node, err := os.OpenFile(path, unix.O_PATH, 0) // the client may remove the name meanwhile
+	if err != nil {
+		return nil, err
+	}
+	defer node.Close()
+	name := fmt.Sprintf("/proc/self/fd/%d", node.Fd())
+	var f *os.File
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		f, err = os.OpenFile(name, flags, 0)
+	}()
+	select {
+	case <-opened:
+		return f, err
+	case <-ctx.Done():
+	}
+	both, bothErr := os.OpenFile(name, os.O_RDWR|unix.O_NONBLOCK, 0) // ends the wait
+	if bothErr != nil {
+		return nil, errors.Join(ctx.Err(), bothErr)
+	}
+	<-opened
+	closeAll(f, both)
+	return nil, ctx.Err()
 }
 
 func closeAll(files ...*os.File) {
@@ -155,6 +192,20 @@ func closeAll(files ...*os.File) {
 			_ = f.Close()
 		}
 	}
+}
+
+// pollable returns the master of a terminal such that Close ends a read. It closes the one that was received, of which a read would keep it
+// open until no process has the terminal any more.
+func pollable(received console.Console) (*os.File, error) {
+	defer received.Close()
+	fd, err := unix.FcntlInt(received.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), received.Name()), nil
 }
 
 // runInTerminal starts a command with a terminal, which this process holds: the command ends with the session of its client.
@@ -170,16 +221,20 @@ func (s *commands) runInTerminal(ctx context.Context, l *link, c *command, reque
 	if err != nil {
 		return p, err
 	}
-	master, err := socket.ReceiveMaster()
+	received, err := socket.ReceiveMaster()
 	if err != nil {
 		return p, fmt.Errorf("receive terminal: %w", err)
 	}
-	out, err := os.OpenFile(r.Stdout, os.O_WRONLY, 0)
+	master, err := pollable(received)
+	if err != nil {
+		return p, fmt.Errorf("receive terminal: %w", err)
+	}
+	out, err := openStream(ctx, r.Stdout, os.O_WRONLY)
 	if err != nil {
 		return p, errors.Join(fmt.Errorf("open output of command: %w", err), master.Close())
 	}
 	if r.Stdin != "" {
-		in, err := os.OpenFile(r.Stdin, os.O_RDONLY, 0)
+		in, err := openStream(ctx, r.Stdin, os.O_RDONLY)
 		if err != nil {
 			return p, errors.Join(fmt.Errorf("open input of command: %w", err), out.Close(), master.Close())
 		}

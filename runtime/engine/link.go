@@ -44,7 +44,6 @@ type link struct {
 	mu         sync.Mutex
 	client     *monitor.Client // nil: not connected
 	process    processHandle   // of the monitor that the client is connected to
-	lost       error           // why there is no connection
 	containers map[string]monitor.Container
 	sandboxes  map[string]bool
 	changed    chan struct{} // closed and replaced after each change of the fields above
@@ -72,7 +71,7 @@ func openLink(ctx context.Context, o linkOptions) (*link, error) {
 	}
 	detached := context.WithoutCancel(ctx)
 	l.close = sync.OnceValue(func() error { return l.Close(detached) })
-	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, l.stop = context.WithCancel(detached)
 	go l.run(ctx)
 	return l, nil
 }
@@ -81,7 +80,10 @@ func openLink(ctx context.Context, o linkOptions) (*link, error) {
 func (l *link) Close(ctx context.Context) error {
 	l.stop()
 	<-l.ended
-	if len(l.containers)+len(l.sandboxes) > 0 {
+	l.mu.Lock()
+	used := len(l.containers)+len(l.sandboxes) > 0
+	l.mu.Unlock()
+	if used {
 		return nil
 	}
 	if err := l.shutdown(ctx); err != nil {
@@ -187,13 +189,15 @@ func (l *link) try(ctx context.Context) error {
 		return errors.Join(err, c.Close())
 	}
 	l.change(func() {
-		l.client, l.process, l.lost = c, p, nil
+		l.client, l.process = c, p
 		l.containers, l.sandboxes = map[string]monitor.Container{}, map[string]bool{}
 		for _, one := range containers {
 			l.containers[one.ID] = one
 		}
 		for _, name := range sandboxes {
-			l.sandboxes[name] = true
+			if l.containers[name].Exit == nil { // otherwise its process has exited while nobody listened
+				l.sandboxes[name] = true
+			}
 		}
 	})
 	return nil
@@ -239,7 +243,7 @@ func (l *link) follow(ctx context.Context) {
 		select {
 		case e, open := <-c.Events():
 			if !open {
-				l.disconnected(monitor.ErrClosed)
+				l.disconnected()
 				return
 			}
 			l.apply(ctx, e)
@@ -261,16 +265,16 @@ func (l *link) follow(ctx context.Context) {
 				l.process.kill() // its keeper starts another one
 			}
 		case <-ctx.Done():
-			l.disconnected(ctx.Err())
+			l.disconnected()
 			_ = c.Close() // the monitor keeps running
 			return
 		}
 	}
 }
 
-func (l *link) disconnected(err error) {
+func (l *link) disconnected() {
 	l.process.close()
-	l.change(func() { l.client, l.lost = nil, err })
+	l.change(func() { l.client = nil })
 }
 
 // change changes what is known and wakes those who wait for it.
@@ -306,9 +310,8 @@ func (l *link) apply(ctx context.Context, e monitor.Event) {
 
 // exited stores an exit. The caller holds the lock.
 func (l *link) exited(e monitor.Event) {
-	if e.Exec == "" && l.sandboxes[e.Container] { // its process was all that it had
-		delete(l.sandboxes, e.Container)
-		return
+	if e.Exec == "" {
+		delete(l.sandboxes, e.Container) // its process was all that it had
 	}
 	c, known := l.containers[e.Container]
 	if !known {
@@ -338,8 +341,8 @@ func (l *link) forget(id, exec string) {
 	}
 }
 
-// creating runs a request that creates a container or a sandbox with a process. What it answers is known before, so that an exit is not
-// missed of which the event comes before the answer.
+// creating runs a request that creates a container. The container is known before, so that an exit is not missed of which the event comes
+// before the answer. One that may have been created by a request without an answer is deleted: nobody would know it.
 func (l *link) creating(
 	ctx context.Context, id string, request func(*monitor.Client) (monitor.Container, error),
 ) (monitor.Container, error) {
@@ -350,11 +353,30 @@ func (l *link) creating(
 		return err
 	})
 	if err != nil {
-		l.change(func() { l.forget(id, "") })
+		if _, answered := errors.AsType[*monitor.Error](err); !answered {
+			err = errors.Join(err, l.undo(ctx, id))
+		} else {
+			l.change(func() { l.forget(id, "") })
+		}
 		return c, err
 	}
 	l.put(c)
 	return c, nil
+}
+
+// undo deletes a container that was created, or is being created, after [Detached]. It succeeds if there is none.
+func (l *link) undo(ctx context.Context, id string) error {
+	ctx, cancel := Detached(ctx, UndoTimeout)
+	defer cancel()
+	err := l.ask(ctx, true, func(m *monitor.Client) error {
+		_, err := m.Delete(ctx, id)
+		return err
+	})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("delete container without a start: %w", err)
+	}
+	l.change(func() { l.forget(id, "") })
+	return nil
 }
 
 // put stores the state of a container, as an answer of the monitor. An exit that is known is kept: its event may have come before.
@@ -378,8 +400,10 @@ func (l *link) putCommand(id string, p monitor.Process) {
 		c.Processes = slices.Clone(c.Processes)
 		if i < 0 {
 			c.Processes = append(c.Processes, p)
-		} else if exit := c.Processes[i].Exit; p.Exit == nil {
-			p.Exit = exit
+		} else {
+			if p.Exit == nil {
+				p.Exit = c.Processes[i].Exit
+			}
 			c.Processes[i] = p
 		}
 		l.containers[id] = c
@@ -437,7 +461,8 @@ func (l *link) deleteSandbox(ctx context.Context, name string) error {
 	return nil
 }
 
-// until waits until met, which is called with the lock and after each change, returns true, or ctx ends.
+// until waits until met, which is called with the lock and after each change, returns true, or ctx ends. If the link is closed, the error
+// is [errdefs.ErrUnavailable].
 func (l *link) until(ctx context.Context, met func() bool) error {
 	for {
 		l.mu.Lock()
@@ -448,6 +473,8 @@ func (l *link) until(ctx context.Context, met func() bool) error {
 		}
 		select {
 		case <-changed:
+		case <-l.ended:
+			return fmt.Errorf("the engine is closed: %w", errdefs.ErrUnavailable)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -459,11 +486,8 @@ func (l *link) connection(ctx context.Context) (*monitor.Client, error) {
 	var c *monitor.Client
 	err := l.until(ctx, func() bool {
 		c = l.client
-		return c != nil || l.lost == context.Canceled //nolint:errorlint // set by disconnected
+		return c != nil
 	})
-	if err == nil && c == nil {
-		err = fmt.Errorf("the engine is closed: %w", errdefs.ErrUnavailable)
-	}
 	return c, err
 }
 

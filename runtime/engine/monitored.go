@@ -52,6 +52,9 @@ func (t *monitoredTasks) Create(ctx context.Context, r *api.CreateTaskRequest, o
 	if record.Runtime.Name != monitorRuntime {
 		return t.TasksClient.Create(ctx, r, o...)
 	}
+	if t.link == nil {
+		return nil, errgrpc.ToGRPC(fmt.Errorf("task %s: the monitor is not available: %w", record.ID, errdefs.ErrUnavailable))
+	}
 	c, err := t.create(ctx, record, r)
 	if err != nil {
 		return nil, errgrpc.ToGRPC(err)
@@ -80,7 +83,8 @@ func (t *monitoredTasks) create(ctx context.Context, record containers.Container
 		return monitor.Container{}, err
 	}
 	c, err := t.link.creating(ctx, record.ID, func(m *monitor.Client) (monitor.Container, error) { return m.Create(ctx, request) })
-	if err != nil && !errors.Is(err, monitor.ErrClosed) { // otherwise the next monitor removes what was created
+	// After a loss the next monitor removes what was created. One that was not deleted needs its bundle.
+	if _, left := t.ours(record.ID); err != nil && !left && !errors.Is(err, monitor.ErrClosed) {
 		err = errors.Join(err, removeBundle(request.Bundle))
 	}
 	return c, err

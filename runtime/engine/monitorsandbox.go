@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
@@ -26,7 +28,10 @@ func (e *Engine) openMonitor(ctx context.Context, a access) error {
 		return err
 	}
 	e.link, a.tasks.link, a.tasks.state = l, l, e.opt.State
-	return e.sweepMonitored(ctx)
+	if err := e.sweepMonitored(ctx); err != nil { // one process that cannot be killed must not prevent the start
+		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
+	}
+	return nil
 }
 
 // CloseMonitor closes the connection to the monitor, of which containers cannot be used afterwards. A monitor without containers is shut
@@ -44,14 +49,21 @@ func (e *Engine) sweepMonitored(ctx context.Context) error {
 	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
 	defer cancel()
 	var errs []error
+	sandboxes := e.link.allSandboxes()
 	for _, c := range e.link.all() {
+		if c.Sandbox == "" { // the process of a sandbox, which may have exited
+			if !slices.Contains(sandboxes, c.ID) {
+				sandboxes = append(sandboxes, c.ID)
+			}
+			continue
+		}
 		_, err := e.client.ContainerService().Get(ctx, c.ID)
-		if errdefs.IsNotFound(err) && !e.link.hasSandbox(c.ID) {
+		if errdefs.IsNotFound(err) {
 			err = e.endMonitored(ctx, c)
 		}
 		errs = append(errs, err)
 	}
-	for _, name := range e.link.allSandboxes() {
+	for _, name := range sandboxes {
 		_, err := e.client.SandboxStore().Get(ctx, name)
 		if errdefs.IsNotFound(err) {
 			err = e.link.deleteSandbox(ctx, name)
@@ -152,16 +164,18 @@ func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions
 		}
 	}
 	if err == nil {
+		e.link.change(func() { e.link.sandboxes[id] = true }) // the exit of its process may be known before the answer
 		err = e.link.ask(ctx, false, func(m *monitor.Client) error {
 			_, err := m.CreateSandbox(ctx, id, pause)
 			return err
 		})
 	}
 	if err != nil {
-		undo := e.removeSandbox(context.WithoutCancel(ctx), id)
-		return nil, errors.Join(fmt.Errorf("start sandbox %s: %w", id, err), undo)
+		undoing, cancel := Detached(ctx, UndoTimeout)
+		defer cancel()
+		e.link.change(func() { delete(e.link.sandboxes, id) })
+		return nil, errors.Join(fmt.Errorf("start sandbox %s: %w", id, err), e.removeSandbox(undoing, id))
 	}
-	e.link.change(func() { e.link.sandboxes[id] = true })
 	return e.LoadSandbox(ctx, id)
 }
 

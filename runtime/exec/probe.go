@@ -25,8 +25,8 @@ type Monitor interface {
 
 // runByMonitor runs a command with a timeout in a container of the monitor: one request, without streams.
 func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result), expire func()) {
-	late := time.NewTimer(q.left)
-	defer late.Stop()
+	timeout := time.NewTimer(q.left)
+	defer timeout.Stop()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan result, 1)
@@ -40,16 +40,16 @@ func (r *Runner) runByMonitor(ctx context.Context, q request, report func(result
 	}()
 	var a result
 	closing := r.closing
-	for waits := true; waits; {
+	for waiting := true; waiting; {
 		select {
 		case a = <-answered:
-			waits = false
-		case <-late.C:
-			expire() // the monitor kills the command
+			waiting = false
+		case <-timeout.C:
+			expire() // the monitor kills the command, and answers then
 		case <-closing:
-			closing = nil
 			report(result{err: engine.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))})
 			cancel() // the monitor kills the command
+			closing = nil
 		}
 	}
 	switch {
@@ -84,6 +84,6 @@ func (r *Runner) prepareRun(ctx context.Context, q request) (monitor.Run, error)
 		return monitor.Run{}, err
 	}
 	return monitor.Run{
-		Container: c.ID(), Process: process, Mark: m.String(), Timeout: q.left, MaxOutput: min(q.max, monitor.MaxRunOutput),
+		Container: c.ID(), Process: process, Mark: m.String(), Timeout: max(q.left, 1), MaxOutput: min(q.max, monitor.MaxRunOutput),
 	}, nil
 }

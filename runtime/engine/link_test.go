@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containerd/console"
+	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/monitor"
+)
+
+// fakeMonitor answers requests with texts, by their operation. An operation without a text is not answered; with an empty one, the
+// connection is closed.
+type fakeMonitor struct {
+	mu      sync.Mutex
+	answers map[string]string
+	asked   []string
+	conns   []*net.UnixConn
+	wrote   chan struct{} // receives a value after each request
+}
+
+// newFakeLink returns a link to a fake monitor, which is this process.
+func newFakeLink(t *testing.T, answers map[string]string) (*link, *fakeMonitor) {
+	t.Helper()
+	m := &fakeMonitor{wrote: make(chan struct{}, 100), answers: map[string]string{
+		"hello": fmt.Sprintf(`"body":{"pid":%d,"keeper":%d}`, os.Getpid(), os.Getpid()), "subscribe": `"body":{}`,
+		"shutdown": `"error":{"class":"FailedPrecondition","message":"in use"}`,
+	}}
+	maps.Copy(m.answers, answers)
+	dir := t.TempDir()
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, monitor.Socket), Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			go m.serve(c)
+		}
+	}()
+	l, err := openLink(t.Context(), linkOptions{Dir: dir, Program: "/nonexistent", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+		_ = listener.Close()
+	})
+	return l, m
+}
+
+func (m *fakeMonitor) serve(c *net.UnixConn) {
+	defer c.Close()
+	m.mu.Lock()
+	m.conns = append(m.conns, c)
+	m.mu.Unlock()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := c.Read(buf)
+		if err != nil || n == 0 {
+			return
+		}
+		var q struct {
+			ID uint64 `json:"id"`
+			Op string `json:"op"`
+		}
+		if json.Unmarshal(buf[:n], &q) != nil {
+			return
+		}
+		m.mu.Lock()
+		m.asked = append(m.asked, q.Op)
+		text, has := m.answers[q.Op]
+		m.mu.Unlock()
+		if has && text == "" {
+			return
+		}
+		if has {
+			_, _ = fmt.Fprintf(c, `{"id":%d,%s}`, q.ID, text)
+		}
+		m.wrote <- struct{}{}
+	}
+}
+
+// answer changes the answer of an operation.
+func (m *fakeMonitor) answer(op, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answers[op] = text
+}
+
+// event sends an event on the first connection.
+func (m *fakeMonitor) event(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, _ = fmt.Fprintf(m.conns[0], `{"event":%s}`, text)
+}
+
+func (m *fakeMonitor) was(op string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.asked, op)
+}
+
+// A request that waits for a monitor which was lost returns when the link is closed, and so does a wait for an exit.
+func TestLinkClosedWithoutMonitor(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{"subscribe": `"body":{"containers":[{"id":"c","phase":"Running"}]}`})
+	m.answer("hello", "") // it cannot be connected to again
+	m.mu.Lock()
+	_ = m.conns[0].Close()
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := l.until(ctx, func() bool { return l.client == nil }); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, 2)
+	go func() { errs <- l.ask(ctx, true, func(*monitor.Client) error { return nil }) }()
+	go func() { errs <- l.until(ctx, func() bool { return l.containers["c"].Exit != nil }) }()
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := <-errs; !errdefs.IsUnavailable(err) {
+			t.Errorf("error %v, want %v", err, errdefs.ErrUnavailable)
+		}
+	}
+}
+
+// A container that may have been created by a request without an answer is deleted.
+func TestCreateWithoutAnswer(t *testing.T) {
+	for _, name := range []string{"timeout", "lost"} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[string]string{"delete": `"error":{"class":"NotFound","message":"no container"}`}
+			if name == "lost" {
+				answers["create"] = ""
+			}
+			l, m := newFakeLink(t, answers)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := l.creating(ctx, "c", func(c *monitor.Client) (monitor.Container, error) {
+				return c.Create(ctx, monitor.Create{ID: "c"})
+			})
+			if err == nil || !m.was("delete") {
+				t.Errorf("error %v, deleted: %v", err, m.was("delete"))
+			}
+			if _, known := l.get("c"); known {
+				t.Error("the container is known")
+			}
+		})
+	}
+}
+
+// The monitor has said that a container was not created: it is not deleted.
+func TestCreateRejected(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{"create": `"error":{"class":"AlreadyExists","message":"exists"}`})
+	_, err := l.creating(t.Context(), "c", func(c *monitor.Client) (monitor.Container, error) {
+		return c.Create(t.Context(), monitor.Create{ID: "c"})
+	})
+	if !errdefs.IsAlreadyExists(err) || m.was("delete") {
+		t.Errorf("error %v, deleted: %v", err, m.was("delete"))
+	}
+}
+
+// A sandbox of which the process has exited is none, whether its exit is reported or listed.
+func TestSandboxExited(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{"subscribe": `"body":{"sandboxes":["a","b","c"],"containers":[
+		{"id":"a","phase":"Running"},{"id":"b","phase":"Exited","exit":{"code":137}}]}`})
+	if !l.hasSandbox("a") || l.hasSandbox("b") || !l.hasSandbox("c") {
+		t.Errorf("sandboxes %v, want a and c", l.allSandboxes())
+	}
+	m.event(`{"kind":"Exited","container":"a","exit":{"code":137}}`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := l.until(ctx, func() bool { return !l.sandboxes["a"] && l.containers["a"].Exit != nil }); err != nil {
+		t.Errorf("%v; sandboxes %v", err, l.allSandboxes())
+	}
+}
+
+// The answer to the start of a command may come after its exit: neither is lost.
+func TestCommandExitedBeforeAnswer(t *testing.T) {
+	l := &link{changed: make(chan struct{}), containers: map[string]monitor.Container{"c": {ID: "c"}}}
+	l.putCommand("c", monitor.Process{ID: "x"})
+	l.exited(monitor.Event{Container: "c", Exec: "x", Exit: &monitor.Exit{Code: 3}})
+	l.putCommand("c", monitor.Process{ID: "x", PID: 7, Session: 8, Exit: &monitor.Exit{Code: 3}})
+	if p := l.containers["c"].Processes[0]; p.PID != 7 || p.Session != 8 || p.Exit == nil {
+		t.Errorf("command %+v", p)
+	}
+}
+
+// A client that was cancelled before it has opened its end of a FIFO does not block the start of its command.
+func TestOpenStreamCancelled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range []int{os.O_RDONLY, os.O_WRONLY} {
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() {
+			_, err := openStream(ctx, path, flags)
+			result <- err
+		}()
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("flags %#x: error %v", flags, err)
+		}
+	}
+}
+
+// A command's terminal is closed although a process in the background has it: that process gets SIGHUP.
+func TestTerminalClosed(t *testing.T) {
+	received, path, err := console.NewPty()
+	if err != nil {
+		t.Skipf("no terminal: %v", err)
+	}
+	terminal, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	master, err := pollable(received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := newCommands()
+	commands.known[commandKey{"c", "x"}] = &command{started: true, terminal: master}
+	if err := commands.resize("c", "x", monitor.Size{Width: 81, Height: 25}); err != nil {
+		t.Error(err)
+	}
+	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col != 81 || size.Row != 25 {
+		t.Errorf("size %+v, %v", size, err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := master.Read(make([]byte, 1))
+		read <- err
+	}()
+	commands.forget("c", "x")
+	if err := <-read; err == nil {
+		t.Error("read without an error")
+	}
+	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}}, -1); err != nil {
+		t.Error(err) // it would not return without a hangup
+	}
+}
