@@ -21,6 +21,8 @@ var ErrNoServer = errors.New("the shim of the pod serves no attach clients")
 type Session struct {
 	// Incomplete is true if not all output from the start of the container is kept, see [Request.FromStart].
 	Incomplete bool
+	// Lost is the text of the error when the connection is lost. [Open] sets that for a shim.
+	Lost string
 
 	conn net.Conn
 	in   *bufio.Reader
@@ -56,7 +58,7 @@ func Open(ctx context.Context, dir string, r Request) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoServer, err)
 	}
-	s := &Session{conn: conn, in: bufio.NewReaderSize(conn, headerSize+maxPayload), buf: make([]byte, maxPayload)}
+	s := &Session{Lost: "connection to the shim lost", conn: conn, in: bufio.NewReaderSize(conn, headerSize+maxPayload), buf: make([]byte, maxPayload)}
 	if err := s.open(ctx, r); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -97,7 +99,7 @@ func (s *Session) Next() (stream string, data []byte, err error) {
 		k, payload, err := readFrame(s.in, s.buf)
 		switch {
 		case err != nil:
-			return "", nil, fmt.Errorf("connection to the shim lost: %w", err)
+			return "", nil, fmt.Errorf("%s: %w", s.Lost, err)
 		case k == kindStdout:
 			return Stdout, payload, nil
 		case k == kindStderr:

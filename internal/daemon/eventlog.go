@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -73,6 +74,26 @@ func reportCleared(rt Runtime, s *supervisor.Supervisor) {
 		e := event.New(api.EventCgroupCleared, s.Now().Wall, pod, event.Fields{"what": cleared.String()})
 		e.UID = uid
 		s.Events().Add(e)
+	})
+}
+
+// reportMonitor emits an event when the monitor was restarted, cannot be reached, or can be reached again, if the runtime has one.
+func reportMonitor(rt Runtime, s *supervisor.Supervisor) {
+	r, ok := rt.(interface {
+		OnMonitor(func(engine.MonitorReport))
+	})
+	if !ok {
+		return
+	}
+	r.OnMonitor(func(m engine.MonitorReport) {
+		kind, fields := api.EventMonitorAvailable, event.Fields(nil)
+		switch {
+		case m.Restarted != "":
+			kind, fields = api.EventMonitorRestarted, event.Fields{"cause": m.Restarted}
+		case m.Unavailable != nil:
+			kind, fields = api.EventMonitorUnavailable, event.Fields{"error": m.Unavailable.Error()}
+		}
+		s.Events().Add(event.New(kind, s.Now().Wall, "", fields))
 	})
 }
 

@@ -220,7 +220,8 @@ func (l *link) unreached(ctx context.Context, err error) {
 	if known {
 		return
 	}
-	l.Log.WarnContext(ctx, "the monitor cannot be reached, retrying; its log is "+filepath.Join(l.Dir, monitor.LogFile), slog.Any("error", err))
+	l.Log.WarnContext(ctx, "the monitor cannot be reached, retrying", slog.Any("error", err),
+		slog.String("log", filepath.Join(l.Dir, monitor.LogFile)))
 	l.report(MonitorReport{Unavailable: err})
 }
 
@@ -417,7 +418,7 @@ func (l *link) apply(ctx context.Context, e monitor.Event) {
 		l.Log.WarnContext(ctx, "the monitor was started again, containers kept running", slog.String("cause", cause))
 		l.report(MonitorReport{Restarted: cause})
 	case monitor.EventFailed:
-		l.Log.ErrorContext(ctx, "work of the monitor for a container failed", slog.String("container", e.Container),
+		l.Log.ErrorContext(ctx, "work of the monitor failed", slog.String("container", e.Container),
 			slog.String("error", e.Message))
 	case monitor.EventOOM: // the exit has it
 	}

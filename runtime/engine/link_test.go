@@ -372,7 +372,9 @@ func TestExecWithoutAnswer(t *testing.T) {
 
 // A command that the monitor does not know any more is none: those who wait for it return.
 func TestCommandLost(t *testing.T) {
-	l, m := newFakeLink(t, map[string]string{"subscribe": `"body":{"containers":[{"id":"c","phase":"Running","processes":[{"id":"x"}]}]}`})
+	l, m := newFakeLink(t, map[string]string{
+		"subscribe": `"body":{"containers":[{"id":"c","phase":"Running","processes":[{"id":"x"}]}]}`,
+	})
 	s := newCommands()
 	l.commands = s
 	s.known[commandKey{"c", "x"}] = &command{started: true, listed: true}

@@ -18,6 +18,9 @@ import (
 // monitorDir is the monitor's state directory in State.
 const monitorDir = "monitor"
 
+// MonitorDir returns the state directory of the monitor of an engine with this directory for runtime state.
+func MonitorDir(state string) string { return filepath.Join(state, monitorDir) }
+
 // ErrMonitorMissing is the error of [Start] if containers run that need the monitor, and its program is not installed.
 var ErrMonitorMissing = errors.New("the program podstead-monitor is not installed, but containers that it runs exist")
 
@@ -27,7 +30,7 @@ func (e *Engine) checkMonitor(ctx context.Context) error {
 	if e.opt.MonitorPath != "" {
 		return nil
 	}
-	dir := filepath.Join(e.opt.State, monitorDir)
+	dir := MonitorDir(e.opt.State)
 	used, err := monitor.InUse(dir)
 	if err != nil {
 		return err
@@ -48,7 +51,7 @@ func (e *Engine) openMonitor(ctx context.Context, a access) error {
 		return err
 	}
 	l, err := openLink(ctx, linkOptions{
-		Dir: filepath.Join(e.opt.State, monitorDir), Program: e.opt.MonitorPath, Cgroup: e.opt.MonitorCgroup, Place: e.opt.PlaceMonitor,
+		Dir: MonitorDir(e.opt.State), Program: e.opt.MonitorPath, Cgroup: e.opt.MonitorCgroup, Place: e.opt.PlaceMonitor,
 		Report: e.opt.ReportMonitor, Log: e.opt.Log, commands: a.tasks.commands,
 	})
 	if err != nil {

@@ -112,7 +112,8 @@ exec %s "$@"
 	other := (&worker{w: w}).connected()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := other.Exec(w.ctx, Exec{Container: r.ID, ID: "x", Process: w.processJSON("sleep 987654", "")}, &[3]*os.File{null, null, null})
+		x := Exec{Container: r.ID, ID: "x", Process: w.processJSON("sleep 987654", "")}
+		_, err := other.Exec(w.ctx, x, &[3]*os.File{null, null, null})
 		failed <- err
 	}()
 	var stopped int

@@ -36,7 +36,8 @@ const (
 	gcPercent = 30
 	// calmTime is how long nothing may have happened before unused memory is returned to the kernel.
 	calmTime = 10 * time.Second
-	// keeperCheck is the interval of questions to the keeper. One that hangs is continued after one without an answer, and killed after three.
+	// keeperCheck is the interval of questions to the keeper. One that hangs is continued after one without an answer, and killed after
+	// three.
 	keeperCheck = 5 * time.Second
 	// askTimeout bounds the wait for the descriptors that the keeper keeps.
 	askTimeout = 30 * time.Second

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// RuntimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container, and shorter than
-	// the time that clients have to start a container, which so get the cause.
+	// RuntimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container. It is shorter
+	// than the time that clients have to start a container, so that they get the cause.
 	RuntimeTimeout = 90 * time.Second
 	// killedTimeout bounds the exit of an OCI runtime that was killed.
 	killedTimeout = 10 * time.Second
