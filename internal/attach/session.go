@@ -21,7 +21,8 @@ var ErrNoServer = errors.New("the shim of the pod serves no attach clients")
 type Session struct {
 	// Incomplete is true if not all output from the start of the container is kept, see [Request.FromStart].
 	Incomplete bool
-	// Lost is the text of the error when the connection is lost. [Open] sets that for a shim.
+	// Lost is the reason of the [*DisconnectedError] when the server is lost and the container keeps running. If it is empty, the container
+	// ends with the server.
 	Lost string
 
 	conn net.Conn
@@ -37,7 +38,7 @@ type ExitedError struct{ Code uint32 }
 // Error returns the exit code in words.
 func (e *ExitedError) Error() string { return fmt.Sprintf("the container exited with code %d", e.Code) }
 
-// DisconnectedError is the result of a session whose client the shim has disconnected.
+// DisconnectedError is the result of a session whose client the shim or the monitor has disconnected, or whose monitor was lost.
 type DisconnectedError struct{ Reason string }
 
 // Error returns the reason.
@@ -58,7 +59,7 @@ func Open(ctx context.Context, dir string, r Request) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoServer, err)
 	}
-	s := &Session{Lost: "connection to the shim lost", conn: conn, in: bufio.NewReaderSize(conn, headerSize+maxPayload), buf: make([]byte, maxPayload)}
+	s := &Session{conn: conn, in: bufio.NewReaderSize(conn, headerSize+maxPayload), buf: make([]byte, maxPayload)}
 	if err := s.open(ctx, r); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -98,8 +99,10 @@ func (s *Session) Next() (stream string, data []byte, err error) {
 	for {
 		k, payload, err := readFrame(s.in, s.buf)
 		switch {
+		case err != nil && s.Lost != "" && !errors.Is(err, net.ErrClosed):
+			return "", nil, &DisconnectedError{Reason: s.Lost}
 		case err != nil:
-			return "", nil, fmt.Errorf("%s: %w", s.Lost, err)
+			return "", nil, fmt.Errorf("connection to the shim lost: %w", err)
 		case k == kindStdout:
 			return Stdout, payload, nil
 		case k == kindStderr:

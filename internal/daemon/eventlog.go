@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/journal"
 
@@ -85,16 +86,18 @@ func reportMonitor(rt Runtime, s *supervisor.Supervisor) {
 	if !ok {
 		return
 	}
-	r.OnMonitor(func(m engine.MonitorReport) {
-		kind, fields := api.EventMonitorAvailable, event.Fields(nil)
-		switch {
-		case m.Restarted != "":
-			kind, fields = api.EventMonitorRestarted, event.Fields{"cause": m.Restarted}
-		case m.Unavailable != nil:
-			kind, fields = api.EventMonitorUnavailable, event.Fields{"error": m.Unavailable.Error()}
-		}
-		s.Events().Add(event.New(kind, s.Now().Wall, "", fields))
-	})
+	r.OnMonitor(func(m engine.MonitorReport) { s.Events().Add(monitorEvent(m, s.Now().Wall)) })
+}
+
+// monitorEvent returns the event for a change of the monitor.
+func monitorEvent(m engine.MonitorReport, at time.Time) event.Event {
+	switch {
+	case m.Restarted != "":
+		return event.New(api.EventMonitorRestarted, at, "", event.Fields{"cause": m.Restarted})
+	case m.Unavailable != nil:
+		return event.New(api.EventMonitorUnavailable, at, "", event.Fields{"error": m.Unavailable.Error()})
+	}
+	return event.New(api.EventMonitorAvailable, at, "", nil)
 }
 
 // files returns a number of files as text.

@@ -24,10 +24,10 @@ import (
 const (
 	// unavailableAfter is how long the monitor may not be reached before that is reported. Requests fail then, until it is. It is longer
 	// than it takes to replace one that hangs.
-	unavailableAfter = 15 * time.Second
+	unavailableAfter = 20 * time.Second
 	// startGrace is how long a monitor that was started may take to answer before it is taken for one that hangs. It takes over its
 	// containers first. The grace doubles with each monitor that was replaced, up to maxGrace.
-	startGrace, maxGrace = 15 * time.Second, 4 * time.Minute
+	startGrace, maxGrace = 10 * time.Second, 4 * time.Minute
 	// placeInterval is the time between two attempts to move the monitor to its cgroup, each of which has placeTimeout.
 	placeInterval, placeTimeout = 30 * time.Second, 20 * time.Second
 	// monitorCheckInterval and monitorCheckTimeout determine how soon a monitor that does not respond is replaced: in less than 20 s.
@@ -50,8 +50,9 @@ const (
 // started again, and starts it if there is none. It is safe for concurrent use.
 type link struct {
 	linkOptions
-	begun time.Time // when a keeper was started; used by one goroutine
-	cause string    // why the monitor is started again; "": monitorExited; used by one goroutine
+	begun  time.Time // when a keeper was started; used by one goroutine
+	failed error     // why that failed, likewise
+	cause  string    // why the monitor is started again, likewise; "": monitorExited
 	stop  context.CancelFunc
 	close func() error  // [link.Close], once
 	ended chan struct{} // closed when the connection is no longer maintained
@@ -307,12 +308,16 @@ func (l *link) try(ctx context.Context) error {
 	return nil
 }
 
-// startKeeper starts a keeper, which starts the monitor, unless that was done a moment ago. A keeper that finds another one exits.
+// startKeeper starts a keeper, unless that was done a moment ago. It returns why the last one could not be started.
 func (l *link) startKeeper(ctx context.Context) error {
-	if time.Since(l.begun) < keeperInterval {
-		return nil
+	if time.Since(l.begun) >= keeperInterval {
+		l.begun, l.failed = time.Now(), l.newKeeper(ctx)
 	}
-	l.begun = time.Now()
+	return l.failed
+}
+
+// newKeeper starts a keeper, which starts the monitor. A keeper that finds another one exits.
+func (l *link) newKeeper(ctx context.Context) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err

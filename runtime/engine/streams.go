@@ -33,8 +33,8 @@ func (shimStreams) Cancel()              {}
 func (shimStreams) Wait()                {}
 func (shimStreams) Close() error         { return nil }
 
-// monitorLost is the error of a session whose monitor was lost.
-const monitorLost = "the monitor was restarted, the container keeps running: attach again"
+// monitorLost is why sessions end when the monitor is killed.
+const monitorLost = "the monitor was restarted, the container keeps running"
 
 // Attach opens a session with a container of a sandbox, see [attach.Open].
 func (e *Engine) Attach(ctx context.Context, sandboxID string, r attach.Request) (*attach.Session, error) {
