@@ -53,9 +53,9 @@ type link struct {
 	begun  time.Time // when a keeper was started; used by one goroutine
 	failed error     // why that failed, likewise
 	cause  string    // why the monitor is started again, likewise; "": monitorExited
-	stop  context.CancelFunc
-	close func() error  // [link.Close], once
-	ended chan struct{} // closed when the connection is no longer maintained
+	stop   context.CancelFunc
+	close  func() error  // [link.Close], once
+	ended  chan struct{} // closed when the connection is no longer maintained
 
 	mu         sync.Mutex
 	client     *monitor.Client // nil: not connected
@@ -152,7 +152,11 @@ func (l *link) shutdown(ctx context.Context) error {
 	if err := keeper.wait(ctx); err != nil || l.Cgroup == "" {
 		return err
 	}
-	return cgroup.Remove(l.Cgroup)
+	dirs, err := cgroup.Dirs(l.Cgroup)
+	for _, dir := range dirs { // a process that has just exited may still be in it
+		err = errors.Join(err, cgroup.RemoveTree(ctx, dir))
+	}
+	return err
 }
 
 // run maintains the connection until ctx ends.
