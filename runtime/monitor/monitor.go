@@ -36,8 +36,8 @@ const (
 	gcPercent = 30
 	// calmTime is how long nothing may have happened before unused memory is returned to the kernel.
 	calmTime = 10 * time.Second
-	// keeperCheck is the interval of questions to the keeper. One that hangs is continued after one without an answer, and killed after
-	// three.
+	// keeperCheck is the interval of checks of the keeper. One that does not answer is continued at the first check after the question, and
+	// killed at the sixth.
 	keeperCheck = 5 * time.Second
 	// askTimeout bounds the wait for the descriptors that the keeper keeps.
 	askTimeout = 30 * time.Second
@@ -295,7 +295,7 @@ func (m *Monitor) checkKeeper() {
 		m.tell(verbPing, -1)
 	case 2:
 		m.signalKeeper(unix.SIGCONT)
-	case 4:
+	case 7:
 		m.signalKeeper(unix.SIGKILL)
 		m.asked = 0
 	}
