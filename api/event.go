@@ -144,4 +144,7 @@ const (
 	EventFreeDiskSpaceFailed      EventKind = "FreeDiskSpaceFailed"
 	EventDiskSpaceAvailable       EventKind = "DiskSpaceAvailable"
 	EventLogsRemoved              EventKind = "LogsRemoved"
+	EventMonitorRestarted         EventKind = "MonitorRestarted"
+	EventMonitorUnavailable       EventKind = "MonitorUnavailable"
+	EventMonitorAvailable         EventKind = "MonitorAvailable"
 )

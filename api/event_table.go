@@ -413,6 +413,17 @@ func troubleEvents() []EventEntry {
 			[]string{"usage"},
 			nil, true,
 		},
+		{
+			EventMonitorRestarted, "MonitorRestarted", warning, "Monitor restarted, containers kept running: {cause}", []string{"cause"},
+			nil, true,
+		},
+		{
+			EventMonitorUnavailable, "MonitorUnavailable", warning,
+			"Monitor unavailable, retrying; containers keep running without supervision: {error}",
+			[]string{"error"},
+			nil, true,
+		},
+		{EventMonitorAvailable, "MonitorAvailable", normal, "Monitor available again", nil, nil, true},
 		// repeated
 		{
 			EventLogsRemoved, "LogsRemoved", warning,
@@ -502,6 +513,9 @@ var messageIDs = map[string]string{
 	"Killing":                         "b1e5e3c88ae54e15a1982213647ba684",
 	"LifecycleHTTPFallback":           "5f6d79eefc1a47d886ae7c61e2594bfa",
 	"LogsRemoved":                     "baa114fe25cb47b8be3ce39b5ab30ada",
+	"MonitorAvailable":                "a2da50a1a49b40838befbb490c7da552",
+	"MonitorRestarted":                "dec2c088bee642af878155f6d7c3c8da",
+	"MonitorUnavailable":              "d84b54af54e8462e81d90471806ec139",
 	"NodeShutdown":                    "4db0f14cfa3e4e089621bca06cb93d70",
 	"OrphanFound":                     "09c627a3a3e645e7a2ffad0d29c60c4f",
 	"PodsDirFound":                    "856deb5333da484ab2eb7c8812449c22",

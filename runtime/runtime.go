@@ -79,6 +79,8 @@ type Runtime struct {
 
 	cleared clearings
 
+	monitorReports *monitorReports
+
 	lossReport atomic.Pointer[func(LogLoss)] // see OnLogsRemoved
 }
 

@@ -44,6 +44,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
+	reports := &monitorReports{}
 	e, err := engine.Start(ctx, engine.Options{
 		Root:          o.dirs().Engine(),
 		State:         o.dirs().EngineRun(),
@@ -52,6 +53,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		MonitorPath:   o.MonitorPath,
 		MonitorCgroup: cgroups.Monitor(),
 		PlaceMonitor:  cgroups.PlaceMonitor,
+		ReportMonitor: reports.add,
 		Runtime:       o.RuntimeBinary,
 		SystemdCgroup: cgroups.Systemd(),
 		Log:           o.Logger,
@@ -62,7 +64,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	r := &Runtime{
 		opts: o, dirs: o.dirs(), log: o.Logger, host: host, bootID: bootID, cgroups: cgroups,
 		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		engine: e, client: e.Client(), index: sandbox.NewIndex(),
+		engine: e, client: e.Client(), index: sandbox.NewIndex(), monitorReports: reports,
 	}
 	if err := r.compose(engine.Context(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())

@@ -92,7 +92,7 @@ var elsewhere = []api.EventKind{
 	api.EventImageArchiveFailed,
 	api.EventPodEscalated, api.EventRebootRequested, api.EventRebootHeldBack, api.EventRebootFailed,
 	api.EventImageRemoved, api.EventImageGCFailed, api.EventFreeDiskSpaceFailed, api.EventDiskSpaceAvailable, api.EventLogsRemoved,
-	api.EventCgroupCleared,
+	api.EventCgroupCleared, api.EventMonitorRestarted, api.EventMonitorUnavailable, api.EventMonitorAvailable,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.

@@ -1,10 +1,12 @@
 package attach
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -448,4 +450,37 @@ func TestKeptOutput(t *testing.T) {
 	if text, _, _ := readAll(s); !s.Incomplete || len(text) > keptOutput+maxPayload || !strings.HasSuffix(text, "end") {
 		t.Errorf("%d bytes, incomplete %v", len(text), s.Incomplete)
 	}
+}
+
+// A session of a server that is lost, and whose containers keep running, ends with the reason, and not if the client has closed it.
+func TestServerLost(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		ours, theirs := net.Pipe()
+		s := &Session{Lost: "restarted", conn: ours, in: bufio.NewReader(ours), buf: make([]byte, maxPayload)}
+		_ = theirs.Close()
+		if closed {
+			ours, listener := dialed(t)
+			_ = listener.Close()
+			s.conn, s.in = ours, bufio.NewReader(ours)
+			_ = s.Close()
+		}
+		_, _, err := s.Next()
+		if lost, ok := errors.AsType[*DisconnectedError](err); ok == closed || ok && lost.Reason != "restarted" || err == nil {
+			t.Errorf("closed %v: %v", closed, err)
+		}
+	}
+}
+
+// dialed returns a connection to a listener.
+func dialed(t *testing.T) (net.Conn, net.Listener) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, l
 }

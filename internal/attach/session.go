@@ -21,6 +21,9 @@ var ErrNoServer = errors.New("the shim of the pod serves no attach clients")
 type Session struct {
 	// Incomplete is true if not all output from the start of the container is kept, see [Request.FromStart].
 	Incomplete bool
+	// Lost is the reason of the [*DisconnectedError] when the server is lost and the container keeps running. If it is empty, the container
+	// ends with the server.
+	Lost string
 
 	conn net.Conn
 	in   *bufio.Reader
@@ -35,7 +38,7 @@ type ExitedError struct{ Code uint32 }
 // Error returns the exit code in words.
 func (e *ExitedError) Error() string { return fmt.Sprintf("the container exited with code %d", e.Code) }
 
-// DisconnectedError is the result of a session whose client the shim has disconnected.
+// DisconnectedError is the result of a session whose client the shim or the monitor has disconnected, or whose monitor was lost.
 type DisconnectedError struct{ Reason string }
 
 // Error returns the reason.
@@ -96,6 +99,8 @@ func (s *Session) Next() (stream string, data []byte, err error) {
 	for {
 		k, payload, err := readFrame(s.in, s.buf)
 		switch {
+		case err != nil && s.Lost != "" && !errors.Is(err, net.ErrClosed):
+			return "", nil, &DisconnectedError{Reason: s.Lost}
 		case err != nil:
 			return "", nil, fmt.Errorf("connection to the shim lost: %w", err)
 		case k == kindStdout:

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/credentials"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
@@ -40,7 +41,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	}
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
-		ShimPath: program, MonitorPath: installed(monitorProgram),
+		ShimPath: program, MonitorPath: MonitorPath(),
 		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
 		PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
@@ -63,12 +64,8 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	return rt, nil
 }
 
-const (
-	// libexec is the directory in which packages install the shim and the monitor.
-	libexec = "/usr/libexec/podstead"
-	// monitorProgram is the name of the monitor. Where it is not installed, each pod has a shim.
-	monitorProgram = "podstead-monitor"
-)
+// libexec is the directory in which packages install the shim and the monitor. Where the monitor is not installed, each pod has a shim.
+const libexec = "/usr/libexec/podstead"
 
 // ShimPath returns the path of the shim: containerd-shim-podstead-v1 in the directory of this program or in /usr/libexec/podstead,
 // otherwise this program, which can serve as the shim.
@@ -78,6 +75,9 @@ func ShimPath() (string, error) {
 	}
 	return os.Executable()
 }
+
+// MonitorPath returns the path of the monitor in the directory of this program or in /usr/libexec/podstead; "": it is not installed.
+func MonitorPath() string { return installed(monitor.Name) }
 
 // installed returns the path of a program in the directory of this one or in /usr/libexec/podstead, empty if there is none.
 func installed(name string) string {

@@ -169,6 +169,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	reportLosses(rt, s)
 	reportCleared(rt, s)
+	reportMonitor(rt, s)
 	o.restoreBundle(ctx) // before the pods directory and its values are read
 	defer o.keepReboots(ctx)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/journal"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -74,6 +76,28 @@ func reportCleared(rt Runtime, s *supervisor.Supervisor) {
 		e.UID = uid
 		s.Events().Add(e)
 	})
+}
+
+// reportMonitor emits an event when the monitor was restarted, cannot be reached, or can be reached again, if the runtime has one.
+func reportMonitor(rt Runtime, s *supervisor.Supervisor) {
+	r, ok := rt.(interface {
+		OnMonitor(func(engine.MonitorReport))
+	})
+	if !ok {
+		return
+	}
+	r.OnMonitor(func(m engine.MonitorReport) { s.Events().Add(monitorEvent(m, s.Now().Wall)) })
+}
+
+// monitorEvent returns the event for a change of the monitor.
+func monitorEvent(m engine.MonitorReport, at time.Time) event.Event {
+	switch {
+	case m.Restarted != "":
+		return event.New(api.EventMonitorRestarted, at, "", event.Fields{"cause": m.Restarted})
+	case m.Unavailable != nil:
+		return event.New(api.EventMonitorUnavailable, at, "", event.Fields{"error": m.Unavailable.Error()})
+	}
+	return event.New(api.EventMonitorAvailable, at, "", nil)
 }
 
 // files returns a number of files as text.

@@ -1,13 +1,17 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/runtime/engine"
 )
 
 // TestEventLog checks when events are sent to journald.
@@ -54,5 +58,31 @@ func TestUnitLogDriver(t *testing.T) {
 func TestFiles(t *testing.T) {
 	if got := files(1) + ", " + files(2); got != "1 file, 2 files" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestMonitorEvent(t *testing.T) {
+	for _, test := range []struct {
+		report engine.MonitorReport
+		want   string
+	}{
+		{engine.MonitorReport{Restarted: "it was killed"}, "Monitor restarted, containers kept running: it was killed"},
+		{
+			engine.MonitorReport{Unavailable: errors.New("no file")},
+			"Monitor unavailable, retrying; containers keep running without supervision: no file",
+		},
+		{engine.MonitorReport{Available: true}, "Monitor available again"},
+	} {
+		if e := monitorEvent(test.report, time.Now()); e.Message != test.want || e.Pod != "" {
+			t.Errorf("%+v, want message %q without a pod", e, test.want)
+		}
+	}
+}
+
+// TestHintMonitorMissing: an error that the program of the monitor is missing has a hint.
+func TestHintMonitorMissing(t *testing.T) {
+	err := fmt.Errorf("start engine: %w", engine.ErrMonitorMissing)
+	if hint := Hint(err, &config.Config{}); !strings.Contains(hint, "install podstead-monitor") {
+		t.Errorf("hint %q", hint)
 	}
 }

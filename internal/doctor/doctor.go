@@ -64,6 +64,7 @@ func Run(
 		{"configuration", func() result { return configuration(invalid) }},
 		{"OCI runtime", func() result { return ociRuntime(ctx, c, daemon) }},
 		{"shim", shimProgram},
+		{"monitor", func() result { return monitorProcess(ctx, c) }},
 		{"kernel", kernel},
 		{"seccomp", seccomp},
 		{"AppArmor", func() result { return appArmor("/sys") }},

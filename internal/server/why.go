@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +17,7 @@ import (
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 )
 
@@ -102,7 +105,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
 	events, _ := s.o.Supervisor.History(ctx, snapshot.Pod.Name)
-	e := explain.ForPod(snapshot, events, s.o.Supervisor.Now())
+	e := explain.ForPod(snapshot, s.withHostEvents(events), s.o.Supervisor.Now())
 	s.refusals()[e.Pod].explain(&e)
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.Evidence != nil {
@@ -117,6 +120,14 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	explain.Render(&e, s.o.Supervisor.Now().Wall.Local())
 	s.addProbes(&e)
 	return e
+}
+
+// withHostEvents adds the events that belong to no pod, in the order of their numbers.
+func (s *Server) withHostEvents(events []event.Event) []event.Event {
+	all, _ := s.o.Supervisor.Events().Since(0)
+	events = append(slices.Clip(events), slices.DeleteFunc(all, func(e event.Event) bool { return e.Pod != "" })...)
+	slices.SortStableFunc(events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	return events
 }
 
 // addProbes adds the newest answers of probes to an explanation.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/containerd/console"
 	api "github.com/containerd/containerd/api/services/tasks/v1"
@@ -30,6 +32,7 @@ type commandKey struct{ container, id string }
 type command struct {
 	request  *api.ExecProcessRequest
 	started  bool
+	listed   bool     // the link has it
 	terminal *os.File // the master; nil: none, or not started
 }
 
@@ -54,8 +57,35 @@ func (s *commands) has(container, id string) bool {
 	return s.known[commandKey{container, id}] != nil
 }
 
+// prune removes the commands that the monitor has had, and of which it does not know any more. The receiver may be nil.
+func (s *commands) prune(containers map[string]monitor.Container) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, c := range s.known {
+		if !c.listed || slices.ContainsFunc(containers[key.container].Processes, func(p monitor.Process) bool { return p.ID == key.id }) {
+			continue
+		}
+		s.remove(key)
+	}
+}
+
+// remove removes a command. The caller holds the lock.
+func (s *commands) remove(key commandKey) {
+	if t := s.known[key].terminal; t != nil {
+		_ = t.Close() // processes that still have it get SIGHUP
+	}
+	delete(s.known, key)
+}
+
 // forget removes a command, or all commands of a container if the ID is empty. It reports whether the command was never started.
+// The receiver may be nil.
 func (s *commands) forget(container, id string) (unstarted bool) {
+	if s == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, c := range s.known {
@@ -63,10 +93,7 @@ func (s *commands) forget(container, id string) (unstarted bool) {
 			continue
 		}
 		unstarted = !c.started
-		if c.terminal != nil {
-			_ = c.terminal.Close() // processes that still have it get SIGHUP
-		}
-		delete(s.known, key)
+		s.remove(key)
 	}
 	return unstarted
 }
@@ -89,7 +116,7 @@ func (s *commands) resize(container, id string, size monitor.Size) error {
 	return errors.Join(controlErr, err)
 }
 
-// start starts a command that was prepared.
+// start starts a command that was prepared. On an error nothing of it is left.
 func (s *commands) start(ctx context.Context, l *link, container, id string) (monitor.Process, error) {
 	s.mu.Lock()
 	c := s.known[commandKey{container, id}]
@@ -102,12 +129,48 @@ func (s *commands) start(ctx context.Context, l *link, container, id string) (mo
 		return monitor.Process{}, fmt.Errorf("process %s of %s: %w", id, container, errdefs.ErrNotFound)
 	}
 	p, err := s.run(ctx, l, c)
+	if err != nil {
+		if _, answered := errors.AsType[*monitor.Error](err); !answered {
+			err = errors.Join(err, undoExec(ctx, l, container, id))
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
-		c.started = false
-	}
+	c.started, c.listed = err == nil, err == nil
 	return p, err
+}
+
+// undoInterval is the time between two looks at a command that was killed.
+const undoInterval = 50 * time.Millisecond
+
+// undoExec kills and deletes a command that may have been started, after [Detached]: its client does not know it.
+func undoExec(ctx context.Context, l *link, container, id string) error {
+	ctx, cancel := Detached(ctx, UndoTimeout)
+	defer cancel()
+	tick := time.NewTicker(undoInterval)
+	defer tick.Stop()
+	for {
+		err := l.ask(ctx, true, func(m *monitor.Client) error {
+			kill := monitor.Signal{Container: container, Exec: id, Signal: int(unix.SIGKILL)}
+			if err := m.Signal(ctx, kill); err != nil && !errdefs.IsNotFound(err) {
+				return err
+			}
+			_, err := m.DeleteExec(ctx, container, id)
+			return err
+		})
+		if err == nil || errdefs.IsNotFound(err) {
+			l.change(func() { l.forget(container, id) })
+			return nil
+		}
+		if !errdefs.IsFailedPrecondition(err) { // otherwise it has not exited yet
+			return fmt.Errorf("kill command without a client: %w", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("kill command without a client: %w", err)
+		}
+	}
 }
 
 func (s *commands) run(ctx context.Context, l *link, c *command) (monitor.Process, error) {

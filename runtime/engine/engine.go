@@ -67,6 +67,8 @@ type Options struct {
 	// removed with the monitor. Empty means that of this process, from which PlaceMonitor moves it; nil: it stays there.
 	MonitorCgroup string
 	PlaceMonitor  func(ctx context.Context, pids ...int) error
+	// ReportMonitor is called with changes of the monitor. It must not block. Nil means that they are only logged.
+	ReportMonitor func(MonitorReport)
 	// ShimEnv is added to the environment of shims, in the form "name=value".
 	ShimEnv []string
 	// Runtime is the name or path of the OCI runtime's binary, until [Engine.SetRuntime] is called. The default is runc.
@@ -90,7 +92,8 @@ type Engine struct {
 	shims      *shimmanager.ShimManager
 	records    *recordCopy
 	collector  *garbageCollector
-	link       *link // to the monitor; nil: none
+	link       *link    // to the monitor; nil: none
+	unswept    []string // see openMonitor
 	aside      aside
 	reported   reported
 	lock       *lock
@@ -134,6 +137,9 @@ func (e *Engine) start(ctx context.Context) error {
 		if err := atomicfile.Sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			e.opt.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove temporary files", slog.Any("error", err))
 		}
+	}
+	if err := e.checkMonitor(ctx); err != nil {
+		return err
 	}
 	if err := restoreBundles(e.opt.State); err != nil {
 		return err
@@ -193,7 +199,7 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	e.loadAside(ctx)
-	return nil
+	return e.loadMonitored(ctx)
 }
 
 // sweepLeftovers removes what a previous engine has left. What cannot be removed does not prevent the start.

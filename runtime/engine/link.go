@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,29 +22,47 @@ import (
 )
 
 const (
-	// monitorStartTimeout is the time for a monitor that was started to accept a connection.
-	monitorStartTimeout = 30 * time.Second
+	// unavailableAfter is how long the monitor may not be reached before that is reported. Requests fail then, until it is. It is longer
+	// than it takes to replace one that hangs.
+	unavailableAfter = 20 * time.Second
+	// startGrace is how long a monitor that was started may take to answer before it is taken for one that hangs. It takes over its
+	// containers first. The grace doubles with each monitor that was replaced, up to maxGrace.
+	startGrace, maxGrace = 10 * time.Second, 4 * time.Minute
+	// placeInterval is the time between two attempts to move the monitor to its cgroup, each of which has placeTimeout.
+	placeInterval, placeTimeout = 30 * time.Second, 20 * time.Second
 	// monitorCheckInterval and monitorCheckTimeout determine how soon a monitor that does not respond is replaced: in less than 20 s.
 	monitorCheckInterval = 10 * time.Second
 	monitorCheckTimeout  = 5 * time.Second
 	// keeperInterval is the time for a keeper that was started to start the monitor, before another keeper is started.
 	keeperInterval = 2 * time.Second
-	// reconnectInterval is the time between two attempts to connect to the monitor. Its keeper starts it again at once.
-	reconnectInterval = 20 * time.Millisecond
+	// reconnectInterval is the time between two attempts to connect to the monitor. Its keeper starts it again at once. It is retryInterval
+	// after unavailableAfter.
+	reconnectInterval, retryInterval = 20 * time.Millisecond, time.Second
+)
+
+// Reasons for which the monitor was started again.
+const (
+	monitorExited = "it exited or was killed"
+	monitorHung   = "it did not respond and was killed"
 )
 
 // link is the engine's connection to the monitor, and what it knows of the containers there. It connects again when the monitor was
 // started again, and starts it if there is none. It is safe for concurrent use.
 type link struct {
 	linkOptions
-	begun time.Time // when a keeper was started; used by one goroutine at a time
-	stop  context.CancelFunc
-	close func() error  // [link.Close], once
-	ended chan struct{} // closed when the connection is no longer maintained
+	begun  time.Time // when a keeper was started; used by one goroutine
+	failed error     // why that failed, likewise
+	cause  string    // why the monitor is started again, likewise; "": monitorExited
+	stop   context.CancelFunc
+	close  func() error  // [link.Close], once
+	ended  chan struct{} // closed when the connection is no longer maintained
 
 	mu         sync.Mutex
 	client     *monitor.Client // nil: not connected
+	down       error           // why the monitor cannot be reached; nil: it can, or is being started
+	listed     bool            // the containers and sandboxes are known
 	process    processHandle   // of the monitor that the client is connected to
+	roles      []int           // the process IDs of its keeper and of it
 	containers map[string]monitor.Container
 	sandboxes  map[string]bool
 	changed    chan struct{} // closed and replaced after each change of the fields above
@@ -55,24 +74,37 @@ type linkOptions struct {
 	Program string // absolute path of podstead-monitor
 	Cgroup  string // see [Options.MonitorCgroup]
 	Place   func(ctx context.Context, pids ...int) error
+	Report  func(MonitorReport)
 	Log     *slog.Logger
+	// UnavailableAfter is unavailableAfter in tests; 0: the constant.
+	UnavailableAfter time.Duration
+	// commands are those that were prepared; nil: none are.
+	commands *commands
 }
 
-// openLink connects to the monitor, which is started if there is none. The caller must close the link.
+// MonitorReport is a change of the monitor. One field is set.
+type MonitorReport struct {
+	Restarted   string // why the monitor was started again
+	Unavailable error  // why the monitor cannot be reached, which is tried again
+	Available   bool   // it can be reached again
+}
+
+// openLink connects to the monitor, which is started if there is none. It returns when the monitor is connected to, or cannot be reached
+// and is tried again. The caller must close the link.
 func openLink(ctx context.Context, o linkOptions) (*link, error) {
-	l := &link{linkOptions: o, ended: make(chan struct{}), changed: make(chan struct{})}
+	l := &link{linkOptions: o, ended: make(chan struct{}), changed: make(chan struct{}), containers: map[string]monitor.Container{}}
+	l.sandboxes = map[string]bool{}
 	if err := privateDir(o.Dir); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, monitorStartTimeout)
-	defer cancel()
-	if err := l.connect(limited); err != nil {
-		return nil, fmt.Errorf("start monitor: %w", err)
-	}
 	detached := context.WithoutCancel(ctx)
 	l.close = sync.OnceValue(func() error { return l.Close(detached) })
-	ctx, l.stop = context.WithCancel(detached)
-	go l.run(ctx)
+	running, stop := context.WithCancel(detached)
+	l.stop = stop
+	go l.run(running)
+	if err := l.until(ctx, func() bool { return l.listed || l.down != nil }); err != nil {
+		return nil, errors.Join(fmt.Errorf("start monitor: %w", err), l.close())
+	}
 	return l, nil
 }
 
@@ -81,7 +113,7 @@ func (l *link) Close(ctx context.Context) error {
 	l.stop()
 	<-l.ended
 	l.mu.Lock()
-	used := len(l.containers)+len(l.sandboxes) > 0
+	used := len(l.containers)+len(l.sandboxes) > 0 || !l.listed
 	l.mu.Unlock()
 	if used {
 		return nil
@@ -120,42 +152,125 @@ func (l *link) shutdown(ctx context.Context) error {
 	if err := keeper.wait(ctx); err != nil || l.Cgroup == "" {
 		return err
 	}
-	return cgroup.Remove(l.Cgroup)
+	dirs, err := cgroup.Dirs(l.Cgroup)
+	for _, dir := range dirs { // a process that has just exited may still be in it
+		err = errors.Join(err, cgroup.RemoveTree(ctx, dir))
+	}
+	return err
 }
 
 // run maintains the connection until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer close(l.ended)
-	for {
+	for l.connect(ctx) == nil {
 		l.follow(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		l.Log.WarnContext(ctx, "the monitor was lost, connecting again")
-		if err := l.connect(ctx); err != nil {
-			return // ctx was cancelled
+		if ctx.Err() == nil {
+			l.Log.WarnContext(ctx, "the monitor was lost, connecting again")
 		}
 	}
 }
 
 // connect connects to the monitor and reads its list, until that succeeds or ctx ends.
 func (l *link) connect(ctx context.Context) error {
-	tick := time.NewTicker(reconnectInterval)
-	defer tick.Stop()
-	logged := ""
+	begun, grace := time.Now(), startGrace
+	next := time.NewTimer(0)
+	defer next.Stop()
 	for {
 		err := l.try(ctx)
 		if err == nil {
+			l.reached(ctx)
 			return nil
 		}
-		if err.Error() != logged && ctx.Err() == nil {
-			logged = err.Error()
-			l.Log.DebugContext(ctx, "cannot connect to the monitor", slog.Any("error", err))
+		if ctx.Err() == nil && isHang(err) && l.free(ctx, grace) {
+			grace = min(2*grace, maxGrace)
 		}
+		wait := reconnectInterval
+		if ctx.Err() == nil && time.Since(begun) >= cmp.Or(l.UnavailableAfter, unavailableAfter) {
+			l.unreached(ctx, err)
+			wait = retryInterval
+		}
+		next.Reset(wait)
 		select {
-		case <-tick.C:
+		case <-next.C:
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
+			return ctx.Err()
+		}
+	}
+}
+
+// isHang reports whether an error is that of a monitor that does not respond: the kernel accepts connections in its place until too many
+// wait.
+func isHang(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, unix.EAGAIN)
+}
+
+// free replaces a monitor that does not respond. It reports whether there was one.
+func (l *link) free(ctx context.Context, grace time.Duration) bool {
+	freed := monitor.Free(l.Dir, grace)
+	if freed == (monitor.Freed{}) {
+		return false
+	}
+	l.cause = monitorHung
+	l.Log.ErrorContext(ctx, "the monitor does not respond, replacing it",
+		slog.Int("monitors", freed.Monitors), slog.Int("keepers", freed.Keepers))
+	return freed.Monitors > 0
+}
+
+// unreached makes requests fail until the monitor is reached. That is reported once.
+func (l *link) unreached(ctx context.Context, err error) {
+	l.mu.Lock()
+	known := l.down != nil
+	l.mu.Unlock()
+	l.change(func() { l.down = err })
+	if known {
+		return
+	}
+	l.Log.WarnContext(ctx, "the monitor cannot be reached, retrying", slog.Any("error", err),
+		slog.String("log", filepath.Join(l.Dir, monitor.LogFile)))
+	l.report(MonitorReport{Unavailable: err})
+}
+
+// reached ends what unreached has begun.
+func (l *link) reached(ctx context.Context) {
+	l.mu.Lock()
+	known := l.down != nil
+	l.mu.Unlock()
+	if !known {
+		return
+	}
+	l.change(func() { l.down = nil })
+	l.Log.InfoContext(ctx, "the monitor is available again")
+	l.report(MonitorReport{Available: true})
+}
+
+func (l *link) report(r MonitorReport) {
+	if l.Report != nil {
+		l.Report(r)
+	}
+}
+
+// place moves the processes of the monitor to their cgroup until that succeeds or ctx ends: systemd may not respond.
+func (l *link) place(ctx context.Context, pids ...int) {
+	warned := false
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		placing, cancel := context.WithTimeout(ctx, placeTimeout)
+		err := l.Place(placing, pids...)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !warned {
+			warned = true
+			l.Log.WarnContext(ctx, "cannot move the monitor to its cgroup, retrying: until then it stops with the daemon's cgroup",
+				slog.Any("error", err))
+		}
+		next.Reset(placeInterval)
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -176,20 +291,13 @@ func (l *link) try(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	if l.Place != nil {
-		err = l.Place(ctx, hello.Keeper, hello.PID)
-	}
-	if err != nil {
-		p.close()
-		return errors.Join(err, c.Close())
-	}
 	containers, sandboxes, _, err := c.Subscribe(ctx) // it also proves that the process is the one that was opened
 	if err != nil {
 		p.close()
 		return errors.Join(err, c.Close())
 	}
 	l.change(func() {
-		l.client, l.process = c, p
+		l.client, l.process, l.roles, l.listed = c, p, []int{hello.Keeper, hello.PID}, true
 		l.containers, l.sandboxes = map[string]monitor.Container{}, map[string]bool{}
 		for _, one := range containers {
 			l.containers[one.ID] = one
@@ -199,22 +307,27 @@ func (l *link) try(ctx context.Context) error {
 				l.sandboxes[name] = true
 			}
 		}
+		l.commands.prune(l.containers)
 	})
 	return nil
 }
 
-// startKeeper starts a keeper, which starts the monitor, unless that was done a moment ago. A keeper that finds another one exits.
+// startKeeper starts a keeper, unless that was done a moment ago. It returns why the last one could not be started.
 func (l *link) startKeeper(ctx context.Context) error {
-	if time.Since(l.begun) < keeperInterval {
-		return nil
+	if time.Since(l.begun) >= keeperInterval {
+		l.begun, l.failed = time.Now(), l.newKeeper(ctx)
 	}
-	l.begun = time.Now()
+	return l.failed
+}
+
+// newKeeper starts a keeper, which starts the monitor. A keeper that finds another one exits.
+func (l *link) newKeeper(ctx context.Context) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	errs, err := os.OpenFile(filepath.Join(l.Dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	errs, err := os.OpenFile(filepath.Join(l.Dir, monitor.LogFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -235,6 +348,11 @@ func (l *link) startKeeper(ctx context.Context) error {
 // follow applies events until the connection is lost or ctx ends. It kills a monitor that does not respond.
 func (l *link) follow(ctx context.Context) {
 	c := l.client
+	if l.Place != nil {
+		placing, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go l.place(placing, l.roles...) // a bus that ignores the end of its context does not delay anything
+	}
 	checks := time.NewTicker(monitorCheckInterval)
 	defer checks.Stop()
 	answers := make(chan error, 1)
@@ -262,7 +380,9 @@ func (l *link) follow(ctx context.Context) {
 			waiting = false
 			if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 				l.Log.ErrorContext(ctx, "the monitor does not respond, replacing it")
+				l.cause = monitorHung
 				l.process.kill() // its keeper starts another one
+				_ = c.Close()    // one that waits for a disk keeps it open
 			}
 		case <-ctx.Done():
 			l.disconnected()
@@ -296,13 +416,18 @@ func (l *link) apply(ctx context.Context, e monitor.Event) {
 			l.put(*e.State)
 		}
 	case monitor.EventDeleted:
+		l.commands.forget(e.Container, "")
 		l.change(func() { l.forget(e.Container, "") })
 	case monitor.EventLost:
+		l.commands.forget(e.Container, e.Exec)
 		l.change(func() { l.forget(e.Container, e.Exec) })
 	case monitor.EventRestarted:
-		l.Log.WarnContext(ctx, "the monitor was started again; no container was affected")
+		cause := cmp.Or(l.cause, monitorExited)
+		l.cause = ""
+		l.Log.WarnContext(ctx, "the monitor was started again, containers kept running", slog.String("cause", cause))
+		l.report(MonitorReport{Restarted: cause})
 	case monitor.EventFailed:
-		l.Log.ErrorContext(ctx, "work of the monitor for a container failed", slog.String("container", e.Container),
+		l.Log.ErrorContext(ctx, "work of the monitor failed", slog.String("container", e.Container),
 			slog.String("error", e.Message))
 	case monitor.EventOOM: // the exit has it
 	}
@@ -421,6 +546,13 @@ func (l *link) get(id string) (monitor.Container, bool) {
 	return c, known
 }
 
+// isListed reports whether the containers and sandboxes are known.
+func (l *link) isListed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed
+}
+
 // all returns all containers. A nil link has none.
 func (l *link) all() []monitor.Container {
 	if l == nil {
@@ -481,13 +613,18 @@ func (l *link) until(ctx context.Context, met func() bool) error {
 	}
 }
 
-// connection returns the connection, and waits for it while the monitor is being started again.
+// connection returns the connection, and waits for it while the monitor is being started again. If the monitor cannot be reached, the error
+// is [errdefs.ErrUnavailable].
 func (l *link) connection(ctx context.Context) (*monitor.Client, error) {
 	var c *monitor.Client
+	var down error
 	err := l.until(ctx, func() bool {
-		c = l.client
-		return c != nil
+		c, down = l.client, l.down
+		return c != nil || down != nil
 	})
+	if err == nil && c == nil {
+		err = fmt.Errorf("%w: the monitor cannot be reached: %w", errdefs.ErrUnavailable, down)
+	}
 	return c, err
 }
 

@@ -16,8 +16,12 @@ import (
 	"time"
 
 	"github.com/containerd/console"
+	api "github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/podstead/podstead/runtime/monitor"
 )
@@ -32,19 +36,41 @@ type fakeMonitor struct {
 	wrote   chan struct{} // receives a value after each request
 }
 
-// newFakeLink returns a link to a fake monitor, which is this process.
-func newFakeLink(t *testing.T, answers map[string]string) (*link, *fakeMonitor) {
-	t.Helper()
+func newFakeMonitor(answers map[string]string) *fakeMonitor {
 	m := &fakeMonitor{wrote: make(chan struct{}, 100), answers: map[string]string{
 		"hello": fmt.Sprintf(`"body":{"pid":%d,"keeper":%d}`, os.Getpid(), os.Getpid()), "subscribe": `"body":{}`,
 		"shutdown": `"error":{"class":"FailedPrecondition","message":"in use"}`,
 	}}
 	maps.Copy(m.answers, answers)
+	return m
+}
+
+// newFakeLink returns a link to a fake monitor, which is this process.
+func newFakeLink(t *testing.T, answers map[string]string) (*link, *fakeMonitor) {
+	t.Helper()
+	m := newFakeMonitor(answers)
 	dir := t.TempDir()
+	m.listen(t, dir)
+	l, err := openLink(t.Context(), linkOptions{Dir: dir, Program: "/nonexistent", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, m
+}
+
+// listen serves clients until the end of the test.
+func (m *fakeMonitor) listen(t *testing.T, dir string) {
+	t.Helper()
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, monitor.Socket), Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			c, err := listener.AcceptUnix()
@@ -54,17 +80,6 @@ func newFakeLink(t *testing.T, answers map[string]string) (*link, *fakeMonitor) 
 			go m.serve(c)
 		}
 	}()
-	l, err := openLink(t.Context(), linkOptions{Dir: dir, Program: "/nonexistent", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.close(); err != nil {
-			t.Error(err)
-		}
-		_ = listener.Close()
-	})
-	return l, m
 }
 
 func (m *fakeMonitor) serve(c *net.UnixConn) {
@@ -260,5 +275,154 @@ func TestTerminalClosed(t *testing.T) {
 	}
 	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}}, -1); err != nil {
 		t.Error(err) // it would not return without a hangup
+	}
+}
+
+// A monitor that cannot be reached is reported once, and requests fail with the reason. It is connected to as soon as that is possible.
+func TestMonitorUnavailable(t *testing.T) {
+	dir := t.TempDir()
+	reports := make(chan MonitorReport, 10)
+	l, err := openLink(t.Context(), linkOptions{
+		Dir: dir, Program: "/nonexistent", Log: slog.New(slog.DiscardHandler), UnavailableAfter: time.Millisecond,
+		Report: func(r MonitorReport) { reports <- r },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := <-reports; r.Unavailable == nil || l.isListed() {
+		t.Errorf("report %+v, listed: %v", r, l.isListed())
+	}
+	err = l.ask(t.Context(), true, func(*monitor.Client) error { return nil })
+	if !errdefs.IsUnavailable(err) || !errors.Is(err, unix.ENOENT) || !Unavailable(err) {
+		t.Errorf("request: %v", err)
+	}
+	l.unreached(t.Context(), errors.New("again"))
+	newFakeMonitor(nil).listen(t, dir)
+	if r := <-reports; !r.Available {
+		t.Errorf("report %+v, want that it is available", r)
+	}
+	if err := l.ask(t.Context(), true, func(*monitor.Client) error { return nil }); err != nil || !l.isListed() {
+		t.Errorf("request: %v, listed: %v", err, l.isListed())
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	if len(reports) > 0 {
+		t.Errorf("another report: %+v", <-reports)
+	}
+}
+
+// The restart of a monitor is reported with its cause.
+func TestMonitorRestartReported(t *testing.T) {
+	var got []string
+	l := &link{linkOptions: linkOptions{Log: slog.New(slog.DiscardHandler), Report: func(r MonitorReport) { got = append(got, r.Restarted) }}}
+	l.cause = monitorHung
+	l.apply(t.Context(), monitor.Event{Kind: monitor.EventRestarted})
+	l.apply(t.Context(), monitor.Event{Kind: monitor.EventRestarted})
+	if want := []string{monitorHung, monitorExited}; !slices.Equal(got, want) {
+		t.Errorf("causes %q, want %q", got, want)
+	}
+}
+
+// The cgroup of the monitor is set beside the connection: a systemd that does not respond delays nothing.
+func TestPlaceHangs(t *testing.T) {
+	dir := t.TempDir()
+	m := newFakeMonitor(nil)
+	m.listen(t, dir)
+	placed := make(chan []int, 10)
+	l, err := openLink(t.Context(), linkOptions{
+		Dir: dir, Program: "/nonexistent", Log: slog.New(slog.DiscardHandler),
+		Place: func(ctx context.Context, pids ...int) error {
+			placed <- pids
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pids := <-placed; !slices.Equal(pids, []int{os.Getpid(), os.Getpid()}) {
+		t.Errorf("placed %v", pids)
+	}
+	if err := l.ask(t.Context(), true, func(*monitor.Client) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A command whose start has no answer is killed and deleted.
+func TestExecWithoutAnswer(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{
+		"exec": "", "signal": `"body":{}`, "delete": `"error":{"class":"NotFound","message":"no command"}`,
+		"subscribe": `"body":{"containers":[{"id":"c","phase":"Running"}]}`,
+	})
+	s := newCommands()
+	if err := s.prepare(&api.ExecProcessRequest{ContainerID: "c", ExecID: "x", Spec: &anypb.Any{Value: []byte("{}")}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.start(t.Context(), l, "c", "x"); !errors.Is(err, monitor.ErrClosed) || !m.was("signal") || !m.was("delete") {
+		t.Errorf("error %v, killed: %v, deleted: %v", err, m.was("signal"), m.was("delete"))
+	}
+	if unstarted := s.forget("c", "x"); !unstarted {
+		t.Error("the command cannot be deleted")
+	}
+}
+
+// A command that the monitor does not know any more is none: those who wait for it return.
+func TestCommandLost(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{
+		"subscribe": `"body":{"containers":[{"id":"c","phase":"Running","processes":[{"id":"x"}]}]}`,
+	})
+	s := newCommands()
+	l.commands = s
+	s.known[commandKey{"c", "x"}] = &command{started: true, listed: true}
+	s.known[commandKey{"c", "y"}] = &command{}
+	tasks := &monitoredTasks{link: l, commands: s}
+	exited := make(chan error, 1)
+	go func() {
+		_, err := tasks.Wait(t.Context(), &api.WaitRequest{ContainerID: "c", ExecID: "x"})
+		exited <- errgrpc.ToNative(err)
+	}()
+	m.answer("subscribe", `"body":{"containers":[{"id":"c","phase":"Running"}]}`)
+	m.mu.Lock()
+	_ = m.conns[0].Close()
+	m.mu.Unlock()
+	if err := <-exited; !errdefs.IsNotFound(err) {
+		t.Errorf("wait: %v", err)
+	}
+	r, err := tasks.Get(t.Context(), &api.GetRequest{ContainerID: "c", ExecID: "y"})
+	if err != nil || r.Process.Status != task.Status_CREATED {
+		t.Errorf("a command that was prepared: %v, %v", r, err)
+	}
+	if s.has("c", "x") || !s.has("c", "y") {
+		t.Errorf("commands %v, want y", s.known)
+	}
+}
+
+// The monitor ends a run of the OCI runtime before the request for it has timed out, so that the error has the cause.
+func TestRuntimeTimeout(t *testing.T) {
+	if monitor.RuntimeTimeout > CreateTimeout-CreateTimeout/5 {
+		t.Errorf("the monitor's timeout %v is too long for requests with %v", monitor.RuntimeTimeout, CreateTimeout)
+	}
+}
+
+// Without the program of the monitor, an engine with containers of it does not start.
+func TestMonitorMissing(t *testing.T) {
+	for _, record := range []string{"", "containers/c/container.json", "sandboxes/s.json"} {
+		e := &Engine{opt: Options{State: t.TempDir()}}
+		path := filepath.Join(e.opt.State, monitorDir, record)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if record != "" {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.checkMonitor(t.Context()); errors.Is(err, ErrMonitorMissing) != (record != "") || record == "" && err != nil {
+			t.Errorf("with %q: %v", record, err)
+		}
 	}
 }

@@ -213,6 +213,9 @@ func (t *monitoredTasks) Get(ctx context.Context, r *api.GetRequest, o ...grpc.C
 		return &api.GetResponse{Process: processOf(c)}, nil
 	}
 	i := slices.IndexFunc(c.Processes, func(p monitor.Process) bool { return p.ID == r.ExecID })
+	if i < 0 && t.commands.has(c.ID, r.ExecID) { // prepared
+		return &api.GetResponse{Process: &task.Process{ID: r.ExecID, ContainerID: c.ID, Status: task.Status_CREATED}}, nil
+	}
 	if i < 0 {
 		return nil, errgrpc.ToGRPC(fmt.Errorf("process %s of %s: %w", r.ExecID, c.ID, errdefs.ErrNotFound))
 	}

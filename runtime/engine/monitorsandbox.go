@@ -18,19 +18,90 @@ import (
 // monitorDir is the monitor's state directory in State.
 const monitorDir = "monitor"
 
-// openMonitor connects to the monitor.
+// MonitorDir returns the state directory of the monitor of an engine with this directory for runtime state.
+func MonitorDir(state string) string { return filepath.Join(state, monitorDir) }
+
+// ErrMonitorMissing is the error of [Start] if containers run that need the monitor, and its program is not installed.
+var ErrMonitorMissing = errors.New("the program podstead-monitor is not installed, but containers that it runs exist")
+
+// checkMonitor returns [ErrMonitorMissing] if there is no program of the monitor, but there are containers of it. Without them, a monitor
+// that was left is shut down.
+func (e *Engine) checkMonitor(ctx context.Context) error {
+	if e.opt.MonitorPath != "" {
+		return nil
+	}
+	dir := MonitorDir(e.opt.State)
+	used, err := monitor.InUse(dir)
+	if err != nil {
+		return err
+	}
+	if used {
+		return fmt.Errorf("%w (%s)", ErrMonitorMissing, dir)
+	}
+	if err := (&link{linkOptions: linkOptions{Dir: dir, Cgroup: e.opt.MonitorCgroup}}).shutdown(ctx); err != nil {
+		return fmt.Errorf("stop the monitor, whose program is not installed: %w", err)
+	}
+	return nil
+}
+
+// openMonitor connects to the monitor. One that cannot be reached does not prevent the start of the engine, see [Engine.loadMonitored].
 func (e *Engine) openMonitor(ctx context.Context, a access) error {
+	bundles, err := filepath.Glob(filepath.Join(e.opt.State, monitoredBundles, "*"))
+	if err != nil {
+		return err
+	}
 	l, err := openLink(ctx, linkOptions{
-		Dir: filepath.Join(e.opt.State, monitorDir), Program: e.opt.MonitorPath, Cgroup: e.opt.MonitorCgroup, Place: e.opt.PlaceMonitor,
-		Log: e.opt.Log,
+		Dir: MonitorDir(e.opt.State), Program: e.opt.MonitorPath, Cgroup: e.opt.MonitorCgroup, Place: e.opt.PlaceMonitor,
+		Report: e.opt.ReportMonitor, Log: e.opt.Log, commands: a.tasks.commands,
 	})
 	if err != nil {
 		return err
 	}
 	e.link, a.tasks.link, a.tasks.state = l, l, e.opt.State
-	if err := e.sweepMonitored(ctx); err != nil { // one process that cannot be killed must not prevent the start
+	if !l.isListed() {
+		e.unswept = append([]string{}, bundles...)
+		return nil
+	}
+	e.sweepOfMonitor(ctx, bundles)
+	return nil
+}
+
+// sweepOfMonitor is [Engine.sweepMonitored]. One process that cannot be killed must not prevent the start.
+func (e *Engine) sweepOfMonitor(ctx context.Context, bundles []string) {
+	if err := e.sweepMonitored(ctx, bundles); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
 	}
+}
+
+// loadMonitored sets the sandboxes of a monitor that could not be reached aside until it is reached: their containers run, and are not
+// known.
+func (e *Engine) loadMonitored(ctx context.Context) error {
+	if e.unswept == nil {
+		return nil
+	}
+	ctx = Context(ctx)
+	records, err := e.client.SandboxStore().List(ctx)
+	if err != nil {
+		return fmt.Errorf("list sandboxes: %w", err)
+	}
+	var ids []string
+	e.aside.mu.Lock()
+	defer e.aside.mu.Unlock()
+	for _, r := range records {
+		if r.Sandboxer == monitorRuntime {
+			ids = append(ids, r.ID)
+			e.aside.loaded[r.ID] = make(chan struct{})
+		}
+	}
+	e.aside.loaders.Go(func() {
+		if e.link.until(ctx, func() bool { return e.link.listed }) != nil {
+			return
+		}
+		e.sweepOfMonitor(ctx, e.unswept)
+		for _, id := range ids {
+			e.aside.remove(id)
+		}
+	})
 	return nil
 }
 
@@ -44,8 +115,8 @@ func (e *Engine) CloseMonitor() error {
 }
 
 // sweepMonitored ends the containers and sandboxes of the monitor that have no record: the metadata was replaced because it was damaged, or
-// a start was not undone. It also removes bundles that the monitor does not know.
-func (e *Engine) sweepMonitored(ctx context.Context) error {
+// a start was not undone. It also removes those of the bundles that the monitor does not know.
+func (e *Engine) sweepMonitored(ctx context.Context, bundles []string) error {
 	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
 	defer cancel()
 	var errs []error
@@ -70,14 +141,13 @@ func (e *Engine) sweepMonitored(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	dirs, err := filepath.Glob(filepath.Join(e.opt.State, monitoredBundles, "*"))
-	for _, dir := range dirs {
+	for _, dir := range bundles {
 		id := filepath.Base(dir)
 		if _, known := e.link.get(id); !known && !e.link.hasSandbox(id) {
 			errs = append(errs, removeBundle(dir))
 		}
 	}
-	if err := errors.Join(append(errs, err)...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("end containers without a record: %w", err)
 	}
 	return nil
@@ -181,11 +251,10 @@ func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions
 
 // removeMonitored removes a sandbox of the monitor with its record.
 func (e *Engine) removeMonitored(ctx context.Context, id string) error {
-	if e.link == nil {
-		return fmt.Errorf("sandbox %s: the monitor is not available: %w", id, errdefs.ErrUnavailable)
-	}
-	if err := e.link.deleteSandbox(ctx, id); err != nil {
-		return err
+	if e.link != nil { // otherwise it has no containers, see checkMonitor
+		if err := e.link.deleteSandbox(ctx, id); err != nil {
+			return err
+		}
 	}
 	if err := removeBundle(filepath.Join(e.opt.State, monitoredBundles, id)); err != nil {
 		return err

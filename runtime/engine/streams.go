@@ -33,10 +33,17 @@ func (shimStreams) Cancel()              {}
 func (shimStreams) Wait()                {}
 func (shimStreams) Close() error         { return nil }
 
+// monitorLost is why sessions end when the monitor is killed.
+const monitorLost = "the monitor was restarted, the container keeps running"
+
 // Attach opens a session with a container of a sandbox, see [attach.Open].
 func (e *Engine) Attach(ctx context.Context, sandboxID string, r attach.Request) (*attach.Session, error) {
 	if e.link.hasSandbox(sandboxID) {
-		return attach.Open(ctx, e.link.Dir, r)
+		s, err := attach.Open(ctx, e.link.Dir, r)
+		if err == nil {
+			s.Lost = monitorLost
+		}
+		return s, err
 	}
 	return attach.Open(ctx, filepath.Join(e.opt.State, sandboxPlugin, Namespace, sandboxID), r)
 }

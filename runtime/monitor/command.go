@@ -223,26 +223,25 @@ func (x *command) killTree(ctx context.Context) error {
 }
 
 // exec starts a command.
-func (m *Monitor) exec(ctx context.Context, e Exec, files []*os.File) (Process, error) {
+func (m *Monitor) exec(ctx context.Context, e Exec, files []*os.File) (x *command, p Process, err error) {
 	if (e.ConsoleSocket == "") != (len(files) == 3) {
-		return Process{}, errorf(ClassInvalid, "command %s needs three streams or a console socket", e.ID)
+		return nil, p, errorf(ClassInvalid, "command %s needs three streams or a console socket", e.ID)
 	}
-	x, err := m.begin(e.Container, commandRecord{Format: Format, ID: e.ID})
+	x, err = m.begin(e.Container, commandRecord{Format: Format, ID: e.ID})
 	if err != nil {
-		return Process{}, err
+		return nil, p, err
 	}
 	var streams *[3]*os.File
 	if len(files) == 3 {
 		streams = (*[3]*os.File)(files)
 	}
 	if err := x.launch(ctx, e.Process, e.ConsoleSocket, streams); err != nil {
-		return Process{}, err
+		return nil, p, err
 	}
-	var p Process
 	if !m.loop.do(func() { p = x.view() }) {
-		return Process{}, errStopped
+		return nil, p, errStopped
 	}
-	return p, nil
+	return x, p, nil
 }
 
 // runs are numbered, so that each has a directory.

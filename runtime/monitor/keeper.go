@@ -79,7 +79,7 @@ func (k *keeper) acquire() error {
 	if err := os.MkdirAll(k.o.dir, 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(k.o.dir, "lock")
+	path := filepath.Join(k.o.dir, lockFile)
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
@@ -93,6 +93,7 @@ func (k *keeper) acquire() error {
 
 // start starts a monitor.
 func (k *keeper) start() error {
+	_ = unix.Futimes(k.lock, nil) // now; see Free
 	if wait := backoff(k.deaths, time.Now()); wait > 0 {
 		<-time.After(wait)
 	}
@@ -173,9 +174,8 @@ func (k *keeper) wait() error {
 			if err := unix.PidfdSendSignal(k.pidfd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("kill monitor: %w", err)
 			}
-			poll = poll[1:]
-			if _, err := retry(func() (int, error) { return unix.Poll(poll, -1) }); err != nil {
-				return fmt.Errorf("wait for monitor: %w", err)
+			if err := k.awaitExit(); err != nil {
+				return err
 			}
 			k.died()
 		}
@@ -184,6 +184,20 @@ func (k *keeper) wait() error {
 	k.receive() // what it has sent meanwhile
 	k.died()
 	return nil
+}
+
+// awaitExit returns when a monitor that was killed has exited, or cannot exit.
+func (k *keeper) awaitExit() error {
+	poll := []unix.PollFd{{Fd: int32(k.pidfd), Events: unix.POLLIN}}
+	for {
+		n, err := retry(func() (int, error) { return unix.Poll(poll, int(stuckCheck/time.Millisecond)) })
+		if err != nil {
+			return fmt.Errorf("wait for monitor: %w", err)
+		}
+		if n > 0 || isStuck(k.monitor) {
+			return nil
+		}
+	}
 }
 
 // isStuck reports whether a process was killed and cannot exit: its first thread has exited. All of its threads have been killed
@@ -252,6 +266,8 @@ func (k *keeper) handle(text string, fd int) {
 		if err := k.give(); err != nil {
 			logf("keeper: give descriptors: %v", err)
 		}
+	case verbPing:
+		_ = sendMessage(k.link, verbPong, -1) // a monitor that does not read asks again
 	case verbReap:
 		if pid, start, err := parseReap(argument); err == nil && isProcess(pid, start) {
 			_, _ = wait(unix.P_PID, pid, 0) // fails if it is not a child

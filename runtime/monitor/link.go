@@ -19,9 +19,11 @@ const (
 	verbReap    = "reap"    // PID START: the exit of this process is recorded
 	verbUpgrade = "upgrade" // PROGRAM: execute it in place, as keeper
 	verbStop    = "stop"    // the monitor exits, and so must the keeper
+	verbPing    = "ping"    // answer
 	// Of the keeper.
 	verbGave  = "gave"  // NAME, with a descriptor
 	verbGiven = "given" // there are no more
+	verbPong  = "pong"  // the answer to ping
 )
 
 // Descriptors with which a monitor is started.

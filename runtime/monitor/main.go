@@ -175,8 +175,3 @@ func writeScore(score int) error {
 	}
 	return nil
 }
-
-// logf writes a line to standard error, which the starter has connected to a log.
-func logf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, Name+": "+format+"\n", args...)
-}

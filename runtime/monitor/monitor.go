@@ -36,6 +36,9 @@ const (
 	gcPercent = 30
 	// calmTime is how long nothing may have happened before unused memory is returned to the kernel.
 	calmTime = 10 * time.Second
+	// keeperCheck is the interval of checks of the keeper. One that does not answer is continued at the first check after the question, and
+	// killed at the sixth.
+	keeperCheck = 5 * time.Second
 	// askTimeout bounds the wait for the descriptors that the keeper keeps.
 	askTimeout = 30 * time.Second
 	// maxAttached is the maximum number of attached clients of all containers.
@@ -61,6 +64,7 @@ type Monitor struct {
 	held   map[string]int // descriptors that the keeper also has, by name
 	unsent []message      // to the keeper
 	linked token
+	asked  int // checks since the keeper has answered
 
 	connections map[*connection]struct{}
 	packet      [maxPacket]byte // of the client whose request is read
@@ -149,6 +153,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	}
 	m.sweep()
 	m.touch()
+	m.checkKeeper()
 	return m.loop.run()
 }
 
@@ -259,6 +264,8 @@ func (m *Monitor) keeperReady(events uint32) {
 	closeAll(fd)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
+	case text == verbPong:
+		m.asked = 0
 	case err != nil:
 		m.becomeKeeper()
 	default:
@@ -278,6 +285,53 @@ func (m *Monitor) becomeKeeper() {
 
 // keeperPID returns the process ID of the keeper.
 func keeperPID() int { return os.Getppid() }
+
+// checkKeeper asks the keeper for an answer. One that does not respond is continued (SIGCONT), in case it is stopped, and then killed: this
+// process becomes the keeper.
+func (m *Monitor) checkKeeper() {
+	m.loop.after(keeperCheck, m.checkKeeper)
+	switch m.asked++; m.asked {
+	case 1:
+		m.tell(verbPing, -1)
+	case 2:
+		m.signalKeeper(unix.SIGCONT)
+	case 7:
+		m.signalKeeper(unix.SIGKILL)
+		m.asked = 0
+	}
+}
+
+// signalKeeper sends a signal to a keeper that does not respond.
+func (m *Monitor) signalKeeper(s unix.Signal) {
+	fd, err := openKeeper()
+	if err == nil {
+		err = errors.Join(unix.PidfdSendSignal(fd, s, nil, 0), unix.Close(fd))
+	}
+	text := fmt.Sprintf("the keeper does not respond, sent %v", unix.SignalName(s))
+	if err != nil {
+		text = fmt.Sprintf("the keeper does not respond: %v", err)
+	}
+	logf("%s", text)
+	m.report(Event{Kind: EventFailed, Message: text})
+}
+
+// openKeeper returns a pidfd of the keeper: the parent of this process, which has created their connection. After the death of the keeper
+// the parent is another process.
+func openKeeper() (int, error) {
+	peer, err := unix.GetsockoptUcred(linkFD, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return -1, err
+	}
+	pid := keeperPID()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, err
+	}
+	if pid != int(peer.Pid) || keeperPID() != pid {
+		return -1, errors.Join(unix.ESRCH, unix.Close(fd))
+	}
+	return fd, nil
+}
 
 // handleSignals passes signals to the loop.
 func (m *Monitor) handleSignals(signals chan os.Signal) {

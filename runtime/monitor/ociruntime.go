@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	// runtimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container.
-	runtimeTimeout = 2 * time.Minute
+	// RuntimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container. It is shorter
+	// than the time that clients have to start a container, so that they get the cause.
+	RuntimeTimeout = 90 * time.Second
 	// killedTimeout bounds the exit of an OCI runtime that was killed.
 	killedTimeout = 10 * time.Second
 	// maxRuntimeLog bounds what is read of the log of one run, and maxRuntimeOutput of its output.
@@ -52,7 +53,7 @@ type invocation struct {
 // run runs the OCI runtime. The error has its text. If ctx ends it is killed with all that it has started, and the error is that of ctx. A
 // run that creates or starts a process is in a flight of the caller.
 func (m *Monitor) run(ctx context.Context, c invocation) (output []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RuntimeTimeout)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -317,7 +318,7 @@ func interruptedRuns(dir string) map[string][]interrupted {
 // awaitInterrupted waits for the end of runs that a monitor before has started. One that takes too long is killed, with all that it has
 // started.
 func (m *Monitor) awaitInterrupted(ctx context.Context, runs []interrupted) error {
-	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RuntimeTimeout)
 	defer cancel()
 	for _, r := range runs {
 		pidfd, err := openProcess(r.pid, r.start)

@@ -165,12 +165,14 @@ func childrenOf(pid int) []int {
 	return slices.Compact(all)
 }
 
+// ticksPerSecond is USER_HZ, on every architecture of Linux that Go supports.
+const ticksPerSecond = 100
+
 // bootTicks returns the time since boot in the unit of processStat.start.
 func bootTicks() (uint64, error) {
-	const perSecond = 100 // USER_HZ, on every architecture of Linux that Go supports
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		return 0, fmt.Errorf("read boot time: %w", err)
 	}
-	return uint64(t.Nano() / (1e9 / perSecond)), nil
+	return uint64(t.Nano() / (1e9 / ticksPerSecond)), nil
 }

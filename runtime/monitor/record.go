@@ -15,7 +15,9 @@ import (
 
 // Files of the state directory:
 //
-//	lock, monitor.sock, attach.sock
+//	lock                           held by keeper and monitor; its time is that of the last start of a monitor
+//	log                            messages of keeper and monitor
+//	monitor.sock, attach.sock
 //	monitors                       how many monitors there were since boot
 //	sandboxes/NAME.json            a sandboxRecord
 //	containers/ID/container.json   a record
@@ -36,6 +38,7 @@ const (
 	processFile   = "process.json"
 	logFile       = "runtime.json"
 	countFile     = "monitors"
+	lockFile      = "lock"
 	logDir        = "log"
 )
 
@@ -49,6 +52,17 @@ func CommandOf(file string) (container, exec string, ok bool) {
 		return "", "", false
 	}
 	return parts[len(parts)-4], parts[len(parts)-2], true
+}
+
+// InUse reports whether a state directory has records of containers or sandboxes.
+func InUse(state string) (bool, error) {
+	for _, dir := range []string{containersDir, sandboxesDir} {
+		entries, err := os.ReadDir(filepath.Join(state, dir))
+		if len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // maxRecord bounds the size of a record, in bytes.

@@ -110,7 +110,7 @@ func (c *container) recoverLater(runs []interrupted, end func()) {
 	m := c.m
 	m.enter(c.id, work{exclusive: true, run: func(done func()) {
 		go func() {
-			ctx, cancel := m.background(2 * runtimeTimeout)
+			ctx, cancel := m.background(2 * RuntimeTimeout)
 			defer cancel()
 			err := c.settle(ctx, runs)
 			m.loop.post(func() {

@@ -82,11 +82,16 @@ func (m *Monitor) dispatch(c *connection, q request, files []*os.File) error {
 		return serveBody(q, func(e Exec) error {
 			m.shared(e.Container, func() {
 				go func() {
-					ctx, cancel := m.background(runtimeTimeout)
+					ctx, cancel := m.background(RuntimeTimeout)
 					defer cancel()
-					p, err := m.exec(ctx, e, files)
+					x, p, err := m.exec(ctx, e, files)
 					closeAllFiles(files)
-					m.loop.post(func() { c.answer(q.ID, p, err) })
+					m.loop.post(func() {
+						if err == nil && c.closed { // its client does not know that it was started
+							go x.discard(context.WithoutCancel(ctx))
+						}
+						c.answer(q.ID, p, err)
+					})
 				}()
 			})
 			return nil
@@ -156,7 +161,7 @@ func serveBody[T any](q request, serve func(T) error) error {
 func (m *Monitor) exclusive(c *connection, q request, id string, do func(ctx context.Context) (any, error)) {
 	m.enter(id, work{exclusive: true, run: func(done func()) {
 		go func() {
-			ctx, cancel := m.background(2 * runtimeTimeout)
+			ctx, cancel := m.background(2 * RuntimeTimeout)
 			defer cancel()
 			body, err := do(ctx)
 			m.loop.post(func() {
@@ -300,23 +305,38 @@ func (m *Monitor) serveSignal(c *connection, q request, s Signal) error {
 		})
 		return nil
 	}
-	return m.serveContainer(c, q, s.Container, func(o *container) (any, error) {
-		process := &o.process
-		if s.Exec != "" {
-			x := o.commands[s.Exec]
-			if x == nil || !x.settled {
-				return nil, errorf(ClassNotFound, "command %.200s not found in container %s", s.Exec, o.id)
-			}
-			process = &x.process
-		} else if unix.Signal(s.Signal) == unix.SIGKILL && o.memory != nil {
-			o.memory.Requested()
+	signal := func(o *container) (any, error) { return struct{}{}, o.signal(s) }
+	if o, err := m.find(s.Container); err == nil && s.Exec != "" && !o.hasCommand(s.Exec) {
+		m.shared(s.Container, func() { // the command may be that of a monitor before, which is taken over in the lane
+			_, err := signal(o)
+			c.answer(q.ID, struct{}{}, err)
+		})
+		return nil
+	}
+	return m.serveContainer(c, q, s.Container, signal)
+}
+
+// hasCommand reports whether clients see a command.
+func (c *container) hasCommand(id string) bool {
+	return c.commands[id] != nil && c.commands[id].settled
+}
+
+// signal sends a signal to the first process of a container, or to a command.
+func (c *container) signal(s Signal) error {
+	process := &c.process
+	if s.Exec != "" {
+		if !c.hasCommand(s.Exec) {
+			return errorf(ClassNotFound, "command %.200s not found in container %s", s.Exec, c.id)
 		}
-		err := process.signal(unix.Signal(s.Signal))
-		if isGone(err) {
-			err = errorf(ClassNotFound, "the process has exited")
-		}
-		return struct{}{}, err
-	})
+		process = &c.commands[s.Exec].process
+	} else if unix.Signal(s.Signal) == unix.SIGKILL && c.memory != nil {
+		c.memory.Requested()
+	}
+	err := process.signal(unix.Signal(s.Signal))
+	if isGone(err) {
+		err = errorf(ClassNotFound, "the process has exited")
+	}
+	return err
 }
 
 // signalAll sends a signal to all processes of a container.
@@ -336,7 +356,7 @@ func (m *Monitor) signalAll(s Signal) error {
 	if c.rec.Create.Runtime.isLost(c.id) {
 		return errorf(ClassNotFound, "the OCI runtime has no container %s", c.id)
 	}
-	ctx, cancel := m.background(runtimeTimeout)
+	ctx, cancel := m.background(RuntimeTimeout)
 	defer cancel()
 	args := []string{"--all", c.id, strconv.Itoa(s.Signal)}
 	_, err = m.run(ctx, invocation{runtime: c.rec.Create.Runtime, dir: c.dir, action: "kill", args: args, score: *m.o.score})

@@ -8,6 +8,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -68,5 +69,26 @@ func TestNewerState(t *testing.T) {
 	if report := explain.Report(&e, time.Time{}); !strings.Contains(report, "hint: ") ||
 		!strings.Contains(report, "podstead delete --force web") || strings.Contains(report, "engine") {
 		t.Errorf("report:\n%s", report)
+	}
+}
+
+// TestHostEvents: a restart of the monitor is part of the timeline of a pod that existed then, and other events of the daemon are not.
+func TestHostEvents(t *testing.T) {
+	at := func(seq uint64, kind api.EventKind, pod string, f event.Fields) event.Event {
+		e := event.New(kind, time.Unix(int64(seq), 0), pod, f)
+		if e.Seq = seq; pod != "" {
+			e.UID = "u"
+		}
+		return e
+	}
+	e := explain.ForPod(&supervisor.Snapshot{
+		Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"}, Status: lifecycle.Status{Phase: lifecycle.PhaseRunning},
+	}, []event.Event{
+		at(1, api.EventMonitorRestarted, "", event.Fields{"cause": "before the pod"}), at(2, api.EventPodRecovered, "web", nil),
+		at(3, api.EventConfigReloaded, "", nil), at(4, api.EventMonitorRestarted, "", event.Fields{"cause": "it was killed"}),
+	}, lifecycle.Instant{})
+	last := len(e.Timeline) - 1
+	if last != 1 || e.Timeline[last].Message != "Monitor restarted, containers kept running: it was killed" {
+		t.Errorf("timeline %+v", e.Timeline)
 	}
 }

@@ -21,8 +21,8 @@ type builder struct {
 	now      lifecycle.Instant
 }
 
-// ForPod explains a pod that exists. The events are those of its name, in the order of their numbers; those of another UID
-// are ignored.
+// ForPod explains a pod that exists. The events are those of its name and those of the daemon, in the order of their numbers. Those of
+// another UID are ignored, and so are those of the daemon that do not concern containers.
 func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant) api.Explanation {
 	b := builder{snapshot: s, events: ofUID(events, s.Facts.UID), now: now}
 	e := api.Explanation{Pod: s.Pod.Name, UID: s.Facts.UID, StopBy: s.Facts.Stop.By, Timeline: b.podTimeline()}
@@ -126,7 +126,7 @@ func rejected(newest *event.Event) api.Explanation {
 func ofUID(events []event.Event, uid string) []event.Event {
 	var own []event.Event
 	for i := range events {
-		if events[i].UID == uid {
+		if events[i].UID == uid || onHost[events[i].Kind] && len(own) > 0 {
 			own = append(own, events[i])
 		}
 	}

@@ -107,6 +107,14 @@ var onPod = map[api.EventKind]bool{
 	api.EventEngineDamaged:       true,
 	api.EventCgroupCleared:       true,
 	api.EventInternalError:       true,
+	api.EventMonitorRestarted:    true,
+	api.EventMonitorUnavailable:  true,
+	api.EventMonitorAvailable:    true,
+}
+
+// onHost are the kinds of events without a pod that concern all pods.
+var onHost = map[api.EventKind]bool{
+	api.EventMonitorRestarted: true, api.EventMonitorUnavailable: true, api.EventMonitorAvailable: true,
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.

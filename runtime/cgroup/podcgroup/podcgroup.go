@@ -12,6 +12,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -123,12 +125,36 @@ func (g Groups) Monitor() string {
 	return path.Join(g.root, "monitor")
 }
 
-// PlaceMonitor moves the processes of the monitor to their cgroup, unless they were started there.
+// monitorScope is the start of the names of the scopes of monitors. One is named after the keeper with which it was started: a scope of an
+// earlier keeper may still exist, and systemd may be about to remove it.
+const monitorScope = unitPrefix + "-monitor-"
+
+// PlaceMonitor moves the processes of the monitor to their cgroup, unless they are there. The keeper is the first one.
 func (g Groups) PlaceMonitor(ctx context.Context, pids ...int) error {
-	if g.systemd {
-		return startScope(ctx, unitPrefix+"-monitor.scope", "Podstead monitor", pids...)
+	if !g.systemd || !slices.ContainsFunc(pids, func(pid int) bool { return !inMonitorScope(cgroupsOf(pid)) }) {
+		return nil
+	}
+	name := monitorScope + strconv.Itoa(pids[0]) + ".scope"
+	if err := startScope(ctx, name, "Podstead monitor", pids...); err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if text := cgroupsOf(pid); text != "" && !inMonitorScope(text) {
+			return fmt.Errorf("start %s: a scope with this name exists, and process %d is not in it", name, pid)
+		}
 	}
 	return nil
+}
+
+// cgroupsOf returns the text of cgroups(7) about a process; "": it has exited.
+func cgroupsOf(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	return string(text)
+}
+
+// inMonitorScope reports whether the text of cgroups(7) about a process has a scope of a monitor.
+func inMonitorScope(text string) bool {
+	return strings.Contains(text, "/"+unitPrefix+".slice/"+monitorScope)
 }
 
 // Limit creates the cgroup of a pod if it does not exist, and sets its limits. With systemd the files are written too, because
@@ -225,8 +251,7 @@ func (g Groups) ProcessDir(uid, id string) string {
 
 // InPod reports whether a process is in the cgroup of a pod.
 func (g Groups) InPod(pid int) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // it may have exited
-	return g.namesPod(string(text))
+	return g.namesPod(cgroupsOf(pid))
 }
 
 // namesPod reports whether the text of cgroups(7) about a process has the cgroup of a pod in any hierarchy.

@@ -67,3 +67,19 @@ func TestSliceLimits(t *testing.T) {
 		}
 	}
 }
+
+// A monitor in the scope of any keeper is not moved, and one in the cgroup of the daemon is.
+func TestInMonitorScope(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0::/podstead.slice/podstead-monitor-4100.scope\n":                               true,
+		"1:name=systemd:/podstead.slice/podstead-monitor-4100.scope\n0::/system.slice\n": true,
+		"0::/system.slice/podstead.service\n":                                            false,
+		"0::/podstead.slice/podstead-shim-u-1.scope\n":                                   false,
+		"0::/user.slice/podstead-monitor-4100.scope\n":                                   false,
+		"": false,
+	} {
+		if got := inMonitorScope(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

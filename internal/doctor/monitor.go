@@ -1,0 +1,48 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/monitor"
+)
+
+// monitorProcess checks the process that runs the containers of all pods, where its program is installed.
+func monitorProcess(ctx context.Context, c *config.Config) result {
+	return monitorIn(ctx, engine.MonitorDir(dirs(c).EngineRun()), daemon.MonitorPath())
+}
+
+// monitorIn is monitorProcess with a state directory and a program; "": not installed.
+func monitorIn(ctx context.Context, dir, program string) result {
+	used, err := monitor.InUse(dir)
+	switch {
+	case err != nil:
+		return result{Warn, err.Error(), "run podstead doctor as root"}
+	case program == "" && used:
+		return result{
+			Fail, fmt.Sprintf("%v (%s)", engine.ErrMonitorMissing, dir), "install podstead-monitor; the daemon does not start without it",
+		}
+	case program == "":
+		return ok("not installed, each pod has a shim")
+	}
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	log := "read its log " + filepath.Join(dir, monitor.LogFile)
+	client, err := monitor.Dial(ctx, dir)
+	switch {
+	case err != nil && !used:
+		return ok("%s, not running", program)
+	case err != nil:
+		return result{Warn, err.Error(), "start the daemon, which starts the monitor again; if that does not help, " + log}
+	}
+	defer client.Close()
+	hello, err := client.Hello(ctx)
+	if err != nil {
+		return result{Warn, err.Error(), "wait 20 s: the daemon replaces a monitor that does not respond; if that does not help, " + log}
+	}
+	return ok("%s, running, version %s, pid %d, starts since boot: %d", program, hello.Version, hello.PID, hello.Monitors)
+}

@@ -1,0 +1,55 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/runtime/monitor"
+)
+
+func TestMonitor(t *testing.T) {
+	dir := t.TempDir()
+	want := func(ctx context.Context, program string, grade Grade, detail string) {
+		t.Helper()
+		if r := monitorIn(ctx, dir, program); r.grade != grade || !strings.Contains(r.detail, detail) || r.hint == "" && grade != OK {
+			t.Errorf("%s %q with hint %q, want %s %q", r.grade, r.detail, r.hint, grade, detail)
+		}
+	}
+	const program = "/usr/bin/podstead-monitor"
+	want(t.Context(), "", OK, "each pod has a shim")
+	want(t.Context(), program, OK, "not running")
+	record := filepath.Join(monitor.ContainersDir(dir), "c", "container.json")
+	if err := os.MkdirAll(filepath.Dir(record), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want(t.Context(), "", Fail, "not installed")
+	want(t.Context(), program, Warn, "connect to the monitor")
+
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, monitor.Socket), Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	accepted := make(chan *net.UnixConn, 1)
+	go func() {
+		c, _ := listener.AcceptUnix()
+		_, _ = c.Read(make([]byte, 1000)) // it does not answer
+		cancel()
+		accepted <- c
+	}()
+	want(ctx, program, Warn, "canceled")
+	_ = (<-accepted).Close()
+	go func() {
+		c, _ := listener.AcceptUnix()
+		_, _ = c.Read(make([]byte, 1000))
+		_, _ = c.Write([]byte(`{"id":1,"body":{"version":"v1","pid":7,"monitors":3}}`))
+		accepted <- c
+	}()
+	want(t.Context(), program, OK, program+", running, version v1, pid 7, starts since boot: 3")
+	_ = (<-accepted).Close()
+}

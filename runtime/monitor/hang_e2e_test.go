@@ -1,0 +1,154 @@
+//go:build e2e
+
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// isStopped returns an error until a process is stopped, or is not, as wanted.
+func isStopped(pid int, want bool) error {
+	s, err := statOf(pid)
+	if err == nil && (s.state == 'T') != want {
+		err = fmt.Errorf("process %d has state %c", pid, s.state)
+	}
+	return err
+}
+
+// stop stops a process.
+func (w *world) stop(pid int) {
+	w.Helper()
+	w.must(unix.Kill(pid, unix.SIGSTOP))
+	w.eventually("it is stopped", func() error { return isStopped(pid, true) })
+}
+
+// TestHungMonitor replaces a monitor that is stopped, also if its keeper is, and not one that has just been started.
+func TestHungMonitor(t *testing.T) {
+	w := newWorld(t)
+	c := w.run(testContainer{}, "sleep 1000")
+	for _, both := range []bool{false, true} {
+		keeper, monitor := w.pids()
+		w.stop(monitor)
+		want := Freed{Monitors: 1}
+		if both {
+			w.stop(keeper)
+			want.Keepers = 1
+		}
+		if f := Free(w.dir(), time.Hour); f.Monitors != 0 || f.Keepers != want.Keepers {
+			t.Errorf("with a monitor that has just been started: %+v", f)
+		}
+		if both {
+			w.stop(keeper)
+		}
+		if f := Free(w.dir(), 0); f != want {
+			t.Errorf("freed %+v, want %+v", f, want)
+		}
+		w.connect()
+		nextKeeper, nextMonitor := w.pids()
+		if nextKeeper != keeper || nextMonitor == monitor {
+			t.Errorf("keeper %d and monitor %d, before %d and %d", nextKeeper, nextMonitor, keeper, monitor)
+		}
+		if got, err := w.client.State(w.ctx, c.ID); err != nil || got.Phase != Running || got.PID != c.PID {
+			t.Errorf("container: %+v, %v", got, err)
+		}
+	}
+	w.killAndDelete(c.ID)
+	w.wantNothing()
+}
+
+// TestHungKeeper continues a keeper that is stopped. If that does not help, the monitor becomes the keeper.
+func TestHungKeeper(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.run(testContainer{}, "sleep 1000")
+	keeper, monitor := w.pids()
+	w.stop(keeper)
+	w.eventually("it is continued", func() error { return isStopped(keeper, false) })
+	again := 0
+	w.eventually("the monitor becomes the keeper", func() error {
+		if isStopped(keeper, false) == nil {
+			again++
+			_ = unix.Kill(keeper, unix.SIGSTOP)
+		}
+		if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", monitor)); !strings.Contains(string(text), "\x00"+roleKeeper+"\x00") {
+			return fmt.Errorf("stopped %d times", again)
+		}
+		return nil
+	})
+	w.connect()
+	if k, m := w.pids(); k != monitor || m == monitor {
+		t.Errorf("keeper %d, monitor %d; want %d as keeper", k, m, monitor)
+	}
+	w.killAndDelete(c.ID)
+	w.wantNothing()
+}
+
+// TestExecWithoutClient kills a command whose client has disconnected before the command was started.
+func TestExecWithoutClient(t *testing.T) {
+	w := newWorld(t)
+	real, err := exec.LookPath(w.binary)
+	w.must(err)
+	slow := filepath.Join(w.base, "slow")
+	w.must(os.WriteFile(slow, fmt.Appendf(nil, `#!/bin/sh
+case "$*" in *" exec "*) kill -STOP $$ ;; esac
+exec %s "$@"
+`, real), 0o755))
+	r := w.bundle(testContainer{}, "sleep 1000")
+	r.Runtime.Binary = slow
+	_, err = w.client.CreateAndStart(w.ctx, r)
+	w.must(err)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	w.must(err)
+	defer null.Close()
+	other := (&worker{w: w}).connected()
+	failed := make(chan error, 1)
+	go func() {
+		x := Exec{Container: r.ID, ID: "x", Process: w.processJSON("sleep 987654", "")}
+		_, err := other.Exec(w.ctx, x, &[3]*os.File{null, null, null})
+		failed <- err
+	}()
+	var stopped int
+	w.eventually("the OCI runtime is stopped", func() error {
+		for dir, runs := range interruptedRuns(w.dir()) {
+			for _, run := range runs {
+				if isStopped(run.pid, true) == nil && strings.Contains(dir, r.ID) {
+					stopped = run.pid
+					return nil
+				}
+			}
+		}
+		return errors.New("no such process")
+	})
+	_ = other.Close()
+	if err := <-failed; !errors.Is(err, ErrClosed) {
+		t.Errorf("exec: %v", err)
+	}
+	w.must(unix.Kill(stopped, unix.SIGCONT))
+	fd, err := unix.PidfdOpen(stopped, 0)
+	if err == nil {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		_, _ = retry(func() (int, error) { return unix.Poll(poll, int(patience/time.Millisecond)) })
+		closeAll(fd)
+	}
+	w.eventually("the command is killed", func() error {
+		pids, err := w.client.PIDs(w.ctx, r.ID)
+		if err == nil && len(pids) != 1 {
+			err = fmt.Errorf("processes %v", pids)
+		}
+		if _, statErr := os.Stat(filepath.Join(w.dir(), containersDir, r.ID, execsDir, "x")); err == nil && statErr == nil {
+			err = errors.New("the command has a record")
+		}
+		return err
+	})
+	w.killAndDelete(r.ID)
+	w.wantNothing()
+}
