@@ -25,7 +25,7 @@ import (
 var lossTable = []struct {
 	name    string
 	unmount bool // and not removed
-	keeps   bool // containers whose shim runs
+	keeps   bool // containers whose shim or monitor runs
 	cgroups bool // of the pod; those with a process cannot be removed
 	paths   []string
 }{
@@ -53,7 +53,7 @@ func TestLostState(t *testing.T) {
 	defer func() {
 		t.Logf("longest time from a loss until the pod was ready: %v", longest.Round(100*time.Millisecond))
 	}()
-	for _, living := range []string{"nothing", "containers", "shims", "daemon"} {
+	for _, living := range []string{"nothing", "containers", "holders", "daemon"} {
 		t.Run(living, func(t *testing.T) {
 			d := newPodsDir(t)
 			// Each loss kills the container.
@@ -100,17 +100,17 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// endUpTo kills the daemon, its shims and its containers, except for what lives.
+// endUpTo kills the daemon, the shims or the monitor, and the containers, except for what lives.
 func (d *podsDir) endUpTo(living string, daemon int) {
 	d.Helper()
 	if living == "daemon" {
 		return
 	}
 	d.Check(rig.Kill(d.Ctx(), daemon))
-	if living == "shims" {
+	if living == "holders" {
 		return
 	}
-	d.kill("-id ")
+	d.killHolders()
 	if living == "nothing" {
 		d.kill("marker=")
 	}

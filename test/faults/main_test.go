@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 			"TestPlanIsApplied", "TestUpdateStorm", "TestIdle", "TestIncompatibleUpgrade",
 			"TestUpgradeAndDowngrade", "TestRegistryFaults", "TestRandomEdits",
 		},
-		Parts:  map[string][]string{"TestLostState": {"nothing$", "containers$", "shims$", "daemon$"}},
+		Parts:  map[string][]string{"TestLostState": {"nothing$", "containers$", "holders$", "daemon$"}},
 		Around: func(run func() int) int { return rig.InDir("psf-", nil, run) },
 	}))
 }
