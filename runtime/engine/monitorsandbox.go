@@ -73,9 +73,11 @@ func (e *Engine) sweepMonitored(ctx context.Context) error {
 	dirs, err := filepath.Glob(filepath.Join(e.opt.State, monitoredBundles, "*"))
 	for _, dir := range dirs {
 		id := filepath.Base(dir)
-		if _, known := e.link.get(id); !known && !e.link.hasSandbox(id) {
-			errs = append(errs, removeBundle(dir))
+		_, known, err := e.link.find(ctx, e.opt.State, id)
+		if err == nil && !known && !e.link.hasSandbox(id) {
+			err = removeBundle(dir)
 		}
+		errs = append(errs, err)
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("end containers without a record: %w", err)
@@ -116,9 +118,9 @@ func (e *Engine) ExitUnknown(id string) bool {
 }
 
 // Runs reports whether the monitor runs a container.
-func (e *Engine) Runs(id string) bool {
-	_, ours := e.monitored(id)
-	return ours
+func (e *Engine) Runs(ctx context.Context, id string) (bool, error) {
+	_, ours, err := e.link.find(ctx, e.opt.State, id)
+	return ours, err
 }
 
 // RunCommand is [monitor.Client.Run], for a container that the monitor runs. It is not repeated if the monitor is lost: a command may not
@@ -168,6 +170,13 @@ func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions
 		err = e.link.ask(ctx, false, func(m *monitor.Client) error {
 			_, err := m.CreateSandbox(ctx, id, pause)
 			return err
+		})
+	}
+	if err == nil {
+		e.link.change(func() { // a reconnection meanwhile has replaced what is known; an exit is not forgotten
+			if e.link.containers[id].Exit == nil {
+				e.link.sandboxes[id] = true
+			}
 		})
 	}
 	if err != nil {

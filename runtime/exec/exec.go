@@ -216,9 +216,16 @@ func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
 		ended = r.expired(q)
 		report(result{err: q.timedOut()})
 	})
-	if q.timeout > 0 && r.config.Monitor.Runs(record.ContainerID(q.uid, q.ref)) {
-		r.runByMonitor(ctx, q, report, expire)
-		return
+	if q.timeout > 0 {
+		monitored, err := r.config.Monitor.Runs(ctx, record.ContainerID(q.uid, q.ref))
+		if err != nil {
+			report(result{err: q.startError(ctx, err, false)})
+			return
+		}
+		if monitored {
+			r.runByMonitor(ctx, q, report, expire)
+			return
+		}
 	}
 	x, err := r.start(ctx, q, expire)
 	if err != nil {

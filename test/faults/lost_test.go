@@ -139,17 +139,6 @@ func (d *podsDir) kill(part string) {
 	})
 }
 
-// ends waits until the process has exited.
-func (d *podsDir) ends(pid int) {
-	d.Helper()
-	d.Await(func() error {
-		if rig.IsAlive(pid) {
-			return fmt.Errorf("process %d is running", pid)
-		}
-		return nil
-	})
-}
-
 // gone waits until no process has part in its command line.
 func (d *podsDir) gone(part string) {
 	d.Helper()

@@ -94,6 +94,17 @@ func (f *fixture) holder() (pid int) {
 	return pid
 }
 
+// ends waits until the process has exitef.
+func (f *fixture) ends(pid int) {
+	f.Helper()
+	f.Await(func() error {
+		if rig.IsAlive(pid) {
+			return fmt.Errorf("process %d is running", pid)
+		}
+		return nil
+	})
+}
+
 // killHolders kills the processes that hold the containers of the rig. A monitor is started again by the next daemon.
 func (f *fixture) killHolders() {
 	f.Helper()

@@ -338,11 +338,15 @@ func TestStoppedRuntime(t *testing.T) {
 		}
 		return nil
 	})
+	file := "-session.pid" // which the OCI runtime writes
+	if f.Monitor != "" {
+		file = "/init.pid"
+	}
 	session := func() (pids []int) { // of the OCI runtime
 		all, err := f.Processes()
 		f.Check(err)
 		for _, p := range all {
-			if strings.Contains(p.Command, "-session.pid") {
+			if strings.Contains(p.Command, file) {
 				pids = append(pids, p.PID)
 			}
 		}
