@@ -154,7 +154,7 @@ func (m *monitored) crash() (finish func()) {
 		})
 		c := p.Status.ContainerStatuses[0]
 		if runs := len(m.lines("crash")); c.RestartCount != m.crashes || runs != m.crashes+1 || c.LastState.Terminated.ExitCode != 7 {
-			m.Errorf("after %d exits with code 7: %d runs, status %+v", m.crashes, runs, c)
+			m.Fatalf("after %d exits with code 7: %d runs, status %+v\n%s", m.crashes, runs, c, m.MustRun("events", "crash"))
 		}
 	}
 }
@@ -305,4 +305,36 @@ func (m *monitored) answers(name string) {
 	m.Check(cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	m.Check(line.Close())
+}
+
+// replaceTime is the time in which the daemon replaces a monitor that does not respond, on a loaded host. It is 20 s otherwise.
+const replaceTime = time.Minute
+
+// TestHungMonitor: a monitor that does not respond is replaced. No container ends, an exit meanwhile is reported with its code, and a pod can
+// be deleted by force meanwhile.
+func TestHungMonitor(t *testing.T) {
+	f := newFixture(t)
+	f.create("runs", "exits", "deleted")
+	was, pid, deleted := f.running("runs"), f.containerPID("runs"), f.containerPID("deleted")
+	monitor := f.freeze("runs")
+	frozen := time.Now()
+	f.signalContainer("exits", unix.SIGUSR1)
+	f.MustRun("delete", "--force", "deleted")
+	f.ends(deleted)
+	f.ends(monitor)
+	if took := time.Since(frozen); took > replaceTime {
+		t.Errorf("the monitor was replaced after %v, want at most %v", took, replaceTime)
+	}
+	p := f.Until("exits", "running after a restart", func(p *api.Pod) bool {
+		c := p.Status.ContainerStatuses[0]
+		return c.RestartCount == 1 && c.State.Running != nil
+	})
+	if last := p.Status.ContainerStatuses[0].LastState.Terminated; last == nil || last.ExitCode != 3 {
+		t.Errorf("last termination %+v, want exit code 3", last)
+	}
+	if diff := cmp.Diff(was, f.running("runs")); diff != "" || f.containerPID("runs") != pid {
+		t.Errorf("the container has process %d, had %d: %s", f.containerPID("runs"), pid, diff)
+	}
+	f.restart("runs", 1)
+	f.MustRun("delete", "runs", "exits")
 }

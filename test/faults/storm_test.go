@@ -190,6 +190,9 @@ func (s *storm) checkEvents(name string) {
 		if e.Kind == api.EventRollbackCompleted && !rollback {
 			s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
 		}
+		if s.Monitor != "" && (e.Kind == api.EventSandboxChanged || e.Fields["message"] == "the pod sandbox was lost") {
+			s.Errorf("the death of the monitor or its keeper had an effect on pod %s: %+v", name, e)
+		}
 		rollback = (rollback || e.Kind == api.EventRollbackStarted) && e.Kind != api.EventRollbackCompleted
 	}
 }
