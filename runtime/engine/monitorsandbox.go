@@ -40,7 +40,11 @@ func (e *Engine) CloseMonitor() error {
 	if e.link == nil {
 		return nil
 	}
-	return e.link.close()
+	err := e.link.close()
+	if errors.Is(err, unix.EBUSY) { // its cgroup has the monitor of a daemon with other directories
+		return nil
+	}
+	return err
 }
 
 // sweepMonitored ends the containers and sandboxes of the monitor that have no record: the metadata was replaced because it was damaged, or
@@ -121,6 +125,13 @@ func (e *Engine) ExitUnknown(id string) bool {
 func (e *Engine) Runs(ctx context.Context, id string) (bool, error) {
 	_, ours, err := e.link.find(ctx, e.opt.State, id)
 	return ours, err
+}
+
+// IsIdle reports whether a sandbox is with the monitor and has no process, neither of its own nor of a container.
+func (s *Sandbox) IsIdle() bool {
+	return s.pid == 0 && !slices.ContainsFunc(s.e.link.all(), func(c monitor.Container) bool {
+		return (c.Sandbox == s.id || c.ID == s.id) && c.Exit == nil
+	})
 }
 
 // RunCommand is [monitor.Client.Run], for a container that the monitor runs. It is not repeated if the monitor is lost: a command may not
