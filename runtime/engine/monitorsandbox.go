@@ -52,7 +52,7 @@ func (e *Engine) CloseMonitor() error {
 func (e *Engine) sweepMonitored(ctx context.Context) error {
 	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
 	defer cancel()
-	var errs []error
+	errs := []error{e.endLostMonitors(ctx)}
 	sandboxes := e.link.allSandboxes()
 	for _, c := range e.link.all() {
 		if c.Sandbox == "" { // the process of a sandbox, which may have exited

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/runtime/monitor"
@@ -52,7 +53,9 @@ func (p Process) IsMonitor() bool {
 // parentOf returns the PID of the parent of a process, or 0 if the process has exited.
 func parentOf(pid int) (parent int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, _ := strings.Cut(string(text), ") ")
-	_, _ = fmt.Sscanf(after, "%*c %d", &parent)
+	_, after, _ := strings.Cut(string(text), ") ") // after the name, which may contain anything
+	if fields := strings.Fields(after); len(fields) > 1 {
+		parent, _ = strconv.Atoi(fields[1]) // the kernel writes numbers
+	}
 	return parent
 }
