@@ -127,10 +127,11 @@ func (e *Engine) Runs(ctx context.Context, id string) (bool, error) {
 	return ours, err
 }
 
-// IsIdle reports whether a sandbox is with the monitor and has no process, neither of its own nor of a container.
+// IsIdle reports whether a sandbox is with the monitor and has no process, neither of its own nor of a container. The monitor may not have
+// recorded an exit yet.
 func (s *Sandbox) IsIdle() bool {
 	return s.pid == 0 && !slices.ContainsFunc(s.e.link.all(), func(c monitor.Container) bool {
-		return (c.Sandbox == s.id || c.ID == s.id) && c.Exit == nil
+		return (c.Sandbox == s.id || c.ID == s.id) && c.Exit == nil && s.e.hasProcesses(c.ID)
 	})
 }
 

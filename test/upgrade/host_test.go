@@ -74,11 +74,12 @@ func (h *host) install(dir string) {
 	h.Helper()
 	for _, name := range append([]string{monitor.Name}, programs...) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
+		path := filepath.Join(h.bin, name)
 		if name == monitor.Name && errors.Is(err, fs.ErrNotExist) {
+			h.Check(os.RemoveAll(path))
 			continue
 		}
 		h.Check(err)
-		path := filepath.Join(h.bin, name)
 		h.Check(os.WriteFile(path+".new", data, 0o755))
 		h.Check(os.Rename(path+".new", path))
 	}
@@ -148,19 +149,22 @@ func (h *host) look(names []string) seen {
 	s := seen{Pods: map[string]string{}}
 	all, err := h.Processes()
 	h.Check(err)
-	list, err := h.Holders()
+	holders, err := h.Holders()
 	h.Check(err)
-	holders := map[string]bool{}
-	for _, p := range list {
-		holders[fmt.Sprint(p.PID)] = true
+	add := func(pid int) {
+		_, started := stat(pid)
+		s.Processes = append(s.Processes, fmt.Sprintf("%d started at %s", pid, started))
 	}
-	for _, p := range all { // not what they have forked for a moment
-		parent, started := stat(p.PID)
-		if holders[fmt.Sprint(p.PID)] || holders[parent] && strings.Contains(p.Command, "line $i") {
-			s.Processes = append(s.Processes, fmt.Sprintf("%d started at %s", p.PID, started))
+	for _, holder := range holders { // not what they have forked for a moment
+		for _, p := range all {
+			if parent, _ := stat(p.PID); parent == fmt.Sprint(holder.PID) && strings.Contains(p.Command, "line $i") {
+				add(p.PID)
+				add(holder.PID) // a monitor without containers may be another one
+			}
 		}
 	}
 	slices.Sort(s.Processes)
+	s.Processes = slices.Compact(s.Processes)
 	if len(s.Processes) == 0 {
 		h.Fatal("no processes of containers")
 	}
