@@ -124,11 +124,15 @@ crun: ## run the tests that depend on the OCI runtime with crun (root)
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
 		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -parallel $(PARALLEL) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
-monitor: ## run tests of the runtime with the monitor instead of shims (root)
+MONITOR_TESTS = status=0; \
+	$(GOE2E) -parallel $(PARALLEL) -run "$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$" ./runtime || status=1; \
+	$(GOE2E) -parallel $(PARALLEL) -run "^Test(MonitorKilled|HungMonitor)$$" ./test/faults || status=1; exit $$status
+
+monitor: ## run tests of the runtime, and of the monitor, with the monitor instead of shims (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps
-	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- $(GOE2E) -parallel $(PARALLEL) \
-		-run '$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$' ./runtime
+	@$(MAKE) --no-print-directory build images PODSTEAD_TEST_MONITOR=1
+	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- bash -c '$(MONITOR_TESTS)'
 
 # VM_SUITE is the name of a run with TESTFLAGS.
 VM_SUITE    ?= vm
@@ -182,6 +186,8 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	test/cluster/build .cache/cluster
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
+	$(MAKE) --no-print-directory build PODSTEAD_TEST_MONITOR=1
+	PODSTEAD_TEST_MONITOR=1 PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestMonitorKilled' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
