@@ -34,6 +34,9 @@ PURE       := ./supervisor/lifecycle/... ./test/defences ./test/mutate ./test/re
 GOTEST     := $(GO) test -json -vet=off -ldflags=-s
 PROGRESS   := $(GO) run ./test/progress
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
+# PODSTEAD_TEST_MONITOR=1 makes tests use the programs in bin/monitor, which include the monitor: it runs the containers, not a shim for each
+# pod.
+PROGRAMS    := bin$(if $(PODSTEAD_TEST_MONITOR),/monitor)
 # Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
 # container gets out.
 FAULTS       = ./test/faults ./test/hostile ./test/systemd ./test/upgrade
@@ -70,6 +73,10 @@ deps: ## install the requirements of build, demo and test (Debian: runc, busybox
 build: ## build bin/podstead and bin/containerd-shim-podstead-v1
 	@.ci/deps build
 	$(GOBUILD) -o bin/ ./cmd/podstead ./cmd/containerd-shim-podstead-v1
+ifdef PODSTEAD_TEST_MONITOR
+	$(GOBUILD) -o bin/monitor/ ./cmd/podstead-monitor
+	ln -f bin/podstead bin/containerd-shim-podstead-v1 bin/monitor/
+endif
 
 images: ## build the images of the examples as archives in examples/images
 	@.ci/deps demo
@@ -117,11 +124,15 @@ crun: ## run the tests that depend on the OCI runtime with crun (root)
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
 		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -parallel $(PARALLEL) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
-monitor: ## run tests of the runtime with the monitor instead of shims (root)
+MONITOR_TESTS = status=0; \
+	$(GOE2E) -parallel $(PARALLEL) -run "$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$" ./runtime || status=1; \
+	$(GOE2E) -parallel $(PARALLEL) -run "^Test(MonitorKilled|HungMonitor)$$" ./test/faults || status=1; exit $$status
+
+monitor: ## run tests of the runtime, and of the monitor, with the monitor instead of shims (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps
-	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- $(GOE2E) -parallel $(PARALLEL) \
-		-run '$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$' ./runtime
+	@$(MAKE) --no-print-directory build images PODSTEAD_TEST_MONITOR=1
+	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- bash -c '$(MONITOR_TESTS)'
 
 # VM_SUITE is the name of a run with TESTFLAGS.
 VM_SUITE    ?= vm
@@ -175,6 +186,8 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	test/cluster/build .cache/cluster
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
+	$(MAKE) --no-print-directory build PODSTEAD_TEST_MONITOR=1
+	PODSTEAD_TEST_MONITOR=1 PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestMonitorKilled' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
@@ -195,9 +208,10 @@ mutate: ## run mutation tests of supervisor/lifecycle (three hours)
 	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks|States' $(MUTATEFLAGS) ./supervisor/lifecycle
 
 install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR, with a systemd unit in UNITDIR and a message catalog in CATALOGDIR
-	@test -x bin/podstead -a -x bin/containerd-shim-podstead-v1 || $(MAKE) --no-print-directory build
-	install -D -m 0755 bin/podstead $(DESTDIR)$(PREFIX)/bin/podstead
-	install -D -m 0755 bin/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
+	@test -x $(PROGRAMS)/podstead -a -x $(PROGRAMS)/containerd-shim-podstead-v1 || $(MAKE) --no-print-directory build
+	install -D -m 0755 $(PROGRAMS)/podstead $(DESTDIR)$(PREFIX)/bin/podstead
+	install -D -m 0755 $(PROGRAMS)/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
+	if test -e $(PROGRAMS)/podstead-monitor; then install -m 0755 $(PROGRAMS)/podstead-monitor $(DESTDIR)$(LIBEXECDIR)/; fi
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead.service >$(DESTDIR)$(UNITDIR)/podstead.service
 	install -D -m 0644 packaging/podstead.catalog $(DESTDIR)$(CATALOGDIR)/podstead.catalog
@@ -211,7 +225,7 @@ install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead
 	install -D -m 0644 packaging/podstead.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf
 
 uninstall: ## remove installed programs; pods, images and state are kept
-	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1 $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
+	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/podstead-monitor $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
 	rm -f $(DESTDIR)$(UNITDIR)/podstead@.service $(DESTDIR)$(GENERATORDIR)/podstead-generator
 	rm -f $(DESTDIR)$(UNITDIR)/podstead.socket $(DESTDIR)$(UNITDIR)/podstead-ro.socket $(DESTDIR)$(UNITDIR)/podstead.slice $(DESTDIR)$(PREFIX)/lib/sysusers.d/podstead.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf
 	rm -rf $(DESTDIR)$(UNITDIR)/podstead-.slice.d

@@ -51,7 +51,6 @@ const (
 	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
 	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
 	runtimeVariable  = "PODSTEAD_ENGINE_RUNTIME"     // the OCI runtime
-	monitorVariable  = "PODSTEAD_TEST_MONITOR"       // not empty: the monitor runs the containers; otherwise each pod has a shim
 )
 
 func TestMain(m *testing.M) {
@@ -118,7 +117,7 @@ func newTestHost(t testing.TB) *testHost {
 
 // monitorUnderTest returns the path of the monitor, if it runs the containers of the tests.
 func monitorUnderTest() string {
-	if os.Getenv(monitorVariable) == "" {
+	if !suite.UsesMonitor() {
 		return ""
 	}
 	return filepath.Join(os.Getenv(programsVariable), monitor.Name)

@@ -17,6 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -75,12 +76,19 @@ func (r *Runtime) addSandboxes(ctx context.Context, pods found) error {
 		if n < f.Sandbox {
 			continue
 		}
-		_, err = r.engine.LoadSandbox(ctx, s.ID)
+		loaded, err := r.engine.LoadSandbox(ctx, s.ID)
 		unresponsive := errors.Is(err, engine.ErrUnresponsive) // the sandbox exists
 		if err != nil && !unresponsive && !errdefs.IsNotFound(err) {
 			return err
 		}
 		f.Sandbox, f.Ready = n, err == nil || unresponsive
+		if err == nil && loaded.IsIdle() { // a record of the monitor, which outlives namespaces
+			lost, err := namespace.Lost(r.dirs.Sandbox(s.Labels[record.LabelUID], n))
+			if err != nil {
+				return err
+			}
+			f.Ready = !lost
+		}
 	}
 	return nil
 }

@@ -52,15 +52,16 @@ func baseNames(pattern, suffix string) []string {
 	return names
 }
 
-// TestE2EScripts runs the scripts in testdata/e2e on real containers, with the programs that `make build` writes to bin.
+// TestE2EScripts runs the scripts in testdata/e2e on real containers, with the programs of `make build`.
 func TestE2EScripts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("containers need root")
 	}
-	bin, err := filepath.Abs("../../bin")
+	repo, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	bin := suite.Programs(repo)
 	for _, file := range []string{
 		filepath.Join(bin, "podstead"), filepath.Join(bin, "containerd-shim-podstead-v1"), "../../examples/images/busybox.tar",
 	} {

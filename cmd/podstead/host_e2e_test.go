@@ -27,6 +27,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podstead/podstead/test/ocitar"
+	"github.com/podstead/podstead/test/suite"
 	"github.com/podstead/podstead/test/transcript"
 )
 
@@ -37,11 +38,11 @@ func newPageHost(t *testing.T) *transcript.Shell {
 	if os.Geteuid() != 0 {
 		t.Fatal("containers need root")
 	}
-	bin, err := filepath.Abs("../../bin")
+	repo, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	repo := filepath.Dir(bin)
+	bin := suite.Programs(repo)
 	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
 	if err != nil {
 		t.Fatal(err)

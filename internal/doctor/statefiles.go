@@ -127,6 +127,11 @@ func volatileFiles() []stateFile {
 		{"RUN/engine/runc/...", "runc: containers", nil, "the container is killed and starts again"},
 		{taskDir + "/...", "containerd and the shim: bundle of a container", nil, "the container is killed and starts again"},
 		{sandboxDir + "/...", "containerd and the shim: bundle of a sandbox", nil, "the pod is killed and starts again"},
+		{"RUN/engine/bundles/...", "the monitor: bundles of containers and sandboxes", nil, "commands in the container fail"},
+		{
+			"RUN/engine/monitor/...", "the monitor: containers, and output that is not yet in their logs", nil,
+			"the container is killed and starts again",
+		},
 	}
 }
 

@@ -52,13 +52,12 @@ func (f ProcessFiles) Remove(uid, id string) error {
 }
 
 // Environment returns the environment of a running container with the given specification: the one in the specification or, if that hides
-// secrets, the one that the shim has written to the bundle.
+// secrets, the one that the shim or the monitor has written to the bundle.
 func (f ProcessFiles) Environment(id string, s *specs.Spec) ([]string, error) {
 	if s.Annotations[shim.ProcessAnnotation] == "" {
 		return s.Process.Env, nil
 	}
-	bundle := filepath.Join(f.dirs.EngineRun(), "io.containerd.runtime.v2.task", engine.Namespace, id)
-	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
+	text, err := os.ReadFile(filepath.Join(engine.Bundle(f.dirs.EngineRun(), id), "config.json"))
 	if err != nil {
 		return nil, fmt.Errorf("read environment: %w", err)
 	}

@@ -29,6 +29,15 @@ func bundleDirs(state string) []string {
 	}
 }
 
+// Bundle returns the bundle of a container, by the engine's directory for runtime state: that of the monitor if there is one, otherwise that
+// of a shim.
+func Bundle(state, id string) string {
+	if dir := filepath.Join(state, monitoredBundles, id); exists(dir) {
+		return dir
+	}
+	return filepath.Join(state, taskPlugin, Namespace, id)
+}
+
 // Exit is the result of a container.
 type Exit struct {
 	// Status is the exit code of the container's first process, or 128 plus the number of the signal that terminated it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,8 +41,36 @@ type monitoredTasks struct {
 	commands   *commands
 }
 
-// ours returns the state of a container that the monitor runs, and whether it does.
-func (t *monitoredTasks) ours(id string) (monitor.Container, bool) { return t.link.get(id) }
+// ours returns the state of a container that the monitor runs, and whether it does. Errors are not those of gRPC.
+func (t *monitoredTasks) ours(ctx context.Context, id string) (monitor.Container, bool, error) {
+	return t.link.find(ctx, t.state, id)
+}
+
+// find returns the state of a container that the monitor runs, and whether it does. The engine's directory for runtime state has its bundle.
+//
+// A monitor that was started again does not list a container before it has finished, or undone, what was in progress in it. Such a container
+// has a bundle, so the monitor is asked, which answers afterwards. A nil link has no containers.
+func (l *link) find(ctx context.Context, state, id string) (monitor.Container, bool, error) {
+	if c, known := l.get(id); known || l == nil {
+		return c, known, nil
+	}
+	if _, err := os.Lstat(filepath.Join(state, monitoredBundles, id)); errors.Is(err, fs.ErrNotExist) {
+		return monitor.Container{}, false, nil
+	}
+	var c monitor.Container
+	err := l.ask(ctx, true, func(m *monitor.Client) (err error) {
+		c, err = m.State(ctx, id)
+		return err
+	})
+	if errdefs.IsNotFound(err) {
+		return monitor.Container{}, false, nil
+	}
+	if err != nil {
+		return monitor.Container{}, false, fmt.Errorf("find container %s: %w", id, err)
+	}
+	l.put(c)
+	return c, true, nil
+}
 
 // Create creates a container. That of another runtime is containerd's.
 func (t *monitoredTasks) Create(ctx context.Context, r *api.CreateTaskRequest, o ...grpc.CallOption) (*api.CreateTaskResponse, error) {
@@ -63,7 +92,9 @@ func (t *monitoredTasks) Create(ctx context.Context, r *api.CreateTaskRequest, o
 }
 
 func (t *monitoredTasks) create(ctx context.Context, record containers.Container, r *api.CreateTaskRequest) (monitor.Container, error) {
-	if _, exists := t.ours(record.ID); exists {
+	if _, exists, err := t.ours(ctx, record.ID); err != nil {
+		return monitor.Container{}, err
+	} else if exists {
 		return monitor.Container{}, fmt.Errorf("task %s: %w", record.ID, errdefs.ErrAlreadyExists)
 	}
 	request := monitor.Create{ID: record.ID, Sandbox: record.SandboxID, Terminal: r.Terminal, Output: r.Stdout}
@@ -84,7 +115,7 @@ func (t *monitoredTasks) create(ctx context.Context, record containers.Container
 	}
 	c, err := t.link.creating(ctx, record.ID, func(m *monitor.Client) (monitor.Container, error) { return m.Create(ctx, request) })
 	// After a loss the next monitor removes what was created. One that was not deleted needs its bundle.
-	if _, left := t.ours(record.ID); err != nil && !left && !errors.Is(err, monitor.ErrClosed) {
+	if _, left := t.link.get(record.ID); err != nil && !left && !errors.Is(err, monitor.ErrClosed) {
 		err = errors.Join(err, removeBundle(request.Bundle))
 	}
 	return c, err
@@ -135,7 +166,9 @@ func runtimeOf(options typeurl.Any) (monitor.Runtime, error) {
 
 // Start starts a container or a command.
 func (t *monitoredTasks) Start(ctx context.Context, r *api.StartRequest, o ...grpc.CallOption) (*api.StartResponse, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.Start(ctx, r, o...)
 	}
 	if r.ExecID != "" {
@@ -156,7 +189,9 @@ func (t *monitoredTasks) Start(ctx context.Context, r *api.StartRequest, o ...gr
 
 // Delete deletes a container that has exited or was not started.
 func (t *monitoredTasks) Delete(ctx context.Context, r *api.DeleteTaskRequest, o ...grpc.CallOption) (*api.DeleteResponse, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.Delete(ctx, r, o...)
 	}
 	var c monitor.Container
@@ -176,7 +211,9 @@ func (t *monitoredTasks) Delete(ctx context.Context, r *api.DeleteTaskRequest, o
 func (t *monitoredTasks) DeleteProcess(
 	ctx context.Context, r *api.DeleteProcessRequest, o ...grpc.CallOption,
 ) (*api.DeleteResponse, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.DeleteProcess(ctx, r, o...)
 	}
 	if t.commands.forget(r.ContainerID, r.ExecID) { // it was not started
@@ -205,7 +242,10 @@ func deleted(id string, pid int, exit *monitor.Exit) *api.DeleteResponse {
 
 // Get returns the state of a container or a command.
 func (t *monitoredTasks) Get(ctx context.Context, r *api.GetRequest, o ...grpc.CallOption) (*api.GetResponse, error) {
-	c, ours := t.ours(r.ContainerID)
+	c, ours, err := t.ours(ctx, r.ContainerID)
+	if err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	}
 	if !ours {
 		return t.TasksClient.Get(ctx, r, o...)
 	}
@@ -247,6 +287,15 @@ func (t *monitoredTasks) List(ctx context.Context, r *api.ListTasksRequest, o ..
 	if err != nil {
 		return nil, err
 	}
+	bundles, err := filepath.Glob(filepath.Join(t.state, monitoredBundles, "*"))
+	if err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	}
+	for _, dir := range bundles { // those that the monitor recovers are listed, too
+		if _, _, err := t.ours(ctx, filepath.Base(dir)); err != nil {
+			return nil, errgrpc.ToGRPC(err)
+		}
+	}
 	for _, c := range t.link.all() {
 		all.Tasks = append(all.Tasks, processOf(c))
 	}
@@ -255,7 +304,9 @@ func (t *monitoredTasks) List(ctx context.Context, r *api.ListTasksRequest, o ..
 
 // Kill sends a signal.
 func (t *monitoredTasks) Kill(ctx context.Context, r *api.KillRequest, o ...grpc.CallOption) (*emptypb.Empty, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.Kill(ctx, r, o...)
 	}
 	err := t.link.ask(ctx, true, func(m *monitor.Client) error {
@@ -266,7 +317,9 @@ func (t *monitoredTasks) Kill(ctx context.Context, r *api.KillRequest, o ...grpc
 
 // Exec prepares a command; see [commands].
 func (t *monitoredTasks) Exec(ctx context.Context, r *api.ExecProcessRequest, o ...grpc.CallOption) (*emptypb.Empty, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.Exec(ctx, r, o...)
 	}
 	return &emptypb.Empty{}, errgrpc.ToGRPC(t.commands.prepare(r))
@@ -274,7 +327,9 @@ func (t *monitoredTasks) Exec(ctx context.Context, r *api.ExecProcessRequest, o 
 
 // ResizePty changes the size of a terminal.
 func (t *monitoredTasks) ResizePty(ctx context.Context, r *api.ResizePtyRequest, o ...grpc.CallOption) (*emptypb.Empty, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.ResizePty(ctx, r, o...)
 	}
 	size := monitor.Size{Width: uint16(r.Width), Height: uint16(r.Height)}
@@ -287,7 +342,9 @@ func (t *monitoredTasks) ResizePty(ctx context.Context, r *api.ResizePtyRequest,
 
 // CloseIO closes the standard input of a container. That of a command is closed by its client, who holds it.
 func (t *monitoredTasks) CloseIO(ctx context.Context, r *api.CloseIORequest, o ...grpc.CallOption) (*emptypb.Empty, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.CloseIO(ctx, r, o...)
 	}
 	if r.ExecID != "" {
@@ -299,7 +356,9 @@ func (t *monitoredTasks) CloseIO(ctx context.Context, r *api.CloseIORequest, o .
 
 // ListPids returns the processes of a container.
 func (t *monitoredTasks) ListPids(ctx context.Context, r *api.ListPidsRequest, o ...grpc.CallOption) (*api.ListPidsResponse, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
 		return t.TasksClient.ListPids(ctx, r, o...)
 	}
 	var pids []int
@@ -319,12 +378,27 @@ func (t *monitoredTasks) ListPids(ctx context.Context, r *api.ListPidsRequest, o
 
 // Wait returns when a container or a command has exited.
 func (t *monitoredTasks) Wait(ctx context.Context, r *api.WaitRequest, o ...grpc.CallOption) (*api.WaitResponse, error) {
-	if _, ours := t.ours(r.ContainerID); !ours {
-		return t.TasksClient.Wait(ctx, r, o...)
+	for {
+		if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+			return nil, errgrpc.ToGRPC(err)
+		} else if !ours {
+			return t.TasksClient.Wait(ctx, r, o...)
+		}
+		exit, err := t.wait(ctx, r)
+		if _, ours, findErr := t.ours(ctx, r.ContainerID); errdefs.IsNotFound(err) && r.ExecID == "" && (ours || findErr != nil) {
+			continue // the monitor was started again, and recovers the container
+		}
+		if err != nil {
+			return nil, errgrpc.ToGRPC(err)
+		}
+		return &api.WaitResponse{ExitStatus: exit.Code, ExitedAt: protobuf.ToTimestamp(exit.Time)}, nil
 	}
-	var exit *monitor.Exit
+}
+
+// wait waits for the exit of a container or a command that the link has.
+func (t *monitoredTasks) wait(ctx context.Context, r *api.WaitRequest) (exit *monitor.Exit, err error) {
 	gone := false
-	err := t.link.until(ctx, func() bool {
+	err = t.link.until(ctx, func() bool {
 		c, known := t.link.containers[r.ContainerID]
 		if gone = !known; gone {
 			return true
@@ -343,8 +417,5 @@ func (t *monitoredTasks) Wait(ctx context.Context, r *api.WaitRequest, o ...grpc
 	if err == nil && gone {
 		err = fmt.Errorf("task %s: %w", r.ContainerID, errdefs.ErrNotFound)
 	}
-	if err != nil {
-		return nil, errgrpc.ToGRPC(err)
-	}
-	return &api.WaitResponse{ExitStatus: exit.Code, ExitedAt: protobuf.ToTimestamp(exit.Time)}, nil
+	return exit, err
 }

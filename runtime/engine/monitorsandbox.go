@@ -111,7 +111,11 @@ func (e *Engine) CloseMonitor() error {
 	if e.link == nil {
 		return nil
 	}
-	return e.link.close()
+	err := e.link.close()
+	if errors.Is(err, unix.EBUSY) { // its cgroup has the monitor of a daemon with other directories
+		return nil
+	}
+	return err
 }
 
 // sweepMonitored ends the containers and sandboxes of the monitor that have no record: the metadata was replaced because it was damaged, or
@@ -119,7 +123,7 @@ func (e *Engine) CloseMonitor() error {
 func (e *Engine) sweepMonitored(ctx context.Context, bundles []string) error {
 	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
 	defer cancel()
-	var errs []error
+	errs := []error{e.endLostMonitors(ctx)}
 	sandboxes := e.link.allSandboxes()
 	for _, c := range e.link.all() {
 		if c.Sandbox == "" { // the process of a sandbox, which may have exited
@@ -143,9 +147,11 @@ func (e *Engine) sweepMonitored(ctx context.Context, bundles []string) error {
 	}
 	for _, dir := range bundles {
 		id := filepath.Base(dir)
-		if _, known := e.link.get(id); !known && !e.link.hasSandbox(id) {
-			errs = append(errs, removeBundle(dir))
+		_, known, err := e.link.find(ctx, e.opt.State, id)
+		if err == nil && !known && !e.link.hasSandbox(id) {
+			err = removeBundle(dir)
 		}
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("end containers without a record: %w", err)
@@ -186,9 +192,17 @@ func (e *Engine) ExitUnknown(id string) bool {
 }
 
 // Runs reports whether the monitor runs a container.
-func (e *Engine) Runs(id string) bool {
-	_, ours := e.monitored(id)
-	return ours
+func (e *Engine) Runs(ctx context.Context, id string) (bool, error) {
+	_, ours, err := e.link.find(ctx, e.opt.State, id)
+	return ours, err
+}
+
+// IsIdle reports whether a sandbox is with the monitor and has no process, neither of its own nor of a container. The monitor may not have
+// recorded an exit yet.
+func (s *Sandbox) IsIdle() bool {
+	return s.pid == 0 && !slices.ContainsFunc(s.e.link.all(), func(c monitor.Container) bool {
+		return (c.Sandbox == s.id || c.ID == s.id) && c.Exit == nil && s.e.hasProcesses(c.ID)
+	})
 }
 
 // RunCommand is [monitor.Client.Run], for a container that the monitor runs. It is not repeated if the monitor is lost: a command may not
@@ -238,6 +252,13 @@ func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions
 		err = e.link.ask(ctx, false, func(m *monitor.Client) error {
 			_, err := m.CreateSandbox(ctx, id, pause)
 			return err
+		})
+	}
+	if err == nil {
+		e.link.change(func() { // a reconnection meanwhile has replaced what is known; an exit is not forgotten
+			if e.link.containers[id].Exit == nil {
+				e.link.sandboxes[id] = true
+			}
 		})
 	}
 	if err != nil {

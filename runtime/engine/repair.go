@@ -183,6 +183,7 @@ func (r *repairer) used() bool {
 		filepath.Join(r.e.opt.Root, contentDir, "blobs", "*", "*"),
 		filepath.Join(r.e.opt.State, taskPlugin, Namespace, "*"),
 		filepath.Join(r.e.opt.State, sandboxPlugin, Namespace, "*"),
+		filepath.Join(r.e.opt.State, monitoredBundles, "*"),
 	} {
 		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
 			return true

@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/proctree"
@@ -216,9 +217,16 @@ func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
 		ended = r.expired(q)
 		report(result{err: q.timedOut()})
 	})
-	if q.timeout > 0 && r.config.Monitor.Runs(record.ContainerID(q.uid, q.ref)) {
-		r.runByMonitor(ctx, q, report, expire)
-		return
+	if q.timeout > 0 {
+		monitored, err := r.config.Monitor.Runs(ctx, record.ContainerID(q.uid, q.ref))
+		if err != nil {
+			report(result{err: q.startError(ctx, err, false)})
+			return
+		}
+		if monitored {
+			r.runByMonitor(ctx, q, report, expire)
+			return
+		}
 	}
 	x, err := r.start(ctx, q, expire)
 	if err != nil {
@@ -341,7 +349,11 @@ func (r *Runner) KillLeft(ctx context.Context) error {
 	return err
 }
 
-// runs reports whether the first process of a command is running.
+// hungUp is the exit code of a process that SIGHUP has terminated.
+const hungUp = 128 + uint32(unix.SIGHUP)
+
+// runs reports whether the first process of a command is running, or would be if its terminal had not been closed with the earlier daemon,
+// which has it if there is no shim.
 func runs(ctx context.Context, c client.Container, m mark) (bool, error) {
 	ctx, cancel := engine.WithTimeout(ctx, stateTimeout)
 	defer cancel()
@@ -362,5 +374,5 @@ func runs(ctx context.Context, c client.Container, m mark) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("query command %v: %w", m, err)
 	}
-	return status.Status != client.Stopped, nil
+	return status.Status != client.Stopped || status.ExitStatus == hungUp, nil
 }

@@ -18,7 +18,7 @@ import (
 // Monitor runs commands of which only the result is of interest, such as those of probes.
 type Monitor interface {
 	// Runs reports whether the monitor runs a container. Other containers have a shim.
-	Runs(containerID string) bool
+	Runs(ctx context.Context, containerID string) (bool, error)
 	// RunCommand is [monitor.Client.Run].
 	RunCommand(ctx context.Context, r monitor.Run) (monitor.RunResult, error)
 }

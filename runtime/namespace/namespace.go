@@ -247,6 +247,23 @@ func pinned(dir string, o Options) (bool, error) {
 	return true, nil
 }
 
+// Lost reports whether a namespace, or the tmpfs beside them, that was pinned in dir is not mounted any more.
+func Lost(dir string) (bool, error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	for _, name := range []string{"user", "net", "ipc", "uts", "shm"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue // the sandbox has none of its own
+		}
+		if mounted, err := isMounted(path); !mounted {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // isMounted reports whether path is a mount of a namespace or a tmpfs.
 func isMounted(path string) (bool, error) {
 	var s unix.Statfs_t

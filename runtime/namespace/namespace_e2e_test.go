@@ -103,15 +103,28 @@ func TestPinReplacesIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hold.Close()
+	wantLost := func(want bool) {
+		t.Helper()
+		if lost, err := Lost(dir); err != nil || lost != want {
+			t.Errorf("Lost returned %t, %v, want %t", lost, err, want)
+		}
+	}
+	wantLost(false)
 	if err := unix.Unmount(pins.UTS, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
+	wantLost(true)
 	if pins, err = Pin(dir, Options{Network: true, Hostname: "inside"}); err != nil || inode(t, pins.Network) == first {
 		t.Errorf("an incomplete set of namespaces was not replaced: %v", err)
 	}
+	wantLost(false)
 	if err := Unpin(dir); err != nil {
 		t.Error(err)
 	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
+	}
+	wantLost(true)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil || strings.Contains(string(mounts), dir) {
 		t.Errorf("mounts are left in %s: %v", dir, err)

@@ -121,7 +121,7 @@ func (f *fixture) terminalless(stdout io.Writer, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// attached returns the number of connections to the attach sockets of shims.
+// attached returns the number of connections to the attach sockets of shims, or of the monitor.
 func (f *fixture) attached() (n int) {
 	f.Helper()
 	out, err := exec.Command("ss", "-xH").Output()

@@ -22,7 +22,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
 	r.line("counter", 10)
-	counter, shim, was := f.process("while :"), f.shim(), f.running("count")
+	counter, holder, was := f.process("while :"), f.holder(), f.running("count")
 	for range 2 { // the client gives up at the third daemon that exits soon after its start
 		before := len(r.lines("counter"))
 		f.MustKillDaemon()
@@ -34,8 +34,8 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 	if got := f.process("while :"); got != counter {
 		t.Errorf("PID of the container was %d, is %d", counter, got)
 	}
-	if got := f.shim(); got != shim {
-		t.Errorf("PID of the shim was %d, is %d", shim, got)
+	if got := f.holder(); got != holder {
+		t.Errorf("the process that holds the containers was %d, is %d", holder, got)
 	}
 	r.interrupt()
 	if code := r.exitCode(); code != 1 { // it was killed

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -44,16 +43,12 @@ func ready(p *api.Pod) bool {
 	return len(list) > 0 && list[0].Ready
 }
 
-// shimOf returns the PID of the shim of a pod's first sandbox.
-func (f *fixture) shimOf(name string) int {
-	f.Helper()
-	return f.process("-id " + record.SandboxID(f.get(name).Metadata.UID, 1))
-}
-
-// freeze stops the shim of a pod with SIGSTOP.
+// freeze stops the process that holds the containers of a pod in its first sandbox with SIGSTOP: its shim, or the monitor.
 func (f *fixture) freeze(name string) (pid int) {
 	f.Helper()
-	pid = f.shimOf(name)
+	p, err := f.HolderOf(f.get(name).Metadata.UID, 1)
+	f.Check(err)
+	pid = p.PID
 	f.Check(unix.Kill(pid, unix.SIGSTOP))
 	f.Cleanup(func() { _ = unix.Kill(pid, unix.SIGCONT) }) // it may have exited
 	return pid

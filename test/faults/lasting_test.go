@@ -80,7 +80,7 @@ func TestUnfinishedFiles(t *testing.T) {
 			switch name := filepath.Base(path); {
 			case err != nil:
 				return err
-			case e.IsDir() && (strings.HasPrefix(name, "io.containerd.") || name == "volumes" || name == "runc"):
+			case e.IsDir() && (strings.HasPrefix(name, "io.containerd.") || slices.Contains([]string{"bundles", "monitor", "runc", "volumes"}, name)):
 				return fs.SkipDir
 			case e.Type().IsRegular() && !strings.HasPrefix(name, ".") && (filepath.Ext(name) == ".json" || name == "booted"):
 				d.unfinished(path)

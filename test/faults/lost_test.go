@@ -19,13 +19,14 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/suite"
 )
 
 // lossTable has what is lost: paths in the directory of the rig. Mounts at them and below are unmounted.
 var lossTable = []struct {
 	name    string
 	unmount bool // and not removed
-	keeps   bool // containers whose shim runs
+	keeps   bool // containers whose shim or monitor runs
 	cgroups bool // of the pod; those with a process cannot be removed
 	paths   []string
 }{
@@ -34,7 +35,7 @@ var lossTable = []struct {
 	{name: "meta.db and its copy", paths: []string{engineFiles["meta.db"], "r/engine/records.db"}},
 	{name: "records of layers", paths: []string{engineFiles["metadata.db"]}},
 	{name: "state of the OCI runtime", paths: []string{"r/engine/runc"}},
-	{name: "bundles", paths: []string{"r/engine/io.containerd.*"}},
+	{name: "bundles", keeps: suite.UsesMonitor(), paths: []string{"r/engine/io.containerd.*"}}, // containerd's
 	{name: "namespaces", keeps: true, paths: []string{"r/ns/*"}},
 	{name: "cgroups", keeps: true, cgroups: true},
 	{name: "mounts", unmount: true, keeps: true, paths: []string{"r/*"}},
@@ -53,7 +54,7 @@ func TestLostState(t *testing.T) {
 	defer func() {
 		t.Logf("longest time from a loss until the pod was ready: %v", longest.Round(100*time.Millisecond))
 	}()
-	for _, living := range []string{"nothing", "containers", "shims", "daemon"} {
+	for _, living := range []string{"nothing", "containers", "holders", "daemon"} {
 		t.Run(living, func(t *testing.T) {
 			d := newPodsDir(t)
 			// Each loss kills the container.
@@ -82,7 +83,7 @@ func TestLostState(t *testing.T) {
 						part.endDaemon(daemon)
 					}
 					part.until(map[string]string{"p": "one"})
-					if l.keeps && living != "nothing" && living != "containers" {
+					if l.keeps && living != "nothing" && (living != "containers" || part.Monitor != "") {
 						if now := part.process("marker=one"); now != was {
 							part.Errorf("the container was not kept:\n%s", part.MustRun("events", "p"))
 						}
@@ -100,17 +101,17 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// endUpTo kills the daemon, its shims and its containers, except for what lives.
+// endUpTo kills the daemon, the shims or the monitor, and the containers, except for what lives.
 func (d *podsDir) endUpTo(living string, daemon int) {
 	d.Helper()
 	if living == "daemon" {
 		return
 	}
 	d.Check(rig.Kill(d.Ctx(), daemon))
-	if living == "shims" {
+	if living == "holders" {
 		return
 	}
-	d.kill("-id ")
+	d.killHolders()
 	if living == "nothing" {
 		d.kill("marker=")
 	}
@@ -136,17 +137,6 @@ func (d *podsDir) kill(part string) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		return err
-	})
-}
-
-// ends waits until the process has exited.
-func (d *podsDir) ends(pid int) {
-	d.Helper()
-	d.Await(func() error {
-		if rig.IsAlive(pid) {
-			return fmt.Errorf("process %d is running", pid)
-		}
-		return nil
 	})
 }
 

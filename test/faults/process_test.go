@@ -5,13 +5,14 @@ package faults
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // process waits until exactly one process of the rig has part in its command line, and returns its PID.
@@ -73,10 +74,48 @@ func (f *fixture) running(name string) (containers []string) {
 	return containers
 }
 
-// shim returns the PID of the only shim.
-func (f *fixture) shim() int {
+// holder waits for the only process that holds the containers of the rig and outlives its daemon, and returns its PID: the shim of the only
+// pod, or the monitor.
+func (f *fixture) holder() (pid int) {
 	f.Helper()
-	return f.process(shim.Name)
+	f.Await(func() error {
+		all, err := f.Holders()
+		if f.Monitor != "" {
+			all = slices.DeleteFunc(all, func(p rig.Process) bool { return !p.IsMonitor() })
+		}
+		if err == nil && len(all) != 1 {
+			err = fmt.Errorf("processes %v, want one", all)
+		}
+		if err == nil {
+			pid = all[0].PID
+		}
+		return err
+	})
+	return pid
+}
+
+// ends waits until the process has exitef.
+func (f *fixture) ends(pid int) {
+	f.Helper()
+	f.Await(func() error {
+		if rig.IsAlive(pid) {
+			return fmt.Errorf("process %d is running", pid)
+		}
+		return nil
+	})
+}
+
+// killHolders kills the processes that hold the containers of the rig. A monitor is started again by the next daemon.
+func (f *fixture) killHolders() {
+	f.Helper()
+	f.Await(func() error {
+		all, err := f.Holders()
+		for _, p := range all {
+			err = fmt.Errorf("%v is running", p)
+			_ = unix.Kill(p.PID, unix.SIGKILL)
+		}
+		return err
+	})
 }
 
 func (f *fixture) processes(part string) ([]int, error) {

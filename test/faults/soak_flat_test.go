@@ -18,7 +18,7 @@ import (
 )
 
 // TestSoakFlat runs 20 pods with HTTP probes, whose containers restart repeatedly, for the soak time. After the first third nothing may
-// grow with time: memory, threads, descriptors and goroutines of the daemon, those of the shims, databases, state and logs.
+// grow with time: memory, threads, descriptors and goroutines of the daemon, those of the shims or of the monitor, databases, state and logs.
 func TestSoakFlat(t *testing.T) {
 	duration := soakTime(t)
 	f := newFixture(t)
@@ -76,7 +76,7 @@ type sample map[string]int
 // allowed is by how many per cent the median of a figure may grow between the second and the last third.
 var allowed = map[string]int{
 	"daemon KiB": 15, "daemon threads": 10, "daemon descriptors": 10, "daemon goroutines": 10,
-	"shims KiB": 15, "shim descriptors": 10, "databases KiB": 10, "state files": 10, "state KiB": 15,
+	"holders KiB": 15, "holder descriptors": 10, "databases KiB": 10, "state files": 10, "state KiB": 15,
 }
 
 func measure(f *fixture) sample {
@@ -88,16 +88,14 @@ func measure(f *fixture) sample {
 		"daemon descriptors": descriptors(f.T, daemon),
 		"daemon goroutines":  goroutines(f),
 	}
-	processes, err := f.Processes()
+	holders, err := f.Holders()
 	f.Check(err)
-	for _, p := range processes {
-		if strings.Contains(p.Command, "containerd-shim-podstead-v1") && parent(p.PID) == 1 { // not the copy that becomes an OCI runtime
-			s["shims KiB"] += status(f.T, p.PID, "VmRSS")
-			s["shim descriptors"] += descriptors(f.T, p.PID)
-		}
+	for _, p := range holders {
+		s["holders KiB"] += status(f.T, p.PID, "VmRSS")
+		s["holder descriptors"] += descriptors(f.T, p.PID)
 	}
-	if s["shims KiB"] == 0 {
-		f.Fatal("no shims found")
+	if s["holders KiB"] == 0 {
+		f.Fatal("no process holds the containers")
 	}
 	f.Check(filepath.WalkDir(f.StateDir(), func(path string, d fs.DirEntry, err error) error {
 		if os.IsNotExist(err) || err == nil && !d.Type().IsRegular() || strings.Contains(path, "/fs/") {
@@ -122,14 +120,6 @@ func measure(f *fixture) sample {
 		return nil
 	}))
 	return s
-}
-
-// parent returns the PID of the parent of a process, or 0 if the process has exited.
-func parent(pid int) int {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	_, after, _ := strings.Cut(string(text), "\nPPid:")
-	n, _ := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
-	return n
 }
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)

@@ -30,7 +30,7 @@ func TestSoakCrashLoop(t *testing.T) {
 }
 
 // TestSoak restarts a container constantly and kills the daemon every few seconds. No number of the counting container may be missing,
-// the restart count must be right, and neither the daemon nor the shim may accumulate descriptors.
+// the restart count must be right, and neither the daemon nor the shim or monitor may accumulate descriptors.
 func TestSoak(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
@@ -39,8 +39,8 @@ func TestSoak(t *testing.T) {
 		container("counter", counting)+container("crasher", "echo crash; exit 1")))
 	r.line("counter", 1)
 	r.line("crasher", 20)
-	counter, shim := f.process("while :"), f.shim()
-	before := descriptors(t, shim)
+	counter, holder := f.process("while :"), f.holder()
+	before := descriptors(t, holder)
 	// The command gives up after three daemons in a row that run for less than five seconds, so every second one runs longer.
 	for long := false; time.Now().Before(end); long = !long {
 		lives := time.Duration(rand.Int64N(int64(5 * time.Second)))
@@ -57,8 +57,8 @@ func TestSoak(t *testing.T) {
 	if got := f.process("while :"); got != counter {
 		t.Errorf("PID of the container was %d, is %d", counter, got)
 	}
-	if now := descriptors(t, shim); now > before+20 {
-		t.Errorf("descriptors of the shim: were %d, are %d", before, now)
+	if now := descriptors(t, holder); now > before+20 {
+		t.Errorf("descriptors of the process that holds the containers: were %d, are %d", before, now)
 	}
 	restarts := 0
 	for _, c := range f.get("soak").Status.ContainerStatuses {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -76,16 +75,16 @@ command = ["sh", "-c", %q]
 %s`, s.number, s.hostnames[name], late, image, script, more))
 }
 
-// kill kills the daemon, which contains the engine, or a shim, or both. It starts the daemon again.
+// kill kills the daemon, which contains the engine, or a shim, the monitor or its keeper, or both. It starts the daemon again.
 func (s *storm) kill() {
 	s.Helper()
 	<-time.After(time.Duration(s.r.IntN(700)) * time.Millisecond)
 	what := s.r.IntN(4)
 	if what != 0 {
-		shims, err := s.processes(shim.Name)
+		holders, err := s.Holders()
 		s.Check(err)
-		if len(shims) > 0 {
-			if err := rig.Kill(s.Ctx(), shims[s.r.IntN(len(shims))]); !errors.Is(err, unix.ESRCH) { // it may have exited
+		if len(holders) > 0 {
+			if err := rig.Kill(s.Ctx(), holders[s.r.IntN(len(holders))].PID); !errors.Is(err, unix.ESRCH) { // it may have exited
 				s.Check(err)
 			}
 		}
@@ -97,7 +96,7 @@ func (s *storm) kill() {
 	s.MustRun("get")
 }
 
-// TestUpdateStorm changes pods at random, to definitions that run and to broken ones, while the daemon and shims are killed. After a quiet
+// TestUpdateStorm changes pods at random, to definitions that run and to broken ones, while the daemon and shims, or the monitor, are killed. After a quiet
 // time each pod runs exactly what its file says or, where that is broken, its last definition that was ready.
 func TestUpdateStorm(t *testing.T) {
 	s := &storm{podsDir: newPodsDir(t), r: rig.Seeded(t), hostnames: map[string]int{}}
@@ -192,6 +191,9 @@ func (s *storm) checkEvents(name string) {
 		last = e.Seq
 		if e.Kind == api.EventRollbackCompleted && !rollback {
 			s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
+		}
+		if s.Monitor != "" && (e.Kind == api.EventSandboxChanged || e.Fields["message"] == "the pod sandbox was lost") {
+			s.Errorf("the death of the monitor or its keeper had an effect on pod %s: %+v", name, e)
 		}
 		rollback = (rollback || e.Kind == api.EventRollbackStarted) && e.Kind != api.EventRollbackCompleted
 	}

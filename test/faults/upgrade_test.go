@@ -28,7 +28,7 @@ func (f Format) head() ([]byte, error) {
 }
 `
 
-// buildNext builds a later version of the daemon and returns its path. The shim is the current one: shims outlive the daemon.
+// buildNext builds a later version of the daemon and returns its path. The shim and the monitor are the current ones: they outlive the daemon.
 func (f *fixture) buildNext(compatible bool) (program string) {
 	f.Helper()
 	dir := filepath.Join(f.Dir, fmt.Sprintf("next-%t", compatible))
@@ -59,9 +59,14 @@ func (f *fixture) buildNext(compatible bool) (program string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		f.Fatalf("build: %v: %s", err, out)
 	}
-	shim, err := os.ReadFile(f.Shim)
-	f.Check(err)
-	f.Check(os.WriteFile(filepath.Join(dir, filepath.Base(f.Shim)), shim, 0o755))
+	for _, current := range []string{f.Shim, f.Monitor} {
+		if current == "" {
+			continue
+		}
+		data, err := os.ReadFile(current)
+		f.Check(err)
+		f.Check(os.WriteFile(filepath.Join(dir, filepath.Base(current)), data, 0o755))
+	}
 	return filepath.Join(dir, "podstead")
 }
 
@@ -80,9 +85,14 @@ func (f *fixture) kept() map[string]any {
 	all, err := f.Processes()
 	f.Check(err)
 	for _, p := range all {
-		if strings.Contains(p.Command, "while :") || strings.Contains(p.Command, "podstead-v1") {
+		if strings.Contains(p.Command, "while :") {
 			pids = append(pids, p.PID)
 		}
+	}
+	holders, err := f.Holders()
+	f.Check(err)
+	for _, p := range holders {
+		pids = append(pids, p.PID)
 	}
 	slices.Sort(pids)
 	list, err := f.Client().Pods(f.Ctx())

@@ -21,7 +21,7 @@ func TestShimKilled(t *testing.T) {
 	r := f.start(f.PodFile("p", strings.Replace(container("prepare", "echo prepared"), "containers", "initContainers", 1)+
 		container("work", "trap 'exit 0' TERM; echo working; while :; do sleep 0.1; done")))
 	r.line("work", 1)
-	f.Check(rig.Kill(f.Ctx(), f.shim()))
+	f.Check(rig.Kill(f.Ctx(), f.holder()))
 	r.line("work", 2)
 	r.line("prepare", 2) // the output of different containers is not ordered
 	if got := r.lines("prepare"); !slices.Equal(got, []string{"prepared", "prepared"}) {

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/monitor"
 )
 
 // forms returns the encodings in which each value may occur.
@@ -51,7 +53,13 @@ type place struct {
 // places returns all of them.
 func (f *fixture) places() []place {
 	every := []string{"inline", "envFile", "directory", "credential", "program"}
-	bundles := filepath.Join(f.RunDir(), "engine", "io.containerd.runtime.v2.task", "podstead")
+	engine := filepath.Join(f.RunDir(), "engine")
+	bundles := filepath.Join(engine, "io.containerd.runtime.v2.task", "podstead")
+	errorsOfRuntime := filepath.Join(bundles, "*", "log.json")
+	if f.Monitor != "" {
+		bundles = filepath.Join(engine, "bundles")
+		errorsOfRuntime = filepath.Join(monitor.ContainersDir(filepath.Join(engine, "monitor")), "*", "runtime.json")
+	}
 	return []place{{
 		pattern: filepath.Join(f.StateDir(), "pods", "keeper.json"), secrets: []string{"inline", "envFile", "program"}, ok: private,
 		reason: "the daemon restarts the pod from it",
@@ -67,9 +75,9 @@ func (f *fixture) places() []place {
 		reason: "secret volumes, on a tmpfs",
 	}, {
 		pattern: filepath.Join(f.RunDir(), "process", "*"), secrets: every, ok: private, transient: true,
-		reason: "the environment and arguments for the shim, removed when it has read them",
+		reason: "the environment and arguments for the shim or the monitor, removed when it has read them",
 	}, {
-		pattern: filepath.Join(bundles, "*", "log.json"), secrets: []string{"program"}, ok: enclosed, transient: true,
+		pattern: errorsOfRuntime, secrets: []string{"program"}, ok: enclosed, transient: true,
 		reason: "the OCI runtime reports a missing program here, until the container that failed to start is removed",
 	}}
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/suite"
 )
 
 // buildPrevious builds the programs of the previous version into a directory.
@@ -42,7 +42,7 @@ func build(t *testing.T, source, dir, version string, flags ...string) {
 	}
 }
 
-// programs are the files that a package replaces.
+// programs are the files that a package replaces, besides the monitor.
 var programs = []string{"podstead", "containerd-shim-podstead-v1"}
 
 // versions are the directories with the programs of two versions.
@@ -55,7 +55,7 @@ func buildVersions(t *testing.T) versions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := versions{previous: t.TempDir(), current: filepath.Join(repository, "bin")}
+	v := versions{previous: t.TempDir(), current: suite.Programs(repository)}
 	buildPrevious(t, repository, v.previous)
 	return v
 }

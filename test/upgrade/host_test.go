@@ -4,7 +4,9 @@ package upgrade
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -69,10 +72,14 @@ func (h *host) podsDir() string { return filepath.Join(h.ConfigDir(), "pods.d") 
 // install replaces the programs by those of a directory: new files take their names, and running programs keep the old ones.
 func (h *host) install(dir string) {
 	h.Helper()
-	for _, name := range programs {
+	for _, name := range append([]string{monitor.Name}, programs...) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
-		h.Check(err)
 		path := filepath.Join(h.bin, name)
+		if name == monitor.Name && errors.Is(err, fs.ErrNotExist) {
+			h.Check(os.RemoveAll(path))
+			continue
+		}
+		h.Check(err)
 		h.Check(os.WriteFile(path+".new", data, 0o755))
 		h.Check(os.Rename(path+".new", path))
 	}
@@ -133,7 +140,7 @@ func ready(p *api.Pod) bool {
 
 // seen is what must not change when the version changes.
 type seen struct {
-	Processes []string          // of containers and shims, with their start times
+	Processes []string          // of containers, shims and the monitor, with their start times
 	Pods      map[string]string // UID, conditions and containers
 }
 
@@ -142,19 +149,22 @@ func (h *host) look(names []string) seen {
 	s := seen{Pods: map[string]string{}}
 	all, err := h.Processes()
 	h.Check(err)
-	shims := map[string]bool{}
-	for _, p := range all {
-		if strings.Contains(p.Command, programs[1]) {
-			shims[fmt.Sprint(p.PID)] = true
-		}
+	holders, err := h.Holders()
+	h.Check(err)
+	add := func(pid int) {
+		_, started := stat(pid)
+		s.Processes = append(s.Processes, fmt.Sprintf("%d started at %s", pid, started))
 	}
-	for _, p := range all { // not what they have forked for a moment
-		parent, started := stat(p.PID)
-		if shims[fmt.Sprint(p.PID)] && !shims[parent] || shims[parent] && strings.Contains(p.Command, "line $i") {
-			s.Processes = append(s.Processes, fmt.Sprintf("%d started at %s", p.PID, started))
+	for _, holder := range holders { // not what they have forked for a moment
+		for _, p := range all {
+			if parent, _ := stat(p.PID); parent == fmt.Sprint(holder.PID) && strings.Contains(p.Command, "line $i") {
+				add(p.PID)
+				add(holder.PID) // a monitor without containers may be another one
+			}
 		}
 	}
 	slices.Sort(s.Processes)
+	s.Processes = slices.Compact(s.Processes)
 	if len(s.Processes) == 0 {
 		h.Fatal("no processes of containers")
 	}

@@ -50,6 +50,32 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	h.MustRun("daemon", "stop")
 }
 
+// TestUpgradeToMonitor replaces the previous version, in which each pod has a shim, by the current one with the monitor, while pods run. The
+// pods keep their shims, and new ones have none. Both kinds outlast another upgrade.
+func TestUpgradeToMonitor(t *testing.T) {
+	v, s := buildVersions(t), newServers(t)
+	h := newHost(t, v.previous)
+	h.MustRun("get")
+	old, l := h.create("old-", s), logs{}
+	h.check(l, old)
+	before, events := h.look(old), h.events(old)
+	h.upgrade(v.current)
+	h.probing(s)
+	h.check(l, old)
+	h.unchanged("after the upgrade", old, before, events)
+
+	all := append(old, h.create("new-", s)...)
+	h.check(l, all)
+	before, events = h.look(all), h.events(all)
+	h.upgrade(v.current)
+	h.probing(s)
+	h.check(l, all)
+	h.unchanged("after the second upgrade", all, before, events)
+	h.operate("old-", l)
+	h.operate("new-", l)
+	h.MustRun("daemon", "stop")
+}
+
 // probing waits until the daemon has sent probes.
 func (h *host) probing(s *servers) {
 	h.Helper()

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/test/suite"
 	"github.com/podstead/podstead/test/vm"
 )
 
@@ -44,8 +46,15 @@ var suites = []struct{ driver, oci, tests string }{
 
 // TestRuntime runs tests of package runtime in the virtual machine. They run on other hosts, too.
 func TestRuntime(t *testing.T) {
-	h := newHost(t, tempDir(t), need(t, "tests of runtime", runtimeTests), filepath.Join(repository, "bin", "containerd-shim-podstead-v1"),
-		imageArchive("busybox"), imageArchive("testserver"))
+	programs := suite.Programs(repository)
+	files := []string{
+		need(t, "tests of runtime", runtimeTests), filepath.Join(programs, "containerd-shim-podstead-v1"), imageArchive("busybox"),
+		imageArchive("testserver"),
+	}
+	if suite.UsesMonitor() {
+		files = append(files, filepath.Join(programs, monitor.Name))
+	}
+	h := newHost(t, tempDir(t), files...)
 	// What the other tests need: cgroup v2 only, with its controllers, systemd, and all capabilities.
 	out, err := h.Run(t.Context(), unpack+"modprobe -a "+drivers+`; stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.controllers
 		systemctl is-system-running --wait; grep CapBnd /proc/self/status`)
@@ -53,17 +62,18 @@ func TestRuntime(t *testing.T) {
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out), "\n")); diff != "" || err != nil {
 		t.Fatalf("virtual machine: %v (-want +got):\n%s", err, diff)
 	}
-	for _, suite := range suites {
-		t.Run(suite.driver+" "+suite.oci, func(t *testing.T) {
+	for _, part := range suites {
+		t.Run(part.driver+" "+part.oci, func(t *testing.T) {
 			var output bytes.Buffer
 			err := h.machine.Run(t.Context(), io.MultiWriter(&output, os.Stdout), vm.Command{
 				Args: []string{
 					payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.skip=" + skipped,
-					"-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$",
+					"-test.run=^(" + strings.ReplaceAll(part.tests, " ", "|") + ")$",
 				},
 				Env: []string{
-					"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver,
-					"PODSTEAD_ENGINE_RUNTIME=" + suite.oci,
+					"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + part.driver,
+					"PODSTEAD_ENGINE_RUNTIME=" + part.oci,
+					suite.MonitorVariable + "=" + os.Getenv(suite.MonitorVariable),
 				},
 				// longer than the tests' own timeout, which reports where they hang
 				Timeout: 15 * time.Minute,
@@ -71,7 +81,7 @@ func TestRuntime(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			for name := range strings.FieldsSeq(suite.tests) {
+			for name := range strings.FieldsSeq(part.tests) {
 				if !regexp.MustCompile(`(?m)^--- (PASS|FAIL): ` + name + ` `).Match(output.Bytes()) {
 					t.Errorf("%s was not run", name)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/suite"
 )
 
 const lifeFile = `
@@ -43,11 +44,13 @@ func (p *packaged) service() {
 	if want := "1 OOMKilled 137"; before.init != want {
 		p.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
 	}
+	more := 3 // a slice, the scope of the container and that of the shim
+	if suite.UsesMonitor() {
+		more = 2
+	}
 	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") ||
-		len(p.units()) != len(others)+3 {
-		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want three more: a slice, the scope of the container and "+
-			"that of the shim",
-			before.place, p.units(), others)
+		len(p.units()) != len(others)+more {
+		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want %d more", before.place, p.units(), others, more)
 	}
 
 	const pid = `systemctl show -P MainPID podstead`

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/test/suite"
 )
 
 // none is the file of a pod whose image exists nowhere. The registry is unreachable.
@@ -67,10 +69,12 @@ func (h *Host) checkStatus() {
 	}
 }
 
-// pid is a script that prints the PID of the daemon, and shim one that prints that of the shim of a pod.
+// pid is a script that prints the PID of the daemon, holder one that prints that of the shim of a pod, or of the monitor, and holders one
+// that prints those of all shims, or of the monitor and its keeper. The kernel cuts names.
 const (
-	pid  = `systemctl show -P MainPID podstead`
-	shim = `for p in $(pgrep -x sh); do ! grep -qzx POD=%s /proc/$p/environ || sed -n 's/^PPid:\t//p' /proc/$p/status; done`
+	pid     = `systemctl show -P MainPID podstead`
+	holders = `pgrep -x 'containerd-shim|podstead-monito'`
+	holder  = `for p in $(pgrep -x sh); do ! grep -qzx POD=%s /proc/$p/environ || sed -n 's/^PPid:\t//p' /proc/$p/status; done`
 )
 
 // checkKills kills each process of Podstead, and then all.
@@ -84,7 +88,12 @@ func (h *Host) checkKills() {
 
 	for _, pod := range []string{"web", "late"} {
 		before = h.Look()
-		h.Sh(`kill -9 $(` + fmt.Sprintf(shim, pod) + `)`)
+		h.Sh(`kill -9 $(` + fmt.Sprintf(holder, pod) + `)`)
+		if suite.UsesMonitor() {
+			h.ready()
+			h.same("kill -9 of the monitor", before, h.Look())
+			continue
+		}
 		h.restarted(pod, before)
 		other := before[pod]
 		after := h.Look()
@@ -94,8 +103,12 @@ func (h *Host) checkKills() {
 	}
 
 	before, daemon = h.Look(), h.Sh(pid)
-	h.Sh(`kill -9 $(` + pid + `) $(pgrep -x containerd-shim)`)
+	h.Sh(`kill -9 $(` + pid + `) $(` + holders + `)`)
 	h.anotherDaemon(daemon)
+	if suite.UsesMonitor() {
+		h.same("kill -9 of everything", before, h.Look())
+		return
+	}
 	h.restarted("web", before)
 	h.restarted("late", before)
 	h.same("kill -9 of everything", map[string]Seen{"none": before["none"]}, map[string]Seen{"none": h.Look()["none"]})

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/test/suite"
 )
 
 // observed is what a host runs.
@@ -345,15 +346,26 @@ func (s *storm) checkOrphans() {
 			}
 		}
 		count := strings.Fields(s.Sh(`cd /run/podstead; count() { ls -d $1 2>/dev/null | wc -l; }
-			pgrep -x containerd-shim | wc -l; count 'ns/*/*'; count 'engine/io.containerd.sandbox.controller.v1.shim/podstead/*'; count 'engine/io.containerd.runtime.v2.task/podstead/*'; count 'engine/runc/podstead/*'`))
+			` + counted() + `; count 'engine/runc/podstead/*'`))
 		if count[0] != count[1] || count[0] != count[2] || count[3] != strconv.Itoa(running) || count[4] != count[3] {
 			err = errors.Join(err,
-				fmt.Errorf("shims, namespaces, sandboxes, tasks, containers of runc: %v, want as many of the first three, and %d of "+
+				fmt.Errorf("shims (sandboxes with the monitor), namespaces, sandboxes, tasks, containers of runc: %v, want as many of the first three, and %d of "+
 					"each other",
 					count, running))
 		}
 		return err
 	})
+}
+
+// counted is a script that prints the numbers of shims, namespaces, sandboxes and tasks. With the monitor there are as many shims as sandboxes.
+func counted() string {
+	shims := `pgrep -x containerd-shim | wc -l`
+	sandboxes, tasks := `engine/io.containerd.sandbox.controller.v1.shim/podstead/*`, `engine/io.containerd.runtime.v2.task/podstead/*`
+	if suite.UsesMonitor() {
+		sandboxes, tasks = `engine/monitor/sandboxes/*`, `engine/monitor/containers/*`
+		shims = `count '` + sandboxes + `'`
+	}
+	return shims + `; count 'ns/*/*'; count '` + sandboxes + `'; count '` + tasks + `'`
 }
 
 // remember notes the UIDs of all pods.
@@ -373,7 +385,7 @@ func (s *storm) end() {
 		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend; pgrep -x containerd-shim || true
 		cd /var/lib/podstead; ls -d pods/* generations/* quarantine/* engine/damaged/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
-			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true
+			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* /run/podstead/engine/bundles/* /run/podstead/engine/monitor/containers/* /run/podstead/engine/monitor/sandboxes/* 2>/dev/null || true
 		find /var/lib/podstead -name '.podstead-tmp-*' -o -name '*.unreadable' -o -name '*.damaged'
 		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo | grep -vE '/(engine|files|ns|images|rootfs|volumes)$' || true); echo "$left"; [ -z "$left" ]`)
 }

@@ -145,6 +145,8 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	for _, dir := range []string{
 		filepath.Join(r.RunDir(), "volumes"), filepath.Join(r.RunDir(), "images"), filepath.Join(r.RunDir(), "process"),
 		filepath.Join(r.StateDir(), "pods"), filepath.Join(r.RunDir(), "ns"), filepath.Join(r.RunDir(), "engine", "s"), r.LogDir(),
+		filepath.Join(r.RunDir(), "engine", "bundles"), filepath.Join(r.RunDir(), "engine", "monitor", "containers"),
+		filepath.Join(r.RunDir(), "engine", "monitor", "sandboxes"),
 		filepath.Join(r.RunDir(), "engine", "runc", engine.Namespace),
 		filepath.Join(r.RunDir(), "engine", "io.containerd.runtime.v2.task", engine.Namespace),
 		filepath.Join(r.RunDir(), "engine", "io.containerd.sandbox.controller.v1.shim", engine.Namespace),

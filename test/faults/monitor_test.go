@@ -1,0 +1,340 @@
+//go:build e2e
+
+package faults
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/test/internal/rig"
+)
+
+// steady are the pods that must not be affected by the death of the monitor. They run one container each.
+var steady = map[string]string{
+	"count": container("c", "i=0; while :; do seq $i $((i+99)); i=$((i+100)); sleep 0.1; done"),
+	"input": container("c", "echo up; while read line; do echo got $line; done") + "stdin = true\n",
+	"tty":   container("c", "echo up; while read line; do echo got $line; done") + "stdin = true\ntty = true\n",
+	"probed": container("c", "trap 'exit 0' TERM; while :; do sleep 0.1; done") +
+		"livenessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60, failureThreshold = 1 }\n" +
+		"readinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60, failureThreshold = 1 }\n",
+}
+
+// monitored is a host whose monitor is killed while pods are created, deleted and restarted, and commands run.
+type monitored struct {
+	*fixture
+	r     *rand.Rand
+	marks string // directory in which containers write what they do
+	// crashes is how often the container of the pod crash was told to exit with code 7, commands how many commands were run.
+	crashes, commands int
+	churns            bool // the pod churn exists
+}
+
+func newMonitored(t *testing.T) *monitored {
+	t.Helper()
+	m := &monitored{fixture: newFixture(t), r: rig.Seeded(t)}
+	m.marks = filepath.Join(m.Dir, "marks")
+	m.Check(os.Mkdir(m.marks, 0o755))
+	m.Env = append(m.Env, "PODSTEAD_CONTAINER_LOG_MAX_SIZE=64Ki", "PODSTEAD_CONTAINER_LOG_MAX_FILES=1000")
+	m.MustRun("get") // starts the daemon
+	const backOff = "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"
+	marks := fmt.Sprintf("volumeMounts = { marks = \"/marks\" }\n[[volumes]]\nname = \"marks\"\nhostPath = { path = %q }\n", m.marks)
+	for name, text := range steady {
+		if name == "count" {
+			text += marks
+		}
+		m.MustCreate(name, backOff+text)
+	}
+	m.MustCreate("crash", backOff+container("c", "trap 'exit 7' USR1; trap 'exit 0' TERM; echo run >>/marks/crash; while :; do sleep 0.05; done")+
+		marks)
+	for name := range steady {
+		m.Until(name, "ready", podReady)
+	}
+	m.Until("crash", "ready", podReady)
+	return m
+}
+
+// kill kills the monitor, and the daemon with it if both is set. It returns when another one of each runs.
+func (m *monitored) kill(both bool) {
+	m.Helper()
+	victims := []int{m.holder()}
+	if both {
+		daemon, err := m.DaemonPID(m.Ctx())
+		m.Check(err)
+		victims = append(victims, daemon)
+	}
+	for _, pid := range victims {
+		m.Check(unix.Kill(pid, unix.SIGKILL))
+	}
+	for _, pid := range victims {
+		m.ends(pid)
+	}
+	m.MustRun("get")
+	m.holder()
+}
+
+// churn begins something that the death of the monitor interrupts, and returns a function that waits until it is done, and checks it.
+func (m *monitored) churn() (finish func()) {
+	m.Helper()
+	switch m.r.IntN(4) {
+	case 0:
+		return m.command()
+	case 1:
+		return m.crash()
+	}
+	if m.churns {
+		return m.delete()
+	}
+	return m.create()
+}
+
+// command runs a command that writes its number, prints it, and exits with code 5.
+func (m *monitored) command() (finish func()) {
+	m.Helper()
+	m.commands++
+	number := strconv.Itoa(m.commands)
+	cmd := m.Command(m.Ctx(), "exec", "count", "--", "sh", "-c", "echo "+number+" >>/marks/commands; sleep 0.05; echo "+number+"; exit 5")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	m.Check(cmd.Start())
+	return func() {
+		m.Helper()
+		_ = cmd.Wait() // the exit code is checked
+		code := cmd.ProcessState.ExitCode()
+		ran := count(m.lines("commands"), number)
+		complete := code == 5 && stdout.String() == number+"\n" && ran == 1
+		interrupted := code != 0 && code != 5 && stderr.Len() > 0 && ran <= 1
+		if !complete && !interrupted {
+			m.Errorf("command %s ran %d times, exited with %d: %q, %q", number, ran, code, &stdout, &stderr)
+		}
+	}
+}
+
+func count(lines []string, line string) (n int) {
+	for _, each := range lines {
+		if each == line {
+			n++
+		}
+	}
+	return n
+}
+
+// lines are those of a file that containers write.
+func (m *monitored) lines(name string) []string {
+	m.Helper()
+	text, err := os.ReadFile(filepath.Join(m.marks, name))
+	if !errors.Is(err, os.ErrNotExist) {
+		m.Check(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// crash makes the container of the pod crash exit with code 7.
+func (m *monitored) crash() (finish func()) {
+	m.Helper()
+	m.crashes++
+	m.signalContainer("crash", unix.SIGUSR1)
+	return func() {
+		m.Helper()
+		p := m.Until("crash", fmt.Sprintf("running after %d restarts", m.crashes), func(p *api.Pod) bool {
+			c := p.Status.ContainerStatuses[0]
+			return c.State.Running != nil && c.RestartCount >= m.crashes && len(m.lines("crash")) > m.crashes
+		})
+		c := p.Status.ContainerStatuses[0]
+		if runs := len(m.lines("crash")); c.RestartCount != m.crashes || runs != m.crashes+1 || c.LastState.Terminated.ExitCode != 7 {
+			m.Fatalf("after %d exits with code 7: %d runs, status %+v\n%s", m.crashes, runs, c, m.MustRun("events", "crash"))
+		}
+	}
+}
+
+// create creates the pod churn, which is ready as soon as a command in it succeeds.
+func (m *monitored) create() (finish func()) {
+	m.Helper()
+	text := m.PodText("churn", "terminationGracePeriodSeconds = 20\n"+
+		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done")+
+		"readinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60 }\n")
+	done := make(chan error, 1)
+	go func() {
+		_, err := m.Create(m.Ctx(), "churn", text)
+		done <- err
+	}()
+	return func() {
+		m.Helper()
+		err := <-done
+		m.Await(func() error { // a daemon that was killed may have accepted it
+			if _, missing := m.Client().Pod(m.Ctx(), "churn"); missing != nil {
+				_, err = m.Create(m.Ctx(), "churn", text)
+				return err
+			}
+			return nil
+		})
+		p := m.Until("churn", "ready", podReady)
+		if c := p.Status.ContainerStatuses[0]; c.RestartCount != 0 {
+			m.Errorf("the container of a new pod was restarted: %+v\n%s", c, m.MustRun("events", "churn"))
+		}
+		if log := m.MustRun("logs", "churn"); log != "up\n" {
+			m.Errorf("log of a new pod: %q", log)
+		}
+		m.churns = true
+	}
+}
+
+// delete deletes the pod churn, whose container exits with code 0.
+func (m *monitored) delete() (finish func()) {
+	m.Helper()
+	cmd := m.Command(m.Ctx(), "delete", "churn")
+	m.Check(cmd.Start())
+	return func() {
+		m.Helper()
+		_ = cmd.Wait() // it is repeated
+		for e, err := range m.Client().Events(m.Ctx(), &client.EventQuery{Pod: "churn"}) {
+			m.Check(err)
+			if e.Kind == api.EventContainerFailed || e.Kind == api.EventContainerKilled {
+				m.Errorf("a container that exits with 0 did not: %+v", e)
+			}
+		}
+		m.Await(func() error {
+			_, err := m.Client().Pod(m.Ctx(), "churn")
+			if answer, is := errors.AsType[*api.Error](err); is && answer.Status == 404 {
+				return nil
+			}
+			_, err = m.Podstead(m.Ctx(), "delete", "churn")
+			return errors.Join(errors.New("pod churn exists"), err)
+		})
+		m.churns = false
+	}
+}
+
+// TestMonitorKilled kills the monitor 40 times, and the monitor and the daemon together 20 times, while pods are created, deleted and
+// restarted, commands run, and logs are rotated. No container is killed by it, none is doubled, no restart count, line of a log or exit
+// code is wrong. make soak does that 500 and 200 times.
+func TestMonitorKilled(t *testing.T) {
+	alone, together := 40, 20
+	if factor := rig.Times(t); factor > 1 {
+		alone, together = 50*factor, 20*factor
+	}
+	m := newMonitored(t)
+	m.Timeout = time.Duration(alone+together) * deadline / 10
+	was, pids := map[string][]string{}, map[string]int{}
+	for name := range steady {
+		was[name], pids[name] = m.running(name), m.initOf(name)
+	}
+	for _, i := range m.r.Perm(alone + together) {
+		finish := m.churn()
+		<-time.After(time.Duration(m.r.IntN(300)) * time.Millisecond)
+		m.kill(i < together)
+		finish()
+	}
+	for name := range steady {
+		if diff := cmp.Diff(was[name], m.running(name)); diff != "" || m.initOf(name) != pids[name] {
+			t.Errorf("the container of %s has process %d, had %d: %s", name, m.initOf(name), pids[name], diff)
+		}
+		m.checkSteady(name)
+	}
+	for _, name := range []string{"input", "tty"} {
+		m.answers(name)
+	}
+	checkNumbers(t, strings.Fields(m.MustRun("logs", "count")))
+	if files, err := filepath.Glob(filepath.Join(m.LogDir(), "*", "c", "*")); err != nil || len(files) < 6 {
+		t.Errorf("log files %v, %v: no log was rotated", files, err)
+	}
+	m.MustRun("delete", "--all", "--force")
+}
+
+// initOf returns PID 1 of the container of a pod.
+func (m *monitored) initOf(name string) (pid int) {
+	m.Helper()
+	uid := m.get(name).Metadata.UID
+	m.Await(func() error {
+		all, err := m.Processes()
+		if err != nil {
+			return err
+		}
+		for _, p := range all {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
+			if err == nil && strings.Contains(string(text), uid) && isInit(p.PID) {
+				pid = p.PID
+				return nil
+			}
+		}
+		return errors.New("no process of pod " + name)
+	})
+	return pid
+}
+
+// checkSteady checks that the events of a pod have no trace of a restart. A probe that was interrupted is no failure.
+func (m *monitored) checkSteady(name string) {
+	m.Helper()
+	for e, err := range m.Client().Events(m.Ctx(), &client.EventQuery{Pod: name}) {
+		m.Check(err)
+		if e.Level == api.EventWarning && e.Kind != api.EventProbeErrored || e.Attempt > 1 {
+			m.Errorf("event of %s: %+v", name, e)
+		}
+	}
+}
+
+// answers checks that a container reads its input and writes its output.
+func (m *monitored) answers(name string) {
+	m.Helper()
+	input, line, err := os.Pipe()
+	m.Check(err)
+	defer input.Close()
+	cmd := m.Command(m.Ctx(), "attach", "-i", name)
+	cmd.Stdin = input
+	m.Check(cmd.Start())
+	_, err = line.WriteString("hello\n")
+	m.Check(err)
+	m.Await(func() error {
+		if log := m.MustRun("logs", name); !strings.Contains(log, "got hello") {
+			return fmt.Errorf("log of %s: %q", name, log)
+		}
+		return nil
+	})
+	m.Check(cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	m.Check(line.Close())
+}
+
+// replaceTime is the time in which the daemon replaces a monitor that does not respond, on a loaded host. It is 20 s otherwise.
+const replaceTime = time.Minute
+
+// TestHungMonitor: a monitor that does not respond is replaced. No container ends, an exit meanwhile is reported with its code, and a pod can
+// be deleted by force meanwhile.
+func TestHungMonitor(t *testing.T) {
+	f := newFixture(t)
+	f.create("runs", "exits", "deleted")
+	was, pid, deleted := f.running("runs"), f.containerPID("runs"), f.containerPID("deleted")
+	monitor := f.freeze("runs")
+	frozen := time.Now()
+	f.signalContainer("exits", unix.SIGUSR1)
+	f.MustRun("delete", "--force", "deleted")
+	f.ends(deleted)
+	f.ends(monitor)
+	if took := time.Since(frozen); took > replaceTime {
+		t.Errorf("the monitor was replaced after %v, want at most %v", took, replaceTime)
+	}
+	p := f.Until("exits", "running after a restart", func(p *api.Pod) bool {
+		c := p.Status.ContainerStatuses[0]
+		return c.RestartCount == 1 && c.State.Running != nil
+	})
+	if last := p.Status.ContainerStatuses[0].LastState.Terminated; last == nil || last.ExitCode != 3 {
+		t.Errorf("last termination %+v, want exit code 3", last)
+	}
+	if diff := cmp.Diff(was, f.running("runs")); diff != "" || f.containerPID("runs") != pid {
+		t.Errorf("the container has process %d, had %d: %s", f.containerPID("runs"), pid, diff)
+	}
+	f.restart("runs", 1)
+	f.MustRun("delete", "runs", "exits")
+}
