@@ -263,6 +263,9 @@ func takePublish(c *converter, x *scope, list []entry) {
 	}
 }
 
+// maxPorts is the maximum number of ports of a container.
+const maxPorts = 1024
+
 // ports adds the ports of an assignment.
 func (c *converter) ports(x *scope, e entry, text string) []spec.ContainerPort {
 	ports, err := parsePorts(text)
@@ -272,6 +275,10 @@ func (c *converter) ports(x *scope, e entry, text string) []spec.ContainerPort {
 	}
 	m := x.container()
 	for _, p := range ports {
+		if len(m.Ports) >= maxPorts {
+			c.problem(e, fmt.Sprintf("the container has more than %d ports", maxPorts), "")
+			return nil
+		}
 		same := func(o spec.ContainerPort) bool {
 			return o.ContainerPort == p.ContainerPort && o.Protocol == p.Protocol && (o.HostPort == p.HostPort && o.HostIP == p.HostIP || p.HostPort == 0)
 		}

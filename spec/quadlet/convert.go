@@ -322,6 +322,9 @@ func (c *converter) makePods() {
 		}
 		m := &member{unit: u, pod: p, origin: map[string]entry{}, health: newHealth()}
 		m.Name = c.nameOf(u)
+		if _, has := u.last("Container", "Image"); !has {
+			c.problems = append(c.problems, spec.Problem{File: u.shown, Line: 1, Column: 1, Message: "Image= of [Container] is missing"})
+		}
 		p.members = append(p.members, m)
 	}
 	for _, p := range c.pods {
@@ -418,10 +421,10 @@ func (p *pod) index(list []spec.Container, m *member) int {
 
 // manifest is a Pod of Kubernetes.
 type manifest struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Metadata   metadata       `json:"metadata"`
-	Spec       manifestSpec   `json:"spec"`
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   metadata     `json:"metadata"`
+	Spec       manifestSpec `json:"spec"`
 }
 
 type metadata struct {

@@ -166,7 +166,7 @@ func TestKeys(t *testing.T) {
 		{"Network=none", "", `lost: the pod has a network`},
 		{"Network=app.network", `hostname = "systemd-web"`, `ignored: all pods of a host share one network`},
 		{"Network=app.network:ip=10.0.0.7", "", `lost: pods have the addresses`},
-		{"Network=app.network:alias=shop", `hostname = "shop"`, ""},
+		{"Network=app.network:alias=shop", `hostname = "shop"`, `ignored: all pods of a host share one network`},
 		{"Network=container:x", "", `lost: a pod does not join`},
 		{"Network=gone.container", "", `unit "gone.container" is missing`},
 		{"Network=pasta:-T,80", `image`, `ignored: pods are connected by a bridge`},
@@ -316,7 +316,7 @@ func TestKeys(t *testing.T) {
 		if test.want == "" != (text == "") || !regexp.MustCompile(test.want).MatchString(text) {
 			t.Errorf("%q: got\n%s\n%s\nwant %s", test.lines, text, report, test.want)
 		}
-		if test.problem == "" && report != "" || !regexp.MustCompile("(?m)" + test.problem).MatchString(report) {
+		if test.problem == "" && report != "" || !regexp.MustCompile("(?m)"+test.problem).MatchString(report) {
 			t.Errorf("%q: got the problems\n%s\nwant %s", test.lines, report, test.problem)
 		}
 	}

@@ -176,13 +176,13 @@ func (c *converter) probes(m *member) {
 		if failures == 0 { // without a limit
 			failures = 1e6
 		}
-		if h.waits && timeout > 0 {
+		if h.waits {
 			failures = min(failures, max(times(timeout, k), 1))
 		}
 		m.StartupProbe = k.probe(failures)
-	case h.waits && timeout > 0:
+	case h.waits:
 		m.StartupProbe = h.check.probe(max(times(timeout, h.check), 1))
-	case h.waits, h.kills && h.start > 0:
+	case h.kills && h.start > 0:
 		m.StartupProbe = h.check.probe(times(h.start, h.check) + failures)
 	}
 	for _, field := range []string{"readinessProbe", "livenessProbe", "startupProbe"} {
@@ -190,7 +190,10 @@ func (c *converter) probes(m *member) {
 	}
 }
 
-// startTimeout returns the time to start of a service; 0: that of systemd, or none.
+// defaultStartTimeout is that of systemd, in seconds.
+const defaultStartTimeout spec.Seconds = 90
+
+// startTimeout returns the time to start of a service.
 func (c *converter) startTimeout(u *unit) spec.Seconds {
 	for _, key := range []string{"TimeoutStartSec", "TimeoutSec"} {
 		e, has := u.last("Service", key)
@@ -200,9 +203,9 @@ func (c *converter) startTimeout(u *unit) spec.Seconds {
 		seconds, err := parseTime(c.text(u, e))
 		if err != nil {
 			c.problem(e, "invalid value: "+strconv.Quote(clip(e.value))+": "+err.Error(), "")
-			return 0
+			return defaultStartTimeout
 		}
 		return seconds
 	}
-	return 0
+	return defaultStartTimeout
 }
