@@ -30,7 +30,7 @@ var foreigners = []foreign{
 	},
 	{
 		[]string{".tpl"}, regexp.MustCompile(`\{\{-?\s*(\.Values|\.Release|\.Chart|include|if|range|with|template|toYaml|define)\b`),
-		"a template of a Helm chart", "pass what Helm writes: helm template CHART | podstead apply -",
+		"a template of a Helm chart", "pass what Helm writes, as in helm template CHART | podstead apply -",
 	},
 }
 
