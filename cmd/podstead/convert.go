@@ -54,7 +54,7 @@ Exit codes: 0 done, 2 the file is invalid.`,
 	}
 	cmd.Flags().StringVar(&directory, "output-dir", "", "`directory` for the pod files of units, one for each pod")
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
-	lossFlags(cmd, &o)
+	lossFlags(cmd, &o, "v")
 	return cmd
 }
 
