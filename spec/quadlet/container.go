@@ -58,7 +58,7 @@ func (c *converter) allWords(x *scope, list []entry, each func(e entry, word str
 
 func takeImage(c *converter, x *scope, list []entry) {
 	e, text := c.last(x, list)
-	x.member.Image = c.image(x.unit, e, text)
+	x.member.Image = c.image(e, text)
 	if u := c.byName[text]; u != nil && u.kind == "image" {
 		if policy, has := u.last("Image", "Policy"); has {
 			x.member.ImagePullPolicy = c.pullPolicy(policy, c.text(u, policy))
@@ -79,7 +79,7 @@ var transports = []string{
 }
 
 // image returns the name of an image, which a unit may have.
-func (c *converter) image(u *unit, e entry, text string) string {
+func (c *converter) image(e entry, text string) string {
 	switch filepath.Ext(text) {
 	case ".build":
 		c.problem(e, "not supported: "+noBuild, buildHint)
@@ -411,7 +411,7 @@ func takeCPUQuota(c *converter, x *scope, list []entry) {
 
 func takeNoNewPrivileges(c *converter, x *scope, list []entry) {
 	if c.isSet(x, list) {
-		x.member.security().AllowPrivilegeEscalation = truth(false)
+		x.member.security().AllowPrivilegeEscalation = new(false)
 	}
 }
 
@@ -427,7 +427,7 @@ func takeReadOnly(c *converter, x *scope, list []entry) {
 	if !c.isSet(x, list) {
 		return
 	}
-	x.member.security().ReadOnlyRootFilesystem = truth(true)
+	x.member.security().ReadOnlyRootFilesystem = new(true)
 	if e, has := x.unit.last("Container", "ReadOnlyTmpfs"); has && !c.isSet(x, []entry{e}) {
 		return
 	}

@@ -184,7 +184,7 @@ func (c *converter) words(u *unit, e entry) []string {
 // unitNames returns the names of units in a value. They keep their escapes, which stand for characters of paths.
 func (c *converter) unitNames(u *unit, e entry) []string {
 	var list []string
-	for _, w := range strings.Fields(e.value) {
+	for w := range strings.FieldsSeq(e.value) {
 		list = append(list, c.replace(u, e, strings.Trim(w, `"'`)))
 	}
 	return list
@@ -399,24 +399,17 @@ func (c *converter) finish(p *pod) {
 		p.RestartPolicy = spec.RestartNever // each container has its own
 	}
 	for _, m := range p.members {
-		isInit := slices.ContainsFunc(p.InitContainers, func(i spec.Container) bool { return i.Name == m.Name })
-		for list, container := range map[*[]spec.Container]int{&p.InitContainers: p.index(p.InitContainers, m), &p.Containers: p.index(p.Containers, m)} {
-			if container < 0 {
-				continue
+		for i := range p.InitContainers {
+			if container := &p.InitContainers[i]; container.Name == m.Name && !m.once {
+				container.RestartPolicy = spec.RestartAlways
 			}
-			switch {
-			case isInit && m.once, same && !isInit:
-			case isInit:
-				(*list)[container].RestartPolicy = spec.RestartAlways
-			case m.policy != p.RestartPolicy:
-				(*list)[container].RestartPolicy = m.policy
+		}
+		for i := range p.Containers {
+			if container := &p.Containers[i]; container.Name == m.Name && m.policy != p.RestartPolicy {
+				container.RestartPolicy = m.policy
 			}
 		}
 	}
-}
-
-func (p *pod) index(list []spec.Container, m *member) int {
-	return slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == m.Name })
 }
 
 // manifest is a Pod of Kubernetes.

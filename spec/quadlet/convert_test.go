@@ -63,8 +63,10 @@ func textOf(t *testing.T, lines string, o spec.Options) (string, string) {
 	unit := "[Container]\nImage=web:1\n" + lines + "\n"
 	directory := write(t, "-- web.container --\n"+unit+"-- data.volume --\n[Volume]\n-- app.network --\n[Network]\n-- base.image --\n"+
 		"[Image]\nImage=quay.io/base:2\n-- made.build --\n[Build]\nImageTag=made\n")
-	list, problems := Convert([]string{filepath.Join(directory, "web.container"), filepath.Join(directory, "data.volume"),
-		filepath.Join(directory, "app.network"), filepath.Join(directory, "base.image")}, &testHost, o, false)
+	list, problems := Convert([]string{
+		filepath.Join(directory, "web.container"), filepath.Join(directory, "data.volume"),
+		filepath.Join(directory, "app.network"), filepath.Join(directory, "base.image"),
+	}, &testHost, o, false)
 	report := strings.ReplaceAll(problems.Error(), directory+"/", "")
 	if len(list) == 0 {
 		return "", report
@@ -131,16 +133,20 @@ func TestKeys(t *testing.T) {
 		{`HealthCmd=["pg_isready","-q"]`, `readinessProbe.exec.command = \["pg_isready", "-q"\]`, ""},
 		{"HealthCmd=CMD pg_isready -q", `readinessProbe.exec.command = \["pg_isready", "-q"\]`, ""},
 		{"HealthCmd=CMD-SHELL pg_isready || exit 1", `command = \["sh", "-c", "pg_isready \|\| exit 1"\]`, ""},
-		{"HealthCmd=true\nHealthInterval=1m5s\nHealthTimeout=2s\nHealthRetries=4",
-			`(?s)readinessProbe.periodSeconds = 65\n.*timeoutSeconds = 2\n.*failureThreshold = 4`, ""},
+		{
+			"HealthCmd=true\nHealthInterval=1m5s\nHealthTimeout=2s\nHealthRetries=4",
+			`(?s)readinessProbe.periodSeconds = 65\n.*timeoutSeconds = 2\n.*failureThreshold = 4`, "",
+		},
 		{"HealthCmd=true\nHealthOnFailure=kill\nHealthStartPeriod=1m", `(?s)livenessProbe.*startupProbe.periodSeconds = 30\n.*Threshold = 5`, ""},
 		{"HealthCmd=true\nHealthOnFailure=stop", "", `lost: an unhealthy container is not stopped`},
 		{"HealthCmd=true\nHealthOnFailure=jump", "", `must be none, kill, restart or stop`},
 		{"HealthCmd=true\nHealthInterval=disable", `image`, `ignored: the container has no probe`},
 		{"HealthCmd=true\nHealthInterval=soon", "", `must be a time`},
 		{"HealthCmd=true\nHealthRetries=x", "", `must be a number`},
-		{"HealthCmd=true\nHealthStartupCmd=/up\nHealthStartupInterval=2s\nHealthStartupRetries=8\nHealthStartupTimeout=3s",
-			`(?s)startupProbe.exec.command = \["sh", "-c", "/up"\].*periodSeconds = 2\n.*timeoutSeconds = 3\n.*failureThreshold = 8`, ""},
+		{
+			"HealthCmd=true\nHealthStartupCmd=/up\nHealthStartupInterval=2s\nHealthStartupRetries=8\nHealthStartupTimeout=3s",
+			`(?s)startupProbe.exec.command = \["sh", "-c", "/up"\].*periodSeconds = 2\n.*timeoutSeconds = 3\n.*failureThreshold = 8`, "",
+		},
 		{"HealthCmd=true\nHealthStartupCmd=/up\nHealthStartupSuccess=2", "", `lost: a startup probe succeeds`},
 		{"HealthLogDestination=/x\nHealthMaxLogCount=1\nHealthMaxLogSize=2", `image`, `HealthLogDestination: ignored: podstead events`},
 		{"HostName=shop.example.org", `hostname = "shop"`, `ignored: the hostname is "shop" here`},
@@ -186,8 +192,10 @@ func TestKeys(t *testing.T) {
 		{"PodmanArgs=--privileged", `privileged = true`, ""},
 		{"PodmanArgs=--env \"A=x y\" -it", `env.* = .*A.*x y`, ""},
 		{"PodmanArgs=--memory-reservation 1g --ipc=host --pid host", `(?s)hostPID = true.*hostIPC = true.*requests.memory = "1Gi"`, ""},
-		{"PodmanArgs=--security-opt=no-new-privileges --security-opt seccomp=unconfined --security-opt label=disable",
-			`(?s)allowPrivilegeEscalation = false.*seccompProfile.type = "Unconfined"`, `ignored: SELinux`},
+		{
+			"PodmanArgs=--security-opt=no-new-privileges --security-opt seccomp=unconfined --security-opt label=disable",
+			`(?s)allowPrivilegeEscalation = false.*seccompProfile.type = "Unconfined"`, `ignored: SELinux`,
+		},
 		{"PodmanArgs=--security-opt apparmor=unconfined", `appArmorProfile`, ""},
 		{"PodmanArgs=--security-opt mask=/a", "", `lost: the option --security-opt=mask=/a`},
 		{"PodmanArgs=--gpus all --rm", "", `lost: the option --gpus of Podman is not supported`},
@@ -295,8 +303,10 @@ func TestKeys(t *testing.T) {
 		{"[Service]\nLoadCredentialEncrypted=pw:/etc/pw", "", `LoadCredentialEncrypted: lost: credentials are not decrypted`},
 
 		{"[Unit]\nAfter=network-online.target\nWants=network-online.target", `waitFor = \["network-online"\]`, ""},
-		{"[Unit]\nAfter=time-sync.target local-fs.target mnt-my\\x2ddata.mount dev-ttyUSB0.device",
-			`waitFor = \["time-synced", "mount:/mnt/my-data", "path:/dev/ttyUSB0"\]`, ""},
+		{
+			"[Unit]\nAfter=time-sync.target local-fs.target mnt-my\\x2ddata.mount dev-ttyUSB0.device",
+			`waitFor = \["time-synced", "mount:/mnt/my-data", "path:/dev/ttyUSB0"\]`, "",
+		},
 		{"[Unit]\nAfter=other.service", `image`, `ignored: unit "other.service" is not among`},
 		{"[Unit]\nRequires=other.service", `waitFor = \["pod:other:ready"\]`, `ignored: unit "other.service" is not among`},
 		{"[Unit]\nRequires=docker.socket", "", `lost: unit "docker.socket"`},

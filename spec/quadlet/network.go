@@ -140,7 +140,7 @@ func takeUserNS(c *converter, x *scope, list []entry) {
 	switch mode, options, _ := strings.Cut(text, ":"); {
 	case mode == "host" || mode == "":
 	case mode == "auto" && options == "":
-		x.HostUsers = truth(false)
+		x.HostUsers = new(false)
 	default:
 		c.lose(e, noUserNS, userNSHint)
 	}

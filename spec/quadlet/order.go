@@ -29,7 +29,13 @@ var dependencies = []struct {
 	key      string
 	required bool
 }{
-	{"After", false}, {"Wants", false}, {"Requires", true}, {"Requisite", true}, {"BindsTo", true}, {"PartOf", false}, {"Upholds", false},
+	{"After", false},
+	{"Wants", false},
+	{"Requires", true},
+	{"Requisite", true},
+	{"BindsTo", true},
+	{"PartOf", false},
+	{"Upholds", false},
 	{"Before", false},
 }
 

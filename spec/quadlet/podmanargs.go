@@ -173,7 +173,7 @@ func optionTTY(c *converter, x *scope, e entry, value string) {
 
 func optionPrivileged(c *converter, x *scope, e entry, value string) {
 	if m := c.only(x, e, "privileged"); m != nil && value == "true" {
-		m.security().Privileged = truth(true)
+		m.security().Privileged = new(true)
 	}
 }
 

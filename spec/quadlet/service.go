@@ -2,6 +2,7 @@ package quadlet
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,10 +132,8 @@ func takeCondition(c *converter, x *scope, list []entry) {
 
 // wait adds a condition to wait for.
 func (p *pod) wait(e entry, condition string) {
-	for _, other := range p.WaitFor {
-		if other == condition {
-			return
-		}
+	if slices.Contains(p.WaitFor, condition) {
+		return
 	}
 	p.WaitFor = append(p.WaitFor, condition)
 	p.origin["waitFor"] = e

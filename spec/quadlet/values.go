@@ -153,6 +153,3 @@ func verbatim(text string) string { return strings.ReplaceAll(text, "$(", "$$(")
 func parseQuantity(text string) (spec.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
-
-// truth returns a pointer, as fields have that distinguish false from nothing.
-func truth(value bool) *bool { return &value }

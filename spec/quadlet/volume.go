@@ -136,7 +136,7 @@ func (c *converter) volume(e entry, u *unit) (spec.Volume, bool) {
 	_, image := get("Image")
 	switch {
 	case driver == "image":
-		return spec.Volume{Name: name, Image: &spec.ImageVolume{Reference: c.image(u, driverAt, image)}}, true
+		return spec.Volume{Name: name, Image: &spec.ImageVolume{Reference: c.image(driverAt, image)}}, true
 	case driver != "" && driver != "local":
 		c.problem(driverAt, "not supported: "+claimsOnly+" of the host", mountOnHost)
 		return spec.Volume{}, false
@@ -285,7 +285,7 @@ func takeMount(c *converter, x *scope, list []entry) {
 			c.tmpfs(x, e, target, options)
 			continue
 		case "image":
-			v = spec.Volume{Name: "image", Image: &spec.ImageVolume{Reference: c.image(x.unit, e, source)}}
+			v = spec.Volume{Name: "image", Image: &spec.ImageVolume{Reference: c.image(e, source)}}
 			options = slices.DeleteFunc(options, func(o string) bool { return o == "rw=false" || o == "readwrite=false" })
 		default:
 			c.lose(e, "mounts of the type "+strconv.Quote(clip(kind))+" are not supported", "")
