@@ -65,7 +65,7 @@ func (a *app) convertUnits(paths []string, o spec.Options, short bool, directory
 
 // writeNew writes a file that does not exist.
 func writeNew(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as pod files are
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return &failure{
 			status: statusUsage, err: fmt.Errorf("%s exists", plain.Text(path)), hints: []string{"delete it, or write into another directory"},

@@ -295,7 +295,7 @@ func id(text string) (*int64, bool) {
 		text = "0"
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
-	number := int64(n) //nolint:gosec // at most 31 bits
+	number := int64(n)
 	return &number, err == nil
 }
 

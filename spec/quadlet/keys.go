@@ -76,7 +76,7 @@ var (
 	sorted []*row
 )
 
-func init() { //nolint:gochecknoinits // the functions refer to the table
+func init() {
 	rows = slices.Concat(containerRows(), podRows(), volumeRows(), networkRows(), kubeRows(), imageRows(), buildRows(), artifactRows(),
 		unitRows(), serviceRows(), installRows())
 	for i := range rows {
@@ -96,13 +96,19 @@ func containerRows() []row {
 		{key: "AddDevice", verdict: lost, text: noLimit, hint: "run the container privileged, which gives it all devices"},
 		{key: "Annotation", verdict: taken, text: "annotations", take: takeAnnotations},
 		{key: "AppArmor", verdict: taken, text: "securityContext.appArmorProfile", take: takeAppArmor},
-		{key: "AutoUpdate", verdict: ignored, text: "images are not updated by themselves", hint: "run podstead restart after Pull=always, or apply a new image"},
+		{
+			key: "AutoUpdate", verdict: ignored, text: "images are not updated by themselves",
+			hint: "run podstead restart after Pull=always, or apply a new image",
+		},
 		{key: "CgroupsMode", verdict: ignored, text: "cgroups are those of Kubernetes"},
 		{key: "ContainerName", verdict: taken, text: "name", take: takeNothing},
 		{key: "Entrypoint", verdict: taken, text: "command", take: takeEntrypoint},
 		{key: "Environment", verdict: taken, text: "env", take: takeEnvironment},
 		{key: "EnvironmentFile", verdict: taken, text: "envFrom, configMaps", take: takeEnvironmentFile},
-		{key: "EnvironmentHost", verdict: lost, text: "containers do not get the variables of the host", hint: "write them with Environment=", harmless: "false"},
+		{
+			key: "EnvironmentHost", verdict: lost, text: "containers do not get the variables of the host",
+			hint: "write them with Environment=", harmless: "false",
+		},
 		{key: "Exec", verdict: taken, text: "args", take: takeExec},
 		{key: "ExposeHostPort", verdict: taken, text: "ports.containerPort", take: takeExpose},
 		{key: "Group", verdict: taken, text: "securityContext.runAsGroup", take: takeGroup},
@@ -132,13 +138,22 @@ func containerRows() []row {
 		{key: "SecurityLabelLevel", verdict: ignored, text: noSELinux},
 		{key: "SecurityLabelNested", verdict: ignored, text: noSELinux, harmless: "false"},
 		{key: "SecurityLabelType", verdict: ignored, text: noSELinux},
-		{key: "StartWithPod", verdict: lost, text: "all containers of a pod start with it", hint: "write a pod of its own", harmless: "true"},
+		{
+			key: "StartWithPod", verdict: lost, text: "all containers of a pod start with it",
+			hint: "write a pod of its own", harmless: "true",
+		},
 		{key: "StopSignal", verdict: taken, text: "lifecycle.stopSignal, os", take: takeStopSignal},
 		{key: "Sysctl", verdict: taken, text: "securityContext.sysctls", take: takeSysctl},
 		{key: "Timezone", verdict: taken, text: "volumeMounts, volumes", take: takeTimezone},
 		{key: "Tmpfs", verdict: taken, text: "volumeMounts, volumes", take: takeTmpfs},
-		{key: "Ulimit", verdict: lost, text: noLimit, hint: "set the limit in the command, such as sh -c \"ulimit -n 65536; exec PROGRAM\""},
-		{key: "Unmask", verdict: lost, text: "paths are not unmasked one by one", hint: "set procMount and hostUsers = false in the pod file"},
+		{
+			key: "Ulimit", verdict: lost, text: noLimit,
+			hint: "set the limit in the command, such as sh -c \"ulimit -n 65536; exec PROGRAM\"",
+		},
+		{
+			key: "Unmask", verdict: lost, text: "paths are not unmasked one by one",
+			hint: "set procMount and hostUsers = false in the pod file",
+		},
 		{key: "User", verdict: taken, text: "securityContext.runAsUser, securityContext.runAsGroup", take: takeUser},
 		{key: "WorkingDir", verdict: taken, text: "workingDir", take: takeWorkingDir},
 		{key: "RemapUid", verdict: lost, text: noUserNS, hint: userNSHint},
@@ -245,7 +260,10 @@ func networkRows() []row {
 		{key: "Label", verdict: ignored, text: noLabels},
 		{key: "NetworkDeleteOnStop", verdict: ignored, text: oneNetwork, harmless: "false"},
 		{key: "Driver", verdict: lost, text: oneNetwork + ", a bridge", harmless: "bridge"},
-		{key: "Internal", verdict: lost, text: oneNetwork + ", from which other hosts can be reached", hint: networkHint, harmless: "false"},
+		{
+			key: "Internal", verdict: lost, text: oneNetwork + ", from which other hosts can be reached",
+			hint: networkHint, harmless: "false",
+		},
 		{key: "DisableDNS", verdict: lost, text: "pods reach each other by their names", harmless: "false"},
 		{key: "DNS", verdict: lost, text: oneNetwork, hint: "write DNS= in the .container or .pod units"},
 	}
@@ -262,7 +280,10 @@ func kubeRows() []row {
 		{key: "PublishPort", verdict: taken, text: "ports", take: takeNothing},
 		{key: "AutoUpdate", verdict: ignored, text: "images are not updated by themselves", hint: "apply a file with a new image"},
 		{key: "ExitCodePropagation", verdict: ignored, text: "the state of the pod has the exit codes", harmless: "none"},
-		{key: "KubeDownForce", verdict: ignored, text: "volumes are kept when a pod is deleted", hint: "run podstead volume rm", harmless: "false"},
+		{
+			key: "KubeDownForce", verdict: ignored, text: "volumes are kept when a pod is deleted",
+			hint: "run podstead volume rm", harmless: "false",
+		},
 		{key: "LogDriver", verdict: ignored, text: "the host configures where logs go", hint: "set the annotation podstead.io/log-driver"},
 		{key: "LogOpt", verdict: ignored, text: "the host limits the size of logs", hint: "set logs in the configuration of the host"},
 		{key: "SetWorkingDirectory", verdict: ignored, text: "host paths are absolute"},
@@ -350,14 +371,17 @@ func unitRows() []row {
 		{key: "StartLimitInterval", verdict: ignored, text: "restarts are not limited, their back-off grows"},
 		{key: "StopWhenUnneeded", verdict: ignored, text: "pods run until they are stopped or deleted", harmless: "false"},
 		{key: "OnFailure", verdict: lost, text: "no units start when a pod fails", hint: "set [[notify]] in the configuration of the host"},
-		{key: "OnSuccess", verdict: lost, text: "no units start when a pod succeeds", hint: "set [[notify]] in the configuration of the host"},
+		{
+			key: "OnSuccess", verdict: lost, text: "no units start when a pod succeeds",
+			hint: "set [[notify]] in the configuration of the host",
+		},
 		{key: "Conflicts", verdict: lost, text: "pods do not stop each other"},
 	}
 	for i := range list {
 		list[i].section = "Unit"
 	}
 	return append(list, row{
-		section: "Quadlet", key: "DefaultDependencies", verdict: taken, text: "none: pulls are retried until the network is there", take: takeNothing,
+		section: "Quadlet", key: "DefaultDependencies", verdict: taken, text: "none: pulls are retried until the network is online", take: takeNothing,
 	})
 }
 
@@ -374,14 +398,20 @@ func serviceRows() []row {
 		{key: "Type", verdict: taken, text: "restartPolicy, waitFor", take: takeType},
 		{key: "RemainAfterExit", verdict: taken, text: "none: a pod that has completed stays", take: takeNothing},
 		{key: "Environment", verdict: taken, text: "the values of ${NAME} in other keys", take: takeNothing},
-		{key: "EnvironmentFile", verdict: lost, text: "variables of the service are read from Environment= only", hint: "write EnvironmentFile= into [Container]"},
+		{
+			key: "EnvironmentFile", verdict: lost, text: "variables of the service are read from Environment= only",
+			hint: "write EnvironmentFile= into [Container]",
+		},
 		{key: "PassEnvironment", verdict: ignored, text: noProcess},
 		{key: "LoadCredential", verdict: taken, text: "the files of %d in other keys", take: takeNothing},
 		{
 			key: "LoadCredentialEncrypted", verdict: lost, text: "credentials are not decrypted for pods",
 			hint: "write a drop-in for podstead.service with LoadCredentialEncrypted=, and set credential in secrets of the pod file",
 		},
-		{key: "SetCredential", verdict: lost, text: "credentials are not given to pods", hint: "write the value to a file of /etc/podstead/secrets"},
+		{
+			key: "SetCredential", verdict: lost, text: "credentials are not given to pods",
+			hint: "write the value to a file of /etc/podstead/secrets",
+		},
 		{
 			key: "SetCredentialEncrypted", verdict: lost, text: "credentials are not decrypted for pods",
 			hint: "write the value to a file of /etc/podstead/secrets",
@@ -392,7 +422,10 @@ func serviceRows() []row {
 		{key: "ExecReload", verdict: ignored, text: "there is no systemctl reload", hint: "run podstead exec POD -- COMMAND"},
 		{key: "RestartPreventExitStatus", verdict: lost, text: noLimit, hint: "set restartPolicyRules in the pod file"},
 		{key: "RestartForceExitStatus", verdict: lost, text: noLimit, hint: "set restartPolicyRules in the pod file"},
-		{key: "SuccessExitStatus", verdict: lost, text: "only the exit code 0 is a success", hint: "set restartPolicyRules in the pod file"},
+		{
+			key: "SuccessExitStatus", verdict: lost, text: "only the exit code 0 is a success",
+			hint: "set restartPolicyRules in the pod file",
+		},
 	}
 	for _, key := range []string{"ExecCondition", "ExecStartPre", "ExecStartPost", "ExecStop", "ExecStopPost"} {
 		list = append(list, row{key: key, verdict: lost, text: onHost, hint: hostHint})

@@ -135,7 +135,7 @@ func portRange(text string) (first, last int32, err error) {
 	case b-a >= uint64(maxRanges):
 		return 0, 0, fmt.Errorf("more than %d ports", maxRanges)
 	}
-	return int32(a), int32(b), nil //nolint:gosec // at most 65535
+	return int32(a), int32(b), nil
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)

@@ -319,7 +319,7 @@ func takeSecret(c *converter, x *scope, list []entry) {
 					c.problem(e, "invalid value: mode= must be an octal number, such as 0400", "")
 					continue
 				}
-				m := int32(n) //nolint:gosec // at most 0o777
+				m := int32(n)
 				mode = &m
 			case "uid", "gid":
 				if value != "0" {

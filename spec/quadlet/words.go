@@ -78,7 +78,7 @@ func unescape(text string) (string, int) {
 		return text[:1], 1
 	}
 	if c == 'u' || c == 'U' || n < utf8.RuneSelf {
-		return string(rune(n)), from + digits //nolint:gosec // at most MaxRune
+		return string(rune(n)), from + digits
 	}
 	return text[:1], 1 // a byte that is no character: pod files are UTF-8
 }
