@@ -13,15 +13,20 @@ import (
 
 func (a *app) convertCommand() *cobra.Command {
 	var short bool
+	var directory string
 	var o spec.Options
 	cmd := &cobra.Command{
-		Use:   "convert FILE|-",
-		Short: "Convert a pod file or a manifest to a pod file in TOML",
+		Use:   "convert FILE|UNIT|DIR|-...",
+		Short: "Convert pod files, manifests and units of Quadlet to pod files in TOML",
 		Long: `Print the definition of a pod file or a Kubernetes manifest as a pod file in TOML. The file - is standard input. Every
 field has its long form, the notation of the Pod API; with --short, the short one, where there is one: podstead explain
 shows both. The definition, relative paths and the comments of a pod file stay the same. No daemon is needed.
 
-Fields that only a cluster needs are left out with a warning.
+Units of Quadlet, with their drop-ins, and directories of units become pods too: pass all units of an application, and
+--output-dir for a file for each pod. What their keys become is listed in docs/reference/quadlet.md.
+
+Fields that only a cluster needs are left out with a warning. What does not behave here as it did is an error, unless
+--allow-loss is given.
 
 Exit codes: 0 done, 2 the file is invalid.`,
 		Example: `  # Convert a manifest to a pod file
@@ -31,19 +36,31 @@ Exit codes: 0 done, 2 the file is invalid.`,
   podstead convert web.toml
 
   # Convert the output of another program
-  kubectl get pod web -o yaml | podstead convert -`,
-		Args:              exactlyOneFile,
+  kubectl get pod web -o yaml | podstead convert -
+
+  # Convert the units of Quadlet of this host
+  podstead convert /etc/containers/systemd --output-dir .`,
+		Args:              oneFileOrUnits,
 		ValidArgsFunction: completeFiles,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.convert(args[0], o, short) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if areUnits(args) {
+				return a.convertUnits(args, o, short, directory)
+			}
+			if directory != "" {
+				return usage(cmd, "--output-dir is for units of Quadlet")
+			}
+			return a.convert(args[0], o, short)
+		},
 	}
+	cmd.Flags().StringVar(&directory, "output-dir", "", "`directory` for the pod files of units, one for each pod")
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
 	lossFlags(cmd, &o, "v")
 	return cmd
 }
 
-// exactlyOneFile requires one pod file.
-func exactlyOneFile(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
+// oneFileOrUnits requires one pod file, or units of Quadlet.
+func oneFileOrUnits(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 && !areUnits(args) {
 		return usage(cmd, "%s takes one pod file", commandName(cmd))
 	}
 	return fileArguments(cmd, args)
