@@ -118,6 +118,8 @@ const (
 	devicesHint = "only a container with securityContext.privileged has the devices of the host"
 	envFileHint = "set envFrom in the container with a configMapRef or secretRef, " +
 		"and envFile in an entry of configMaps or secrets of the pod"
+	envFileShortHint = `write envFile = "FILE" in the container`
+
 	linksHint    = "omit it: pods reach each other by name; hostAliases in the pod adds other names"
 	scheduleHint = "start the pod with a timer of systemd that runs podstead run FILE"
 	servicesHint = "write each service as a pod file of its own"

@@ -70,6 +70,7 @@ var corrections = []correction{
 	{`^write octal numbers .*, such as (\w+)`, func(f *fix, m []string) { f.value(m[1]) }},
 	{`^write a number with a unit, such as "250m", ("64Mi") or 1.5$`, func(f *fix, m []string) { f.value(m[1]) }},
 	{`^write each word as an element: (\[.+\])$`, func(f *fix, m []string) { f.whole("command = " + m[1]) }},
+	{`^write an entry for each port$`, func(f *fix, _ []string) { f.value(`"8000:80", "8001:81"`) }},
 	{`^write the fields of metadata and spec at the top level$`, func(f *fix, _ []string) {
 		f.lines[f.at] = strings.TrimPrefix(f.lines[f.at], "metadata.")
 	}},
@@ -121,8 +122,10 @@ func TestCorrections(t *testing.T) {
 		{"web.toml", appWith(`command = ["sh -c \"sleep 60; exit\""]`)},
 		{"web.toml", pod(`labels = ["a=b"]`)},
 		{"web.toml", strings.Replace(pod(""), `"Always"`, `"unless-stopped"`, 1)},
-		{"web.toml", appWith(`ports = ["8080:80"]`)},
-		{"web.toml", appWith(`ports = ["127.0.0.1:8080:80/udp", 81]`)},
+		{"web.toml", appWith(`ports = "8080:80"`)},
+		{"web.toml", appWith(`ports = ["127.0.0.1:8080:80/UDP", 81]`)},
+		{"web.toml", appWith(`ports = ["8000-8001:80"]`)},
+		{"web.yaml", manifestHead + manifestTail + "    ports: [\"8080:80\"]\n"},
 		{"web.toml", appWith(`env = ["A=1"]`)},
 		{"web.toml", volume("emptyDir = {}\n") + "[[containers]]\nname = \"b\"\nimage = \"b\"\nvolumeMounts = [\"v:/data:ro\"]\n"},
 		{"web.toml", volume("secret = { secretName = \"s\", defaultMode = 644 }\n")},
@@ -264,7 +267,8 @@ func TestHintsOfRelocation(t *testing.T) {
 
 // TestHintsOfBadFiles checks that the hints to each file in testdata/bad are followed by a test of this package.
 func TestHintsOfBadFiles(t *testing.T) {
-	known := slices.Concat(slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)), []string{servicesHint, severalHint})
+	known := slices.Concat(slices.Collect(maps.Values(composeWords)), slices.Collect(maps.Values(kindHints)),
+		[]string{servicesHint, severalHint, envFileShortHint})
 	for _, fields := range omitted {
 		for _, refused := range fields {
 			known = append(known, refused.hint)

@@ -58,6 +58,9 @@ func fieldsOf(t reflect.Type) fieldSet {
 
 func (d *decoder) decode(n *node, v reflect.Value) {
 	d.at[v.Addr().Interface()] = n
+	if n.broken {
+		return
+	}
 	switch p := v.Addr().Interface().(type) {
 	case *Seconds:
 		if f, ok := d.number(n); ok {

@@ -34,7 +34,12 @@ func (d *decoder) rewriteHint(n *node, want string) string {
 	var value string
 	switch {
 	case want == "a table":
+		if hint := longHint(d.format, n); hint != "" {
+			return hint
+		}
 		return composeItemHint(d.format, n)
+	case want == "an array of tables" && n.kind == kindTable:
+		return longListHint(d.format, n)
 	case n.isConfidential():
 		if want == "a string" && n.text != "" {
 			return "put it in quotes"

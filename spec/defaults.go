@@ -186,7 +186,9 @@ func (d *decoder) resolve(p *Pod, edits *[]edit) {
 		*field = filepath.Join(p.Dir, *field)
 		n.canonical = strconv.Quote(*field)
 		if edits != nil {
-			*edits = append(*edits, edit{node: n, value: *field})
+			for _, written := range append([]*node{n}, n.twins...) {
+				*edits = append(*edits, edit{node: written, value: *field})
+			}
 		}
 	}
 	for i := range p.ImageArchives {

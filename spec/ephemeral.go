@@ -16,7 +16,9 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 		return nil, syntax.problems().in(file)
 	}
 	target, problems := targetContainer(root, pod)
-	problems = append(expandContainer(root), problems...)
+	x := &expander{root: root, format: formatTOML}
+	x.tables(root)
+	problems = append(x.problems, problems...)
 	d := &decoder{at: map[any]*node{}, subject: "a container"}
 	extended := *pod
 	extended.EphemeralContainers = make([]Container, 1)

@@ -102,3 +102,67 @@ func FuzzSameAsBurntSushi(f *testing.F) {
 		}
 	})
 }
+
+// FuzzConvert checks that the conversion of a valid file to the long and to the short form gives the same pod, that a further conversion
+// to the same form changes nothing, and that one to the other form changes comments at most.
+func FuzzConvert(f *testing.F) {
+	addFiles(f, func(name string, data []byte) {
+		f.Add(data, strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".json"))
+	})
+	for _, form := range forms {
+		f.Add(formFile(form.pod, form.container), false)
+		f.Add(formFile(form.longPod, form.longContainer), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, manifest bool) {
+		file := "/a/web.toml"
+		if manifest {
+			file = "/a/web.yaml"
+		}
+		pod, _ := Parse(file, data)
+		if pod == nil {
+			return
+		}
+		long, problems := Options{}.Convert(file, data, false)
+		if long == nil {
+			t.Fatalf("%v", problems)
+		}
+		short, _ := Options{}.Convert(file, data, true)
+		for i, text := range [][]byte{long, short} {
+			again, problems := Parse("/a/web.toml", text)
+			if again == nil {
+				t.Fatalf("%v\n%s", problems, text)
+			}
+			if pod.Hash != again.Hash && !strings.Contains(string(data), generateNameKey) {
+				t.Errorf("another pod (-want +got):\n%s\n%s", cmp.Diff(pod, again), text)
+			}
+			toLong, _ := Options{}.Convert("/a/web.toml", text, false)
+			toShort, _ := Options{}.Convert("/a/web.toml", text, true)
+			form := func(converted []byte, same bool) string {
+				if same {
+					return string(converted)
+				}
+				return withoutComments(converted)
+			}
+			if diff := cmp.Diff(form(long, i == 0), form(toLong, i == 0)); diff != "" {
+				t.Errorf("the long form is not stable (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(form(short, i == 1), form(toShort, i == 1)); diff != "" {
+				t.Errorf("the short form is not stable (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+// withoutComments returns a TOML file without its comments, and without line breaks and spaces, which comments add.
+func withoutComments(text []byte) string {
+	comments := commentsOf(text)
+	var b strings.Builder
+	for i, line := range strings.SplitAfter(string(text), "\n") {
+		if len(comments) > 0 && comments[0].line == i+1 {
+			line = strings.TrimSuffix(strings.TrimRight(line, "\n"), comments[0].text)
+			comments = comments[1:]
+		}
+		b.WriteString(line)
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}

@@ -193,6 +193,7 @@ var otherWays = map[string][2]string{
 	composeWords["useapisocket"]:                                          {"pod", fromHost},
 	composeWords["volumesfrom"]:                                           {"container", `volumeMounts = { v = "/v" }`},
 	devicesHint:                                                           {"container", "securityContext.privileged = true"},
+	envFileShortHint:                                                      {"container", `envFile = "FILE"`},
 	linksHint:                                                             {"pod", "hostAliases = " + samples["hostAliases"]},
 	"probe with exec, or on a port without TLS":                           {"container", `livenessProbe.exec.command = ["true"]`},
 	"set the fields for Linux, such as runAsUser":                         {"pod", "securityContext.runAsUser = 1000"},

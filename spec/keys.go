@@ -141,6 +141,9 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 		return
 	}
 	hint := composeHint(t, c.key)
+	if hint == envFileHint && d.format == formatTOML {
+		hint = envFileShortHint
+	}
 	if owner := enclosing(n, c.key); owner != nil && (hint == "" || !isComposeList(c)) {
 		owner.meant = append(owner.meant, c.key)
 		d.fail(c, c.keyAt, fmt.Sprintf("%s is a field of %s, not of %s", quote(c.key), d.tableName(owner), d.tableName(n)),

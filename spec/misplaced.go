@@ -27,8 +27,11 @@ func misplaced(root *node) Problems {
 	if name := last.parent.child("name"); name != nil && name.kind == kindString {
 		owner = fmt.Sprintf("%s %s", owner, quote(fmt.Sprint(name.value)))
 	}
-	p := problemAt(c, fmt.Sprintf("applies to the %s of %s, and is not set for the pod", last.key, owner),
-		"set it for the pod at the top of the file")
+	hint := "set it for the pod at the top of the file"
+	if root.parent != nil {
+		hint = "set it for the pod below its header [[pods]]"
+	}
+	p := problemAt(c, fmt.Sprintf("applies to the %s of %s, and is not set for the pod", last.key, owner), hint)
 	p.Warning = true
 	return Problems{p}
 }

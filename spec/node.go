@@ -55,12 +55,19 @@ type node struct {
 	items []*node          // in the order of the file
 	index map[string]*node // of a table
 
-	label   string   // of an expanded value, its key in the file
-	fields  fieldSet // of a decoded table, its known keys
-	header  bool     // opened by a [header]: the lines after it belong to it
-	failed  bool     // has a problem; suppresses further ones
-	ignored bool     // only a cluster uses it; not part of the hash
-	meant   []string // known keys nearest to the misspelled keys of this table
+	above  []string // comments on the lines above, with "#"; empty: an empty line
+	beside string   // comment on the same line
+	after  []string // of the root: comments at the end of the file
+
+	label     string   // of an expanded value, its key in the file
+	movedFrom string   // of an expanded value that moved to another table, its path in the file
+	twins     []*node  // values of the file that this one stands for too
+	fields    fieldSet // of a decoded table, its known keys
+	header    bool     // opened by a [header]: the lines after it belong to it
+	failed    bool     // has a problem; suppresses further ones
+	broken    bool     // expand has reported that it is no short form; the decoder skips it
+	ignored   bool     // only a cluster uses it; not part of the hash
+	meant     []string // known keys nearest to the misspelled keys of this table
 }
 
 // Limits that bound the cost of reading a hostile file. BurntSushi/toml keeps
@@ -107,6 +114,10 @@ func (n *node) appendItem(c *node) {
 func (n *node) path() string {
 	var segments []string
 	for ; n != nil; n = n.parent {
+		if n.movedFrom != "" {
+			segments = append(segments, n.movedFrom)
+			break
+		}
 		segments = append(segments, n.segment)
 	}
 	var b strings.Builder

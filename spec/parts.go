@@ -31,12 +31,14 @@ type Part struct {
 	data   []byte // of the whole file
 	only   bool   // the file defines no other pod, and nothing of it is lost
 	root   *node
+	own    *node // as it is written in a TOML file with others; nil: in no such file
 	named  bool
 }
 
 // source is a pod of a file before it is decoded.
 type source struct {
 	root     *node // in the form of a pod file
+	written  *node // as it is written, with comments; nil: it is a file of its own, or a manifest
 	problems Problems
 	changed  bool // the text of the file alone does not define this pod, such as a replica or one with losses
 }
@@ -73,6 +75,7 @@ func (o Options) parts(file string, data []byte, refuse func(*node) Problems) ([
 	for i := range sources {
 		parts[i] = o.part(absolute, f, &sources[i], refuse)
 		p := &parts[i]
+		p.own = sources[i].written
 		p.file, p.data, p.only = file, data, len(sources) == 1 && !sources[i].changed && !o.AllowLoss
 	}
 	distinct(parts)
@@ -120,13 +123,17 @@ func readSources(f format, data []byte, o *Options) ([]source, Problems, error) 
 	if syntax != nil {
 		return nil, nil, syntax
 	}
+	if root.child(podsKey) != nil {
+		sources, problems := readPods(root, data)
+		return sources, problems, nil
+	}
 	return []source{{root: root}}, nil, nil
 }
 
 // part decodes and checks a pod.
 func (o *Options) part(absolute string, f format, s *source, refuse func(*node) Problems) Part {
 	root := s.root
-	problems := slices.Concat(s.problems, expand(root), o.dropTokens(root))
+	problems := slices.Concat(s.problems, expand(root, f), o.dropTokens(root))
 	serviceAccountAlias(root)
 	if o.Interactive != nil {
 		o.Interactive.set(root)
@@ -170,6 +177,9 @@ func (o *Options) part(absolute string, f format, s *source, refuse func(*node) 
 func (p *Part) Text() ([]byte, error) {
 	if p.only {
 		return p.data, nil
+	}
+	if p.own != nil {
+		return writeTOML(p.own), nil
 	}
 	text, err := writePod(p.format, p.root)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // getFlags are the flags of get.
@@ -35,7 +36,8 @@ func (a *app) getCommand() *cobra.Command {
 		Use:   "get [POD...]",
 		Short: "List pods",
 		Long: `List all pods, or the named ones, in a table. The formats json and yaml print Kubernetes objects: a Pod if exactly one
-name is given, otherwise a PodList.
+name is given, otherwise a PodList. The format toml prints the definitions as a pod file, without the values of secrets;
+podstead convert --short writes it in the short forms.
 
 The formats jsonpath=TEMPLATE and go-template=TEMPLATE print text in which expressions in braces are replaced by values of
 this object. The format custom-columns=NAME:PATH,... prints a table with these columns. Formats that end with -file read
@@ -75,7 +77,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	f.fieldFlags(cmd)
 	f.ignoreFlag(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
-	formats(cmd, &f.format, slices.Concat([]string{"wide"}, objectFormats, columnFormats)...)
+	formats(cmd, &f.format, slices.Concat([]string{"wide", "toml"}, objectFormats, columnFormats)...)
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "",
 		"`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
 	completeFlag(cmd, "sort-by", sortPaths...)
@@ -147,6 +149,8 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 			v = pods[0]
 		}
 		err = a.printObject(&f.output, v)
+	case f.format == "toml":
+		err = a.printPodFile(pods...)
 	case f.format == "name":
 		for _, p := range pods {
 			fmt.Fprintln(a.out, "pod/"+p.Metadata.Name)
@@ -158,6 +162,22 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 		return err
 	}
 	return missing
+}
+
+// printPodFile prints the definitions of pods as a pod file.
+func (a *app) printPodFile(pods ...api.Pod) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	object, err := json.Marshal(api.PodList{Kind: "PodList", APIVersion: "v1", Items: pods})
+	if err != nil {
+		return err
+	}
+	text, err := spec.FromOutput(object)
+	if err != nil {
+		return err
+	}
+	return a.printLines(string(text))
 }
 
 // printTable prints pods as a table. If there are none and no pod is missing, it prints a message.
@@ -222,6 +242,8 @@ func (a *app) printChange(table *view.Watch, rows *view.Rows, f *getFlags, p *ap
 			return err
 		}
 		return a.encode(f.format, p)
+	case f.format == "toml":
+		return a.printPodFile(*p)
 	case f.format == "name":
 		_, err := fmt.Fprintln(a.out, "pod/"+p.Metadata.Name)
 		return err

@@ -56,8 +56,8 @@ var commandHints = []commandHint{
 		"apply a changed file with podstead apply FILE; the daemon notices changes in the pods directory",
 	},
 	{
-		[]string{"explain", "api-resources", "api-versions"},
-		"check a pod file with podstead validate FILE; docs/reference/pod-file.md describes its fields",
+		[]string{"api-resources", "api-versions"},
+		"list the fields of pod files with podstead explain",
 	},
 	{[]string{"config", "context"}, "check pod files with podstead validate FILE; a host has one daemon, choose it with the flag --socket"},
 	{[]string{"scale", "autoscale"}, "write one pod file for each pod, and apply them with podstead apply DIR"},

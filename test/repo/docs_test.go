@@ -2,8 +2,10 @@ package repo_test
 
 import (
 	"flag"
+	"fmt"
 	"go/ast"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -24,6 +26,7 @@ var update = flag.Bool("update", false, "update the generated pages of docs")
 func TestReference(t *testing.T) {
 	pages := map[string]string{
 		"docs/reference/pod-file.md": podFilePage(t),
+		"spec/fields.txt":            fieldsText(t),
 		"docs/reference/events.md":   eventsPage(),
 
 		"docs/reference/api.md":       apiPage(t, readFile(t, "docs/reference/api.md")),
@@ -48,9 +51,31 @@ func TestExamples(t *testing.T) {
 		t.Fatalf("examples: %v, %v", files, err)
 	}
 	for _, file := range files {
-		if _, problems, err := spec.ParseFile(file); err != nil || len(problems) > 0 {
-			t.Errorf("%s: %v%v", file, err, problems)
+		text, err := spec.ReadPodFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if parts, problems := (spec.Options{}).ParseParts(file, text); len(parts) == 0 || len(problems) > 0 {
+			t.Errorf("%s: %v", file, problems)
+		}
+	}
+}
+
+// TestApplicationIsShort counts the words of a real application. In Compose it has 103, with the long forms of pod files it had 434.
+func TestApplicationIsShort(t *testing.T) {
+	const limit = 170
+	out, err := exec.CommandContext(t.Context(), "wc", "-w", "examples/application.toml").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words int
+	if _, err := fmt.Sscan(string(out), &words); err != nil || words > limit {
+		t.Errorf("examples/application.toml has %d words, want at most %d: %v", words, limit, err)
+	}
+	text := readFile(t, "examples/application.toml")
+	short, problems := spec.Options{}.Convert("examples/application.toml", []byte(text), true)
+	if len(problems) > 0 || string(short) != text {
+		t.Errorf("examples/application.toml is not in the short form (-want +got):\n%v%s", problems, cmp.Diff(string(short), text))
 	}
 }
 

@@ -30,6 +30,7 @@ func eventsPage() string {
 // Examples of docs/reference/pod-file.md. podFilePage parses them.
 const (
 	examplePod = `restartPolicy = "OnFailure"
+volumes.html = "./html"
 
 [[containers]]
 name = "web"
@@ -37,10 +38,26 @@ image = "nginx:1.27"
 env.TZ = "UTC"
 ports = [{ containerPort = 80, hostPort = 8080 }]
 volumeMounts.html = "/usr/share/nginx/html"
+`
+	examplePods = `[[pods]]
+name = "db"
+volumes.pgdata = {}
 
-[[volumes]]
-name = "html"
-hostPath.path = "html"
+[[pods.containers]]
+name = "postgres"
+image = "postgres:17"
+secrets.db = "db.env"
+volumeMounts.pgdata = "/var/lib/postgresql/data"
+readinessProbe.exec = ["pg_isready"]
+
+[[pods]]
+name = "web"
+waitFor = ["pod:db:ready"]
+
+[[pods.containers]]
+name = "nginx"
+image = "nginx:1.27"
+ports = ["8080:80"]
 `
 	exampleManifest = `apiVersion: v1
 kind: Pod
@@ -60,22 +77,28 @@ func podFilePage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Pod file\n\n```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) +
 		"$ podstead run web.toml\n```\n\n" +
-		"A pod file describes one pod. This is `web.toml`:\n\n" +
+		"A pod file describes one pod, or [several](#several-pods-in-one-file). This is `web.toml`:\n\n" +
 		"```toml\n" + examplePod + "```\n\n" +
 		"Errors have the file, the line, the column and the field, and often a hint:\n\n" +
 		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", strings.Replace(examplePod, "hostPort", "hostport", 1)) +
 		"```\n\n" +
 		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion +
 		". In TOML, the fields of `metadata` and `spec` are at the top\n" +
-		"level. `env` and `volumeMounts` can be lists as in Kubernetes, or tables as in the example. A field that Podstead does not " +
-		"support is an\n" +
-		"error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
+		"level. Some fields have a [short form](#short-forms), such as `env` and `volumeMounts` in the example. A field that Podstead does not\n" +
+		"support is an error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
+		"## Several pods in one file\n\nEach table `[[pods]]` has all fields of a pod, and needs a `name`. Below it, headers begin with " +
+		"`pods.`. This is `shop.toml`:\n\n" +
+		"```toml\n" + examplePods + "```\n\n" +
+		"```console\n$ podstead apply shop.toml --wait\npod/db created\npod/web created\n```\n\n" +
+		"The pods are independent of each other. An error in one of them names its pod, such as `pods.web.containers[0].ports[0]`. `apply`, " +
+		"`edit`,\n`delete` and rollbacks of one pod do not touch the others. A file with `[[pods]]` has no other fields at the top level. " +
+		"`[systemd]` needs a file of its own.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +
 		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
 		"```yaml\n" + exampleManifest + "```\n\n" +
 		"```console\n$ podstead validate web.yaml\n" + validateOutput("web.yaml", exampleManifest) + "```\n\n" +
 		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in " +
-		"`spec`.\n\n" +
+		"`spec`.\n\n" + shortFormsSection() +
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
 	refused := p.refused(t)
@@ -83,6 +106,61 @@ func podFilePage(t *testing.T) string {
 		p.section(t, &b, name, refused)
 	}
 	b.WriteString(changesSection(refused))
+	return b.String()
+}
+
+// shortFormsSection lists the short forms of fields with their long forms.
+func shortFormsSection() string {
+	var b strings.Builder
+	b.WriteString("## Short forms\n\n" +
+		"In TOML, a value of one of these forms stands for a table that has one obvious meaning. Each short form has exactly one long form, " +
+		"the\nnotation of the Pod API, and both define the same pod. `podstead explain FIELD` shows both, `podstead convert FILE` writes the " +
+		"long\nforms, and `podstead convert --short FILE` the short ones. Manifests in YAML and JSON have the long forms only.\n\n" +
+		"| Field | Short form | Long form |\n| --- | --- | --- |\n")
+	cell := func(text string) string {
+		var lines []string
+		for line := range strings.SplitSeq(text, "\n") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		joined := strings.NewReplacer("[ {", "[{", "}, ]", "}]").Replace(strings.Join(lines, " "))
+		if !strings.Contains(text, "\n  ") { // lines of their own
+			joined = strings.Join(lines, "`<br>`")
+		}
+		return "`" + joined + "`"
+	}
+	for _, form := range spec.ShortForms {
+		b.WriteString("| `" + form.Field + "` | " + cell(form.Short) + " | " + cell(form.Long) + " |\n")
+	}
+	b.WriteString("\n")
+	for _, form := range spec.ShortForms {
+		if form.Description != "" {
+			b.WriteString("- `" + form.Field + "`: " + form.Description + "\n")
+		}
+	}
+	b.WriteString("\n`readinessProbe` and `startupProbe` have the forms of `livenessProbe`, `postStart` those of `preStop`, and `initContainers`" +
+		" those of\n`containers`.\n\n")
+	return b.String()
+}
+
+// fieldsText lists the fields for spec.Explain, as the page does.
+func fieldsText(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	p := specTypes(t)
+	refused := p.refused(t)
+	link := regexp.MustCompile(`\[([A-Za-z]+)\]\([^)]*\)`)
+	plain := func(text string) string { return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "") }
+	for _, name := range p.order() {
+		intro, _, _ := strings.Cut(p.docs[name], "\n\n")
+		b.WriteString(name + "\t\t\t" + plain(withoutGoNames(intro)) + "\n")
+		for _, field := range p.fields(name) {
+			doc := plain(withoutGoNames(field.Doc.Text()))
+			if refused[name+"."+jsonName(field)] {
+				doc = "Not supported yet. " + doc
+			}
+			b.WriteString(name + "\t" + jsonName(field) + "\t" + plain(p.valueOf(field.Type)) + "\t" + doc + "\n")
+		}
+	}
 	return b.String()
 }
 
@@ -133,7 +211,7 @@ func changesSection(refused map[string]bool) string {
 // validateOutput returns what podstead validate prints for a file.
 func validateOutput(file, text string) string {
 	var b strings.Builder
-	_, problems := spec.Parse(file, []byte(text))
+	_, problems := spec.Options{}.ParseParts(file, []byte(text))
 	for _, p := range problems {
 		b.WriteString(p.String())
 		if p.Warning {
