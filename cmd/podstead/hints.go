@@ -234,7 +234,7 @@ var flagHints = []flagHint{
 		[]string{"server-side", "force-conflicts", "k", "kustomize"},
 		"omit it; the files are pod files, or directories with pod files",
 	},
-	{[]string{"down", "rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
+	{[]string{"rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
 	{
 		[]string{"get"},
 		[]string{"L", "label-columns"},

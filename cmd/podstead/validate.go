@@ -57,14 +57,14 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			if err != nil {
 				return err
 			}
-			files, err := expand(args)
+			files, err := a.expand(args)
 			if err != nil {
 				return err
 			}
 			var errs []error
 			var pods []readPod
 			for _, path := range files {
-				parts, err := a.readParts(path, o, strict)
+				parts, err := a.readParts(cmd.Context(), path, o, strict)
 				if err != nil {
 					errs = append(errs, err)
 					continue
@@ -93,6 +93,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		},
 	}
 	lossFlags(cmd, &o)
+	a.addProjectFlags(cmd)
 	levelFlag(cmd, &policy)
 	return cmd
 }

@@ -46,7 +46,7 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 	cmd.Env = []string{"GOMEMLIMIT=512MiB", "GOTRACEBACK=none"}
 	cmd.Dir = q.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
-	if err := startConfined(cmd, slices.Concat([]string{q.Dir}, q.AllowedDirs, q.Files, q.EnvFiles)); err != nil {
+	if err := startConfined(cmd, slices.Concat(program, []string{q.Dir}, q.AllowedDirs, q.Files, q.EnvFiles)); err != nil {
 		return nil, fmt.Errorf("start the converter: %w", err)
 	}
 	err = cmd.Wait()
@@ -64,6 +64,9 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 	}
 	return &r, nil
 }
+
+// program are the files of this program: itself and, if it is linked dynamically, its libraries.
+var program = []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"}
 
 // limited keeps what is written, up to a limit.
 type limited struct {

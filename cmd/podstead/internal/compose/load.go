@@ -74,7 +74,7 @@ func IsCompose(data []byte) bool {
 		return false
 	}
 	root := document.Content[0]
-	has := func(key string) bool { return value(root, key, 0) != nil }
+	has := func(key string) bool { return value(root, key) != nil }
 	return root.Kind == yaml.MappingNode && !has("kind") && !has("apiVersion") && (has("services") || has("include"))
 }
 

@@ -21,33 +21,38 @@ type source struct {
 	document yaml.Node
 }
 
-// value returns the value of a key of a mapping, also of one that is merged into it; nil: there is none.
-func value(n *yaml.Node, key string, depth int) *yaml.Node {
+// value returns the value of a key, see [lookup]; nil: there is none.
+func value(n *yaml.Node, key string) *yaml.Node {
+	v, _ := lookup(n, key, 0)
+	return v
+}
+
+// lookup returns the value of a key of a mapping, also of one that is merged into it, or of a position of a sequence, and the node where it
+// begins: that of the key. Both are nil if there is none.
+func lookup(n *yaml.Node, key string, depth int) (v, at *yaml.Node) {
 	const deepest = 8
 	if n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	if n == nil || depth > deepest {
-		return nil
+		return nil, nil
 	}
 	switch n.Kind { //nolint:exhaustive // the others have no keys
 	case yaml.SequenceNode:
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i]
+			return n.Content[i], n.Content[i]
 		}
 	case yaml.MappingNode:
-		var merged *yaml.Node
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			switch n.Content[i].Value {
-			case key:
-				return n.Content[i+1]
-			case "<<":
-				merged = cmp.Or(merged, value(n.Content[i+1], key, depth+1))
+			switch {
+			case n.Content[i].Value == key:
+				return n.Content[i+1], n.Content[i]
+			case n.Content[i].Value == "<<" && v == nil:
+				v, at = lookup(n.Content[i+1], key, depth+1)
 			}
 		}
-		return merged
 	}
-	return nil
+	return v, at
 }
 
 // position returns where a path is in the files, or the part of it that is there: the last file that has most of it. Lines count from 1.
@@ -61,11 +66,12 @@ func (c *converter) position(path []string) (file string, line, column int) {
 		}
 		n := s.document.Content[0]
 		for depth, key := range path {
-			if n = value(n, key, 0); n == nil {
+			var at *yaml.Node
+			if n, at = lookup(n, key, 0); n == nil {
 				break
 			}
 			if depth+1 >= longest {
-				longest, file, line, column = depth+1, s.name, n.Line, n.Column
+				longest, file, line, column = depth+1, s.name, at.Line, at.Column
 			}
 		}
 	}
@@ -139,6 +145,8 @@ func (c *converter) field(v reflect.Value, key string, path []string) {
 	switch {
 	case !found:
 		c.refuse(path, "is not known to this version of podstead", "")
+	case key == "services.build" && c.p.Services[path[1]].Image != "":
+		c.lose(path, k.Note, k.Hint)
 	case k.Verdict != Taken:
 		if e := indirect(v); !slices.Contains(k.Default, fmt.Sprint(e.Interface())) {
 			c.key(k, path)
