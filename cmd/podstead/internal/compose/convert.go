@@ -36,6 +36,7 @@ const ProjectLabel = "project"
 type converter struct {
 	q        *Request
 	p        *types.Project
+	disabled types.Services // of profiles that are not selected
 	sources  []source
 	problems spec.Problems
 	// leaders has the service in whose pod a service is.
@@ -76,7 +77,7 @@ func Convert(ctx context.Context, q *Request) *Result {
 	c.networks()
 	pods := c.allPods()
 	if len(pods) == 0 && len(c.problems.Errors()) == 0 {
-		c.refuse([]string{"services"}, "the project has no services", profilesHint(p))
+		c.refuse([]string{"services"}, "the project has no services", profilesHint(c.disabled))
 	}
 	if r.Problems = c.problems; len(r.Problems.Errors()) > 0 {
 		return r
@@ -103,9 +104,9 @@ func Convert(ctx context.Context, q *Request) *Result {
 }
 
 // profilesHint tells which profiles have services.
-func profilesHint(p *types.Project) string {
+func profilesHint(disabled types.Services) string {
 	profiles := map[string]bool{}
-	for _, s := range p.DisabledServices {
+	for _, s := range disabled {
 		for _, profile := range s.Profiles {
 			profiles[profile] = true
 		}
@@ -116,11 +117,14 @@ func profilesHint(p *types.Project) string {
 	return "select a profile with --profile: " + strings.Join(sortedKeys(profiles), ", ")
 }
 
+var ofItem = regexp.MustCompile(`^items\[\d+\](\.spec|\.metadata)?\.?`)
+
 // check adds the problems that pods have as pod files. They are at the lines of their services.
 func (c *converter) check(r *Result, pods []*pod) {
 	parts, problems := spec.Options{AllowLoss: c.q.AllowLoss}.ParseParts("compose.json", r.Manifest)
 	add := func(path []string, p *spec.Problem) {
-		c.report(path, strings.TrimPrefix(p.Path+": "+p.Message, ": "), p.Hint, p.Warning)
+		field := ofItem.ReplaceAllString(p.Path, "")
+		c.report(path, strings.TrimPrefix(field+": "+p.Message, ": "), p.Hint, p.Warning)
 	}
 	found := 0
 	for i := range parts {

@@ -115,6 +115,7 @@ func (c *converter) load(ctx context.Context) (*types.Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.disabled = p.DisabledServices
 	for _, name := range sortedKeys(p.Services) {
 		s := p.Services[name]
 		for _, f := range s.EnvFiles {
@@ -225,8 +226,8 @@ func (c *converter) fail(err error) {
 	if m := errorPath.FindString(text); m != "" {
 		p.File, p.Line, p.Column = c.position(strings.Split(m, "."))
 	}
-	if m := errorLine.FindStringSubmatch(text); m != nil {
-		_, _ = fmt.Sscan(m[1], &p.Line)
+	if all := errorLine.FindAllStringSubmatch(text, -1); len(all) > 0 { // the last is the cause
+		_, _ = fmt.Sscan(all[len(all)-1][1], &p.Line)
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errOutside) || strings.Contains(text, "permission denied") {
 		p.Hint = "only files below the directory of the project are read; name others with --allow-dir DIR"
