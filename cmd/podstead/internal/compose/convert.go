@@ -424,7 +424,7 @@ func (w *pod) instances() []*pod {
 			for j := range containers {
 				containers[j].Ports = slices.Clone(containers[j].Ports)
 				for _, k := range w.ranges[containers[j].Name] {
-					containers[j].Ports[k].HostPort += int32(i) //nolint:gosec // the range has as many ports as there are replicas
+					containers[j].Ports[k].HostPort += int32(i)
 				}
 			}
 		}

@@ -157,7 +157,7 @@ var errOutside = errors.New("is outside of the directory of the project")
 func (c *converter) checkPath(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil //nolint:nilerr // reading the file reports it
+		return nil
 	}
 	for _, dir := range slices.Concat([]string{c.q.Dir}, c.q.AllowedDirs) {
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {

@@ -356,7 +356,7 @@ func (c *converter) probes(path []string, h *types.HealthCheckConfig) (readiness
 		FailureThreshold: defaultRetries,
 	}
 	if h.Retries != nil && *h.Retries > 0 {
-		readiness.FailureThreshold = int32(min(*h.Retries, math.MaxInt32)) //nolint:gosec // it is bounded
+		readiness.FailureThreshold = int32(min(*h.Retries, math.MaxInt32))
 	}
 	if h.StartPeriod != nil && *h.StartPeriod > 0 || h.StartInterval != nil && *h.StartInterval > 0 {
 		probe := *readiness
@@ -371,7 +371,7 @@ func (c *converter) ports(w *pod, path []string, s *types.ServiceConfig, contain
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		at := append(slices.Clone(path), "ports", strconv.Itoa(i))
-		port := spec.ContainerPort{ContainerPort: int32(min(p.Target, math.MaxUint16+1))} //nolint:gosec // it is bounded, and checked later
+		port := spec.ContainerPort{ContainerPort: int32(min(p.Target, math.MaxUint16+1))}
 		if protocol := strings.ToUpper(p.Protocol); protocol != string(spec.ProtocolTCP) {
 			port.Protocol = spec.Protocol(protocol)
 		}
@@ -390,7 +390,7 @@ func (c *converter) ports(w *pod, path []string, s *types.ServiceConfig, contain
 		case err != nil:
 			c.refuse(at, fmt.Sprintf("%s must be a port or a range of ports", quote(p.Published)), "")
 		default:
-			port.HostPort = int32(number) //nolint:gosec // it has 16 bits
+			port.HostPort = int32(number)
 			if ip := strings.Trim(p.HostIP, "[]"); ip != "0.0.0.0" && ip != "::" {
 				port.HostIP = ip
 			}

@@ -238,7 +238,7 @@ func (c *converter) file(
 	name := dnsName(f.Source)
 	item := spec.KeyToPath{Key: key, Path: key}
 	if f.Mode != nil {
-		item.Mode = new(int32(*f.Mode & 0o777)) //nolint:gosec // it has 9 bits
+		item.Mode = new(int32(*f.Mode & 0o777))
 	}
 	m.SubPath = key
 	items := []spec.KeyToPath{item}
