@@ -196,7 +196,8 @@ func (f *fix) follow(p Problem, used map[string]bool) bool {
 func TestHintsOfKinds(t *testing.T) {
 	const container = `{"name": "app", "image": "busybox", "ports": [{"containerPort": 80, "hostPort": 8080}]}`
 	followed := map[string]string{
-		"HorizontalPodAutoscaler": `"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}, "spec": {"replicas": 1, "selector": {},
+		"HorizontalPodAutoscaler": `"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}, "spec": {"replicas": 1,
+			"selector": {},
 			"template": {"spec": {"containers": [` + container + `]}}}`,
 		"Ingress": `"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [` + container + `]}`,
 		"NetworkPolicy": `"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"containers": [` +

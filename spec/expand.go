@@ -196,7 +196,7 @@ func (x *expander) volumes(list *node) {
 		case value.kind == kindString && isString && isShortPath(text):
 			e.putTable("hostPath").put("path", value)
 		case value.kind == kindString:
-			hint := volumeHint(value.key, text)
+			hint := volumeHint(text)
 			e.put("hostPath", value)
 			x.fail(value, "Invalid value: "+quote(text)+": must be a path that begins with /, ./ or ../", hint)
 		default:
@@ -207,13 +207,12 @@ func (x *expander) volumes(list *node) {
 }
 
 // volumeHint tells what to write for a volume whose value is no path.
-func volumeHint(name, text string) string {
-	key := "volumes." + printableKey(name)
-	claim := key + " = {}"
+func volumeHint(text string) string {
+	const claim = "write {} for a persistent volume"
 	if text == "" || len(text) > 64 || strings.HasPrefix(text, "~") || strings.ContainsAny(text, "$:") {
-		return "write " + claim + " for a persistent volume"
+		return claim
 	}
-	return "write " + key + " = " + quote("./"+text) + " for a directory beside the pod file, or " + claim + " for a persistent volume"
+	return claim + ", or " + quote("./"+text) + " for a directory beside the pod file"
 }
 
 func (x *expander) secrets(list *node) {

@@ -47,7 +47,7 @@ var ShortForms = []ShortForm{
 			"  { name = \"PASSWORD\", valueFrom = { secretKeyRef = { name = \"db\", key = \"password\" } } },\n]",
 	},
 	{
-		"containers.envFile", "A file with lines KEY=value, each of which is a variable. The pod has a config map of the name of the file.",
+		"containers.envFile", "A file with lines KEY=value for variables. The pod has a config map with the name of the file.",
 		`envFile = "app.env"`,
 		"configMaps = [{ name = \"app.env\", envFile = \"app.env\" }]\nenvFrom = [{ configMapRef = { name = \"app.env\" } }]",
 	},
@@ -59,10 +59,11 @@ var ShortForms = []ShortForm{
 	{
 		"containers.volumeMounts", "The name of the volume is the key.",
 		"volumeMounts.data = \"/data\"\nvolumeMounts.html = { mountPath = \"/html\", readOnly = true }",
-		"volumeMounts = [\n  { name = \"data\", mountPath = \"/data\" },\n  { name = \"html\", mountPath = \"/html\", readOnly = true },\n]",
+		"volumeMounts = [\n  { name = \"data\", mountPath = \"/data\" },\n" +
+			"  { name = \"html\", mountPath = \"/html\", readOnly = true },\n]",
 	},
 	{
-		"containers.livenessProbe.httpGet", "The number or name of the port after a colon, and the path. `https://` before them sets the scheme.",
+		"containers.livenessProbe.httpGet", "A colon, the number or name of the port, and the path. `https://` before them sets the scheme.",
 		`livenessProbe.httpGet = ":8080/healthz"`, `livenessProbe.httpGet = { path = "/healthz", port = 8080 }`,
 	},
 	{

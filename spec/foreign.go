@@ -19,7 +19,8 @@ var foreigners = []foreign{
 	{
 		[]string{".container", ".pod", ".kube", ".volume", ".network", ".image", ".build"},
 		regexp.MustCompile(`(?m)^\[(Container|Pod|Kube|Volume|Network|Image|Build|Unit|Service|Install)\]\s*$`),
-		"a unit of Quadlet", "write its Image, Exec, Environment, PublishPort and Volume as image, command, env, ports and volumeMounts of a pod file",
+		"a unit of Quadlet",
+		"write its Image, Exec, Environment, PublishPort and Volume as image, command, env, ports and volumeMounts of a pod file",
 	},
 	{
 		nil, regexp.MustCompile(`(?mi)\A(\s*#[^\n]*\n|\s*\n|ARG [^\n]*\n)*FROM\s+[^\s=]+`), "a Dockerfile", buildHint,
@@ -30,7 +31,7 @@ var foreigners = []foreign{
 	},
 	{
 		[]string{".tpl"}, regexp.MustCompile(`\{\{-?\s*(\.Values|\.Release|\.Chart|include|if|range|with|template|toYaml|define)\b`),
-		"a template of a Helm chart", "pass what Helm writes: helm template CHART | podstead apply -",
+		"a template of a Helm chart", "pass what Helm writes, as in helm template CHART | podstead apply -",
 	},
 }
 

@@ -34,6 +34,11 @@ func (o *Options) flatten(manifest *node, keys []string) (*node, Problems) {
 	if pod != nil {
 		pod.fields = fieldsOf(reflect.TypeFor[Pod]())
 	}
+	for _, secret := range items(pod.child("secrets")) {
+		if own && len(secret.items) == 1 && secret.child("name") != nil {
+			problems = append(problems, warnAt(secret, "has no values: podstead get does not print them"))
+		}
+	}
 	for _, c := range items(pod) {
 		switch {
 		case slices.Contains(metadataKeys, c.key):

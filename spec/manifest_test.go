@@ -243,7 +243,7 @@ func TestHintsHaveTheFormatOfTheFile(t *testing.T) {
 		{"web.yaml", head + "hostname: 1" + tail, `write hostname: "1"`},
 		{"Web.yaml", strings.Replace(head, "{name: web}", "{}", 1) + "hostname: a" + tail, "set metadata.name"},
 		{"web.yaml", head + "namespace: a" + tail, "move it to metadata"},
-		{"web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "write the pods into the same file, separated by ---"},
+		{"web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "write the pods that use it into the same file"},
 	} {
 		_, problems := Parse(test.file, []byte(test.text))
 		if len(problems) != 1 || !strings.Contains(problems[0].Hint, test.hint) {

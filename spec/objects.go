@@ -85,6 +85,14 @@ func (s *stream) metadata(x *object, keys []string) Problems {
 			problems = append(problems, problemAt(c, "must be a mapping, found "+c.kind.String(), ""))
 		}
 	}
+	for _, c := range items(x.n.child("metadata")) {
+		switch {
+		case objectMetaKeys[c.key]:
+			problems = append(problems, s.o.dropped(c)...)
+		case !slices.Contains(metadataKeys, c.key):
+			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
+		}
+	}
 	if c := x.n.child("metadata").child("namespace"); c != nil && c.value != "default" {
 		problems = append(problems, warnAt(c, `ignored: the only namespace is "default"`))
 	}
@@ -113,7 +121,7 @@ func addDecoded(data, c *node) Problems {
 	case c.kind != kindString:
 		return Problems{problemAt(c, "must be a string in base64, found "+c.kind.String(), "")}
 	case err != nil:
-		return Problems{problemAt(c, "must be in base64", "write the value in plain text below stringData")}
+		return Problems{problemAt(c, "must be in base64: stringData of a Secret has values in plain text", "")}
 	case !utf8.Valid(value) || slices.Contains(value, 0):
 		return Problems{problemAt(c, "not supported: the value is not text", "write it as a file into the configuration directory, "+
 			"below secrets/NAME or configmaps/NAME")}
@@ -133,7 +141,7 @@ func (s *stream) claim(x *object) {
 		switch c.key {
 		case "accessModes", "volumeName", "volumeMode", "resources", "storageClassName":
 		case "selector", "dataSource", "dataSourceRef", "volumeAttributesClassName":
-			s.lose(c, "a volume is created empty", "copy the data with podstead cp or podstead volume")
+			s.lose(c, "a volume is created empty", "")
 		default:
 			problems = append(problems, problemAt(c, unknownField, ""))
 		}

@@ -183,7 +183,8 @@ func (p *Part) Text() ([]byte, error) {
 	}
 	text, err := writePod(p.format, p.root)
 	if err != nil {
-		return nil, Problems{{Line: p.root.at.line, Column: p.root.at.column, Message: fmt.Sprintf("pod %s: %v", quote(p.Name), err)}}.in(p.file)
+		at := p.root.at
+		return nil, Problems{{Line: at.line, Column: at.column, Message: fmt.Sprintf("pod %s: %v", quote(p.Name), err)}}.in(p.file)
 	}
 	return text, nil
 }
@@ -206,7 +207,7 @@ func Own(file string, data []byte, pod string) ([]byte, error) {
 	return nil, fmt.Errorf("file %s does not define pod %q", file, pod)
 }
 
-const severalHint = "pass the file to podstead apply or podstead run, which take each pod for itself"
+const severalHint = "run podstead apply FILE, which takes each pod for itself"
 
 // onlyPart returns the pod of a file that must define one.
 func onlyPart(parts []Part, problems Problems) (*Part, Problems) {

@@ -14,7 +14,8 @@ func readPods(root *node, data []byte) ([]source, Problems) {
 	}
 	for _, c := range root.items {
 		if c != pods {
-			fail(c, c.keyAt, "is not in a table [[pods]]: a file with pods has no other fields", "move it below the header [[pods]] of a pod")
+			fail(c, c.keyAt, "is not in a table [[pods]]: a file with pods has no other fields",
+				"move it below the header [[pods]] of a pod")
 		}
 	}
 	switch {

@@ -111,13 +111,19 @@ func TestBadPods(t *testing.T) {
 	}
 	for _, test := range []struct{ text, problem, hint string }{
 		{second("imagee = \"i\""), `web.toml:10:1: pods.b.containers[0].imagee: unknown field`, `did you mean "image"?`},
-		{second("image = \"i\"\nports = [\"x:y\"]"), `web.toml:11:10: pods.b.containers[0].ports[0]: Invalid value: "x:y": must be ` + portForms, ""},
 		{
-			second("image = \"i\"\nhostname = \"x\""), `web.toml:11:1: pods.b.containers[0].hostname: "hostname" is a field of pods.b, not of pods.b.containers[0]`,
+			second("image = \"i\"\nports = [\"x:y\"]"),
+			`web.toml:11:10: pods.b.containers[0].ports[0]: Invalid value: "x:y": must be ` + portForms, "",
+		},
+		{
+			second("image = \"i\"\nhostname = \"x\""),
+			`web.toml:11:1: pods.b.containers[0].hostname: ` +
+				`"hostname" is a field of pods.b, not of pods.b.containers[0]`,
 			"move it above the header [pods.containers]",
 		},
 		{
-			second("image = \"i\"\nvolumeMounts.v = \"/v\""), `web.toml:11:14: pods.b.containers[0].volumeMounts.v: Not found: volume "v"`, "",
+			second("image = \"i\"\nvolumeMounts.v = \"/v\""),
+			`web.toml:11:14: pods.b.containers[0].volumeMounts.v: Not found: volume "v"`, "",
 		},
 		{first + "[[pods]]\n[[pods.containers]]\nname = \"app\"\nimage = \"i\"", `web.toml:6:3: pods[1]: name: Required value`, ""},
 		{first + "[[pods]]\nname = \"B\"\n[[pods.containers]]\nname = \"app\"\nimage = \"i\"", ``, ""},
@@ -128,8 +134,11 @@ func TestBadPods(t *testing.T) {
 			"labels.a = \"b\"\n" + first, `web.toml:1:1: labels: is not in a table [[pods]]: a file with pods has no other fields`,
 			"move it below the header [[pods]] of a pod",
 		},
-		{first + "[[containers]]\nname = \"b\"\nimage = \"i\"\n", `web.toml:6:3: containers: is not in a table [[pods]]: a file with pods has no other fields`,
-			"move it below the header [[pods]] of a pod"},
+		{
+			first + "[[containers]]\nname = \"b\"\nimage = \"i\"\n",
+			`web.toml:6:3: containers: is not in a table [[pods]]: a file with pods has no other fields`,
+			"move it below the header [[pods]] of a pod",
+		},
 		{"[pods]\nname = \"a\"\n", `web.toml:1:2: pods: must be an array of tables, found table`, "write [[pods]] instead of [pods]"},
 		{"pods = \"a\"\n", `web.toml:1:8: pods: must be an array of tables, found string "a"`, "begin each pod with a header [[pods]]"},
 		{"pods = []\n", `web.toml:1:1: pods: must not be empty`, "begin each pod with a header [[pods]]"},

@@ -195,7 +195,7 @@ func longHint(f format, n *node) string {
 		table = f.table(pairs)
 	case "tcpSocket", "grpc":
 		port, message := parsePortOrName(cmp.Or(text, n.text))
-		if _, isName := port.(string); message == "" && !(isName && n.key == "grpc") {
+		if _, isName := port.(string); message == "" && (!isName || n.key == "tcpSocket") {
 			table = f.table([]pair{{"port", port}})
 		}
 	case "exec":

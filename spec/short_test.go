@@ -11,16 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mounted declares nothing: it is the end of a pod file for volumes.
-const appTail = "[[containers]]\nname = \"app\"\nimage = \"busybox\"\n"
-
 // forms are the short forms with their only long form: lines of the pod, and of its container.
 var forms = []struct{ pod, container, longPod, longContainer string }{
 	{container: `ports = ["80"]`, longContainer: `ports = [{ containerPort = 80 }]`},
 	{container: `ports = ["8080:80"]`, longContainer: `ports = [{ containerPort = 80, hostPort = 8080 }]`},
 	{
-		container:     `ports = ["127.0.0.1:5432:5432", "53:53/udp"]`,
-		longContainer: `ports = [{ containerPort = 5432, hostPort = 5432, hostIP = "127.0.0.1" }, { containerPort = 53, hostPort = 53, protocol = "UDP" }]`,
+		container: `ports = ["127.0.0.1:5432:5432", "53:53/udp"]`,
+		longContainer: `ports = [{ containerPort = 5432, hostPort = 5432, hostIP = "127.0.0.1" }, ` +
+			`{ containerPort = 53, hostPort = 53, protocol = "UDP" }]`,
 	},
 	{container: `ports = ["80/tcp"]`, longContainer: `ports = [{ containerPort = 80, protocol = "TCP" }]`},
 	{
@@ -34,8 +32,9 @@ var forms = []struct{ pod, container, longPod, longContainer string }{
 	{container: `readinessProbe.httpGet = ":8080/healthz"`, longContainer: `readinessProbe.httpGet = { path = "/healthz", port = 8080 }`},
 	{container: `readinessProbe.httpGet = ":8080"`, longContainer: `readinessProbe.httpGet.port = 8080`},
 	{
-		container:     "ports = [{ name = \"http\", containerPort = 80 }]\nlivenessProbe.httpGet = \":http/a?b=c&d#e\"",
-		longContainer: "ports = [{ name = \"http\", containerPort = 80 }]\nlivenessProbe.httpGet = { path = \"/a?b=c&d#e\", port = \"http\" }",
+		container: "ports = [{ name = \"http\", containerPort = 80 }]\nlivenessProbe.httpGet = \":http/a?b=c&d#e\"",
+		longContainer: "ports = [{ name = \"http\", containerPort = 80 }]\n" +
+			"livenessProbe.httpGet = { path = \"/a?b=c&d#e\", port = \"http\" }",
 	},
 	{
 		container:     `startupProbe.httpGet = "https://:8443/healthz"`,
@@ -93,7 +92,8 @@ var forms = []struct{ pod, container, longPod, longContainer string }{
 		container: "secrets = { db = \"db.env\", tls = \"tls.env\" }\nenvFile = \"app.env\"",
 		longPod: `configMaps = [{ name = "app.env", envFile = "app.env" }]` + "\n" +
 			`secrets = [{ name = "db", envFile = "db.env" }, { name = "tls", envFile = "tls.env" }]`,
-		longContainer: `envFrom = [{ secretRef = { name = "db" } }, { secretRef = { name = "tls" } }, { configMapRef = { name = "app.env" } }]`,
+		longContainer: `envFrom = [{ secretRef = { name = "db" } }, { secretRef = { name = "tls" } }, ` +
+			`{ configMapRef = { name = "app.env" } }]`,
 	},
 }
 
@@ -118,7 +118,7 @@ func TestShortForms(t *testing.T) {
 					t.Errorf("%s\nconverted to the %s form is another pod (-want +got):\n%s\n%s", given, notation, diff, text)
 				}
 			}
-			for _, line := range strings.Split(strings.TrimSpace(form.longPod+"\n"+form.longContainer), "\n") {
+			for line := range strings.SplitSeq(strings.TrimSpace(form.longPod+"\n"+form.longContainer), "\n") {
 				if key, _, _ := strings.Cut(line, " "); strings.Contains(string(toShort), "\n"+line+"\n") &&
 					!strings.Contains(string(short), line) {
 					t.Errorf("%s\nkeeps the long form of %s:\n%s", given, key, toShort)
@@ -171,7 +171,8 @@ func TestNoShortForm(t *testing.T) {
 			`write the port before the path: ":8080/healthz"`,
 		},
 		{
-			`livenessProbe.httpGet = "http://localhost:8080/healthz"`, "25", "livenessProbe.httpGet", of(request, "http://localhost:8080/healthz"),
+			`livenessProbe.httpGet = "http://localhost:8080/healthz"`, "25", "livenessProbe.httpGet",
+			of(request, "http://localhost:8080/healthz"),
 			`write ":8080/healthz": the request goes to the pod; set host in the long form for another host`,
 		},
 		{
@@ -179,15 +180,30 @@ func TestNoShortForm(t *testing.T) {
 			`write "https://:443": the request goes to the pod; set host in the long form for another host`,
 		},
 		{`livenessProbe.httpGet = "8080"`, "25", "livenessProbe.httpGet", of(request, "8080"), `write ":8080"`},
-		{`livenessProbe.httpGet = 8080`, "25", "livenessProbe.httpGet", "must be a string or a table, found integer 8080", `write httpGet = ":8080/"`},
+		{
+			`livenessProbe.httpGet = 8080`, "25", "livenessProbe.httpGet", "must be a string or a table, found integer 8080",
+			`write httpGet = ":8080/"`,
+		},
 		{`livenessProbe.httpGet = ":0/"`, "25", "livenessProbe.httpGet", `Invalid value: ":0/": "0" ` + badPort, ""},
 		{`livenessProbe.httpGet = ":80/\u0000"`, "25", "livenessProbe.httpGet", `must not contain a NUL character`, ""},
-		{`livenessProbe.tcpSocket = ":5432"`, "27", "livenessProbe.tcpSocket", `Invalid value: ":5432": must be a port number or name`, `write tcpSocket = 5432`},
-		{`livenessProbe.tcpSocket = "5432"`, "27", "livenessProbe.tcpSocket", `Invalid value: "5432": must be a port number or name`, `write tcpSocket = 5432`},
-		{`livenessProbe.tcpSocket = ":pg"`, "27", "livenessProbe.tcpSocket", `Invalid value: ":pg": must be a port number or name`, `write tcpSocket = "pg"`},
+		{
+			`livenessProbe.tcpSocket = ":5432"`, "27", "livenessProbe.tcpSocket", `Invalid value: ":5432": must be a port number or name`,
+			`write tcpSocket = 5432`,
+		},
+		{
+			`livenessProbe.tcpSocket = "5432"`, "27", "livenessProbe.tcpSocket", `Invalid value: "5432": must be a port number or name`,
+			`write tcpSocket = 5432`,
+		},
+		{
+			`livenessProbe.tcpSocket = ":pg"`, "27", "livenessProbe.tcpSocket", `Invalid value: ":pg": must be a port number or name`,
+			`write tcpSocket = "pg"`,
+		},
 		{`livenessProbe.tcpSocket = 0`, "27", "livenessProbe.tcpSocket", badPort, ""},
 		{`livenessProbe.tcpSocket = ""`, "27", "livenessProbe.tcpSocket", badPort, ""},
-		{`livenessProbe.grpc = "9000"`, "22", "livenessProbe.grpc", `must be a port number or a table, found string "9000"`, `write grpc = 9000`},
+		{
+			`livenessProbe.grpc = "9000"`, "22", "livenessProbe.grpc", `must be a port number or a table, found string "9000"`,
+			`write grpc = 9000`,
+		},
 		{`livenessProbe.grpc = 70000`, "22", "livenessProbe.grpc", `must be between 1 and 65535, inclusive`, ""},
 		{
 			`livenessProbe.exec = "pg_isready -U app"`, "22", "livenessProbe.exec",
@@ -198,10 +214,22 @@ func TestNoShortForm(t *testing.T) {
 		{`lifecycle.preStop.sleep = 5`, "27", "lifecycle.preStop.sleep", "must be a table, found integer 5", ""},
 		{`livenessProbe = ":80/"`, "17", "livenessProbe", `must be a table, found string ":80/"`, ""},
 
-		{`envFile = ["a.env", "b.env"]`, "1", "envFile", "must be a string, found array", "write envFile for one file, and envFrom with entries of configMaps for more"},
-		{`envFile = "/"`, "11", "envFile", `the name of the file is no name of a config map: "/"`, "write configMaps in the pod, and envFrom in the container"},
-		{`secrets.db = 123456`, "14", "secrets.db", "must be the path of a file with lines KEY=value, found integer", "write the values into a file, and its path here"},
-		{`secrets.db.data.a = "b"`, "9", "secrets.db", "must be the path of a file with lines KEY=value, found table", "write the table in secrets of the pod, and envFrom in the container"},
+		{
+			`envFile = ["a.env", "b.env"]`, "1", "envFile", "must be a string, found array",
+			"write envFile for one file, and envFrom with entries of configMaps for more",
+		},
+		{
+			`envFile = "/"`, "11", "envFile", `the name of the file is no name of a config map: "/"`,
+			"write configMaps in the pod, and envFrom in the container",
+		},
+		{
+			`secrets.db = 123456`, "14", "secrets.db", "must be the path of a file with lines KEY=value, found integer",
+			"write the values into a file, and its path here",
+		},
+		{
+			`secrets.db.data.a = "b"`, "9", "secrets.db", "must be the path of a file with lines KEY=value, found table",
+			"write the table in secrets of the pod, and envFrom in the container",
+		},
 		{`secrets.DB = "db.env"`, "9", "secrets.DB", "", ""},
 		{`secrets = ["a"]`, "1", "secrets", unknownField, composeWords["secrets"]},
 	} {
@@ -210,22 +238,34 @@ func TestNoShortForm(t *testing.T) {
 	for _, test := range []struct{ line, at, path, message, hint string }{
 		{
 			`volumes.html = "html"`, "16", "volumes.html", `Invalid value: "html": must be a path that begins with /, ./ or ../`,
-			`write volumes.html = "./html" for a directory beside the pod file, or volumes.html = {} for a persistent volume`,
+			`write {} for a persistent volume, or "./html" for a directory beside the pod file`,
 		},
 		{
 			`volumes.html = "~/html"`, "16", "volumes.html", `Invalid value: "~/html": must be a path that begins with /, ./ or ../`,
-			`write volumes.html = {} for a persistent volume`,
+			`write {} for a persistent volume`,
 		},
-		{`volumes.html = ""`, "16", "volumes.html", `Invalid value: "": must be a path that begins with /, ./ or ../`, "write volumes.html = {} for a persistent volume"},
+		{
+			`volumes.html = ""`, "16", "volumes.html", `Invalid value: "": must be a path that begins with /, ./ or ../`,
+			"write {} for a persistent volume",
+		},
 		{`volumes.html = true`, "16", "volumes.html", "must be a path of the host or a table, found boolean true", ""},
 		{`volumes.html = ["a"]`, "9", "volumes.html", "must be a path of the host or a table, found array", ""},
 		{`volumes.html.nfs = {}`, "14", "volumes.html.nfs", "not supported: " + onNetwork.why, onNetwork.hint},
-		{`volumes.html = { name = "a", emptyDir = {} }`, "18", "volumes.html.name", "Forbidden: the key of the table is the name of the volume", "delete this line"},
+		{
+			`volumes.html = { name = "a", emptyDir = {} }`, "18", "volumes.html.name",
+			"Forbidden: the key of the table is the name of the volume", "delete this line",
+		},
 		{`volumes.Html = {}`, "9", "volumes.Html", "", ""},
 		{`volumes = { name = "./a", emptyDir = {} }`, "11", "volumes", "must be an array of tables, found table", ""},
 		{`volumes = ["data:/data"]`, "12", "volumes[0]", `must be a table, found string "data:/data"`, composeWords["volumes"]},
-		{`secrets.db = 1`, "14", "secrets.db", "must be the path of a file with lines KEY=value, found integer", "write the values into a file, and its path here"},
-		{`secrets.db = ""`, "14", "secrets.db", "must be the path of a file with lines KEY=value, found string", "write the values into a file, and its path here"},
+		{
+			`secrets.db = 1`, "14", "secrets.db", "must be the path of a file with lines KEY=value, found integer",
+			"write the values into a file, and its path here",
+		},
+		{
+			`secrets.db = ""`, "14", "secrets.db", "must be the path of a file with lines KEY=value, found string",
+			"write the values into a file, and its path here",
+		},
 	} {
 		check(t, "/a/web.toml", test.line, "", test.path, test.at, test.message, test.hint)
 	}
@@ -307,7 +347,10 @@ func TestManifestsHaveNoShortForms(t *testing.T) {
 		{`readinessProbe: {tcpSocket: pg}`, `write tcpSocket: {port: "pg"}`},
 		{`readinessProbe: {grpc: 9000}`, `write grpc: {port: 9000}`},
 		{`readinessProbe: {exec: [pg_isready, -U, app]}`, `write exec: {command: ["pg_isready", "-U", "app"]}`},
-		{`envFile: app.env`, `set envFrom in the container with a configMapRef or secretRef, and envFile in an entry of configMaps or secrets of the pod`},
+		{
+			`envFile: app.env`,
+			`set envFrom in the container with a configMapRef or secretRef, and envFile in an entry of configMaps or secrets of the pod`,
+		},
 		{`secrets: {db: db.env}`, "move it to spec"},
 	} {
 		_, problems := Parse("web.yaml", []byte(manifestHead+manifestTail+"    "+test.line+"\n"))

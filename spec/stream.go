@@ -52,7 +52,8 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 			at = s.objects[0].n.at
 		}
 		if s.waiting > 0 {
-			return nil, nil, &syntaxError{at: at, message: "file defines no pod: the schedule of a CronJob is not used", hint: scheduleHint}
+			message := "file defines no pod: the schedule of a CronJob is not used"
+			return nil, nil, &syntaxError{at: at, message: message, hint: scheduleHint}
 		}
 		return nil, nil, &syntaxError{at: at, message: "file defines no pod", hint: s.noPodHint()}
 	}
@@ -115,12 +116,13 @@ func checkObject(x *object, n *node) *syntaxError {
 		return &syntaxError{at: n.at, message: "not a Pod manifest, but a Compose file", hint: servicesHint}
 	case isChart(n):
 		return &syntaxError{
-			at: n.at, message: "not a Pod manifest, but a Helm chart", hint: "pass what Helm writes: helm template CHART | podstead apply -",
+			at: n.at, message: "not a Pod manifest, but a Helm chart",
+			hint: "pass what Helm writes, as in helm template CHART | podstead apply -",
 		}
 	case isKustomization(x.kind, x.version):
 		return &syntaxError{
 			at: n.at, message: "not a Pod manifest, but a configuration of Kustomize",
-			hint: "pass what it writes: kubectl kustomize DIR | podstead apply -",
+			hint: "pass what it writes, as in kubectl kustomize DIR | podstead apply -",
 		}
 	case x.kind == "":
 		return &syntaxError{
@@ -130,7 +132,8 @@ func checkObject(x *object, n *node) *syntaxError {
 		return nil // reported by convert
 	case !slices.Contains(k.versions, x.version):
 		return &syntaxError{
-			at: cmp.Or(n.child("apiVersion"), n).at, message: fmt.Sprintf("not a %s manifest: apiVersion must be %s", x.kind, k.versions[0]),
+			at:      cmp.Or(n.child("apiVersion"), n).at,
+			message: fmt.Sprintf("not a %s manifest: apiVersion must be %s", x.kind, k.versions[0]),
 		}
 	}
 	return nil
@@ -144,22 +147,18 @@ type kindOf struct {
 	after bool
 }
 
-var kinds map[string]kindOf
-
-func init() { //nolint:gochecknoinits // the functions refer to the table
-	kinds = map[string]kindOf{
-		"Pod":                   {versions: []string{"v1"}, convert: (*stream).pod},
-		"ConfigMap":             {versions: []string{"v1"}, convert: (*stream).configMap},
-		"Secret":                {versions: []string{"v1"}, convert: (*stream).secret},
-		"PersistentVolumeClaim": {versions: []string{"v1"}, convert: (*stream).claim},
-		"Service":               {versions: []string{"v1"}, convert: (*stream).service, after: true},
-		"Deployment":            {versions: []string{"apps/v1"}, convert: (*stream).deployment},
-		"ReplicaSet":            {versions: []string{"apps/v1"}, convert: (*stream).deployment},
-		"StatefulSet":           {versions: []string{"apps/v1"}, convert: (*stream).statefulSet},
-		"DaemonSet":             {versions: []string{"apps/v1"}, convert: (*stream).daemonSet},
-		"Job":                   {versions: []string{"batch/v1"}, convert: (*stream).job},
-		"CronJob":               {versions: []string{"batch/v1"}, convert: (*stream).cronJob},
-	}
+var kinds = map[string]kindOf{
+	"Pod":                   {versions: []string{"v1"}, convert: (*stream).pod},
+	"ConfigMap":             {versions: []string{"v1"}, convert: (*stream).configMap},
+	"Secret":                {versions: []string{"v1"}, convert: (*stream).secret},
+	"PersistentVolumeClaim": {versions: []string{"v1"}, convert: (*stream).claim},
+	"Service":               {versions: []string{"v1"}, convert: (*stream).service, after: true},
+	"Deployment":            {versions: []string{"apps/v1"}, convert: (*stream).deployment},
+	"ReplicaSet":            {versions: []string{"apps/v1"}, convert: (*stream).deployment},
+	"StatefulSet":           {versions: []string{"apps/v1"}, convert: (*stream).statefulSet},
+	"DaemonSet":             {versions: []string{"apps/v1"}, convert: (*stream).daemonSet},
+	"Job":                   {versions: []string{"batch/v1"}, convert: (*stream).job},
+	"CronJob":               {versions: []string{"batch/v1"}, convert: (*stream).cronJob},
 }
 
 // convert turns the objects into pods.
@@ -216,11 +215,11 @@ func (s *stream) fail(n *node, message string) {
 
 // lose adds an error about what does not behave as in a cluster, or a warning if the user accepts that.
 func (s *stream) lose(n *node, message, hint string) {
-	p := problemAt(n, message, cmp.Or(hint, "accept it with --allow-loss"))
+	p := problemAt(n, "not supported: "+message, cmp.Or(hint, "accept it with --allow-loss"))
 	if s.o.AllowLoss {
-		p.Warning, p.Hint = true, ""
+		p.Message, p.Warning, p.Hint = lost+message, true, ""
 	}
-	p.Message = lost + message
+	p.Line, p.Column = n.at.line, n.at.column
 	s.problems = append(s.problems, p)
 }
 
@@ -242,10 +241,10 @@ func (s *stream) unknownKind(x *object) {
 		return
 	}
 	if hint := kindHints[x.kind]; hint != "" {
-		s.lose(at, "kind "+quote(x.kind)+" is not supported", hint+", or accept the loss with --allow-loss")
+		s.lose(at, "there is no "+clip(x.kind)+" on one host", hint+", or accept the loss with --allow-loss")
 		return
 	}
-	s.lose(at, "kind "+quote(x.kind)+" is not supported", "")
+	s.lose(at, "there is no "+clip(x.kind)+" on one host", "")
 }
 
 // kindHints tell what does the work of objects of other kinds.
@@ -265,7 +264,7 @@ func (s *stream) noPodHint() string {
 	if len(s.objects) == 0 {
 		return ""
 	}
-	return "write the pods into the same file, separated by ---"
+	return "write the pods that use it into the same file"
 }
 
 // oneWarning joins the warnings of what means nothing outside of a cluster into one.

@@ -155,7 +155,8 @@ func TestConversion(t *testing.T) {
 		t.Errorf("pod of a StatefulSet: %+v", db)
 	}
 	job := podOf(t, "job-indexed.yaml", "pi-2", Options{})
-	if !slices.Equal(job.WaitFor, []string{"pod:pi-0:succeeded"}) || job.Containers[0].Env[0] != (EnvVar{Name: "JOB_COMPLETION_INDEX", Value: "2"}) {
+	if !slices.Equal(job.WaitFor, []string{"pod:pi-0:succeeded"}) ||
+		job.Containers[0].Env[0] != (EnvVar{Name: "JOB_COMPLETION_INDEX", Value: "2"}) {
 		t.Errorf("pod of a Job: %+v", job)
 	}
 	if p := podOf(t, "job.yaml", "pi", Options{}); p.RestartPolicy != RestartOnFailure {
@@ -175,7 +176,7 @@ func TestConversion(t *testing.T) {
 		t.Errorf("NodePort: %+v", p.Containers[0].Ports)
 	}
 	first, second := podOf(t, "service-load-balancer.yaml", "web-0", Options{}), podOf(t, "service-load-balancer.yaml", "web-1", Options{})
-	if first.Containers[0].Ports[0].HostPort != 8080 || first.Containers[0].Ports[0].ContainerPort != 80 || len(second.Containers[0].Ports) > 0 {
+	if port := first.Containers[0].Ports[0]; port.HostPort != 8080 || port.ContainerPort != 80 || len(second.Containers[0].Ports) > 0 {
 		t.Errorf("LoadBalancer: %+v, %+v", first.Containers[0].Ports, second.Containers[0].Ports)
 	}
 	if p := podOf(t, "podman.yaml", "app-1-pod", Options{}); p.Containers[0].Name != "app-1" || len(p.Annotations) > 0 ||

@@ -75,8 +75,8 @@ func (s *stream) replicas(x *object, of *node, key string) int {
 	n := s.number(of, key, 1)
 	limit := cmp.Or(s.o.MaxReplicas, defaultMaxReplicas)
 	if n > int64(limit) {
-		p := problemAt(of.child(key), fmt.Sprintf("must be at most %d: all pods run on one host", limit), "set "+key+" to "+strconv.Itoa(limit)+
-			" or less")
+		hint := "set pods.maxReplicas in podstead.toml, or a smaller number"
+		p := problemAt(of.child(key), fmt.Sprintf("must be at most %d: all pods run on one host", limit), hint)
 		s.problems = append(s.problems, p)
 		return 0
 	}
@@ -159,7 +159,8 @@ func (s *stream) strategy(n *node) {
 }
 
 func (s *stream) deployment(x *object) {
-	of, template, ok := s.workload(x, "replicas", "strategy", "minReadySeconds", "progressDeadlineSeconds", "revisionHistoryLimit", "paused")
+	of, template, ok := s.workload(x, "replicas", "strategy", "minReadySeconds", "progressDeadlineSeconds", "revisionHistoryLimit",
+		"paused")
 	if !ok {
 		return
 	}
@@ -203,7 +204,8 @@ func (s *stream) samePorts(template *node, count int) {
 	}
 }
 
-// statefulSet adds the pods of a StatefulSet. Each has its own claims and, unless podManagementPolicy is Parallel, waits for the one before.
+// statefulSet adds the pods of a StatefulSet. Each has its own claims and, unless podManagementPolicy is Parallel, waits for the one
+// before.
 func (s *stream) statefulSet(x *object) {
 	of, template, ok := s.workload(x, "replicas", "serviceName", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy",
 		"revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy", "ordinals")
@@ -309,7 +311,7 @@ func (s *stream) job(x *object) {
 	retries := s.number(of, "backoffLimit", 6)
 	if c := of.child("backoffLimit"); c != nil && retries > 0 {
 		w := warnAt(c, "a pod that fails is restarted without a limit")
-		w.Hint = "set activeDeadlineSeconds, or backoffLimit to 0 for no restart"
+		w.Hint = "set activeDeadlineSeconds in the pod"
 		s.problems = append(s.problems, w)
 	}
 	if suspend := of.child("suspend"); suspend != nil && suspend.value == true {

@@ -158,7 +158,7 @@ func hasComments(n *node) bool {
 // inline returns a value without line breaks, but for those of strings.
 func inline(n *node) string {
 	var parts []string
-	switch n.kind {
+	switch n.kind { //nolint:exhaustive // no valid file has the rest
 	case kindTable:
 		for _, c := range n.items {
 			if !c.ignored {

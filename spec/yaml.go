@@ -29,7 +29,8 @@ func yamlDocuments(data []byte) (documents []*yaml.Node, _ *syntaxError) {
 		case err != nil:
 			return nil, yamlError(err)
 		case n >= maxDocuments:
-			return nil, &syntaxError{at: position{max(next.Line, 1), 1}, message: fmt.Sprintf("file has more than %d documents", maxDocuments)}
+			at := position{max(next.Line, 1), 1}
+			return nil, &syntaxError{at: at, message: fmt.Sprintf("file has more than %d documents", maxDocuments)}
 		case len(next.Content) == 0 || next.Content[0].ShortTag() == "!!null":
 		default:
 			documents = append(documents, next.Content[0])

@@ -79,7 +79,7 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete pods of the pods directory that the files do not define")
-	lossFlags(cmd, &f.spec)
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	a.addProjectFlags(cmd)
 	return cmd
@@ -99,7 +99,7 @@ Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 time
 	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
-	lossFlags(cmd, &f.spec)
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	cmd.AddCommand(hidden(createHints, func(_ *cobra.Command, name string) error {
 		return fmt.Errorf("create %s: is not supported: only pods are created, from files", name)

@@ -209,7 +209,7 @@ func (a *app) readBundled(ctx context.Context, paths []string) (pods []bundle.Po
 			if err != nil {
 				return nil, err
 			}
-			r, carried, err := bundled(path, absolute, text, parts[i].Pod)
+			r, carried, err := withoutHost(path, absolute, text, parts[i].Pod)
 			if err != nil {
 				return nil, err
 			}
@@ -224,8 +224,8 @@ func (a *app) readBundled(ctx context.Context, paths []string) (pods []bundle.Po
 	return pods, err
 }
 
-// bundled returns a pod file without archives, if it refers to no file of this host by a relative path.
-func bundled(path, absolute, text string, pod *spec.Pod) (r readPod, carried []byte, err error) {
+// withoutHost returns a pod file without archives, if it refers to no file of this host by a relative path.
+func withoutHost(path, absolute, text string, pod *spec.Pod) (r readPod, carried []byte, err error) {
 	if carried, err = spec.WithoutArchives(absolute, []byte(text)); err != nil {
 		return r, nil, err
 	}

@@ -63,7 +63,7 @@ func TestHintsForCommandLines(t *testing.T) {
 		"run quay.io/team/web sh -c id":              "hint: " + imageHint,
 		"run nginx:1.27 env":                         "run nginx:1.27: no such file\nhint: " + imageHint,
 		"run -it localhost:5000/web -- sh":           "hint: " + imageHint,
-		"explain pod.spec":                           "docs/reference/pod-file.md",
+		"api-resources":                              "podstead explain",
 		"ui":                                         "podstead get --watch",
 		"tui":                                        "podstead top --watch",
 		"init web":                                   "podstead validate FILE",

@@ -29,7 +29,7 @@ Fields that only a cluster needs are left out with a warning.
 
 Exit codes: 0 done, 2 the file is invalid.`,
 		Example: `  # Convert a manifest to a pod file
-  podstead convert web.yaml --short >converted.toml
+  podstead convert manifest.yaml --short >converted.toml
 
   # Convert a Compose file, with its services of one profile
   podstead convert compose.yaml --profile debug --short >shop.toml
@@ -44,7 +44,7 @@ Exit codes: 0 done, 2 the file is invalid.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.convert(cmd, args, o, short) },
 	}
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
-	lossFlags(cmd, &o)
+	lossFlags(cmd, &o, "v")
 	a.addProjectFlags(cmd)
 	return cmd
 }

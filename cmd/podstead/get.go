@@ -77,7 +77,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	f.fieldFlags(cmd)
 	f.ignoreFlag(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
-	formats(cmd, &f.format, slices.Concat([]string{"wide", "toml"}, objectFormats, columnFormats)...)
+	formats(cmd, &f.format, slices.Concat([]string{"wide"}, objectFormats, columnFormats, []string{"toml"})...)
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "",
 		"`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
 	completeFlag(cmd, "sort-by", sortPaths...)

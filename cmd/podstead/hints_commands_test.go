@@ -20,6 +20,7 @@ type recipe struct {
 
 // recipes are those of the command lines in hints. [onContainers] are followed by TestHintsOnContainers.
 var recipes = map[string]recipe{
+	"apply -":         {as: "podstead apply web.toml"}, // after a program that writes to it
 	"apply X":         {as: "podstead apply web.toml"},
 	"events --follow": {until: "started"},
 	"get --watch":     {until: "web"},

@@ -18,7 +18,7 @@ func TestFollowedHints(t *testing.T) {
 		{"show web", ""},
 		{"log web", ""},
 		{"history web", ""},
-		{"explain pod", "$DIR/web.toml"},
+		{"api-resources", ""},
 		{"drain node", ""},
 		{"uncordon node", ""},
 		{"pause web", ""},

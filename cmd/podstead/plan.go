@@ -51,7 +51,7 @@ Exit codes: 0 done, 2 a file is invalid, 6 apply would change something (only wi
 	fileFlag(cmd, &f.files)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "show the pods that apply --prune would delete")
 	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with code 6 if apply would change something")
-	lossFlags(cmd, &f.spec)
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json", "yaml")
 	a.addProjectFlags(cmd)
@@ -127,7 +127,7 @@ Exit codes: 0 apply would change nothing, 1 apply would change something, more t
 	}
 	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
-	lossFlags(cmd, &f.spec)
+	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	return cmd
 }

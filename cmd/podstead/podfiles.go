@@ -225,6 +225,9 @@ func (a *app) readFiles(
 	if paths, err = a.expand(paths); err != nil {
 		return nil, err
 	}
+	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
+		return nil, err
+	}
 	var pods []readPod
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		o.Suffix = spec.NameSuffix()
@@ -264,6 +267,9 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 	}
 	var pods []readPod
 	o.Archives = true
+	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
+		return nil, err
+	}
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		parts, err := a.readParts(cmd.Context(), path, o, level)
 		for i := range parts {
@@ -280,6 +286,15 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 		err = invalidFiles(nil)
 	}
 	return list, err
+}
+
+// maxReplicas returns how many pods of one object this host accepts.
+func (a *app) maxReplicas(cmd *cobra.Command) (int, error) {
+	c, err := a.config(cmd)
+	if err != nil {
+		return 0, err
+	}
+	return int(c.Pods.MaxReplicas), nil
 }
 
 // relocated returns a pod of a file as a file of its own. Paths and a generated name are fixed, so that a request that is repeated defines
@@ -303,10 +318,10 @@ func (a *app) relocated(path, absolute string, p *spec.Part) (file spec.Accepted
 	return file, nil
 }
 
-// lossFlags adds the flags for what a file has that is not taken.
-func lossFlags(cmd *cobra.Command, o *spec.Options) {
+// lossFlags adds the flags for what a file has that is not taken. The flag for details has a short form, which may be empty.
+func lossFlags(cmd *cobra.Command, o *spec.Options, short string) {
 	cmd.Flags().BoolVar(&o.AllowLoss, "allow-loss", false, "take a file although some of its fields or objects are not supported")
-	cmd.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "print also which fields are ignored because only a cluster uses them")
+	cmd.Flags().BoolVarP(&o.Verbose, "verbose", short, false, "print also which fields are ignored because only a cluster uses them")
 }
 
 func levelFlag(cmd *cobra.Command, value *string) {

@@ -125,7 +125,7 @@ func (a *app) runCommand() *cobra.Command {
 		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach --wait, only exit")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
-	lossFlags(cmd, &f.spec)
+	lossFlags(cmd, &f.spec, "")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait as podstead apply --wait")
@@ -159,6 +159,7 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if f.isInteractive(cmd) {
 		return a.runInteractive(cmd, args, f, level)
 	}
+	f.spec.RunCronJobs = true
 	requests, err := a.readFiles(cmd, args, f.spec, level)
 	if err != nil {
 		return err

@@ -57,6 +57,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			if err != nil {
 				return err
 			}
+			o.MaxReplicas = int(c.Pods.MaxReplicas)
 			files, err := a.expand(args)
 			if err != nil {
 				return err
@@ -82,7 +83,8 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 					continue
 				}
 				a.warnUnusable(cmd.Context(), c, r.path, r.pod)
-				if i == 0 || pods[i-1].path != r.path {
+				inFile := func(other readPod) bool { return other.path == r.path && slices.Contains(cycles, other.pod.Name) }
+				if (i == 0 || pods[i-1].path != r.path) && !slices.ContainsFunc(pods, inFile) {
 					fmt.Fprintf(a.out, "%s: ok%s\n", plain.Text(r.path), severalPods(pods[i:]))
 				}
 			}
@@ -92,7 +94,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			return nil
 		},
 	}
-	lossFlags(cmd, &o)
+	lossFlags(cmd, &o, "v")
 	a.addProjectFlags(cmd)
 	levelFlag(cmd, &policy)
 	return cmd

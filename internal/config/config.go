@@ -127,6 +127,7 @@ type Pods struct {
 	PidsLimit         int64    `json:"pidsLimit"`         // 0: unlimited
 	FinishedPodTTL    Duration `json:"finishedPodTTL"`
 	MaxFinishedPods   int64    `json:"maxFinishedPods"`
+	MaxReplicas       int64    `json:"maxReplicas"` // of a Deployment or another object of a manifest
 	// ShutdownGracePeriod is the time in which all pods stop when the host shuts down; 0: they are not stopped in order.
 	ShutdownGracePeriod Duration `json:"shutdownGracePeriod"`
 }

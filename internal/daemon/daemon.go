@@ -172,7 +172,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	o.restoreBundle(ctx) // before the pods directory and its values are read
 	defer o.keepReboots(ctx)()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
-		Events: s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")),
+		MaxReplicas: int(o.Config.Pods.MaxReplicas),
+		Events:      s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")),
 		Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)

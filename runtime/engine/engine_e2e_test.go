@@ -238,7 +238,8 @@ func TestDiskFullDoesNotStopContainer(t *testing.T) {
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
 	defer w.remove(e, "pod")
-	c := w.run(s, "a", `i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done
+	// More than the pipes hold in addition to the log: when all lines are written, some of them did not fit into the log.
+	c := w.run(s, "a", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo line $i; done
 		: >/tmp/written; while [ ! -e /tmp/go ]; do usleep 10000; done; echo the end`)
 	w.eventually("output", func() (string, bool) {
 		_, err := os.Stat(filepath.Join(w.rootfs, "tmp/written"))

@@ -2,6 +2,7 @@ package podfiles
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/podstead/podstead/spec"
@@ -12,7 +13,13 @@ import (
 // with the new definition that is not ready keeps the others, which run on. The first start of replicas is not deferred, and neither is a
 // rollback.
 func (f *facts) oneByOne(d *decision) {
-	first := map[string]string{} // the pod that is updated now, or that the others wait for, by group
+	first := map[string]string{}                               // the pod that is updated now, or that the others wait for, by group
+	for _, name := range slices.Sorted(maps.Keys(f.working)) { // a pod that is being replaced may not exist
+		s := f.working[name].step
+		if group := groupOf(s.target); group != "" && first[group] == "" && (s.kind == redefine || s.kind == replace) {
+			first[group] = name
+		}
+	}
 	for _, name := range sortedNames(f.pods) {
 		p, t := f.pods[name], d.targets[name]
 		if group := groupOf(t); group != "" && first[group] == "" && f.updates(&p, t) {
@@ -40,11 +47,8 @@ func (f *facts) oneByOne(d *decision) {
 	})
 }
 
-// updates reports whether a replica is being updated, or has been and is not ready.
+// updates reports whether a replica has been updated and is not ready.
 func (f *facts) updates(p *pod, t *content) bool {
-	if doing, working := f.working[p.name]; working {
-		return doing.step.kind == redefine || doing.step.kind == replace
-	}
 	if p.stopped || p.deleting || p.held != "" || p.snapshot == nil || len(f.changes(p, t)) > 0 {
 		return false
 	}

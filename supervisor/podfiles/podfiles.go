@@ -81,12 +81,14 @@ type Options struct {
 	Histories Histories
 	// Values are the config maps and secrets of the host, which are kept for a rollback; nil: there are none.
 	Values Values
+	// MaxReplicas is the maximum number of pods of one object of a manifest; 0: the default.
+	MaxReplicas int
 	// Images keeps the images of earlier generations; nil: they are not kept.
 	Images Images
 
 	times   *times                                   // nil: those of production
 	compare func(from, to *spec.Pod) []change.Change // nil: change.Between
-	accept  func(path string, text []byte) *content  // nil: accept
+	accept  func(path string, text []byte) *content  // nil: acceptWith
 }
 
 // times are the intervals of a set, which tests shorten.
@@ -114,13 +116,15 @@ var production = times{
 
 // Set is the pods directory with its pods. It is safe for concurrent use.
 type Set struct {
-	dir    string
-	pods   Pods
-	events *event.Ring
-	log    *slog.Logger
-	times  times
-	accept func(path string, text []byte) *content
-	kick   chan struct{} // has a value if the directory must be compared with the pods now
+	dir  string
+	pods Pods
+	// maxReplicas is that of the options.
+	maxReplicas int
+	events      *event.Ring
+	log         *slog.Logger
+	times       times
+	accept      func(path string, text []byte) *content
+	kick        chan struct{} // has a value if the directory must be compared with the pods now
 
 	// turn is held for a comparison, and while the set itself writes files. It protects everything up to mu.
 	turn       lock
@@ -150,13 +154,13 @@ func New(dir string, pods Pods, o Options) *Set {
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, kick: make(chan struct{}, 1),
 		compared: map[string]comparison{}, workers: map[string]*worker{},
 		changed: make(chan struct{}), turn: make(lock, 1), first: make(chan struct{}), references: map[string]*disk.Caller{},
-		accept: o.accept,
+		accept: o.accept, maxReplicas: o.MaxReplicas,
 	}
 	if o.times != nil {
 		s.times = *o.times
 	}
 	if s.accept == nil {
-		s.accept = accept
+		s.accept = func(path string, text []byte) *content { return acceptWith(options(path, s.maxReplicas), path, text) }
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

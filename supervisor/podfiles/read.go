@@ -170,9 +170,9 @@ func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
 	return accepted
 }
 
-// accept validates the text of a pod file. A generated name depends on the path only, so that it stays the same.
-func accept(path string, text []byte) *content {
-	parts, problems := options(path).AcceptParts(path, text)
+// acceptWith validates the text of a pod file. A generated name depends on the path only, so that it stays the same.
+func acceptWith(o spec.Options, path string, text []byte) *content {
+	parts, problems := o.AcceptParts(path, text)
 	c := &content{path: path, text: sha256.Sum256(text), digest: sha256.Sum256(text), problems: problems}
 	switch len(parts) {
 	case 0:
@@ -191,9 +191,9 @@ func accept(path string, text []byte) *content {
 }
 
 // options are those of a pod file of the directory.
-func options(path string) spec.Options {
+func options(path string, maxReplicas int) spec.Options {
 	sum := sha256.Sum256([]byte(path))
-	return spec.Options{Suffix: hex.EncodeToString(sum[:])[:5]}
+	return spec.Options{Suffix: hex.EncodeToString(sum[:])[:5], MaxReplicas: maxReplicas}
 }
 
 // define sets the definition of one of several pods of a file.

@@ -15,10 +15,14 @@ func stream(pods ...string) string {
 	var b strings.Builder
 	for _, p := range pods {
 		name, image, _ := strings.Cut(p, "=")
-		b.WriteString("---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {containers: [{name: app, image: " + image + "}]}\n")
+		b.WriteString("---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\n" +
+			"spec: {containers: [{name: app, image: " + image + "}]}\n")
 	}
 	return b.String()
 }
+
+// accept is that of a set with default options.
+func accept(path string, text []byte) *content { return acceptWith(options(path, 0), path, text) }
 
 // reasonsOf returns the reasons of the files by pod.
 func (b *bench) reasonsOf() map[string]api.Reason {
@@ -29,7 +33,8 @@ func (b *bench) reasonsOf() map[string]api.Reason {
 	return reasons
 }
 
-// TestSeveralPods: a file defines several pods, each of which has its own state: a change, an error or the removal of one leaves the others.
+// TestSeveralPods: a file defines several pods, each of which has its own state: a change, an error or the removal of one leaves the
+// others.
 func TestSeveralPods(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

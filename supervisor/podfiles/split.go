@@ -52,7 +52,7 @@ func (s *Set) divide(ctx context.Context, pod string, paths []string) ([]ownFile
 
 // divided returns the files of the other pods of one file.
 func (s *Set) divided(pod, path string, text []byte) (own []ownFile, err error) {
-	parts, _ := options(path).AcceptParts(path, text)
+	parts, _ := options(path, s.maxReplicas).AcceptParts(path, text)
 	for i := range parts {
 		p := &parts[i]
 		if p.Name == pod {

@@ -83,7 +83,7 @@ func podAPIPage(t *testing.T) string {
 		"A field has the verdict of the parser on a manifest that sets it:\n\n" +
 		"- *" + honoured + "*: it has the effect that it has in Kubernetes.\n" +
 		"- *" + warned + "*: the warning is about what it does not do.\n" +
-		"- *" + ignored + "*: it only has an effect in a cluster.\n" +
+		"- *" + ignored + "*: it only has an effect in a cluster. What a cluster sets itself has the warning with `--verbose` only.\n" +
 		"- *" + refused + "*: it would have an effect here that is not supported. It is never ignored.\n" +
 		"- *" + refusedToo + "*: the API server refuses it there too.\n\n" +
 		"A table that is ignored or refused as a whole has one row. Init containers have the fields of containers.\n\n" +
@@ -187,7 +187,7 @@ func (m *manifest) parse(t *testing.T) spec.Problems {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, problems := spec.Parse("web.yaml", text)
+	_, problems := spec.Options{Verbose: true}.ParseParts("web.yaml", text)
 	return problems
 }
 

@@ -84,15 +84,16 @@ func podFilePage(t *testing.T) string {
 		"```\n\n" +
 		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion +
 		". In TOML, the fields of `metadata` and `spec` are at the top\n" +
-		"level. Some fields have a [short form](#short-forms), such as `env` and `volumeMounts` in the example. A field that Podstead does not\n" +
-		"support is an error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
+		"level. Some fields have a [short form](#short-forms), such as `env` and `volumeMounts` in the example. A field that Podstead " +
+		"does not\nsupport is an error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a " +
+		"warning.\n\n" +
 		"## Several pods in one file\n\nEach table `[[pods]]` has all fields of a pod, and needs a `name`. Below it, headers begin with " +
 		"`pods.`. This is `shop.toml`:\n\n" +
 		"```toml\n" + examplePods + "```\n\n" +
 		"```console\n$ podstead apply shop.toml --wait\npod/db created\npod/web created\n```\n\n" +
-		"The pods are independent of each other. An error in one of them names its pod, such as `pods.web.containers[0].ports[0]`. `apply`, " +
-		"`edit`,\n`delete` and rollbacks of one pod do not touch the others. A file with `[[pods]]` has no other fields at the top level. " +
-		"`[systemd]` needs a file of its own.\n\n" +
+		"The pods are independent of each other. An error in one of them names its pod, such as `pods.web.containers[0].ports[0]`. " +
+		"`apply`,\n`edit`, `delete` and rollbacks of one pod do not touch the others. A file with `[[pods]]` has no other fields at " +
+		"the top level.\nA pod with `[systemd]` needs a file of its own.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +
 		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
 		"```yaml\n" + exampleManifest + "```\n\n" +
@@ -113,9 +114,10 @@ func podFilePage(t *testing.T) string {
 func shortFormsSection() string {
 	var b strings.Builder
 	b.WriteString("## Short forms\n\n" +
-		"In TOML, a value of one of these forms stands for a table that has one obvious meaning. Each short form has exactly one long form, " +
-		"the\nnotation of the Pod API, and both define the same pod. `podstead explain FIELD` shows both, `podstead convert FILE` writes the " +
-		"long\nforms, and `podstead convert --short FILE` the short ones. Manifests in YAML and JSON have the long forms only.\n\n" +
+		"In TOML, a value of one of these forms stands for a table that has one obvious meaning. Each short form has exactly one long " +
+		"form, the\nnotation of the Pod API, and both define the same pod. `podstead explain FIELD` shows both, `podstead convert FILE` " +
+		"writes the long\nforms, and `podstead convert --short FILE` the short ones. Manifests in YAML and JSON have the long forms " +
+		"only.\n\n" +
 		"| Field | Short form | Long form |\n| --- | --- | --- |\n")
 	cell := func(text string) string {
 		var lines []string
@@ -137,8 +139,8 @@ func shortFormsSection() string {
 			b.WriteString("- `" + form.Field + "`: " + form.Description + "\n")
 		}
 	}
-	b.WriteString("\n`readinessProbe` and `startupProbe` have the forms of `livenessProbe`, `postStart` those of `preStop`, and `initContainers`" +
-		" those of\n`containers`.\n\n")
+	b.WriteString("\n`readinessProbe` and `startupProbe` have the forms of `livenessProbe`, `postStart` those of `preStop`, and " +
+		"`initContainers` those of\n`containers`.\n\n")
 	return b.String()
 }
 
