@@ -26,11 +26,13 @@ var foreigners = []foreign{
 		nil, regexp.MustCompile(`(?mi)\A(\s*#[^\n]*\n|\s*\n|ARG [^\n]*\n)*FROM\s+[^\s=]+`), "a Dockerfile", buildHint,
 	},
 	{
-		[]string{".nomad", ".hcl"}, regexp.MustCompile(`(?m)^\s*job\s+"[^"]*"\s*\{`), "a job of Nomad",
+		[]string{".nomad", ".hcl"},
+		regexp.MustCompile(`(?m)^\s*job\s+"[^"]*"\s*\{`), "a job of Nomad",
 		"write each task of a group as a container of a pod file",
 	},
 	{
-		[]string{".tpl"}, regexp.MustCompile(`\{\{-?\s*(\.Values|\.Release|\.Chart|include|if|range|with|template|toYaml|define)\b`),
+		[]string{".tpl"},
+		regexp.MustCompile(`\{\{-?\s*(\.Values|\.Release|\.Chart|include|if|range|with|template|toYaml|define)\b`),
 		"a template of a Helm chart", "pass what Helm writes, as in helm template CHART | podstead apply -",
 	},
 }

@@ -35,12 +35,14 @@ func (s *stream) secret(x *object) {
 func (s *stream) put(all map[string]*node, x *object, entry *node, problems Problems) {
 	s.problems = append(s.problems, problems...)
 	switch {
+	case x.file != "" && all[x.name] != nil: // this file takes precedence
 	case x.name == "":
 		s.fail(x.n, x.kind+": metadata.name: Required value")
 	case all[x.name] != nil:
 		s.fail(x.n, fmt.Sprintf("Duplicate value: %s %s is already defined in this file", x.kind, quote(x.name)))
 	default:
 		all[x.name] = entry
+		s.foreign[entry] = x.file != ""
 	}
 }
 
@@ -156,7 +158,8 @@ func (s *stream) claim(x *object) {
 }
 
 // addValues adds the config maps and secrets of the file that a pod uses.
-func (s *stream) addValues(root *node) {
+func (s *stream) addValues(p *source) {
+	root := p.root
 	use := func(list string, all map[string]*node, name string) {
 		if name == "" || all[name] == nil {
 			return
@@ -171,6 +174,7 @@ func (s *stream) addValues(root *node) {
 			slices.ContainsFunc(entries.items, func(e *node) bool { return textOf(e.child("name")) == name }) {
 			return
 		}
+		p.changed = p.changed || s.foreign[all[name]]
 		entry := all[name].clone()
 		entries.appendItem(entry)
 		entry.segment = ""

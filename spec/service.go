@@ -36,6 +36,9 @@ func (s *stream) service(x *object) {
 	}
 	pods := s.selected(of.child("selector"))
 	if len(pods) == 0 {
+		if s.o.Others != nil { // its pods are in another file
+			return
+		}
 		s.problems = append(s.problems, warnAt(cmp.Or(of.child("selector"), of), "no pod of this file has these labels"))
 		return
 	}
@@ -90,7 +93,7 @@ func (s *stream) nameOf(x *object, pod *node) {
 			"other pods reach pod %s by the name %s only", quote(name), quote(cmp.Or(textOf(hostname), name)))))
 	}
 	for i := range s.pods {
-		if s.pods[i].root == pod {
+		if s.pods[i].root == pod && x.file != "" {
 			s.pods[i].changed = true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 type object struct {
 	n                   *node
 	kind, version, name string
+	file                string // the other file that has it; empty: this one
 }
 
 // stream collects the objects of a file.
@@ -25,6 +26,7 @@ type stream struct {
 	objects  []object
 	// configMaps and secrets are the entries of those lists of a pod file, by name.
 	configMaps, secrets map[string]*node
+	foreign             map[*node]bool // those of other files
 }
 
 // readStream reads Kubernetes objects in YAML or JSON, in any order: Pods and what becomes pods, and what pods use. The error is a
@@ -34,7 +36,7 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &stream{o: o, data: data, configMaps: map[string]*node{}, secrets: map[string]*node{}}
+	s := &stream{o: o, data: data, configMaps: map[string]*node{}, secrets: map[string]*node{}, foreign: map[*node]bool{}}
 	r := &yamlReader{}
 	for _, document := range documents {
 		n := &node{}
@@ -45,8 +47,9 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 			return nil, nil, err
 		}
 	}
+	s.collectOthers()
 	s.convert()
-	if len(s.pods) == 0 && len(s.problems.Errors()) == 0 {
+	if len(s.pods) == 0 && len(s.problems.Errors()) == 0 && o.Others == nil {
 		at := position{1, 1}
 		if len(s.objects) > 0 {
 			at = s.objects[0].n.at
@@ -168,6 +171,8 @@ func (s *stream) convert() {
 			x := &s.objects[i]
 			k, known := kinds[x.kind]
 			switch {
+			case known && k.after == last && x.file != "":
+				s.convertOther(x, k.convert)
 			case known && k.after == last:
 				k.convert(s, x)
 			case !known && !last:
@@ -176,7 +181,7 @@ func (s *stream) convert() {
 		}
 	}
 	for i := range s.pods {
-		s.addValues(s.pods[i].root)
+		s.addValues(&s.pods[i])
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *stream) workload(x *object, keys ...string) (of, template *node, ok boo
 }
 
 // selectsOwn reports a selector that does not select the pods of its object, as the API server does.
-func (s *stream) selectsOwn(x *object, of, template *node) {
+func (s *stream) selectsOwn(of, template *node) {
 	selector := of.child("selector")
 	if selector == nil {
 		s.fail(of, "spec.selector: Required value: must have matchLabels")
@@ -164,7 +164,7 @@ func (s *stream) deployment(x *object) {
 	if !ok {
 		return
 	}
-	s.selectsOwn(x, of, template)
+	s.selectsOwn(of, template)
 	s.strategy(of.child("strategy"))
 	if paused := of.child("paused"); paused != nil && paused.value == true {
 		s.lose(paused, "updates are not paused", "")
@@ -181,7 +181,7 @@ func (s *stream) daemonSet(x *object) {
 	if !ok {
 		return
 	}
-	s.selectsOwn(x, of, template)
+	s.selectsOwn(of, template)
 	s.strategy(of.child("updateStrategy"))
 	s.replica(x, template, x.name, func(root *node) { rolled(root, x, of, 1) })
 }
@@ -212,7 +212,7 @@ func (s *stream) statefulSet(x *object) {
 	if !ok {
 		return
 	}
-	s.selectsOwn(x, of, template)
+	s.selectsOwn(of, template)
 	s.strategy(of.child("updateStrategy"))
 	for _, c := range items(of.child("persistentVolumeClaimRetentionPolicy")) {
 		if c.value == "Delete" {

@@ -64,8 +64,10 @@ func asManifest(root *node) *node {
 		key string
 		n   *node
 	}{
-		{"apiVersion", &node{kind: kindString, value: "v1"}}, {"kind", &node{kind: kindString, value: "Pod"}},
-		{"metadata", metadata}, {"spec", pod},
+		{"apiVersion", &node{kind: kindString, value: "v1"}},
+		{"kind", &node{kind: kindString, value: "Pod"}},
+		{"metadata", metadata},
+		{"spec", pod},
 	} {
 		field.n.key = field.key
 		manifest.items = append(manifest.items, field.n)

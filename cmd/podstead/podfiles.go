@@ -121,7 +121,7 @@ func (a *app) readParts(ctx context.Context, path string, o spec.Options, strict
 	if err != nil {
 		return nil, err
 	}
-	parts, problems, err := a.acceptParts(ctx, path, text, o)
+	parts, problems, err := a.acceptParts(ctx, path, text, besides(o, path))
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +228,7 @@ func (a *app) readFiles(
 	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
 		return nil, err
 	}
+	o.Others = others(paths)
 	var pods []readPod
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		o.Suffix = spec.NameSuffix()
@@ -242,8 +243,12 @@ func (a *app) readFiles(
 		}
 		return names, err
 	})
-	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
+	switch {
+	case err != nil:
+	case len(a.waitCycles(cmd, pods)) > 0:
 		err = invalidFiles(nil)
+	case len(pods) == 0 && len(paths) > 0:
+		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
 	}
 	return requests, err
 }
@@ -270,6 +275,7 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
 		return nil, err
 	}
+	o.Others = others(paths)
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		parts, err := a.readParts(cmd.Context(), path, o, level)
 		for i := range parts {
@@ -277,15 +283,44 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, applied{file.Pod.Name, projectOf(path, file.Pod), api.ApplyRequest{File: absolute, Text: string(file.Text)}})
+			request := api.ApplyRequest{File: absolute, Text: string(file.Text)}
+			list = append(list, applied{file.Pod.Name, projectOf(path, file.Pod), request})
 			pods, names = append(pods, readPod{path, file.Pod}), append(names, file.Pod.Name)
 		}
 		return names, err
 	})
-	if err == nil && len(a.waitCycles(cmd, pods)) > 0 {
+	switch {
+	case err != nil:
+	case len(a.waitCycles(cmd, pods)) > 0:
 		err = invalidFiles(nil)
+	case len(pods) == 0 && len(paths) > 0:
+		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
 	}
 	return list, err
+}
+
+// others returns the manifests among files, whose objects the pods of all of them use; nil: there is one file only. A file that cannot be
+// read is reported when it is read itself.
+func others(paths []string) []spec.OtherFile {
+	if len(paths) < 2 {
+		return nil
+	}
+	list := []spec.OtherFile{}
+	for _, path := range paths {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			continue
+		}
+		if text, err := spec.ReadPodFile(path); err == nil {
+			list = append(list, spec.OtherFile{Path: path, Data: text})
+		}
+	}
+	return list
+}
+
+// besides returns options with the other files besides one.
+func besides(o spec.Options, path string) spec.Options {
+	o.Others = slices.DeleteFunc(slices.Clone(o.Others), func(other spec.OtherFile) bool { return other.Path == path })
+	return o
 }
 
 // maxReplicas returns how many pods of one object this host accepts.

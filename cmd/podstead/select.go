@@ -55,6 +55,7 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
+	o := spec.Options{AllowLoss: true, Others: others(paths)}
 	err = readEach(paths, func(path, _ string) (own []string, err error) {
 		text, err := a.readText(path)
 		if err != nil {
@@ -76,7 +77,7 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 			names = append(names, r.Pods...)
 			return r.Pods, nil
 		}
-		parts, found := spec.Options{AllowLoss: true}.ParseParts(path, text)
+		parts, found := besides(o, path).ParseParts(path, text)
 		if errs := found.Errors(); len(errs) > 0 {
 			for _, p := range errs {
 				a.problem(api.Problem(p))

@@ -62,6 +62,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			if err != nil {
 				return err
 			}
+			o.Others = others(files)
 			var errs []error
 			var pods []readPod
 			for _, path := range files {
@@ -69,6 +70,9 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 				if err != nil {
 					errs = append(errs, err)
 					continue
+				}
+				if len(parts) == 0 {
+					fmt.Fprintf(a.out, "%s: ok (no pods)\n", plain.Text(path))
 				}
 				for i := range parts {
 					pods = append(pods, readPod{path, parts[i].Pod})

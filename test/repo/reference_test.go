@@ -2,6 +2,7 @@ package repo_test
 
 import (
 	"go/ast"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,11 +96,11 @@ func podFilePage(t *testing.T) string {
 		"`apply`,\n`edit`, `delete` and rollbacks of one pod do not touch the others. A file with `[[pods]]` has no other fields at " +
 		"the top level.\nA pod with `[systemd]` needs a file of its own.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +
-		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
+		"A file with the extension `.yaml`, `.yml` or `.json` has Kubernetes objects, such as `web.yaml` with one Pod:\n\n" +
 		"```yaml\n" + exampleManifest + "```\n\n" +
 		"```console\n$ podstead validate web.yaml\n" + validateOutput("web.yaml", exampleManifest) + "```\n\n" +
 		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in " +
-		"`spec`.\n\n" + shortFormsSection() +
+		"`spec`.\n\n" + manifestsText(t) + shortFormsSection() +
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
 	refused := p.refused(t)
@@ -164,6 +165,16 @@ func fieldsText(t *testing.T) string {
 		}
 	}
 	return b.String()
+}
+
+// manifestsText is what becomes of the objects of manifests.
+func manifestsText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/manifests.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // effects describe the effects of changes.

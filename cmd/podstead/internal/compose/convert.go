@@ -298,8 +298,8 @@ func (c *converter) waitFor(w *pod) {
 				}
 			case types.ServiceConditionHealthy:
 				if !c.hasHealthcheck(other) {
-					c.warn(path, fmt.Sprintf("service %s has no healthcheck in the file, so that it is ready when it runs: checks of images are not used",
-						quote(other)))
+					c.warn(path, fmt.Sprintf(
+						"service %s is ready when it runs: it has no healthcheck in the file, and that of the image is not used", quote(other)))
 				}
 			default:
 				if c.completes(other) {
@@ -358,7 +358,8 @@ func (c *converter) aliases(pods []*pod) {
 	}
 	for _, w := range pods {
 		names := wanted[w.leader]
-		if container := c.p.Services[w.leader].ContainerName; len(names) == 0 && container != w.Name && isLabel(container) && w.Hostname == "" {
+		container := c.p.Services[w.leader].ContainerName
+		if len(names) == 0 && container != w.Name && isLabel(container) && w.Hostname == "" {
 			w.Hostname = container
 			continue
 		}

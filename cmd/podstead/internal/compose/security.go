@@ -53,7 +53,8 @@ func (c *converter) user(path []string, text string, x *spec.SecurityContext) {
 		}
 		n, err := strconv.ParseInt(name, 10, 64)
 		if err != nil {
-			c.lose(path, fmt.Sprintf("%s is a name, and only the image knows its number", quote(name)), "write the numbers, such as 1000:1000")
+			c.lose(path, fmt.Sprintf("%s is a name, and only the image knows its number", quote(name)),
+				"write the numbers, such as 1000:1000")
 			return nil
 		}
 		return &n
@@ -79,7 +80,8 @@ func (c *converter) securityOption(path []string, option string, x *spec.Securit
 	case key == "label":
 		c.drop(path, "containers have no labels of SELinux")
 	case key == "seccomp":
-		c.lose(path, "the profile of seccomp is not a file of the host", "copy it to seccomp/ of the configuration directory, and set seccompProfile in the pod file")
+		c.lose(path, "the profile of seccomp is not a file of the host",
+			"copy it to seccomp/ of the configuration directory, and set seccompProfile in the pod file")
 	default:
 		c.lose(path, fmt.Sprintf("%s is not supported", quote(option)), "")
 	}

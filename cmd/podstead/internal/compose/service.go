@@ -127,8 +127,9 @@ func (c *converter) container(w *pod, path []string, name string, s *types.Conta
 	default:
 		c.lose(at("pull_policy"), "images are not pulled at intervals", "set pull_policy: always")
 	}
-	if s.Platform != "" && s.Platform != "linux/"+runtime.GOARCH && s.Platform != "linux" && !strings.HasPrefix(s.Platform, "linux/"+runtime.GOARCH+"/") {
-		c.lose(at("platform"), "containers have the platform of the host, linux/"+runtime.GOARCH, "remove platform")
+	host := "linux/" + runtime.GOARCH
+	if p := s.Platform; p != "" && p != "linux" && p != host && !strings.HasPrefix(p, host+"/") {
+		c.lose(at("platform"), "containers have the platform of the host, "+host, "remove platform")
 	}
 	c.mounts(w, path, s, &container)
 	return container
@@ -352,7 +353,8 @@ func (c *converter) probes(path []string, h *types.HealthCheckConfig) (readiness
 		return seconds(*d)
 	}
 	readiness = &spec.Probe{
-		Exec: &spec.ExecAction{Command: escaped(command)}, PeriodSeconds: or(h.Interval, defaultInterval), TimeoutSeconds: or(h.Timeout, defaultInterval),
+		Exec:          &spec.ExecAction{Command: escaped(command)},
+		PeriodSeconds: or(h.Interval, defaultInterval), TimeoutSeconds: or(h.Timeout, defaultInterval),
 		FailureThreshold: defaultRetries,
 	}
 	if h.Retries != nil && *h.Retries > 0 {

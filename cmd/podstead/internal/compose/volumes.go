@@ -207,7 +207,8 @@ func (c *converter) tmpfs(w *pod, at []string, text string, container *spec.Cont
 
 // file mounts a secret or a config: the file itself, as Compose does, or an inline value.
 func (c *converter) file(
-	w *pod, at []string, kind string, f *types.FileReferenceConfig, object *types.FileObjectConfig, target string, container *spec.Container,
+	w *pod, at []string, kind string, f *types.FileReferenceConfig, object *types.FileObjectConfig, target string,
+	container *spec.Container,
 ) {
 	if object.External || object.Driver != "" || object.TemplateDriver != "" {
 		return // the table of keys reports it
