@@ -170,7 +170,7 @@ func fieldsText(t *testing.T) string {
 // manifestsText is what becomes of the objects of manifests.
 func manifestsText(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/manifests.md")
+	text, err := os.ReadFile("test/repo/testdata/manifests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
