@@ -147,6 +147,7 @@ func (c *converter) field(v reflect.Value, key string, path []string) {
 		c.refuse(path, "is not known to this version of podstead", "")
 	case key == "services.build" && c.p.Services[path[1]].Image != "":
 		c.lose(path, k.Note, k.Hint)
+	case key == "services.depends_on.restart" && c.implied(path[1], path[3]):
 	case k.Verdict != Taken:
 		if e := indirect(v); !slices.Contains(k.Default, fmt.Sprint(e.Interface())) {
 			c.key(k, path)
@@ -154,6 +155,14 @@ func (c *converter) field(v reflect.Value, key string, path []string) {
 	case !k.Whole:
 		c.below(v, key, path)
 	}
+}
+
+// implied reports whether the library has added a dependency, for another key that names the service.
+func (c *converter) implied(name, other string) bool {
+	s := c.p.Services[name]
+	shared := types.ServicePrefix + other
+	return s.NetworkMode == shared || s.Ipc == shared || s.Pid == shared ||
+		slices.ContainsFunc(s.Links, func(link string) bool { return link == other || strings.HasPrefix(link, other+":") })
 }
 
 func indirect(v reflect.Value) reflect.Value {
