@@ -299,7 +299,7 @@ func (c *converter) waitFor(w *pod) {
 			case types.ServiceConditionHealthy:
 				if !c.hasHealthcheck(other) {
 					c.warn(path, fmt.Sprintf(
-						"service %s is ready when it runs: it has no healthcheck in the file, and that of the image is not used", quote(other)))
+						"service %s is ready when it runs: it has no healthcheck here, and that of the image is not used", quote(other)))
 				}
 			default:
 				if c.completes(other) {
