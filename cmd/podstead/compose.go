@@ -56,7 +56,7 @@ func (a *app) addProjectFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&a.project.profiles, "profile", nil,
 		"`profile` of a Compose file whose services are started too (default COMPOSE_PROFILES)")
 	flags.StringSliceVar(&a.project.envFiles, "env-file", nil, "`file` with variables for a Compose file (default .env beside it)")
-	flags.StringVarP(&a.project.name, "project-name", "p", "", "`name` of the project of a Compose file (default that of its directory)")
+	flags.StringVar(&a.project.name, "project-name", "", "`name` of the project of a Compose file (default that of its directory)")
 	flags.StringSliceVar(&a.project.dirs, "allow-dir", nil, "other `directory` whose files a Compose file may include")
 }
 

@@ -89,11 +89,11 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	if f.inOrder {
 		steps = lastFirst(pods)
 	}
-	errs := []error{missing}
+	var errs []error
 	for _, step := range steps {
 		errs = append(errs, a.remove(cmd.Context(), w, step, client.StopOptions{Grace: grace}, f.wait))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, missing)...)
 }
 
 // remove deletes pods and their files and, if await is set, waits until they are deleted. It prints each. A pod that cannot be

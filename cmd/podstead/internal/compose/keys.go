@@ -74,7 +74,7 @@ var Keys = []Key{
 	{Path: "services.blkio_config", Verdict: Lost, Note: "limits of disk I/O are not supported", Whole: true},
 	{
 		Path: "services.build", Verdict: Refused, Note: "images are not built; with `image`, that one is used, and the key is lost",
-		Hint: "build the image with another tool, set image, and add it with podstead image import or a registry", Whole: true,
+		Hint: "build the image with another tool, set image, and add it with podstead image import FILE", Whole: true,
 	},
 	{Path: "services.cap_add", Verdict: Taken, Note: "`securityContext.capabilities.add`"},
 	{Path: "services.cap_drop", Verdict: Taken, Note: "`securityContext.capabilities.drop`"},
