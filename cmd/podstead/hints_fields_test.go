@@ -53,7 +53,6 @@ var fieldsOfHints = map[string][2]string{
 	"remove one of these pods from waitFor":    {"", ""},
 	"remove onUnhealthy":                       {"", ""},
 	"securityContext.privileged in the":        {"", "securityContext.privileged = true"},
-	"set envFrom in the pod file":              {`secrets = [{ name = "s", envFile = "s.env" }]`, `envFrom = [{ secretRef.name = "s" }]`},
 	"set hostNetwork in the pod":               {"hostNetwork = true", ""},
 	"set imagePullPolicy":                      {"", `imagePullPolicy = "Always"`},
 	"write a table [[configMaps]]":             {"[[configMaps]]\nname = \"c\"\ndata = { k = \"v\" }", ""},
