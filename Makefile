@@ -58,7 +58,7 @@ WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/ru
 # SUITES are those that make test runs.
 SUITES       = unit $(if $(filter 0,$(shell id -u)),features)
 
-.PHONY: help deps build demo test unit race features faults e2e crun minutes vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race features faults e2e crun monitor minutes vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -117,6 +117,12 @@ crun: ## run the tests that depend on the OCI runtime with crun (root)
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
 		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -parallel $(PARALLEL) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
 
+monitor: ## run tests of the runtime with the monitor instead of shims (root)
+	$(NEED_ROOT)
+	@$(MAKE) --no-print-directory deps
+	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- $(GOE2E) -parallel $(PARALLEL) \
+		-run '$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$' ./runtime
+
 # VM_SUITE is the name of a run with TESTFLAGS.
 VM_SUITE    ?= vm
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
@@ -170,6 +176,7 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
+	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v -run TestDay ./supervisor
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/faults

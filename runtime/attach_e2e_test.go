@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -217,7 +218,7 @@ func (m *testHost) shimFiles() []string {
 	m.Helper()
 	var open []string
 	for pid, cmdline := range m.processes() {
-		if !strings.Contains(cmdline, "-namespace") {
+		if !strings.Contains(cmdline, "-namespace") && !strings.HasPrefix(cmdline, monitor.Name+"\x00monitor") {
 			continue
 		}
 		fds, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd/*"))

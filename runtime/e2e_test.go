@@ -22,6 +22,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/runtimetest"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
@@ -50,6 +51,7 @@ const (
 	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
 	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
 	runtimeVariable  = "PODSTEAD_ENGINE_RUNTIME"     // the OCI runtime
+	monitorVariable  = "PODSTEAD_TEST_MONITOR"       // not empty: the monitor runs the containers; otherwise each pod has a shim
 )
 
 func TestMain(m *testing.M) {
@@ -84,8 +86,9 @@ func withPrograms(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(programs)
+	const commands = "github.com/podstead/podstead/cmd/"
 	for _, args := range [][]string{
-		{"build", "-o", filepath.Join(programs, shim.Name), "github.com/podstead/podstead/cmd/" + shim.Name},
+		{"build", "-o", programs + "/", commands + shim.Name, commands + monitor.Name},
 		{"run", "github.com/podstead/podstead/test/images", "-o", programs},
 	} {
 		cmd := exec.Command("go", args...)
@@ -110,11 +113,32 @@ type testHost struct {
 
 func newTestHost(t testing.TB) *testHost {
 	t.Helper()
+	return newHost(t, monitorUnderTest())
+}
+
+// monitorUnderTest returns the path of the monitor, if it runs the containers of the tests.
+func monitorUnderTest() string {
+	if os.Getenv(monitorVariable) == "" {
+		return ""
+	}
+	return filepath.Join(os.Getenv(programsVariable), monitor.Name)
+}
+
+// newShimHost is newTestHost for tests of shims.
+func newShimHost(t testing.TB) *testHost {
+	t.Helper()
+	return newHost(t, "")
+}
+
+// newHost returns a host with this monitor.
+func newHost(t testing.TB, monitorPath string) *testHost {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &testHost{TB: t, dir: dir, opts: options(dir, programs)}
+	m.opts.MonitorPath = monitorPath
 	t.Cleanup(m.close)
 	m.start()
 	m.pull(m.archive("busybox"), busybox)

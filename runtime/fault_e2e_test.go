@@ -100,7 +100,7 @@ func TestStartWithoutRuntime(t *testing.T) {
 
 // When a shim is killed, its containers are killed, and a new sandbox can be started.
 func TestShimKilled(t *testing.T) {
-	p := newPod(newTestHost(t), &spec.Pod{})
+	p := newPod(newShimHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 1000"))
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,9 @@ func daemonPod(archives ...string) *spec.Pod {
 // daemon is the process that TestDaemonKilled kills. It always returns an error.
 func daemon(dir string) error {
 	ctx := context.Background()
-	r, err := runtime.Start(ctx, options(dir, os.Getenv("PODSTEAD_TEST_PROGRAMS")))
+	o := options(dir, os.Getenv(programsVariable))
+	o.MonitorPath = monitorUnderTest()
+	r, err := runtime.Start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -254,7 +256,7 @@ func TestDiskFull(t *testing.T) {
 
 // A daemon that is killed after it has recorded an exit leaves the task.
 func TestExitWithTask(t *testing.T) {
-	p := newPod(newTestHost(t), &spec.Pod{})
+	p := newPod(newShimHost(t), &spec.Pod{})
 	ref, err := p.start(sh("exit 3"))
 	if err != nil {
 		t.Fatal(err)

@@ -253,7 +253,7 @@ func (m *testHost) pausePid() int {
 func TestPauseKilled(t *testing.T) {
 	for _, victim := range []string{"pause", "shim"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newTestHost(t)
+			m := newShimHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("setsid sleep 100000 & sleep 100000"))
 			if err != nil {
@@ -268,7 +268,7 @@ func TestPauseKilled(t *testing.T) {
 func TestPauseKilledWithoutDaemon(t *testing.T) {
 	for _, victim := range []string{"pause", "shim", "none"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newTestHost(t)
+			m := newShimHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("sleep 100000"))
 			if err != nil {

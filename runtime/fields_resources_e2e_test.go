@@ -168,7 +168,7 @@ func TestPidsLimit(t *testing.T) {
 
 // The shim is not in the cgroup of its pod: the limits of the pod do not apply to it.
 func TestCgroupOfShim(t *testing.T) {
-	m := newTestHost(t)
+	m := newShimHost(t)
 	m.restartWith(10) // barely enough for the container and the OCI runtime
 	p := newPod(m, &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("32Mi"), "cpu": quantity("10m")}}})
 	ref, err := p.start(spec.Container{Command: []string{"sleep", "100000"}})

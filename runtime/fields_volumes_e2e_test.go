@@ -203,7 +203,7 @@ volumes = [{ name = "data", persistentVolumeClaim.claimName = "pgdata" }, { name
 [[containers]]
 name = "c"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", 'cat /data/file; touch /look/x 2>&1 | sed "s/.*: //"; echo kept >> /data/file']
+command = ["sh", "-c", 'cat /data/file 2>&1; touch /look/x 2>&1 | sed "s/.*: //"; echo kept >> /data/file']
 volumeMounts = { data = "/data", look = "/look" }
 `
 

@@ -79,7 +79,7 @@ func TestPasswdNotRegularFile(t *testing.T) {
 
 // During an upgrade, a shim may be killed while the program of the shim does not exist, which then cannot clean up.
 func TestShimKilledWithoutProgram(t *testing.T) {
-	m := newTestHost(t)
+	m := newShimHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func (m *testHost) startInCgroup(dir string, command ...string) *exec.Cmd {
 
 // A shim that is killed while it starts leaves its pinned PID namespace. The next start of the sandbox replaces it.
 func TestPauseWithLeftPin(t *testing.T) {
-	m := newTestHost(t)
+	m := newShimHost(t)
 	pod, start := &spec.Pod{Name: "p"}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
 	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
 		t.Fatal(err)

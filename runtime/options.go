@@ -45,6 +45,8 @@ type Options struct {
 
 	// ShimPath is the absolute path of the shim.
 	ShimPath string
+	// MonitorPath is the absolute path of the monitor. Without it (default), each pod has a shim.
+	MonitorPath string
 	// RuntimeBinary is the name or the path of the OCI runtime of new containers (default [ociruntime.Auto]).
 	RuntimeBinary string
 	// CgroupDriver is what creates cgroups (default CgroupAuto).

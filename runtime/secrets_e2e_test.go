@@ -135,14 +135,16 @@ func TestSecretsAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	bundles := filepath.Join("run", "engine", "io.containerd.runtime.v2.task")
-	m.searchFiles(secrets, filepath.Join("run", "volumes"), bundles)
+	monitored := filepath.Join("run", "engine", "bundles")
+	m.searchFiles(secrets, filepath.Join("run", "volumes"), bundles, monitored)
 	if err := p.KillContainer(m.ctx(), uid, ref); err != nil {
 		t.Fatal(err)
 	}
 	p.wait(ref)
 	m.eventually("the deletion of the bundle, which the engine renames first", func() (string, bool) {
 		left, err := filepath.Glob(filepath.Join(m.dir, bundles, "podstead", "*"+record.ContainerID(uid, ref)))
-		return fmt.Sprint(left, err), err == nil && len(left) == 0
+		others, othersErr := filepath.Glob(filepath.Join(m.dir, monitored, record.ContainerID(uid, ref)))
+		return fmt.Sprint(left, others, err, othersErr), err == nil && othersErr == nil && len(left)+len(others) == 0
 	})
 	m.searchFiles(secrets, filepath.Join("run", "volumes"))
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {

@@ -49,6 +49,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		State:         o.dirs().EngineRun(),
 		Roots:         o.dirs().Roots(),
 		ShimPath:      o.ShimPath,
+		MonitorPath:   o.MonitorPath,
+		MonitorCgroup: cgroups.Monitor(),
+		PlaceMonitor:  cgroups.PlaceMonitor,
 		Runtime:       o.RuntimeBinary,
 		SystemdCgroup: cgroups.Systemd(),
 		Log:           o.Logger,
@@ -91,7 +94,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
 		Environment: container.NewProcessFiles(r.dirs).Environment,
-		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
+		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Monitor: r.engine,
+		Log: r.log,
 	})
 	r.garbage = container.NewLayerCollector(r.engine.CollectGarbage, container.Layers{
 		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
@@ -233,7 +237,7 @@ func (r *Runtime) Close() error {
 	if r.images != nil {
 		r.images.Close()
 	}
-	err := r.cgroups.Close()
+	err := errors.Join(r.engine.CloseMonitor(), r.cgroups.Close())
 	if r.network != nil {
 		err = errors.Join(err, r.network.Close())
 	}

@@ -57,14 +57,18 @@ func NewContainer(o Options) *Container {
 //
 // A read first waits until all clients have room, so that what was read before is processed by then.
 func (c *Container) Copy(r io.Reader, stream string) io.Reader {
+	return &copier{container: c, from: r, kind: c.begin(stream)}
+}
+
+// begin counts a stream, and returns the kind of its frames.
+func (c *Container) begin(stream string) kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open++
-	k := kindStdout
 	if stream == Stderr {
-		k = kindStderr
+		return kindStderr
 	}
-	return &copier{container: c, from: r, kind: k}
+	return kindStdout
 }
 
 type copier struct {
@@ -86,6 +90,40 @@ func (c *copier) Read(p []byte) (int, error) {
 		c.container.streamEnded()
 	}
 	return n, err
+}
+
+// Output returns a writer that copies output of a stream to clients. It is for output that is read elsewhere. Close reports the end of the
+// stream. Call Output before the container starts. The writer may be used by one goroutine at a time.
+//
+// A write first waits until all clients have room.
+func (c *Container) Output(stream string) io.WriteCloser {
+	return &output{container: c, kind: c.begin(stream)}
+}
+
+type output struct {
+	container *Container
+	kind      kind
+	done      bool
+}
+
+// Write implements [io.Writer]. It never fails.
+func (o *output) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		n := min(len(rest), maxPayload)
+		o.container.awaitRoom()
+		o.container.send(o.kind, rest[:n])
+		rest = rest[n:]
+	}
+	return len(p), nil
+}
+
+// Close implements [io.Closer]. It can be repeated.
+func (o *output) Close() error {
+	if !o.done {
+		o.done = true
+		o.container.streamEnded()
+	}
+	return nil
 }
 
 // awaitRoom waits until no client has a full queue. The wait is bounded because a client that does not read is disconnected after

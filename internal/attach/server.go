@@ -18,19 +18,24 @@ const Socket = "attach.sock"
 const (
 	// requestTimeout bounds reading a request and writing that it is rejected.
 	requestTimeout = 5 * time.Second
-	// maxConnections is the maximum number of connections of a server.
+	// maxConnections is the maximum number of connections of a server, unless it has another one. It is for the containers of one sandbox.
 	maxConnections = 64
 )
 
 // Server serves the clients of all containers of a sandbox. It is safe for concurrent use.
 type Server struct {
+	// MaxConnections is the maximum number of connections. It must not be changed while the server serves.
+	MaxConnections int
+
 	mu          sync.Mutex
 	containers  map[string]*Container
 	connections int
 }
 
 // NewServer returns a server without containers.
-func NewServer() *Server { return &Server{containers: map[string]*Container{}} }
+func NewServer() *Server {
+	return &Server{MaxConnections: maxConnections, containers: map[string]*Container{}}
+}
 
 // Add adds a container.
 func (s *Server) Add(id string, c *Container) {
@@ -103,7 +108,7 @@ func (s *Server) Serve(l *net.UnixListener) error {
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.connections >= maxConnections {
+	if s.connections >= s.MaxConnections {
 		return false
 	}
 	s.connections++

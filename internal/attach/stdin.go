@@ -110,6 +110,9 @@ func (s *Stdin) clientDone() {
 	}
 }
 
+// Close closes the held end: the container reads EOF when no client is attached. It can be repeated.
+func (s *Stdin) Close() { s.close() }
+
 // close closes the held end.
 func (s *Stdin) close() {
 	if s == nil {

@@ -21,6 +21,10 @@ const (
 	lowestPriority = 19
 )
 
+// compressions bounds how many logs of a process are compressed at the same time. A compression uses a thread, and a megabyte of memory.
+// It is more than one, since the disk of one log may hang.
+var compressions = make(chan struct{}, 4)
+
 // compression is the background compression of a log.
 type compression struct {
 	stop chan struct{} // closed when the log is closed
@@ -36,6 +40,15 @@ func (w *Writer) compress() {
 	w.compression = c
 	go func() {
 		defer close(c.done)
+		select {
+		case compressions <- struct{}{}:
+			defer func() { <-compressions }()
+		case <-c.stop:
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.compression = nil
+			return
+		}
 		// The thread ends with the goroutine, since it is never unlocked: its priority cannot be raised again.
 		runtime.LockOSThread()
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), lowestPriority)
@@ -55,6 +68,21 @@ func (w *Writer) compress() {
 			}
 		}
 	}()
+}
+
+// resumeCompression starts to compress what the compression of another process has left. The caller holds the lock.
+func (w *Writer) resumeCompression() error {
+	dir, err := openDirectory(filepath.Dir(w.path), false)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	left, _, err := w.uncompressed(dir, filepath.Base(w.path))
+	if err != nil || left == nil {
+		return err
+	}
+	w.compress()
+	return left.Close()
 }
 
 // stopCompression returns when no file is compressed any more.
@@ -93,7 +121,9 @@ func (w *Writer) compressOne(stop <-chan struct{}) (done bool, err error) {
 	}
 	defer dir.close()
 	name := filepath.Base(w.path)
+	w.mu.Lock()
 	from, id, err := w.uncompressed(dir, name)
+	w.mu.Unlock()
 	if err != nil || from == nil {
 		return from == nil, err
 	}
@@ -112,10 +142,8 @@ func (w *Writer) compressOne(stop <-chan struct{}) (done bool, err error) {
 	return false, err
 }
 
-// uncompressed opens the newest rotated file that is not compressed, nil if there is none.
+// uncompressed opens the newest rotated file that is not compressed, nil if there is none. The caller holds the lock.
 func (w *Writer) uncompressed(dir *directory, name string) (*os.File, fileID, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for i := 1; i < w.opt.Keep; i++ {
 		f, err := dir.open(rotated(name, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {

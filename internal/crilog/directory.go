@@ -147,6 +147,19 @@ func (d *directory) stat(name string) (fileID, error) {
 	return idOf(&stat), nil
 }
 
+// free reports whether no entry has a name.
+func (d *directory) free(name string) (bool, error) {
+	var stat unix.Stat_t
+	err := unix.Fstatat(d.fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, &fs.PathError{Op: "stat", Path: filepath.Join(d.path, name), Err: err}
+	}
+	return false, nil
+}
+
 func idOf(stat *unix.Stat_t) fileID { return fileID{uint64(stat.Dev), stat.Ino} } //nolint:unconvert // 32 bits wide elsewhere
 
 // identify identifies an open file.

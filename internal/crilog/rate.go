@@ -38,20 +38,28 @@ func newLimiter(r Rate, report func(lines int64, during time.Duration)) *rateLim
 	if r == (Rate{}) {
 		return nil
 	}
-	return &rateLimiter{rate: r, report: report}
+	l := &rateLimiter{rate: r, report: report}
+	l.due = l.notice
+	return l
+}
+
+// bucket is what a limiter must know of what it has allowed and dropped.
+type bucket struct {
+	tokens  float64
+	at      time.Time // of tokens; zero: the bucket is full
+	dropped int64     // lines since begun
+	begun   time.Time
 }
 
 // rateLimiter is a token bucket for both streams of a container. It holds the tokens of one second. It is safe for concurrent use.
 type rateLimiter struct {
 	rate   Rate
 	report func(lines int64, during time.Duration)
+	due    func(during time.Duration) // calls notice
 
-	mu      sync.Mutex
-	tokens  float64
-	at      time.Time // of tokens; zero: the bucket is full
-	dropped int64     // lines since begun
-	begun   time.Time
-	end     chan struct{} // nil: nothing is dropped; closed by Stop
+	mu sync.Mutex
+	bucket
+	end     chan struct{} // nil: nothing is dropped; closed by cancel
 	notices sync.WaitGroup
 }
 
@@ -76,22 +84,28 @@ func (l *rateLimiter) Allow(now time.Time, size int, begun bool) bool {
 		return true
 	}
 	if l.end == nil {
-		l.begun, l.end = now, make(chan struct{})
-		end := l.end
-		l.notices.Go(func() {
-			t := time.NewTimer(noticeInterval)
-			defer t.Stop()
-			select {
-			case <-t.C:
-				l.notice(noticeInterval)
-			case <-end:
-			}
-		})
+		l.begun = now
+		l.await(noticeInterval)
 	}
 	if !begun {
 		l.dropped++
 	}
 	return false
+}
+
+// await reports the dropped lines after a delay, on a goroutine of its own. The caller holds the lock.
+func (l *rateLimiter) await(delay time.Duration) {
+	l.end = make(chan struct{})
+	end := l.end
+	l.notices.Go(func() {
+		t := time.NewTimer(delay)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			l.due(noticeInterval)
+		case <-end:
+		}
+	})
 }
 
 // notice reports the dropped lines.
@@ -107,12 +121,18 @@ func (l *rateLimiter) notice(during time.Duration) {
 
 // Stop reports the dropped lines at the end of the log. When it returns, all of them are reported.
 func (l *rateLimiter) Stop(now time.Time) {
-	l.mu.Lock()
-	end, during := l.end, now.Sub(l.begun)
-	l.mu.Unlock()
-	if end != nil {
-		close(end)
-	}
+	during := l.cancel(now)
 	l.notices.Wait()
-	l.notice(min(max(during, time.Second), noticeInterval))
+	l.notice(during)
+}
+
+// cancel ends the wait for the notice. It returns the time of which the notice reports, which has not been written.
+func (l *rateLimiter) cancel(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end != nil {
+		close(l.end)
+		l.end = nil
+	}
+	return min(max(now.Sub(l.begun), time.Second), noticeInterval)
 }

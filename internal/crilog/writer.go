@@ -68,15 +68,31 @@ type Writer struct {
 	limit *rateLimiter // nil: no limit
 	sink  Sink         // nil: none
 
-	mu      sync.Mutex
-	file    *os.File // nil if it could not be opened
-	size    int64
+	mu   sync.Mutex
+	file *os.File // nil if it could not be opened
+	size int64
+	progress
+
+	ledger ledger // nil: none
+
+	compression *compression // nil unless files are being compressed
+}
+
+// ledger keeps account of the writes of a log, so that another process can continue after a kill. It is called with the lock held.
+type ledger interface {
+	// intend is called before bytes are appended to the file. If they are, progress is next. After an error, they are not. It returns how
+	// many of them are in the file already, after its size.
+	intend(next progress, b []byte) (written int, err error)
+	// settle is called when progress says what became of them.
+	settle()
+}
+
+// progress is what a writer must know of what it has written.
+type progress struct {
 	total   Count // the log up to now, with files that were removed
 	counted bool  // total has what an earlier writer has written
 	lost    loss
-	unended map[Stream]bool // the last entry of the stream is a part of a line
-
-	compression *compression // nil unless files are being compressed
+	unended [2]bool // for each stream: its last entry is a part of a line
 }
 
 // loss counts what was dropped since the last successful write.
@@ -92,13 +108,18 @@ func Open(path string, o Options) (*Writer, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("open log %q: path must be absolute", path)
 	}
-	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now, unended: map[Stream]bool{}}
-	w.limit = newLimiter(o.Rate, w.reportDropped)
+	w := newWriter(path, o)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// The first write reports the error in the log.
 	_ = w.open()
 	return w, nil
+}
+
+func newWriter(path string, o Options) *Writer {
+	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now}
+	w.limit = newLimiter(o.Rate, w.reportDropped)
+	return w
 }
 
 // Sink receives a copy of the entries of a log, after the rate limit, also of those that cannot be written. It is safe for concurrent use.
@@ -119,7 +140,8 @@ type batch struct {
 	partial bool // the last entry is partial
 	lines   int64
 	counter lineCounter
-	dropped bool // the rest of the line is dropped
+	dropped bool  // the rest of the line is dropped
+	read    int64 // bytes of the stream that are in entries, were in them before, or were dropped
 }
 
 // Copy copies what a container writes to r into the log until EOF, one entry per line. As in containerd, a last line without a newline is
@@ -184,6 +206,9 @@ const (
 
 // add adds an entry, unless the rate limit drops it. If it drops a later part of a line, the line ends before it.
 func (w *Writer) add(out *batch, now time.Time, stamp []byte, end ending, text []byte) {
+	if out.read += int64(len(text)); end == fullLine {
+		out.read++
+	}
 	if w.limit != nil {
 		begun := out.counter.parts > 0
 		switch {
@@ -211,18 +236,32 @@ func (w *Writer) Close() error {
 	if w.limit != nil {
 		w.limit.Stop(w.now())
 	}
-	if w.sink != nil {
-		if lost := w.sink.Close(); lost > 0 {
-			w.report(fmt.Sprintf("podstead: %d lines of the log are not in the journal, journald did not accept them in time", lost))
-		}
-		w.sink = nil
-	}
+	w.closeSink()
 	w.stopCompression()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.reportLost()
+	return w.closeFile()
+}
+
+func (w *Writer) closeSink() {
+	if w.sink == nil {
+		return
+	}
+	if lost := w.sink.Close(); lost > 0 {
+		w.report(fmt.Sprintf("podstead: %d lines of the log are not in the journal, journald did not accept them in time", lost))
+	}
+	w.sink = nil
+}
+
+// reportLost is the last attempt to report dropped lines. The caller holds the lock.
+func (w *Writer) reportLost() {
 	if w.lost.lines > 0 {
 		_ = w.write(&batch{})
 	}
+}
+
+func (w *Writer) closeFile() error {
 	if w.file == nil {
 		return nil
 	}
@@ -243,6 +282,9 @@ func (w *Writer) flushLocked(out *batch) {
 	defer func() { out.entries, out.lines = b[:0], 0 }()
 	if len(b) == 0 {
 		return
+	}
+	if w.ledger != nil {
+		defer w.ledger.settle()
 	}
 	err := w.write(out)
 	if err == nil {
@@ -272,15 +314,30 @@ func (w *Writer) write(out *batch) error {
 			return err
 		}
 	}
+	next := w.progress
 	if w.lost.lines > 0 {
 		notice, n := w.own(w.lost.notice())
 		b = append(notice, b...)
 		lines += n
+		next.lost, next.unended[Stderr.index()] = loss{}, false
 	}
 	if w.size == 0 && w.total.Bytes > 0 {
 		b = tagged(b, w.total)
 	}
-	n, err := w.file.Write(b)
+	next.total.Bytes += int64(len(b))
+	next.total.Lines += lines
+	if len(out.entries) > 0 {
+		next.unended[out.stream.index()] = out.partial
+	}
+	written := 0
+	if w.ledger != nil {
+		var err error
+		if written, err = w.ledger.intend(next, b); err != nil {
+			return err
+		}
+	}
+	n, err := w.file.Write(b[written:])
+	n += written
 	if err != nil {
 		// Remove a partial entry. If this fails too, the next open terminates the line.
 		if n > 0 {
@@ -291,15 +348,7 @@ func (w *Writer) write(out *batch) error {
 		return err
 	}
 	w.size += int64(n)
-	w.total.Bytes += int64(n)
-	w.total.Lines += lines
-	if w.lost.lines > 0 {
-		w.unended[Stderr] = false
-	}
-	w.lost = loss{}
-	if len(out.entries) > 0 {
-		w.unended[out.stream] = out.partial
-	}
+	w.progress = next
 	return nil
 }
 
@@ -313,7 +362,7 @@ func (l loss) notice() string {
 // the container that is not complete, so that the two are not joined.
 func (w *Writer) own(text string) (entries []byte, lines int64) {
 	stamp := []byte(w.now().UTC().Format(timeFormat))
-	if w.unended[Stderr] {
+	if w.unended[Stderr.index()] {
 		entries, lines = appendEntry(nil, stamp, Stderr, false, nil), 1
 	}
 	return appendEntry(entries, stamp, Stderr, false, []byte(text)), lines + 1
@@ -369,7 +418,7 @@ func endLine(f *os.File) (int64, error) {
 }
 
 // rotate moves path to path.1, path.1 to path.2 and so on, starting with the oldest. Followers rely on a file having moved before
-// the next one takes its name.
+// the next one takes its name. If a name is free, older files keep theirs: a rotation that was killed is finished, not repeated.
 func (w *Writer) rotate() error {
 	if err := w.file.Close(); err != nil {
 		w.file = nil
@@ -388,7 +437,15 @@ func (w *Writer) rotate() error {
 		}
 		return w.openIn(dir)
 	}
-	for i := w.opt.Keep - 2; i >= 0; i-- {
+	oldest := 1
+	for ; oldest < w.opt.Keep-1; oldest++ {
+		if free, err := dir.free(rotated(name, oldest)); err != nil {
+			return err
+		} else if free {
+			break
+		}
+	}
+	for i := oldest - 1; i >= 0; i-- {
 		err := unix.Renameat(dir.fd, rotated(name, i), dir.fd, rotated(name, i+1))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &fs.PathError{Op: "rename", Path: rotated(w.path, i), Err: err}

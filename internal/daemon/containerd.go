@@ -40,7 +40,8 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	}
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
-		ShimPath: program, RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
+		ShimPath: program, MonitorPath: installed(monitorProgram),
+		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
 		PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
@@ -62,23 +63,35 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	return rt, nil
 }
 
-// libexec is the directory in which packages install the shim.
-const libexec = "/usr/libexec/podstead"
+const (
+	// libexec is the directory in which packages install the shim and the monitor.
+	libexec = "/usr/libexec/podstead"
+	// monitorProgram is the name of the monitor. Where it is not installed, each pod has a shim.
+	monitorProgram = "podstead-monitor"
+)
 
 // ShimPath returns the path of the shim: containerd-shim-podstead-v1 in the directory of this program or in /usr/libexec/podstead,
 // otherwise this program, which can serve as the shim.
 func ShimPath() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
+	if path := installed(shim.Name); path != "" {
+		return path, nil
 	}
-	for _, dir := range []string{filepath.Dir(self), libexec} {
-		path := filepath.Join(dir, shim.Name)
+	return os.Executable()
+}
+
+// installed returns the path of a program in the directory of this one or in /usr/libexec/podstead, empty if there is none.
+func installed(name string) string {
+	dirs := []string{libexec}
+	if self, err := os.Executable(); err == nil {
+		dirs = []string{filepath.Dir(self), libexec}
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
 		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Mode()&fs.ModePerm&0o111 != 0 {
-			return path, nil
+			return path
 		}
 	}
-	return self, nil
+	return ""
 }
 
 // OtherProgram runs the program that the arguments of this process ask for, if it is not podstead: the shim of a pod, its pause process, or

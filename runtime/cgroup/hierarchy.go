@@ -70,14 +70,29 @@ func ProcessMount() (string, error) {
 	return processMount(hs), nil
 }
 
-func processMount(hs []hierarchy) string {
+// ProcessDirOf returns the directory that lists the processes of the cgroup of a process, in the hierarchy of [ProcessMount].
+func ProcessDirOf(pid int) (string, error) {
+	hs, err := hierarchiesOf(pid)
+	if err != nil {
+		return "", err
+	}
+	if len(hs) == 0 {
+		return "", errors.New("no cgroup hierarchy is mounted")
+	}
+	best := processHierarchy(hs)
+	return filepath.Join(best.mount, best.own), nil
+}
+
+func processMount(hs []hierarchy) string { return processHierarchy(hs).mount }
+
+func processHierarchy(hs []hierarchy) hierarchy {
 	best := hs[0]
 	for _, h := range hs {
 		if best.v2 || slices.Contains(h.names, Memory) { // on a hybrid host v2 has no controllers, and older OCI runtimes do not use it
 			best = h
 		}
 	}
-	return best.mount
+	return best
 }
 
 // Dirs returns the directories of the cgroup at path, one for each hierarchy in which it exists.
@@ -192,6 +207,19 @@ func hierarchies() ([]hierarchy, error) {
 		return nil, errors.New("no cgroup hierarchy is mounted")
 	}
 	return hs, nil
+}
+
+// hierarchiesOf returns the mounted hierarchies with the cgroup of a process in each.
+func hierarchiesOf(pid int) ([]hierarchy, error) {
+	mounts, err := mounted.hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil, err
+	}
+	return parseHierarchies(mounts, string(cgroups)), nil
 }
 
 // parseHierarchies parses the contents of /proc/self/mountinfo and /proc/self/cgroup.

@@ -21,15 +21,10 @@ type MemoryGroup struct {
 
 // MemoryGroupOf returns the cgroup of a process. If the memory controller is not available, the error is [fs.ErrNotExist].
 func MemoryGroupOf(pid int) (MemoryGroup, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	hs, err := hierarchiesOf(pid)
 	if err != nil {
 		return MemoryGroup{}, err
 	}
-	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return MemoryGroup{}, err
-	}
-	hs := parseHierarchies(string(mounts), string(cgroups))
 	for _, h := range hs {
 		if h.v2 && len(hs) == 1 || slices.Contains(h.names, Memory) {
 			return MemoryGroup{filepath.Join(h.mount, h.own), h.v2}, nil
@@ -40,6 +35,9 @@ func MemoryGroupOf(pid int) (MemoryGroup, error) {
 
 // MemoryGroupIn returns the cgroup with this directory.
 func MemoryGroupIn(dir string, unified bool) MemoryGroup { return MemoryGroup{dir, unified} }
+
+// Dir returns the directory of the cgroup.
+func (m MemoryGroup) Dir() string { return m.dir }
 
 // Parent returns the parent cgroup.
 func (m MemoryGroup) Parent() MemoryGroup { return MemoryGroup{filepath.Dir(m.dir), m.unified} }

@@ -38,7 +38,7 @@ func (e *Engine) rebuildMetadata(ctx context.Context) (string, error) {
 // bundles returns the IDs of containers and sandboxes that have a bundle. A bundle that containerd was deleting has none.
 func (e *Engine) bundles() []string {
 	var ids []string
-	for _, dir := range e.bundleDirs() {
+	for _, dir := range bundleDirs(e.opt.State) {
 		entries, _ := os.ReadDir(dir) // a directory may not exist
 		for _, entry := range entries {
 			ids = append(ids, entry.Name())

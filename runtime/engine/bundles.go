@@ -22,6 +22,13 @@ const (
 	sandboxPlugin     = "io.containerd.sandbox.controller.v1." + sandboxController
 )
 
+// bundleDirs are the directories that contain the bundles of containers and sandboxes.
+func bundleDirs(state string) []string {
+	return []string{
+		filepath.Join(state, taskPlugin, Namespace), filepath.Join(state, sandboxPlugin, Namespace), filepath.Join(state, monitoredBundles),
+	}
+}
+
 // Exit is the result of a container.
 type Exit struct {
 	// Status is the exit code of the container's first process, or 128 plus the number of the signal that terminated it.
@@ -32,16 +39,24 @@ type Exit struct {
 	OOMKilled bool
 	// MemoryPeak is the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
 	MemoryPeak int64
+	// Unknown is true if nobody could learn how the container exited. Status is 255 then.
+	Unknown bool
 }
 
 // OOMKilled reports whether the kernel OOM-killed a process of a container that exited and whose task is not deleted.
 func (e *Engine) OOMKilled(id string) (bool, error) {
+	if c, ours := e.monitored(id); ours {
+		return c.Exit != nil && c.Exit.OOMKilled, nil
+	}
 	return shim.OOMKilled(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
 // MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, 0 if unknown, for as long as [Engine.OOMKilled]
 // reports the kill.
 func (e *Engine) MemoryPeak(id string) int64 {
+	if c, ours := e.monitored(id); ours && c.Exit != nil {
+		return c.Exit.MemoryPeak
+	}
 	return shim.MemoryPeak(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
@@ -121,6 +136,13 @@ func (e *Engine) missedExits(bundles map[string]*Exit, now time.Time) (map[strin
 			missed[id] = Exit{Status: 128 + uint32(unix.SIGKILL), At: now}
 		} else if err != nil {
 			return nil, fmt.Errorf("check bundle of container %s: %w", id, err)
+		}
+	}
+	for _, c := range e.link.all() {
+		if c.Exit != nil {
+			missed[c.ID] = Exit{
+				Status: c.Exit.Code, At: c.Exit.Time, OOMKilled: c.Exit.OOMKilled, MemoryPeak: c.Exit.MemoryPeak, Unknown: c.Exit.Unknown,
+			}
 		}
 	}
 	return missed, nil

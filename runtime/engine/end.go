@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/proctree"
 )
 
@@ -61,14 +62,14 @@ func (e *Engine) endContainer(ctx context.Context, id string) error {
 
 // hasInit reports whether the OCI runtime has created a container.
 func (e *Engine) hasInit(id string) bool {
-	return exists(filepath.Join(e.opt.State, taskPlugin, Namespace, id, process.InitPidFile)) ||
-		exists(filepath.Join(e.opt.State, sandboxPlugin, Namespace, id, process.InitPidFile))
+	dirs := append(bundleDirs(e.opt.State), monitor.ContainersDir(filepath.Join(e.opt.State, monitorDir)))
+	return slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, id, process.InitPidFile)) })
 }
 
 // bundleIDs returns the IDs of containers and sandboxes that have a bundle.
 func (e *Engine) bundleIDs() []string {
 	var ids []string
-	for _, dir := range e.bundleDirs() {
+	for _, dir := range bundleDirs(e.opt.State) {
 		entries, _ := os.ReadDir(dir) // a directory may not exist
 		for _, entry := range entries {
 			ids = append(ids, strings.TrimPrefix(entry.Name(), "."))
@@ -81,7 +82,7 @@ func (e *Engine) bundleIDs() []string {
 // killContainer kills the processes in the cgroup of a container, and removes the cgroup.
 func (e *Engine) killContainer(ctx context.Context, id string) error {
 	var errs []error
-	for _, dir := range e.bundleDirs() {
+	for _, dir := range bundleDirs(e.opt.State) {
 		group, err := bundleCgroup(filepath.Join(dir, id))
 		if err != nil || group == "" {
 			errs = append(errs, err)
@@ -109,7 +110,7 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 
 // hasProcesses reports whether a process is in the cgroup of a container.
 func (e *Engine) hasProcesses(id string) bool {
-	for _, dir := range e.bundleDirs() {
+	for _, dir := range bundleDirs(e.opt.State) {
 		group, err := bundleCgroup(filepath.Join(dir, id))
 		if err != nil || group == "" {
 			continue

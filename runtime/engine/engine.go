@@ -61,6 +61,12 @@ type Options struct {
 	// ShimPath is the absolute path of the shim binary. It also replaces the binary of running shims whose own binary no longer
 	// exists.
 	ShimPath string
+	// MonitorPath is the absolute path of the monitor's program. Empty means that each new sandbox has a shim.
+	MonitorPath string
+	// MonitorCgroup is the cgroup in which the monitor is started, relative to the root of the cgroup hierarchies. It is created, and
+	// removed with the monitor. Empty means that of this process, from which PlaceMonitor moves it; nil: it stays there.
+	MonitorCgroup string
+	PlaceMonitor  func(ctx context.Context, pids ...int) error
 	// ShimEnv is added to the environment of shims, in the form "name=value".
 	ShimEnv []string
 	// Runtime is the name or path of the OCI runtime's binary, until [Engine.SetRuntime] is called. The default is runc.
@@ -84,6 +90,7 @@ type Engine struct {
 	shims      *shimmanager.ShimManager
 	records    *recordCopy
 	collector  *garbageCollector
+	link       *link // to the monitor; nil: none
 	aside      aside
 	reported   reported
 	lock       *lock
@@ -159,6 +166,11 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	e.client, e.controller, e.shims, e.records, e.collector = found.client, found.controller, found.shims, found.records, found.collector
+	if e.opt.MonitorPath != "" {
+		if err := e.openMonitor(ctx, found); err != nil {
+			return err
+		}
+	}
 	if err := e.copyRecords(ctx); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted",
 			slog.Any("error", err))
@@ -233,11 +245,6 @@ func (e *Engine) CollectGarbage(ctx context.Context) error { return e.collector.
 // ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 
-// bundleDirs are the directories that contain the bundles of containers and sandboxes.
-func (e *Engine) bundleDirs() []string {
-	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
-}
-
 // SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards, and that of containers that are created with
 // [Engine.WithUserNamespace]. Existing ones keep the one that created them, which is recorded in their bundle. It must be called before any
 // other method is.
@@ -249,11 +256,22 @@ func (e *Engine) SetRuntime(program, forUserNamespaces string) {
 func (e *Engine) WithUserNamespace() client.NewContainerOpts {
 	o := e.RuntimeOptions()
 	o.BinaryName = cmp.Or(e.userNamespaces, o.BinaryName)
-	return client.WithRuntime(e.opt.ShimPath, o)
+	return client.WithRuntime(e.runtimeName(), o)
+}
+
+// runtimeName is the name of the runtime in the records of new containers.
+func (e *Engine) runtimeName() string {
+	if e.link != nil {
+		return monitorRuntime
+	}
+	return e.opt.ShimPath
 }
 
 // ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
 func (e *Engine) ExecSession(id, execID string) int {
+	if c, ours := e.link.get(id); ours {
+		return sessionOf(c, execID)
+	}
 	text, err := os.ReadFile(shim.SessionFile(filepath.Join(e.opt.State, taskPlugin, Namespace, id), execID))
 	if err != nil {
 		return 0 // runc
@@ -296,6 +314,7 @@ func (e *Engine) stop() error {
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 	}
+	errs = append(errs, e.CloseMonitor())
 	if e.server != nil {
 		e.server.Stop()
 	}

@@ -27,6 +27,7 @@ type access struct {
 	shims      *shimmanager.ShimManager
 	collector  *garbageCollector
 	cleaners   []snapshots.Cleaner
+	tasks      *monitoredTasks
 }
 
 // loading serializes starts of containerd: its plug-in registry is global to the process, and so is the result of the access
@@ -90,10 +91,11 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 		return access{}, err
 	}
 	records := newRecordCopy(recordStores{Containers: c.ContainerService(), Sandboxes: c.SandboxStore()})
-	if c, err = withRecords(c, records.Records(), snapshotters); err != nil {
+	tasks := &monitoredTasks{TasksClient: c.TaskService(), containers: records.Records().Containers, commands: newCommands()}
+	if c, err = withRecords(c, records.Records(), tasks, snapshotters); err != nil {
 		return access{}, err
 	}
-	a := access{client: c, records: records, controller: controller, shims: shims, collector: garbage}
+	a := access{client: c, records: records, controller: controller, shims: shims, collector: garbage, tasks: tasks}
 	for _, s := range snapshotters {
 		if cleaner, ok := s.(snapshots.Cleaner); ok {
 			a.cleaners = append(a.cleaners, cleaner)
@@ -111,8 +113,8 @@ func typed[T any](p any, err error) (T, error) {
 	return of, err
 }
 
-// withRecords returns a client with other stores of containers and sandboxes. containerd has no option to replace one service.
-func withRecords(c *client.Client, r recordStores, snapshotters map[string]any) (*client.Client, error) {
+// withRecords returns a client with other tasks, and stores of containers and sandboxes. containerd has no option to replace one service.
+func withRecords(c *client.Client, r recordStores, tasks *monitoredTasks, snapshotters map[string]any) (*client.Client, error) {
 	services := map[string]snapshots.Snapshotter{}
 	for name := range snapshotters {
 		services[name] = c.SnapshotService(name)
@@ -120,7 +122,7 @@ func withRecords(c *client.Client, r recordStores, snapshotters map[string]any) 
 	return client.New("", client.WithDefaultNamespace(Namespace), client.WithServices(
 		client.WithContainerStore(r.Containers), client.WithSandboxStore(r.Sandboxes), client.WithSnapshotters(services),
 		client.WithContentStore(c.ContentStore()), client.WithImageStore(c.ImageService()), client.WithDiffService(c.DiffService()),
-		client.WithTaskClient(c.TaskService()), client.WithEventService(c.EventService()), client.WithLeasesService(c.LeasesService()),
+		client.WithTaskClient(tasks), client.WithEventService(c.EventService()), client.WithLeasesService(c.LeasesService()),
 		client.WithNamespaceService(c.NamespaceService()), client.WithIntrospectionService(c.IntrospectionService()),
 		client.WithTransferService(c.TransferService()), client.WithMountManager(c.MountManager()),
 	))

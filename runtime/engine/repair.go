@@ -327,11 +327,15 @@ func exists(path string) bool {
 
 // unmountRoots unmounts the root file systems of containers that were ended.
 func (e *Engine) unmountRoots() error {
-	roots, err := filepath.Glob(filepath.Join(e.opt.State, taskPlugin, Namespace, "*", "rootfs"))
-	for _, root := range roots {
-		err = errors.Join(err, mount.UnmountRecursive(root, 0))
+	var errs []error
+	for _, dir := range []string{filepath.Join(taskPlugin, Namespace), monitoredBundles} {
+		roots, err := filepath.Glob(filepath.Join(e.opt.State, dir, "*", "rootfs"))
+		errs = append(errs, err)
+		for _, root := range roots {
+			errs = append(errs, mount.UnmountRecursive(root, 0))
+		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // LayerDir is the directory that has a directory for each layer of a snapshotter.

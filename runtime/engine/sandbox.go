@@ -66,6 +66,9 @@ func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) 
 	if err := e.removeSandbox(ctx, id); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: remove the previous one: %w", id, err)
 	}
+	if e.link != nil {
+		return e.startMonitored(ctx, id, o)
+	}
 	record, err := e.newRecord(id, o)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
@@ -129,6 +132,9 @@ func (e *Engine) LoadSandbox(ctx context.Context, id string) (*Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load sandbox %s: %w", id, err)
 	}
+	if e.link.hasSandbox(id) {
+		return &Sandbox{e: e, id: id, labels: record.Labels, createdAt: record.CreatedAt}, nil
+	}
 	status, err := e.status(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load sandbox %s: %w", id, err)
@@ -175,6 +181,9 @@ func (e *Engine) removeSandbox(ctx context.Context, id string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if record.Sandboxer == monitorRuntime {
+		return e.removeMonitored(ctx, id)
 	}
 	if err := e.stopShim(ctx, id); err != nil {
 		return err
@@ -266,7 +275,15 @@ func (e *Engine) retire(ctx context.Context, id string) error {
 // ID is the sandbox's ID.
 func (s *Sandbox) ID() string { return s.id }
 
-// Pid is the process ID of the shim.
+// runtimeName is the name of the runtime in the records of the sandbox's containers.
+func (s *Sandbox) runtimeName() string {
+	if s.pid == 0 {
+		return monitorRuntime
+	}
+	return s.e.opt.ShimPath
+}
+
+// Pid is the process ID of the shim, 0 if the sandbox has none: it is with the monitor.
 func (s *Sandbox) Pid() int { return s.pid }
 
 // CreatedAt is the creation time of the sandbox.
@@ -285,7 +302,7 @@ func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.Ne
 	}
 	defer release()
 	ours := []client.NewContainerOpts{
-		client.WithRuntime(s.e.opt.ShimPath, s.e.RuntimeOptions()),
+		client.WithRuntime(s.runtimeName(), s.e.RuntimeOptions()),
 		client.WithSandbox(s.id),
 	}
 	record := containers.Container{ID: id}
@@ -302,6 +319,9 @@ func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.Ne
 
 // Wait returns nil when the shim has exited, for whatever reason, or the error of ctx.
 func (s *Sandbox) Wait(ctx context.Context) error {
+	if s.pid == 0 {
+		return s.e.link.until(ctx, func() bool { return s.e.link.client != nil && !s.e.link.sandboxes[s.id] })
+	}
 	p, err := openProcess(s.pid)
 	if err != nil {
 		return fmt.Errorf("wait for sandbox %s: %w", s.id, err)

@@ -35,5 +35,8 @@ func (shimStreams) Close() error         { return nil }
 
 // Attach opens a session with a container of a sandbox, see [attach.Open].
 func (e *Engine) Attach(ctx context.Context, sandboxID string, r attach.Request) (*attach.Session, error) {
+	if e.link.hasSandbox(sandboxID) {
+		return attach.Open(ctx, e.link.Dir, r)
+	}
 	return attach.Open(ctx, filepath.Join(e.opt.State, sandboxPlugin, Namespace, sandboxID), r)
 }

@@ -61,8 +61,8 @@ func (e *Engine) sweepRoots() error {
 }
 
 func hasBundle(state, id string) bool {
-	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
-		if _, err := os.Lstat(filepath.Join(state, plugin, Namespace, id)); !errors.Is(err, fs.ErrNotExist) {
+	for _, dir := range bundleDirs(state) {
+		if _, err := os.Lstat(filepath.Join(dir, id)); !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
 	}

@@ -50,6 +50,7 @@ type Config struct {
 	// AwaitResponse waits until the shim of a sandbox responds, if it is known not to. Until then commands can be neither started nor
 	// found to be impossible.
 	AwaitResponse func(ctx context.Context, sandboxID string) error
+	Monitor       Monitor
 	Client        *client.Client
 	Cgroups       Cgroups
 	// Bundles is a directory that contains the bundles of containers.
@@ -215,6 +216,10 @@ func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
 		ended = r.expired(q)
 		report(result{err: q.timedOut()})
 	})
+	if q.timeout > 0 && r.config.Monitor.Runs(record.ContainerID(q.uid, q.ref)) {
+		r.runByMonitor(ctx, q, report, expire)
+		return
+	}
 	x, err := r.start(ctx, q, expire)
 	if err != nil {
 		report(result{err: q.startError(ctx, err, r.config.Exited(ctx, q.uid, q.ref))})

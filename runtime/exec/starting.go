@@ -12,6 +12,7 @@ import (
 
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/proctree"
 )
 
@@ -121,17 +122,29 @@ func (s *starting) kill() {
 
 // starter returns the OCI runtime that starts a command in a container.
 func (r *Runner) starter(containerID string, m mark) proctree.Family {
-	name := "/" + filepath.Join(containerID, m.String()+".pid")
-	return r.starters(func(pidFile string) bool { return strings.HasSuffix(pidFile, name) })
+	return r.starters(func(pidFile string) bool {
+		container, command := startedBy(pidFile)
+		return container == containerID && command == m.String()
+	})
 }
 
 // killStarts kills the OCI runtimes that start commands for an earlier daemon, such as those that a container has stopped.
 func (r *Runner) killStarts() {
 	r.starters(func(pidFile string) bool {
-		name, _ := strings.CutSuffix(filepath.Base(pidFile), ".pid")
-		m, ok := parseMark(name)
+		_, command := startedBy(pidFile)
+		m, ok := parseMark(command)
 		return ok && m.instance != r.marks.instance
 	}).Kill()
+}
+
+// startedBy returns the container and the command that an OCI runtime starts, by the path of its PID file: that of a shim, which is in the
+// bundle, or of the monitor.
+func startedBy(pidFile string) (container, command string) {
+	if container, command, ok := monitor.CommandOf(pidFile); ok {
+		return container, command
+	}
+	command, _ = strings.CutSuffix(filepath.Base(pidFile), ".pid")
+	return filepath.Base(filepath.Dir(pidFile)), command
 }
 
 // starters returns the OCI runtimes that start commands in containers of this engine, by their PID files. Processes in the cgroups of pods

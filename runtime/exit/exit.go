@@ -58,6 +58,14 @@ func unknown(message string) Exit {
 	return Exit{lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: message}, time.Now()}
 }
 
+// unobserved is the exit of a container at a time at which neither the monitor nor its keeper was running. The kubelet has this reason and
+// exit code for it.
+func unobserved(at time.Time) Exit {
+	return Exit{lifecycle.Exit{
+		Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "the container exited while its monitor was not running",
+	}, at}
+}
+
 // Write stores the exit of a container in its record, if the record exists.
 func Write(ctx context.Context, c client.Container, e Exit) error {
 	text, err := json.Marshal(e)
@@ -80,6 +88,8 @@ type Shims interface {
 	OOMKilled(id string) (bool, error)
 	// MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
 	MemoryPeak(id string) int64
+	// ExitUnknown reports whether a container has exited while nobody could learn how.
+	ExitUnknown(id string) bool
 }
 
 // Cgroups kills and inspects what a shim has left.
@@ -185,6 +195,9 @@ func (r *Recorder) observe(ctx context.Context, id string) (Exit, error) {
 	}
 	if err != nil {
 		return Exit{}, err
+	}
+	if r.shims.ExitUnknown(id) {
+		return unobserved(e.At), nil
 	}
 	killed, err := r.shims.OOMKilled(id)
 	if err != nil {

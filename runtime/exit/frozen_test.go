@@ -93,3 +93,4 @@ type respondingShims struct{ Shims }
 
 func (respondingShims) AwaitLoaded(context.Context, string) error { return nil }
 func (respondingShims) OOMKilled(string) (bool, error)            { return false, nil }
+func (respondingShims) ExitUnknown(string) bool                   { return false }

@@ -29,6 +29,9 @@ func (r *Recorder) Recover(ctx context.Context, exits map[string]engine.Exit) er
 			continue
 		}
 		e := FromStatus(exited.Status, exited.At)
+		if exited.Unknown {
+			e = unobserved(exited.At)
+		}
 		// The shim writes the exit before it records an OOM kill. A shim that was killed in between has not recorded it.
 		if exited.OOMKilled || r.oomRecorded(ctx, c) || r.cgroups.OOMKilled(info.Labels[record.LabelUID], id) {
 			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(exited.MemoryPeak, r.shims.MemoryPeak(id))

@@ -165,6 +165,9 @@ func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sand
 	if err != nil {
 		return err
 	}
+	if created.Pid() == 0 {
+		return nil // it has no shim: it is with the monitor
+	}
 	return s.config.Cgroups.PlaceShim(ctx, uid, sandbox, created.Pid())
 }
 

@@ -57,7 +57,7 @@ func (t *tasks) startPause(ctx context.Context, r *sandboxapi.CreateSandboxReque
 	t.pause.id, t.pause.bundle = r.SandboxID, r.BundlePath
 	t.mu.Unlock()
 	created, err := t.create(ctx, &api.CreateTaskRequest{
-		ID: r.SandboxID, Bundle: r.BundlePath, Options: r.Options, Rootfs: rootOf(&spec),
+		ID: r.SandboxID, Bundle: r.BundlePath, Options: r.Options, Rootfs: PauseRoot(&spec),
 	})
 	if err != nil {
 		return fmt.Errorf("create process of sandbox: %w", err)
@@ -73,9 +73,9 @@ func (t *tasks) startPause(ctx context.Context, r *sandboxapi.CreateSandboxReque
 	return nil
 }
 
-// rootOf returns the root file system of a sandbox's process, which contains only mount points. It belongs to the root of the
+// PauseRoot returns the root file system of a sandbox's process, which contains only mount points. It belongs to the root of the
 // user namespace, since other users cannot create them.
-func rootOf(spec *specs.Spec) []*types.Mount {
+func PauseRoot(spec *specs.Spec) []*types.Mount {
 	options := []string{"nosuid", "nodev", "size=64k", "mode=0755"}
 	if spec.Linux != nil {
 		for _, m := range spec.Linux.UIDMappings {

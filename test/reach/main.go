@@ -31,6 +31,7 @@ type suite struct {
 
 var suites = []suite{
 	{name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: true, files: []string{"test/images/", "test/purecgroup/"}},
+	{name: "monitor", packages: []string{"./runtime"}, programs: true, files: []string{"test/images/"}},
 	{name: "fuzz", packages: fuzzed},
 	{name: "mutate", packages: []string{"./supervisor/lifecycle", "./test/mutate"}, files: []string{"docs/mutants.md"}},
 	{name: "packages", programs: true, files: packaged},
@@ -52,13 +53,13 @@ var fuzzed = []string{
 	"./internal/plain",
 	"./runtime/engine",
 	"./runtime/image",
-	"./runtime/image/signature",
+	"./runtime/image/signature", "./runtime/monitor",
 	"./spec",
 	"./supervisor/lifecycle",
 }
 
 // programPackages are the programs of make build.
-var programPackages = []string{"./cmd/podstead", "./cmd/containerd-shim-podstead-v1"}
+var programPackages = []string{"./cmd/podstead", "./cmd/containerd-shim-podstead-v1", "./cmd/podstead-monitor"}
 
 // everywhere are files that can affect each suite.
 var everywhere = []string{".ci/", "go.mod", "go.sum", "Makefile"}

@@ -61,7 +61,7 @@ var importRules = []struct {
 	{from: "spec supervisor runtime probes hooks api", never: ours(daemon), reason: "the daemon connects the packages that do the work"},
 	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
 	{
-		from: "cmd", except: "cmd/containerd-shim-podstead-v1", never: ours("runtime probes hooks"),
+		from: "cmd", except: "cmd/containerd-shim-podstead-v1 cmd/podstead-monitor", never: ours("runtime probes hooks"),
 		reason: "commands parse, call the client and print; internal does the work",
 	},
 	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},

@@ -109,7 +109,24 @@ func (g Groups) RemoveShim(uid string) error {
 // PlaceShim moves a new shim to its cgroup, unless it was started there.
 func (g Groups) PlaceShim(ctx context.Context, uid string, sandbox, pid int) error {
 	if g.systemd {
-		return startScope(ctx, uid, sandbox, pid)
+		name := fmt.Sprintf("%s-shim-%s-%d.scope", unitPrefix, strings.ReplaceAll(uid, "-", "_"), sandbox)
+		return startScope(ctx, name, "Podstead pod "+uid, pid)
+	}
+	return nil
+}
+
+// Monitor returns the cgroup in which the monitor is started. It is empty with systemd, where [Groups.PlaceMonitor] moves it afterwards.
+func (g Groups) Monitor() string {
+	if g.systemd {
+		return ""
+	}
+	return path.Join(g.root, "monitor")
+}
+
+// PlaceMonitor moves the processes of the monitor to their cgroup, unless they were started there.
+func (g Groups) PlaceMonitor(ctx context.Context, pids ...int) error {
+	if g.systemd {
+		return startScope(ctx, unitPrefix+"-monitor.scope", "Podstead monitor", pids...)
 	}
 	return nil
 }

@@ -73,19 +73,23 @@ func sliceLimits(l cgroup.Limits, unified bool) []dbus.Property {
 	return append(list, property("CPUShares", max(l.Shares, cgroup.MinShares)), property("MemoryLimit", number(l.Memory)))
 }
 
-// startScope moves a shim to a scope outside the slice of its pod, see [Groups.Shim]. The scope may already exist.
-func startScope(ctx context.Context, uid string, sandbox, pid int) error {
+// startScope moves processes that outlive the daemon to a scope outside of the slices of pods, see [Groups.Shim]. The scope may already
+// exist.
+func startScope(ctx context.Context, name, description string, pids ...int) error {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to systemd: %w", err)
 	}
 	defer conn.Close()
-	name := fmt.Sprintf("%s-shim-%s-%d.scope", unitPrefix, strings.ReplaceAll(uid, "-", "_"), sandbox)
+	list := make([]uint32, len(pids))
+	for i, pid := range pids {
+		list[i] = uint32(pid)
+	}
 	done := make(chan string, 1)
 	_, err = conn.StartTransientUnitContext(ctx, name, "fail", []dbus.Property{
-		dbus.PropDescription("Podstead pod " + uid),
+		dbus.PropDescription(description),
 		dbus.PropSlice(unitPrefix + ".slice"),
-		dbus.PropPids(uint32(pid)),
+		dbus.PropPids(list...),
 		{Name: "CollectMode", Value: godbus.MakeVariant("inactive-or-failed")},
 		// Without it systemd stops the scope at the shutdown of the host, before the daemon has stopped the pod.
 		{Name: "DefaultDependencies", Value: godbus.MakeVariant(false)},

@@ -1,0 +1,149 @@
+package monitor
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// unknownCode is the exit code of a process whose exit is not known, as in containerd.
+const unknownCode = 255
+
+// watched is a process whose exit the loop waits for.
+type watched struct {
+	pid   int
+	start uint64
+	fd    int // pidfd; 0: none
+	token token
+}
+
+// watch waits for the exit of a process. exited records it, and reports false if that is not possible now: the process stays a zombie then,
+// and exited is called again.
+func (w *watched) watch(m *Monitor, pid int, start uint64, pidfd int, exited func(code int, known bool) bool) (err error) {
+	w.pid, w.start, w.fd = pid, start, pidfd
+	w.token, err = m.loop.watch(pidfd, func(uint32) {
+		code, known := m.statusOf(w)
+		if !exited(code, known) {
+			t := w.token
+			m.loop.change(t, 0)
+			m.loop.after(againTime, func() { m.loop.change(t, unix.EPOLLIN) })
+			return
+		}
+		m.reap(w)
+		w.unwatch(m.loop)
+		m.touch()
+	})
+	return err
+}
+
+// unwatch closes the pidfd.
+func (w *watched) unwatch(l *loop) {
+	if w.fd > 0 {
+		l.unwatch(w.token)
+		closeAll(w.fd)
+		w.fd = 0
+	}
+}
+
+// signal sends a signal to the process. The error is [unix.ESRCH] if it has exited.
+func (w *watched) signal(s unix.Signal) error {
+	if w.fd <= 0 {
+		return unix.ESRCH
+	}
+	return unix.PidfdSendSignal(w.fd, s, nil, 0)
+}
+
+// statusOf returns the exit code of a process that has exited. It is not known if the process was no child of a monitor or keeper that was
+// running, and the kernel does not keep it.
+func (m *Monitor) statusOf(w *watched) (code int, known bool) {
+	info, err := wait(unix.P_PIDFD, w.fd, unix.WNOWAIT)
+	if err == nil && info.pid != 0 {
+		return info.exitCode(), true
+	}
+	// A child of the keeper, which keeps the zombie, or of another process, which may reap it between the first and the second look.
+	for _, look := range []func() int{
+		func() int { return infoStatus(w.fd) },
+		func() int { return zombieStatus(w.pid, w.start) },
+		func() int { return infoStatus(w.fd) },
+	} {
+		if status := look(); status != noStatus {
+			return codeOf(status), true
+		}
+	}
+	return unknownCode, false
+}
+
+// reap reaps a process whose exit is recorded.
+func (m *Monitor) reap(w *watched) {
+	if info, err := wait(unix.P_PIDFD, w.fd, 0); err == nil && info.pid != 0 {
+		return
+	}
+	m.tellReap(w.pid, w.start)
+}
+
+func (m *Monitor) tellReap(pid int, start uint64) {
+	m.tell(verbReap+" "+strconv.Itoa(pid)+" "+strconv.FormatUint(start, 10), -1)
+}
+
+// sweep reaps children that have exited and that nobody waits for: processes that lost their parent. A child that may be a process that the
+// OCI runtime has just started stays until that is known.
+func (m *Monitor) sweep() {
+	birth, flying := m.flights.oldest()
+	own, foreign := childrenOf(os.Getpid()), childrenOf(keeperPID())
+	if len(own) == 0 && len(foreign) <= 1 {
+		return
+	}
+	known := m.knownPIDs()
+	later := false
+	for i, pid := range append(own, foreign...) {
+		if known[pid] || pid == os.Getpid() {
+			continue
+		}
+		s, err := statOf(pid)
+		if err != nil || s.state != 'Z' {
+			later = later || i >= len(own) && err == nil // the keeper does not say when a child exits
+			continue
+		}
+		switch {
+		case flying && s.start >= birth:
+			later = true
+		case i < len(own):
+			_, _ = wait(unix.P_PID, pid, 0)
+		default:
+			m.tellReap(pid, s.start)
+		}
+	}
+	if later && !m.sweepLater {
+		m.sweepLater = true
+		m.loop.after(againTime, func() {
+			m.sweepLater = false
+			m.sweep()
+		})
+	}
+}
+
+// knownPIDs returns the processes whose exit is waited for.
+func (m *Monitor) knownPIDs() map[int]bool {
+	known := map[int]bool{}
+	for _, c := range m.containers {
+		if c.process.fd > 0 {
+			known[c.process.pid] = true
+		}
+		for _, x := range c.commands {
+			if x.process.fd > 0 {
+				known[x.process.pid] = true
+			}
+		}
+	}
+	for j := range m.jobs {
+		known[j.process.pid] = true
+	}
+	return known
+}
+
+// isGone reports whether an error says that a process does not exist.
+func isGone(err error) bool {
+	return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist)
+}
