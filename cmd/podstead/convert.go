@@ -16,11 +16,15 @@ func (a *app) convertCommand() *cobra.Command {
 	var directory string
 	var o spec.Options
 	cmd := &cobra.Command{
-		Use:   "convert FILE|UNIT|DIR|-...",
-		Short: "Convert pod files, manifests and units of Quadlet to pod files in TOML",
-		Long: `Print the definition of a pod file or a Kubernetes manifest as a pod file in TOML. The file - is standard input. Every
-field has its long form, the notation of the Pod API; with --short, the short one, where there is one: podstead explain
-shows both. The definition, relative paths and the comments of a pod file stay the same. No daemon is needed.
+		Use:   "convert FILE...|UNIT...|DIR|-",
+		Short: "Convert manifests, Compose files and units of Quadlet to pod files in TOML",
+		Long: `Print the definition of a pod file, a Kubernetes manifest or a Compose file as a pod file in TOML. The file - is
+standard input. Every field has its long form, the notation of the Pod API; with --short, the short one, where there is
+one: podstead explain shows both. The definition, relative paths and the comments of a pod file stay the same. No daemon
+is needed.
+
+Several Compose files are one project, as with docker compose -f. The services become pods with the label project.
+docs/reference/compose.md lists what becomes of each key.
 
 Units of Quadlet, with their drop-ins, and directories of units become pods too: pass all units of an application, and
 --output-dir for a file for each pod. What their keys become is listed in docs/reference/quadlet.md.
@@ -32,6 +36,9 @@ Exit codes: 0 done, 2 the file is invalid.`,
 		Example: `  # Convert a manifest to a pod file
   podstead convert manifest.yaml --short >converted.toml
 
+  # Convert a Compose file, with its services of one profile
+  podstead convert compose.yaml --profile debug --short >shop.toml
+
   # Show what the short forms of a pod file stand for
   podstead convert web.toml
 
@@ -40,7 +47,7 @@ Exit codes: 0 done, 2 the file is invalid.`,
 
   # Convert the units of Quadlet of this host
   podstead convert /etc/containers/systemd --output-dir .`,
-		Args:              oneFileOrUnits,
+		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if areUnits(args) {
@@ -49,29 +56,48 @@ Exit codes: 0 done, 2 the file is invalid.`,
 			if directory != "" {
 				return usage(cmd, "--output-dir is for units of Quadlet")
 			}
-			return a.convert(args[0], o, short)
+			return a.convert(cmd, args, o, short)
 		},
 	}
 	cmd.Flags().StringVar(&directory, "output-dir", "", "`directory` for the pod files of units, one for each pod")
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
 	lossFlags(cmd, &o, "v")
+	a.addProjectFlags(cmd)
 	return cmd
 }
 
-// oneFileOrUnits requires one pod file, or units of Quadlet.
-func oneFileOrUnits(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 && !areUnits(args) {
-		return usage(cmd, "%s takes one pod file", commandName(cmd))
+func (a *app) convert(cmd *cobra.Command, paths []string, o spec.Options, short bool) error {
+	if len(paths) > 1 {
+		expanded, err := a.expand(paths)
+		if err != nil {
+			return err
+		}
+		if paths = expanded; len(paths) > 1 {
+			return usage(cmd, "%s takes one pod file, or several Compose files", commandName(cmd))
+		}
 	}
-	return fileArguments(cmd, args)
-}
-
-func (a *app) convert(path string, o spec.Options, short bool) error {
+	path := paths[0]
 	given, err := a.readText(path)
 	if err != nil {
 		return err
 	}
-	text, problems := o.Convert(path, given, short)
+	var problems spec.Problems
+	if isComposeFile(path, given) {
+		r, err := a.convertProject(cmd.Context(), path, o.AllowLoss, a.project.profiles)
+		if err != nil {
+			return err
+		}
+		problems, given = r.Problems, r.Manifest
+	}
+	var text []byte
+	if len(problems.Errors()) == 0 {
+		converted, found := o.Convert(path, given, short)
+		if text = converted; problems == nil {
+			problems = found
+		} else {
+			problems = append(problems, found.Errors()...)
+		}
+	}
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/spec"
+)
+
+// projectFlags are the flags for Compose files.
+type projectFlags struct {
+	name                     string
+	profiles, envFiles, dirs []string
+	// overrides are the Compose files that belong to the first one of the command line.
+	overrides map[string][]string
+	// pods are the projects of the pods whose names Compose files define.
+	pods map[string]string
+}
+
+// of notes the pods of a project.
+func (f *projectFlags) of(r *compose.Result) {
+	if f.pods == nil {
+		f.pods = map[string]string{}
+	}
+	for _, pod := range r.Pods {
+		f.pods[pod] = r.Project
+	}
+}
+
+// own returns the pods without those that have only the names of a project's pods, and an error for each of these.
+func (f *projectFlags) own(pods []api.Pod) (own []api.Pod, err error) {
+	var errs []error
+	own = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
+		project := f.pods[p.Metadata.Name]
+		if project == "" || p.Metadata.Labels[compose.ProjectLabel] == project {
+			return false
+		}
+		errs = append(errs, fmt.Errorf("pod %q is not of project %q", p.Metadata.Name, project))
+		return true
+	})
+	return own, errors.Join(errs...)
+}
+
+// addProjectFlags adds the flags for Compose files to a command that reads pod files.
+func (a *app) addProjectFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&a.project.profiles, "profile", nil,
+		"`profile` of a Compose file whose services are started too (default COMPOSE_PROFILES)")
+	flags.StringSliceVar(&a.project.envFiles, "env-file", nil, "`file` with variables for a Compose file (default .env beside it)")
+	flags.StringVar(&a.project.name, "project-name", "", "`name` of the project of a Compose file (default that of its directory)")
+	flags.StringSliceVar(&a.project.dirs, "allow-dir", nil, "other `directory` whose files a Compose file may include")
+}
+
+// isComposeFile reports whether a file is one of Compose. Standard input is not: it has no directory.
+func isComposeFile(path string, text []byte) bool {
+	return path != spec.Stdin && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) && compose.IsCompose(text)
+}
+
+// expand is [expand] with all Compose files of the command line as one project, in the place of the first one.
+func (a *app) expand(paths []string) ([]string, error) {
+	files, err := expand(paths)
+	if err != nil {
+		return nil, err
+	}
+	a.project.overrides = map[string][]string{}
+	var kept []string
+	first := ""
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil || !isComposeFile(path, text) { // reading the file later reports the error
+			kept = append(kept, path)
+			continue
+		}
+		if first == "" {
+			first = path
+			kept = append(kept, path)
+			continue
+		}
+		a.project.overrides[first] = append(a.project.overrides[first], path)
+	}
+	return kept, nil
+}
+
+// acceptParts is [spec.Options.AcceptParts], also for a Compose file.
+func (a *app) acceptParts(ctx context.Context, path string, text []byte, o spec.Options) ([]spec.Part, spec.Problems, error) {
+	if !isComposeFile(path, text) {
+		parts, problems := o.AcceptParts(path, text)
+		return parts, problems, nil
+	}
+	r, err := a.convertProject(ctx, path, o.AllowLoss, a.project.profiles)
+	if err != nil || r.Manifest == nil {
+		return nil, problemsOr(r), err
+	}
+	parts, problems := o.AcceptParts(path, r.Manifest)
+	return parts, slices.Concat(r.Problems, problems.Errors()), nil
+}
+
+func problemsOr(r *compose.Result) spec.Problems {
+	if r == nil {
+		return nil
+	}
+	return r.Problems
+}
+
+// convertProject converts the project of a Compose file, in a process of its own.
+func (a *app) convertProject(ctx context.Context, path string, allowLoss bool, profiles []string) (*compose.Result, error) {
+	q := compose.Request{
+		Names: append([]string{path}, a.project.overrides[path]...), Profiles: profiles, Project: a.project.name, AllowLoss: allowLoss,
+		Environment: os.Environ(),
+	}
+	absolute := func(to *[]string, paths []string) error {
+		for _, path := range paths {
+			path, err := filepath.Abs(path)
+			if err != nil {
+				return err
+			}
+			*to = append(*to, path)
+		}
+		return nil
+	}
+	if err := errors.Join(
+		absolute(&q.Files, q.Names), absolute(&q.EnvFiles, a.project.envFiles), absolute(&q.AllowedDirs, a.project.dirs),
+	); err != nil {
+		return nil, err
+	}
+	q.Dir = filepath.Dir(q.Files[0])
+	return compose.Isolated(ctx, &q)
+}
+
+// projectCommand is the process of [compose.Isolated].
+func (a *app) projectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: compose.Command, Short: "Convert a Compose file for another podstead command", Hidden: true, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return compose.Serve(cmd.Context(), a.in, a.out) },
+	}
+}
+
+// defaultProject returns the Compose files of the current directory, for commands that docker compose has too.
+func defaultProject(cmd *cobra.Command) ([]string, error) {
+	files, err := compose.Find(".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usage(cmd, "%s requires pod files: the current directory has no compose.yaml", commandName(cmd))
+	}
+	return files, err
+}
+
+// otherProject returns an error if a pod of a Compose file has the name of one that exists and does not belong to the project.
+func otherProject(file *applied, before []api.Pod) error {
+	if file.project == "" {
+		return nil
+	}
+	i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == file.pod })
+	if i < 0 || before[i].Metadata.Labels[compose.ProjectLabel] == file.project {
+		return nil
+	}
+	owner := "exists, and is not of this project"
+	if project := before[i].Metadata.Labels[compose.ProjectLabel]; project != "" {
+		owner = fmt.Sprintf("belongs to project %q", project)
+	}
+	return &failure{
+		status: statusFailed, err: fmt.Errorf("apply pod %q: the pod %s", file.pod, owner),
+		hints: []string{"rename the service, or delete the other pod with podstead delete " + file.pod},
+	}
+}
+
+// projectOf returns the project of a pod of a Compose file.
+func projectOf(path string, pod *spec.Pod) string {
+	if text, err := os.ReadFile(path); err != nil || !isComposeFile(path, text) {
+		return ""
+	}
+	return pod.Labels[compose.ProjectLabel]
+}
