@@ -30,7 +30,6 @@ var settingsOfHints = map[string]string{
 	"set mode = \"bridge\" of [network] in podstead.toml":    "[network]\nmode = \"bridge\"\n",
 	"containerLog in podstead.toml":                          "containerLog.driver = \"journald\"\n",
 	"set pods.pidsLimit in podstead.toml":                    "pods.pidsLimit = 100\n",
-	"set pods.maxReplicas in podstead.toml":                  "pods.maxReplicas = 32\n",
 	"set pods.finishedPodTTL in podstead.toml":               "pods.finishedPodTTL = \"1h\"\n",
 	"to allowedUnsafeSysctls in [policy] of podstead.toml":   "[policy]\nallowedUnsafeSysctls = [\"kernel.msgmax\"]\n",
 	"or podSecurity in [policy] of podstead.toml":            "[policy]\npodSecurity = \"privileged\"\n",

@@ -68,7 +68,8 @@ func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return &failure{
-			status: statusUsage, err: fmt.Errorf("%s exists", plain.Text(path)), hints: []string{"delete it, or write into another directory"},
+			status: statusUsage, err: fmt.Errorf("%s exists", plain.Text(path)),
+			hints: []string{"delete it, or write into another directory"},
 		}
 	}
 	if err != nil {

@@ -280,7 +280,8 @@ func (c *converter) ports(x *scope, e entry, text string) []spec.ContainerPort {
 			return nil
 		}
 		same := func(o spec.ContainerPort) bool {
-			return o.ContainerPort == p.ContainerPort && o.Protocol == p.Protocol && (o.HostPort == p.HostPort && o.HostIP == p.HostIP || p.HostPort == 0)
+			return o.ContainerPort == p.ContainerPort && o.Protocol == p.Protocol &&
+				(o.HostPort == p.HostPort && o.HostIP == p.HostIP || p.HostPort == 0)
 		}
 		if !slices.ContainsFunc(m.Ports, same) {
 			m.Ports = append(m.Ports, p)

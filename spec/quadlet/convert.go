@@ -282,7 +282,8 @@ func (c *converter) convert() {
 	if len(c.pods) == 0 && len(c.problems.Errors()) == 0 {
 		u := c.units[0]
 		c.problems = append(c.problems, spec.Problem{
-			File: u.shown, Line: 1, Column: 1, Message: "the units define no pod", Hint: "pass the .container, .pod or .kube units that use them too",
+			File: u.shown, Line: 1, Column: 1, Message: "the units define no pod",
+			Hint: "pass the .container, .pod or .kube units that use them too",
 		})
 	}
 }
@@ -330,7 +331,8 @@ func (c *converter) makePods() {
 	for _, p := range c.pods {
 		if p.kube == nil && len(p.members) == 0 {
 			c.problems = append(c.problems, spec.Problem{
-				File: p.unit.shown, Line: 1, Column: 1, Message: "the pod has no containers", Hint: "pass the .container units with Pod=" + p.unit.name,
+				File: p.unit.shown, Line: 1, Column: 1, Message: "the pod has no containers",
+				Hint: "pass the .container units with Pod=" + p.unit.name,
 			})
 		}
 	}
@@ -377,7 +379,8 @@ func (c *converter) distinct() {
 		if other := seen[p.Name]; other != nil {
 			c.problems = append(c.problems, spec.Problem{
 				File: p.unit.shown, Line: 1, Column: 1,
-				Message: "pod " + strconv.Quote(p.Name) + " is already defined by " + other.unit.name, Hint: "set ContainerName= or PodName=",
+				Message: "pod " + strconv.Quote(p.Name) + " is already defined by " + other.unit.name,
+				Hint:    "set ContainerName= or PodName=",
 			})
 		}
 		seen[p.Name] = p
@@ -503,9 +506,11 @@ func (p *pod) originOf(path string) entry {
 
 // report reports the sections and keys of a unit that are not taken.
 func (c *converter) report(u *unit) {
-	if !slices.ContainsFunc(u.entries, func(e entry) bool { return e.section == u.section() }) && u.kind != "volume" && u.kind != "network" &&
-		u.kind != "pod" {
-		c.problems = append(c.problems, spec.Problem{File: u.shown, Line: 1, Column: 1, Message: "section [" + u.section() + "] is missing"})
+	if !slices.ContainsFunc(u.entries, func(e entry) bool { return e.section == u.section() }) && u.kind != "volume" &&
+		u.kind != "network" && u.kind != "pod" {
+		c.problems = append(c.problems, spec.Problem{
+			File: u.shown, Line: 1, Column: 1, Message: "section [" + u.section() + "] is missing",
+		})
 	}
 	for _, e := range u.entries {
 		if e.value == "" && e.argument == nil {

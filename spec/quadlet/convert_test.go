@@ -158,7 +158,8 @@ func TestKeys(t *testing.T) {
 		{"IP=10.0.0.7", "", `lost: pods have the addresses`},
 		{"IP6=fd00::7", "", `lost: pods have the addresses`},
 		{
-			`Label=app=web "note=a b" traefik.http.routers.x.rule=Host(1)`, `(?s)labels.app = "web"\nannotations = \{ note = "a b", "traefik.http.routers.x.rule" = "Host\(1\)" \}`, "",
+			`Label=app=web "note=a b" traefik.http.routers.x.rule=Host(1)`,
+			`(?s)labels.app = "web"\nannotations = \{ note = "a b", "traefik.http.routers.x.rule" = "Host\(1\)" \}`, "",
 		},
 		{"LogDriver=journald", `"podstead.io/log-driver" = "journald"`, ""},
 		{"LogDriver=none", `image`, `ignored: logs are kept`},
@@ -349,7 +350,8 @@ func TestKeys(t *testing.T) {
 // TestSpecifiers has each specifier.
 func TestSpecifiers(t *testing.T) {
 	t.Parallel()
-	directory := write(t, "-- my-shop@a-b.container --\n[Container]\nImage=x:1\nExec=%n %N %p %P %i %I %j %J %f %h %u %U %g %G %s %t %S %C %L %E "+
+	directory := write(t, "-- my-shop@a-b.container --\n[Container]\n"+
+		"Image=x:1\nExec=%n %N %p %P %i %I %j %J %f %h %u %U %g %G %s %t %S %C %L %E "+
 		"%T %V %H %l %m %v %a %d %%\nLabel=y=%y\n")
 	all, problems := pods(t, directory, spec.Options{})
 	pod := all["my-shop-a-b"]
@@ -357,8 +359,10 @@ func TestSpecifiers(t *testing.T) {
 		t.Fatal(problems)
 	}
 	got := strings.Join(pod.Containers[0].Args, " ")
-	want := "my-shop@a-b.service my-shop@a-b my-shop my/shop a-b a/b shop shop /a/b /home/ada ada 1001 staff 1002 /bin/zsh /run/user/1001 " +
-		"/home/ada/state /home/ada/cache /home/ada/log /home/ada/config /tmp /var/tmp box.example.org box " + testHost.MachineID + " 6.12.1 " +
+	want := "my-shop@a-b.service my-shop@a-b my-shop my/shop a-b a/b shop shop /a/b /home/ada ada 1001 staff 1002 " +
+		"/bin/zsh /run/user/1001 " +
+		"/home/ada/state /home/ada/cache /home/ada/log /home/ada/config /tmp /var/tmp box.example.org box " +
+		testHost.MachineID + " 6.12.1 " +
 		architecture() + " /run/credentials/my-shop@a-b.service %"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

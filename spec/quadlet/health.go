@@ -137,7 +137,8 @@ func takeNotify(c *converter, x *scope, list []entry) {
 // probe returns the probe of a check.
 func (k check) probe(failures int32) *spec.Probe {
 	p := &spec.Probe{
-		Exec: &spec.ExecAction{Command: slices.Clone(k.command)}, PeriodSeconds: k.interval, TimeoutSeconds: k.timeout, FailureThreshold: failures,
+		Exec: &spec.ExecAction{Command: slices.Clone(k.command)}, PeriodSeconds: k.interval,
+		TimeoutSeconds: k.timeout, FailureThreshold: failures,
 	}
 	if p.TimeoutSeconds == 0 {
 		p.TimeoutSeconds = 30

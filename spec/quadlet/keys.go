@@ -243,7 +243,8 @@ func volumeRows() []row {
 
 func ownerRows(key string) []row {
 	return []row{{
-		section: "Volume", key: key, verdict: lost, text: "the owner of a volume is root, or fsGroup of the pod", hint: "set fsGroup in the pod file",
+		section: "Volume", key: key, verdict: lost, text: "the owner of a volume is root, or fsGroup of the pod",
+		hint: "set fsGroup in the pod file",
 	}}
 }
 
@@ -327,7 +328,8 @@ func imageRows() []row {
 func buildRows() []row {
 	var list []row
 	for _, key := range []string{
-		"Annotation", "Arch", "AuthFile", "BuildArg", "ContainersConfModule", "DNS", "DNSOption", "DNSSearch", "Environment", "File", "ForceRM",
+		"Annotation", "Arch", "AuthFile", "BuildArg", "ContainersConfModule", "DNS", "DNSOption", "DNSSearch", "Environment", "File",
+		"ForceRM",
 		"GlobalArgs", "GroupAdd", "IgnoreFile", "ImageTag", "Label", "Network", "PodmanArgs", "Pull", "Retry", "RetryDelay", "Secret",
 		"ServiceName", "SetWorkingDirectory", "Target", "TLSVerify", "Variant", "Volume",
 	} {
@@ -355,7 +357,8 @@ func unitRows() []row {
 		return row{key: key, verdict: taken, text: "waitFor, initContainers", take: takeNothing}
 	}
 	list := []row{
-		order("After"), order("Before"), order("BindsTo"), order("PartOf"), order("Requires"), order("Requisite"), order("Upholds"), order("Wants"),
+		order("After"), order("Before"), order("BindsTo"), order("PartOf"), order("Requires"), order("Requisite"), order("Upholds"),
+		order("Wants"),
 		{key: "RequiresMountsFor", verdict: taken, text: "waitFor", take: takeNothing},
 		{key: "WantsMountsFor", verdict: taken, text: "waitFor", take: takeNothing},
 		{key: "ConditionPathExists", verdict: taken, text: "waitFor", take: takeCondition},
@@ -381,7 +384,8 @@ func unitRows() []row {
 		list[i].section = "Unit"
 	}
 	return append(list, row{
-		section: "Quadlet", key: "DefaultDependencies", verdict: taken, text: "none: pulls are retried until the network is online", take: takeNothing,
+		section: "Quadlet", key: "DefaultDependencies", verdict: taken, text: "none: pulls are retried until the network is online",
+		take: takeNothing,
 	})
 }
 

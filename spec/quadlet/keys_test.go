@@ -68,7 +68,7 @@ func TestReference(t *testing.T) {
 		"| | |\n| --- | --- |\n| taken | the second column has the fields of the pod file |\n" +
 		"| ignored | a warning: what the pod does stays the same |\n" +
 		"| lost | an error, with `--allow-loss` a warning: the pod behaves differently without the key |\n" +
-		"| refused | an error, and the hint tells what to do |\n\n" +
+		"| refused | an error, and the hint says what to do |\n\n" +
 		"Keys of `[Unit]` and `[Service]` that are not listed are lost. Sections that begin with `X-` are not read.\n")
 	section := ""
 	for _, r := range rows {
@@ -85,7 +85,8 @@ func TestReference(t *testing.T) {
 		}
 		b.WriteString("| `" + r.key + "` | " + string(r.verdict) + " | " + text + " |\n")
 	}
-	b.WriteString("\n## PodmanArgs\n\nThese options of `podman run` and `podman pod create` are taken as the key that means the same. Others are lost.\n\n" +
+	b.WriteString("\n## PodmanArgs\n\n" +
+		"These options of `podman run` and `podman pod create` are taken as the key that means the same. Others are lost.\n\n" +
 		"| option | key |\n| --- | --- |\n")
 	var names []string
 	for name := range options {
@@ -121,7 +122,7 @@ func TestReference(t *testing.T) {
 
 // own are the fields of options that have no key.
 var own = map[string]string{
-	"cpus": "none: resources.limits.cpu", "interactive": "none: stdin", "ipc": "none: hostIPC", "memory-reservation": "none: resources.requests.memory",
-	"pid": "none: hostPID", "privileged": "none: securityContext.privileged", "security-opt": "as `NoNewPrivileges`, `SeccompProfile`, `AppArmor`",
-	"tty": "none: tty",
+	"cpus": "none: resources.limits.cpu", "interactive": "none: stdin", "ipc": "none: hostIPC",
+	"memory-reservation": "none: resources.requests.memory", "pid": "none: hostPID", "privileged": "none: securityContext.privileged",
+	"security-opt": "as `NoNewPrivileges`, `SeccompProfile`, `AppArmor`", "tty": "none: tty",
 }

@@ -220,7 +220,8 @@ func (l *loader) templates() {
 			continue
 		}
 		if e, has := u.last("Install", "DefaultInstance"); has && e.value != "" {
-			instance := newUnit(filepath.Join(filepath.Dir(u.shown), u.base+e.value+"."+u.kind), filepath.Join(u.dir, u.base+e.value+"."+u.kind))
+			name := u.base + e.value + "." + u.kind
+			instance := newUnit(filepath.Join(filepath.Dir(u.shown), name), filepath.Join(u.dir, name))
 			instance.entries = u.entries
 			l.units[i] = instance
 			continue

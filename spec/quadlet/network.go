@@ -17,7 +17,8 @@ func takeAddHost(c *converter, x *scope, list []entry) {
 		names, address, found := strings.Cut(text, ":")
 		switch _, err := netip.ParseAddr(strings.Trim(address, "[]")); {
 		case address == "host-gateway":
-			c.lose(e, "the address of the host is not known before the pod starts", "set a variable with fieldRef status.hostIP in the pod file")
+			c.lose(e, "the address of the host is not known before the pod starts",
+				"set a variable with fieldRef status.hostIP in the pod file")
 		case !found || err != nil:
 			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be NAME:IP", "")
 		default:

@@ -12,8 +12,10 @@ import (
 // booted are units that are active before the daemon starts pods, or that only matter to Podman.
 var booted = []string{
 	"basic.target", "default.target", "graphical.target", "local-fs.target", "multi-user.target", "network-pre.target", "network.target",
-	"nss-lookup.target", "paths.target", "podman-auto-update.service", "podman.service", "podman.socket", "sockets.target", "sysinit.target",
-	"systemd-networkd.service", "systemd-resolved.service", "timers.target", "NetworkManager.service", "firewalld.service", "nftables.service",
+	"nss-lookup.target", "paths.target", "podman-auto-update.service", "podman.service", "podman.socket", "sockets.target",
+	"sysinit.target",
+	"systemd-networkd.service", "systemd-resolved.service", "timers.target", "NetworkManager.service", "firewalld.service",
+	"nftables.service",
 	"dbus.service", "dbus.socket", "-.mount", "tmp.mount",
 }
 
@@ -129,7 +131,8 @@ func (c *converter) outside(p *pod, e entry, name string, required bool) {
 	case required && extension == ".service" && podName(strings.TrimSuffix(name, extension)) != "" && !strings.Contains(name, "@"):
 		// With systemd the unit fails without the other one. A pod waits, also if the other one is converted later.
 		other := podName(strings.TrimSuffix(name, extension))
-		c.ignore(e, "unit "+strconv.Quote(clip(name))+" is not among those that are converted: the pod waits for a pod "+strconv.Quote(other),
+		c.ignore(e, "unit "+strconv.Quote(clip(name))+" is not among those that are converted: the pod waits for a pod "+
+			strconv.Quote(other),
 			"convert "+clip(name)+" too, or remove waitFor from the pod file")
 		if other != p.Name {
 			p.wait(e, spec.WaitPod+":"+other+":"+spec.WaitReady)
@@ -138,7 +141,8 @@ func (c *converter) outside(p *pod, e entry, name string, required bool) {
 		c.lose(e, "unit "+strconv.Quote(clip(name))+" is not among those that are converted, and a pod does not wait for units of systemd",
 			"order it before podstead.service")
 	default:
-		c.ignore(e, "unit "+strconv.Quote(clip(name))+" is not among those that are converted, and a pod does not wait for units of systemd",
+		c.ignore(e, "unit "+strconv.Quote(clip(name))+
+			" is not among those that are converted, and a pod does not wait for units of systemd",
 			"pass it too if it is of Quadlet, or order it before podstead.service")
 	}
 }
@@ -158,7 +162,8 @@ func (c *converter) cycles() {
 			switch q := byName[name]; {
 			case q == nil:
 			case state[q] == visiting:
-				c.problem(p.origin["waitFor"], "pods "+strconv.Quote(p.Name)+" and "+strconv.Quote(q.Name)+" wait for each other", "remove one of After= or Requires=")
+				c.problem(p.origin["waitFor"], "pods "+strconv.Quote(p.Name)+" and "+strconv.Quote(q.Name)+" wait for each other",
+					"remove one of After= or Requires=")
 			case state[q] != done:
 				visit(q)
 			}
@@ -188,7 +193,8 @@ func (c *converter) arrange(p *pod) {
 			return !slices.ContainsFunc(m.before, func(b *member) bool { return !placed[b] })
 		})
 		if i < 0 {
-			c.problem(rest[0].origin["order"], "the containers of the pod are ordered after each other", "remove one of After= or Requires=")
+			c.problem(rest[0].origin["order"], "the containers of the pod are ordered after each other",
+				"remove one of After= or Requires=")
 			return
 		}
 		m := rest[i]

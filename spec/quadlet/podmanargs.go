@@ -21,8 +21,9 @@ var options = map[string]option{
 	"entrypoint": {key: "Entrypoint"}, "env": {key: "Environment"}, "env-file": {key: "EnvironmentFile"},
 	"env-host": {key: "EnvironmentHost", flag: true}, "expose": {key: "ExposeHostPort"}, "gidmap": {key: "GIDMap"},
 	"group-add": {key: "GroupAdd"}, "health-cmd": {key: "HealthCmd"}, "health-interval": {key: "HealthInterval"},
-	"health-on-failure": {key: "HealthOnFailure"}, "health-retries": {key: "HealthRetries"}, "health-start-period": {key: "HealthStartPeriod"},
-	"health-timeout": {key: "HealthTimeout"}, "health-startup-cmd": {key: "HealthStartupCmd"},
+	"health-on-failure": {key: "HealthOnFailure"}, "health-retries": {key: "HealthRetries"},
+	"health-start-period": {key: "HealthStartPeriod"},
+	"health-timeout":      {key: "HealthTimeout"}, "health-startup-cmd": {key: "HealthStartupCmd"},
 	"health-startup-interval": {key: "HealthStartupInterval"}, "health-startup-retries": {key: "HealthStartupRetries"},
 	"health-startup-success": {key: "HealthStartupSuccess"}, "health-startup-timeout": {key: "HealthStartupTimeout"},
 	"hostname": {key: "HostName"}, "http-proxy": {key: "HttpProxy", flag: true}, "init": {key: "RunInit", flag: true}, "ip": {key: "IP"},
@@ -31,7 +32,8 @@ var options = map[string]option{
 	"pids-limit": {key: "PidsLimit"}, "publish": {key: "PublishPort"}, "pull": {key: "Pull"}, "read-only": {key: "ReadOnly", flag: true},
 	"read-only-tmpfs": {key: "ReadOnlyTmpfs", flag: true}, "secret": {key: "Secret"}, "shm-size": {key: "ShmSize"},
 	"stop-signal": {key: "StopSignal"}, "stop-timeout": {key: "StopTimeout"}, "subgidname": {key: "SubGIDMap"},
-	"subuidname": {key: "SubUIDMap"}, "sysctl": {key: "Sysctl"}, "time": {key: "StopTimeout"}, "tmpfs": {key: "Tmpfs"}, "tz": {key: "Timezone"},
+	"subuidname": {key: "SubUIDMap"}, "sysctl": {key: "Sysctl"}, "time": {key: "StopTimeout"}, "tmpfs": {key: "Tmpfs"},
+	"tz":     {key: "Timezone"},
 	"uidmap": {key: "UIDMap"}, "ulimit": {key: "Ulimit"}, "user": {key: "User"}, "userns": {key: "UserNS"}, "volume": {key: "Volume"},
 	"workdir": {key: "WorkingDir"},
 
@@ -156,7 +158,8 @@ func optionCPUs(c *converter, x *scope, e entry, value string) {
 		c.problem(e, "invalid value of --cpus: must be a number of CPUs, such as 1.5", "")
 		return
 	}
-	takeCPUQuota(c, x, []entry{{section: e.section, key: e.key, argument: []string{strconv.FormatFloat(cpus*100, 'f', -1, 64) + "%"}, at: e.at}})
+	quota := strconv.FormatFloat(cpus*100, 'f', -1, 64) + "%"
+	takeCPUQuota(c, x, []entry{{section: e.section, key: e.key, argument: []string{quota}, at: e.at}})
 }
 
 func optionInteractive(c *converter, x *scope, e entry, value string) {

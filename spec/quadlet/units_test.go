@@ -128,11 +128,13 @@ func TestOrder(t *testing.T) {
 			"b: main b(), main c()",
 		},
 		"networks of each other": {
-			"-- b.container --\n[Container]\nImage=i:1\nNetwork=c.container\n-- c.container --\n[Container]\nImage=i:1\nNetwork=b.container\n",
+			"-- b.container --\n[Container]\nImage=i:1\nNetwork=c.container\n" +
+				"-- c.container --\n[Container]\nImage=i:1\nNetwork=b.container\n",
 			"share the networks of each other",
 		},
 		"pods wait for each other": {
-			"-- b.container --\n[Unit]\nAfter=c.service\n[Container]\nImage=i:1\n-- c.container --\n[Unit]\nAfter=b.service\n[Container]\nImage=i:1\n",
+			"-- b.container --\n[Unit]\nAfter=c.service\n[Container]\nImage=i:1\n" +
+				"-- c.container --\n[Unit]\nAfter=b.service\n[Container]\nImage=i:1\n",
 			"wait for each other",
 		},
 		"containers after each other": {
@@ -159,7 +161,8 @@ func TestOrder(t *testing.T) {
 		"a directory of the host": {nfs("none", "/srv/x", "bind"), "a: main a()"},
 		"a volume in memory":      {nfs("tmpfs", "tmpfs", "size=1g"), "a: main a()"},
 		"networks are one": {
-			"-- a.container --\n[Container]\nImage=i:1\nNetwork=n.network\n-- n.network --\n[Network]\nInternal=true\n", "lost: all pods of a host share one",
+			"-- a.container --\n[Container]\nImage=i:1\nNetwork=n.network\n-- n.network --\n[Network]\nInternal=true\n",
+			"lost: all pods of a host share one",
 		},
 		"binds to": {
 			"-- b.container --\n[Unit]\nBindsTo=c.container\n[Container]\nImage=i:1\n-- c.container --\n[Container]\nImage=i:1\n",
@@ -307,14 +310,16 @@ data: {A: b}
 		t.Fatal(problems)
 	}
 	ports := shop.Containers[0].Ports
-	if len(ports) != 2 || ports[0].HostPort != 8080 || ports[0].HostIP != "127.0.0.1" || ports[1].HostPort != 9090 || ports[1].Protocol != "UDP" {
+	if len(ports) != 2 || ports[0].HostPort != 8080 || ports[0].HostIP != "127.0.0.1" ||
+		ports[1].HostPort != 9090 || ports[1].Protocol != "UDP" {
 		t.Errorf("ports: got %+v", ports)
 	}
 	if !cmp.Equal(shop.WaitFor, []string{"pod:db:ready"}) || len(shop.ConfigMaps) != 1 || shop.ConfigMaps[0].Data["A"] != "b" {
 		t.Errorf("got %+v", shop)
 	}
 	writeFile(t, filepath.Join(directory, "config.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {contaners: []}\n")
-	if _, problems := pods(t, directory, spec.Options{}); !strings.Contains(problems.Error(), "config.yaml:4:8: spec.contaners: unknown field") {
+	_, problems = pods(t, directory, spec.Options{})
+	if !strings.Contains(problems.Error(), "config.yaml:4:8: spec.contaners: unknown field") {
 		t.Errorf("got %v", problems)
 	}
 	for unit, want := range map[string]string{
@@ -530,8 +535,10 @@ func FuzzConvert(f *testing.F) {
 	for _, seed := range []string{
 		"[Container]\nImage=i:1\nExec=a 'b c' %i $$x ${Y}\nVolume=a:/b:ro\nPublishPort=[::1]:1-2:3-4/udp\n[Service]\nEnvironment=Y=1\n",
 		"[Container]\nImage=i\nPodmanArgs=--env \"A=b\" -it --cpus 2 -p1:2 --security-opt=a=b\nHealthCmd=[\"a\"]\nNotify=healthy\n",
-		"[Unit]\nAfter=a.service b.mount \\\n; x\n c.device\n[Container]\nImage=i:1\nMount=type=tmpfs,dst=/a,tmpfs-size=1g\nSecret=a,mode=0400\n",
-		"[Container]\nImage=i:1\nMemory=1.5g\nUser=1:2\nTimezone=a/b\nLabel=a=b\nTmpfs=/a:size=1m\nShmSize=1m\n[Service]\nCPUQuota=1%\nRestartSec=1min\n",
+		"[Unit]\nAfter=a.service b.mount \\\n; x\n c.device\n[Container]\nImage=i:1\n" +
+			"Mount=type=tmpfs,dst=/a,tmpfs-size=1g\nSecret=a,mode=0400\n",
+		"[Container]\nImage=i:1\nMemory=1.5g\nUser=1:2\nTimezone=a/b\nLabel=a=b\nTmpfs=/a:size=1m\n" +
+			"ShmSize=1m\n[Service]\nCPUQuota=1%\nRestartSec=1min\n",
 	} {
 		f.Add(seed, "[Container]\nEnvironment=A=%n\n", false)
 	}

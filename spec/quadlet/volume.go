@@ -90,7 +90,8 @@ func (c *converter) source(x *scope, e entry, source, target string) (spec.Volum
 	case strings.HasSuffix(source, ".volume"):
 		u := c.byName[source]
 		if u == nil { // as Podman names it without VolumeName=
-			c.ignore(e, "unit "+strconv.Quote(clip(source))+" is not among those that are converted: the volume has its name", "pass it too")
+			c.ignore(e, "unit "+strconv.Quote(clip(source))+
+				" is not among those that are converted: the volume has its name", "pass it too")
 			return c.claim(e, strings.TrimSuffix(source, ".volume")), true
 		}
 		return c.volume(e, u)
@@ -171,8 +172,8 @@ func (c *converter) mountOptions(e entry, options []string, at *spec.VolumeMount
 	for _, o := range options {
 		key, value, _ := strings.Cut(o, "=")
 		switch strings.TrimSpace(key) {
-		case "", "rw", "z", "Z", "relabel", "private", "rprivate", "copy", "nocopy", "bind", "rbind", "consistency", "notmpcopyup", "tmpcopyup",
-			"notmpfs", "tmpfs":
+		case "", "rw", "z", "Z", "relabel", "private", "rprivate", "copy", "nocopy", "bind", "rbind", "consistency", "notmpcopyup",
+			"tmpcopyup", "notmpfs", "tmpfs":
 			// SELinux labels are not set, and the rest is so here
 		case "ro", "readonly":
 			at.ReadOnly = value != "false"
