@@ -84,5 +84,5 @@ func TestEachHintIsFollowed(t *testing.T) {
 	checkFollowed(t, slices.Collect(maps.Keys(optionsOfHints)), "optionsOfHints", func(foundHint) bool { return false })
 }
 
-// aboutCompose reports whether a hint says what to write into a Compose file.
+// aboutCompose reports whether a hint says what to write into a Compose file. TestHintsOfComposeFiles follows these.
 func aboutCompose(h *foundHint) bool { return strings.Contains(h.at, "/internal/compose/") }

@@ -172,7 +172,7 @@ func (a *app) readText(path string) ([]byte, error) {
 		if compose.IsCompose(text) {
 			return nil, &failure{
 				status: statusUsage, err: errors.New("read standard input: a Compose file needs its directory"),
-				hints: []string{"pass the file by its name"},
+				hints: []string{"pass the file by its name, such as podstead apply FILE"},
 			}
 		}
 		return text, nil

@@ -50,7 +50,7 @@ func (a *app) convertUnits(paths []string, o spec.Options, short bool, directory
 		}
 		return &failure{
 			status: statusUsage, err: fmt.Errorf("the units define several pods: %s", strings.Join(names, ", ")),
-			hints: []string{"write a file for each: --output-dir DIR"},
+			hints: []string{"write a file for each with podstead convert UNIT --output-dir DIR"},
 		}
 	}
 	for _, p := range pods {

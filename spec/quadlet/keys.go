@@ -42,7 +42,7 @@ const (
 )
 
 const (
-	buildHint   = "build the image with another tool, and write its name: Image=NAME; podstead image import takes an archive of it"
+	buildHint   = "build the image with another tool, write its name as Image=NAME, and add it with podstead image import FILE"
 	loginHint   = "run podstead login REGISTRY"
 	hostHint    = "write an entry of initContainers, or a unit of systemd that starts before podstead.service"
 	userNSHint  = "set hostUsers = false in the pod file for a user namespace"
@@ -98,7 +98,7 @@ func containerRows() []row {
 		{key: "AppArmor", verdict: taken, text: "securityContext.appArmorProfile", take: takeAppArmor},
 		{
 			key: "AutoUpdate", verdict: ignored, text: "images are not updated by themselves",
-			hint: "run podstead restart after Pull=always, or apply a new image",
+			hint: "write Pull=always and run podstead restart POD, or apply a file with a new image",
 		},
 		{key: "CgroupsMode", verdict: ignored, text: "cgroups are those of Kubernetes"},
 		{key: "ContainerName", verdict: taken, text: "name", take: takeNothing},
@@ -115,7 +115,7 @@ func containerRows() []row {
 		{key: "GroupAdd", verdict: taken, text: "securityContext.supplementalGroups", take: takeGroupAdd},
 		{key: "HttpProxy", verdict: ignored, text: "containers do not get the proxy variables of the host", harmless: "false"},
 		{key: "LogDriver", verdict: taken, text: "annotations", take: takeLogDriver},
-		{key: "LogOpt", verdict: ignored, text: "the host limits the size of logs", hint: "set logs in the configuration of the host"},
+		{key: "LogOpt", verdict: ignored, text: "the host limits the size of logs", hint: "set containerLog in podstead.toml"},
 		{key: "Mask", verdict: lost, text: "paths are not masked one by one"},
 		{key: "Memory", verdict: taken, text: "resources.limits.memory", take: takeMemory},
 		{key: "Mount", verdict: taken, text: "volumeMounts, volumes", take: takeMount},
@@ -256,7 +256,7 @@ func networkRows() []row {
 		{key: "IPRange", verdict: ignored, text: oneNetwork},
 		{key: "InterfaceName", verdict: ignored, text: oneNetwork},
 		{key: "IPAMDriver", verdict: ignored, text: oneNetwork},
-		{key: "IPv6", verdict: ignored, text: oneNetwork, hint: "see network in the configuration of the host", harmless: "false"},
+		{key: "IPv6", verdict: ignored, text: oneNetwork, hint: "set network.subnets in podstead.toml", harmless: "false"},
 		{key: "Options", verdict: ignored, text: oneNetwork},
 		{key: "Label", verdict: ignored, text: noLabels},
 		{key: "NetworkDeleteOnStop", verdict: ignored, text: oneNetwork, harmless: "false"},
@@ -283,10 +283,10 @@ func kubeRows() []row {
 		{key: "ExitCodePropagation", verdict: ignored, text: "the state of the pod has the exit codes", harmless: "none"},
 		{
 			key: "KubeDownForce", verdict: ignored, text: "volumes are kept when a pod is deleted",
-			hint: "run podstead volume rm", harmless: "false",
+			hint: "delete them with podstead volume rm VOLUME", harmless: "false",
 		},
 		{key: "LogDriver", verdict: ignored, text: "the host configures where logs go", hint: "set the annotation podstead.io/log-driver"},
-		{key: "LogOpt", verdict: ignored, text: "the host limits the size of logs", hint: "set logs in the configuration of the host"},
+		{key: "LogOpt", verdict: ignored, text: "the host limits the size of logs", hint: "set containerLog in podstead.toml"},
 		{key: "SetWorkingDirectory", verdict: ignored, text: "host paths are absolute"},
 		{key: "Network", verdict: ignored, text: oneNetwork, hint: "set hostNetwork in the Kubernetes file for the network of the host"},
 		{key: "UserNS", verdict: lost, text: noUserNS, hint: "set hostUsers: false in the Kubernetes file"},
@@ -373,10 +373,10 @@ func unitRows() []row {
 		{key: "StartLimitIntervalSec", verdict: ignored, text: "restarts are not limited, their back-off grows"},
 		{key: "StartLimitInterval", verdict: ignored, text: "restarts are not limited, their back-off grows"},
 		{key: "StopWhenUnneeded", verdict: ignored, text: "pods run until they are stopped or deleted", harmless: "false"},
-		{key: "OnFailure", verdict: lost, text: "no units start when a pod fails", hint: "set [[notify]] in the configuration of the host"},
+		{key: "OnFailure", verdict: lost, text: "no units start when a pod fails", hint: "write a command as [[notify]] in podstead.toml"},
 		{
 			key: "OnSuccess", verdict: lost, text: "no units start when a pod succeeds",
-			hint: "set [[notify]] in the configuration of the host",
+			hint: "write a command as [[notify]] in podstead.toml",
 		},
 		{key: "Conflicts", verdict: lost, text: "pods do not stop each other"},
 	}

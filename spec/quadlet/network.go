@@ -17,8 +17,7 @@ func takeAddHost(c *converter, x *scope, list []entry) {
 		names, address, found := strings.Cut(text, ":")
 		switch _, err := netip.ParseAddr(strings.Trim(address, "[]")); {
 		case address == "host-gateway":
-			c.lose(e, "the address of the host is not known before the pod starts",
-				"set a variable with fieldRef status.hostIP in the pod file")
+			c.lose(e, "the address of the host is not known before the pod starts", "write an address of the host")
 		case !found || err != nil:
 			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be NAME:IP", "")
 		default:
@@ -105,7 +104,7 @@ func takeNetwork(c *converter, x *scope, list []entry) {
 		case name == "host":
 			x.HostNetwork = true
 		case name == "none":
-			c.lose(e, "the pod has a network", "set network in the configuration of the host to none, for all pods")
+			c.lose(e, "the pod has a network", "set mode = \"none\" of [network] in podstead.toml, for all pods")
 		case name == "bridge" || name == "private" || name == "podman" || name == "slirp4netns" || name == "pasta":
 			if options != "" && name != "bridge" && name != "podman" {
 				c.ignoreOnce(e, "pods are connected by a bridge of the host", "")

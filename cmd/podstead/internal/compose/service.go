@@ -22,9 +22,6 @@ import (
 func (c *converter) service(w *pod, name string) {
 	s := c.p.Services[name]
 	path := []string{"services", name}
-	if s.Image == "" && s.Build == nil && s.Provider == nil {
-		c.refuse(path, "image: Required value", "set image")
-	}
 	for i := range s.PreStart {
 		hook := fmt.Sprintf("%s-pre-start-%d", dnsName(name), i)
 		container := c.container(w, append(slices.Clone(path), "pre_start", strconv.Itoa(i)), hook, &s.PreStart[i].ContainerSpec)
