@@ -57,7 +57,7 @@ var composeHints = []composeHint{
 	{
 		hint:   "start a pod with a timer of systemd",
 		before: "services: {web: {image: web}}\njobs: {backup: {image: backup, triggers: {manual: true}}}",
-		after: "services: {web: {image: web}}",
+		after:  "services: {web: {image: web}}",
 	},
 	{
 		hint:   "limit them with the firewall of the host",

@@ -38,7 +38,7 @@ func TestCheckPause(t *testing.T) {
 	}{
 		{"static", program(elf.PT_LOAD), ""},
 		{"dynamic", program(elf.PT_INTERP), "is dynamically linked: build podstead with CGO_ENABLED=0"},
-		{"script", []byte("#!/bin/sh\n"), "bad magic number"},
+		{"script", []byte("#!/bin/sh\nexec sleep 1000000\n"), "bad magic number"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "shim")
