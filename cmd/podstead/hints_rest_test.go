@@ -86,3 +86,6 @@ func TestEachHintIsFollowed(t *testing.T) {
 
 // aboutCompose reports whether a hint says what to write into a Compose file. TestHintsOfComposeFiles follows these.
 func aboutCompose(h *foundHint) bool { return strings.Contains(h.at, "/internal/compose/") }
+
+// aboutQuadlet reports whether a hint says what to write into a unit of Quadlet. TestHintsOfUnits follows these.
+func aboutQuadlet(h *foundHint) bool { return strings.Contains(h.at, "/spec/quadlet/") }

@@ -68,7 +68,7 @@ func TestReference(t *testing.T) {
 		"| | |\n| --- | --- |\n| taken | the second column has the fields of the pod file |\n" +
 		"| ignored | a warning: what the pod does stays the same |\n" +
 		"| lost | an error, with `--allow-loss` a warning: the pod behaves differently without the key |\n" +
-		"| refused | an error, and the hint says what to do |\n\n" +
+		"| refused | an error with a hint |\n\n" +
 		"Keys of `[Unit]` and `[Service]` that are not listed are lost. Sections that begin with `X-` are not read.\n")
 	section := ""
 	for _, r := range rows {
