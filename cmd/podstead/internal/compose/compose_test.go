@@ -82,8 +82,7 @@ func TestConvert(t *testing.T) {
 				last++
 			}
 			q := request(writeFiles(t, archive.Files[:last]))
-			flags := strings.Fields(string(archive.Comment))
-			for _, f := range flags {
+			for f := range strings.FieldsSeq(string(archive.Comment)) {
 				switch name, value, _ := strings.Cut(f, "="); name {
 				case "allow-loss":
 					q.AllowLoss = true

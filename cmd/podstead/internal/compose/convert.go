@@ -456,7 +456,8 @@ func (w *pod) manifest() any {
 		Metadata   metadata `json:"metadata"`
 		Spec       fields   `json:"spec"`
 	}{
-		"v1", "Pod", metadata{w.Name, w.Labels, w.Annotations},
+		"v1", "Pod",
+		metadata{w.Name, w.Labels, w.Annotations},
 		fields{Grace: w.TerminationGracePeriodSeconds, Pod: w.Pod, Secrets: w.secrets},
 	}
 }

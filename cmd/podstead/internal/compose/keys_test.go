@@ -32,8 +32,7 @@ func TestKeys(t *testing.T) {
 		if typ.Kind() != reflect.Struct {
 			return
 		}
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			name, inline := yamlName(&f)
 			switch {
 			case inline && key == "services.pre_start": // the keys of services
@@ -45,8 +44,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	p := reflect.TypeFor[types.Project]()
-	for i := range p.NumField() {
-		f := p.Field(i)
+	for f := range p.Fields() {
 		if name, _ := yamlName(&f); name != "" && name != "name" {
 			field(f.Type, name)
 		}

@@ -37,7 +37,7 @@ func lookup(n *yaml.Node, key string, depth int) (v, at *yaml.Node) {
 	if n == nil || depth > deepest {
 		return nil, nil
 	}
-	switch n.Kind { //nolint:exhaustive // the others have no keys
+	switch n.Kind {
 	case yaml.SequenceNode:
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i]
@@ -175,7 +175,7 @@ func indirect(v reflect.Value) reflect.Value {
 // below reports what is in a value of a key that is taken.
 func (c *converter) below(v reflect.Value, key string, path []string) {
 	v = indirect(v)
-	switch v.Kind() { //nolint:exhaustive // the others are values without keys
+	switch v.Kind() {
 	case reflect.Map:
 		if elementOf(v.Type()).Kind() != reflect.Struct {
 			return
