@@ -54,7 +54,7 @@ func (o *Options) flatten(manifest *node, keys []string) (*node, Problems) {
 	return root, problems
 }
 
-// dropped is the warning about what a cluster adds to objects, which means nothing elsewhere.
+// dropped is the warning about what a cluster adds to objects, which has no effect elsewhere.
 func (o *Options) dropped(c *node) Problems {
 	if !o.Verbose {
 		return nil

@@ -290,7 +290,7 @@ func (s *stream) noPodHint() string {
 	return "write the pods that use it into the same file"
 }
 
-// oneWarning joins the warnings of what means nothing outside of a cluster into one.
+// oneWarning joins the warnings of what has no effect outside of a cluster into one.
 func (o *Options) oneWarning(problems Problems) Problems {
 	var fields []string
 	first := -1

@@ -121,7 +121,7 @@ func (f *Feed) SetLimits(o Options) error {
 }
 
 // Splice moves output from a FIFO, which must be non-blocking, to the spool. It returns 0 if the FIFO is empty, [ErrSpoolFull] if the
-// spool is full, and [io.EOF] if the FIFO is empty and nobody can write to it. It never blocks.
+// spool is full, and [io.EOF] if the FIFO is empty and it has no writer. It never blocks.
 func (f *Feed) Splice(s Stream, fd, limit int) (n int, err error) {
 	return f.put(s, func(spool *spool) (int, error) { return spool.splice(fd, limit) })
 }

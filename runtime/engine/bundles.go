@@ -39,7 +39,7 @@ type Exit struct {
 	OOMKilled bool
 	// MemoryPeak is the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
 	MemoryPeak int64
-	// Unknown is true if nobody could learn how the container exited. Status is 255 then.
+	// Unknown is true if it is not known how the container exited. Status is 255 then.
 	Unknown bool
 }
 

@@ -133,7 +133,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		l.Log.WarnContext(ctx, "the monitor was lost, connecting again")
 		if err := l.connect(ctx); err != nil {
-			return // ctx has ended
+			return // ctx was cancelled
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (l *link) try(ctx context.Context) error {
 			l.containers[one.ID] = one
 		}
 		for _, name := range sandboxes {
-			if l.containers[name].Exit == nil { // otherwise its process has exited while nobody listened
+			if l.containers[name].Exit == nil { // otherwise its process has exited before the connection
 				l.sandboxes[name] = true
 			}
 		}
@@ -342,7 +342,7 @@ func (l *link) forget(id, exec string) {
 }
 
 // creating runs a request that creates a container. The container is known before, so that an exit is not missed of which the event comes
-// before the answer. One that may have been created by a request without an answer is deleted: nobody would know it.
+// before the answer. One that may have been created by a request without an answer is deleted, since it is not known.
 func (l *link) creating(
 	ctx context.Context, id string, request func(*monitor.Client) (monitor.Container, error),
 ) (monitor.Container, error) {

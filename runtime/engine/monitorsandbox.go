@@ -109,7 +109,7 @@ func (e *Engine) endMonitored(ctx context.Context, c monitor.Container) error {
 	return nil
 }
 
-// ExitUnknown reports whether a container has exited while nobody could learn how.
+// ExitUnknown reports whether a container has exited and it is not known how.
 func (e *Engine) ExitUnknown(id string) bool {
 	c, ours := e.monitored(id)
 	return ours && c.Exit != nil && c.Exit.Unknown

@@ -88,7 +88,7 @@ type Shims interface {
 	OOMKilled(id string) (bool, error)
 	// MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
 	MemoryPeak(id string) int64
-	// ExitUnknown reports whether a container has exited while nobody could learn how.
+	// ExitUnknown reports whether a container has exited and it is not known how.
 	ExitUnknown(id string) bool
 }
 

@@ -335,7 +335,7 @@ type captured struct {
 	text []byte
 }
 
-// capture reads a pipe until its end, or until [captured.close], so that writers do not block.
+// capture reads a pipe until EOF, or until [captured.close], so that writers do not block.
 func capture(limit int) (*captured, error) {
 	c := &captured{done: make(chan struct{})}
 	var err error

@@ -47,7 +47,7 @@ func listen(dir string) (int, error) {
 		return -1, fmt.Errorf("create socket: %w", err)
 	}
 	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
-		err = os.Chmod(path, 0o600) // nobody can connect before listen
+		err = os.Chmod(path, 0o600) // clients cannot connect before listen
 	}
 	if err == nil {
 		err = unix.Listen(fd, backlog)

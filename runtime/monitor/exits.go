@@ -87,8 +87,8 @@ func (m *Monitor) tellReap(pid int, start uint64) {
 	m.tell(verbReap+" "+strconv.Itoa(pid)+" "+strconv.FormatUint(start, 10), -1)
 }
 
-// sweep reaps children that have exited and that nobody waits for: processes that lost their parent. A child that may be a process that the
-// OCI runtime has just started stays until that is known.
+// sweep reaps children that have exited and that are not waited for: processes that lost their parent. A child that may be a process that
+// the OCI runtime has just started stays until that is known.
 func (m *Monitor) sweep() {
 	birth, flying := m.flights.oldest()
 	own, foreign := childrenOf(os.Getpid()), childrenOf(keeperPID())

@@ -27,7 +27,7 @@ type loop struct {
 	mu     sync.Mutex
 	posted []func()
 	ended  bool
-	end    chan struct{} // closed when the loop has ended
+	end    chan struct{} // closed when the loop has returned
 }
 
 // watch is a descriptor and what is called when it is ready.
@@ -120,7 +120,7 @@ func (l *loop) post(f func()) {
 	}
 }
 
-// do calls a function in the loop and waits for it. It returns false if the loop has ended.
+// do calls a function in the loop and waits for it. It returns false if the loop has returned.
 func (l *loop) do(f func()) bool {
 	done := make(chan struct{})
 	l.post(func() {

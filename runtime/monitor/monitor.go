@@ -319,7 +319,7 @@ func (m *Monitor) stopIfIdle() {
 // stop stops the monitor and the keeper. Records stay.
 func (m *Monitor) stop() {
 	for _, name := range []string{Socket, attach.Socket} {
-		_ = os.Remove(filepath.Join(m.o.dir, name)) // a client finds that nobody listens
+		_ = os.Remove(filepath.Join(m.o.dir, name)) // a client gets ECONNREFUSED
 	}
 	m.tell(verbStop, -1)
 	m.loop.stop()

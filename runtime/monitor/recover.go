@@ -104,7 +104,7 @@ func (m *Monitor) recoverContainer(r record, runs map[string][]interrupted) {
 	c.recoverLater(mine, m.flights.beginAt(0))
 }
 
-// recoverLater takes over a container in its lane, again and again until that succeeds. The process of a run that was interrupted is not
+// recoverLater takes over a container in its lane, and repeats that until it succeeds. The process of a run that was interrupted is not
 // reaped before end is called.
 func (c *container) recoverLater(runs []interrupted, end func()) {
 	m := c.m
@@ -265,7 +265,7 @@ func (x *command) isOurs() bool {
 	return err == nil && (s.parent == os.Getpid() || s.parent == keeperPID() || x.inContainer(pid))
 }
 
-// settleCommands takes over the commands of a container. Those of requests that nobody waits for are killed.
+// settleCommands takes over the commands of a container. Those of requests without a client are killed.
 func (c *container) settleCommands(ctx context.Context) error {
 	entries, err := os.ReadDir(filepath.Join(c.dir, execsDir))
 	if errors.Is(err, fs.ErrNotExist) {

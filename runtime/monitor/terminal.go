@@ -190,7 +190,7 @@ func (s *console) close() {
 func removeConsoles(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "c*.sock")) // the pattern is valid
 	for _, path := range left {
-		_ = os.Remove(path) // it is in nobody's way
+		_ = os.Remove(path) // it disturbs no other terminal
 	}
 }
 
