@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -101,15 +102,28 @@ func yamlNode(n *node) *yaml.Node {
 	case kindTable:
 		y := &yaml.Node{Kind: yaml.MappingNode}
 		for _, c := range n.written() {
-			key := &yaml.Node{}
+			key, value := &yaml.Node{}, yamlNode(c)
 			key.SetString(c.key)
-			y.Content = append(y.Content, key, yamlNode(c))
+			if strings.ContainsFunc(c.key, func(r rune) bool { return r > unicode.MaxASCII }) {
+				key.Style = yaml.DoubleQuotedStyle
+			}
+			switch { // yaml.v3 writes comments beside plain values only
+			case c.beside == "":
+				key.HeadComment = yamlComments(c)
+			case value.Kind == yaml.ScalarNode && value.Style != yaml.LiteralStyle:
+				key.HeadComment, value.LineComment = yamlComments(c), yamlComment(c.beside)
+			default:
+				key.HeadComment = yamlComments(c, c.beside)
+			}
+			y.Content = append(y.Content, key, value)
 		}
 		return y
 	case kindArray:
 		y := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, c := range n.written() {
-			y.Content = append(y.Content, yamlNode(c))
+			value := yamlNode(c)
+			value.HeadComment = yamlComments(c, c.beside)
+			y.Content = append(y.Content, value)
 		}
 		return y
 	case kindInteger, kindFloat:

@@ -12,8 +12,9 @@ import (
 )
 
 func (a *app) convertCommand() *cobra.Command {
-	var short bool
+	var short, secrets bool
 	var directory string
+	output := formatTOML
 	var o spec.Options
 	cmd := &cobra.Command{
 		Use:   "convert FILE...|UNIT...|DIR|-",
@@ -22,6 +23,11 @@ func (a *app) convertCommand() *cobra.Command {
 standard input. Every field has its long form, the notation of the Pod API; with --short, the short one, where there is
 one: podstead explain shows both. The definition, relative paths and the comments of a pod file stay the same. No daemon
 is needed.
+
+With -o k8s, the pods of the files are printed as Kubernetes objects in YAML, for kubectl apply: a Pod for each of them, with
+the ConfigMaps, PersistentVolumeClaims and Services that they need. Secrets are printed only with --secrets. Fields that a
+cluster has no equivalent for, such as waitFor, are errors, unless --allow-loss is given. See
+docs/howto/outgrowing-one-host.md.
 
 Several Compose files are one project, as with docker compose -f. The services become pods with the label project.
 docs/reference/compose.md lists what becomes of each key.
@@ -45,11 +51,22 @@ Exit codes: 0 done, 2 the file is invalid.`,
   # Convert the output of another program
   kubectl get pod web -o yaml | podstead convert -
 
+  # Print pods as manifests for a cluster
+  podstead convert -o k8s --secrets --allow-loss shop.toml | kubectl apply --server-side -f -
+
   # Convert the units of Quadlet of this host
   podstead convert /etc/containers/systemd --output-dir .`,
 		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case output == formatKubernetes:
+				return a.convertForCluster(cmd, args, o, secrets)
+			case output != formatTOML:
+				return usage(cmd, "-o %s: must be one of %s", output, strings.Join(conversions, ", "))
+			case secrets:
+				return usage(cmd, "--secrets requires -o %s", formatKubernetes)
+			}
 			if areUnits(args) {
 				return a.convertUnits(args, o, short, directory)
 			}
@@ -59,6 +76,9 @@ Exit codes: 0 done, 2 the file is invalid.`,
 			return a.convert(cmd, args, o, short)
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", output, "`format`: "+strings.Join(conversions, ", ")+" (Kubernetes objects in YAML)")
+	cmd.Flags().BoolVar(&secrets, "secrets", false, "print Secrets, with their values, with -o k8s")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(conversions, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&directory, "output-dir", "", "`directory` for the pod files of units, one for each pod")
 	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
 	lossFlags(cmd, &o, "v")
@@ -98,6 +118,55 @@ func (a *app) convert(cmd *cobra.Command, paths []string, o spec.Options, short 
 			problems = append(problems, found.Errors()...)
 		}
 	}
+	for _, p := range problems {
+		a.problem(api.Problem(p))
+	}
+	if text == nil {
+		return invalidFiles(nil)
+	}
+	return a.printLines(string(text))
+}
+
+// The formats of the flag --output.
+const (
+	formatTOML       = "toml"
+	formatKubernetes = "k8s"
+)
+
+var conversions = []string{formatTOML, formatKubernetes}
+
+// convertForCluster prints the pods of files as Kubernetes objects.
+func (a *app) convertForCluster(cmd *cobra.Command, paths []string, o spec.Options, secrets bool) error {
+	for _, flag := range []string{"short", "output-dir"} {
+		if cmd.Flags().Changed(flag) {
+			return usage(cmd, "--%s is for pod files, not for -o %s", flag, formatKubernetes)
+		}
+	}
+	if areUnits(paths) {
+		return &failure{
+			status: statusUsage, err: fmt.Errorf("-o %s takes pod files, not units of Quadlet", formatKubernetes),
+			hints: []string{"write pod files first with podstead convert UNIT --output-dir DIR"},
+		}
+	}
+	paths, err := expand(paths)
+	if err != nil {
+		return err
+	}
+	var files []spec.InputFile
+	for _, path := range paths {
+		text, err := a.readText(path)
+		switch {
+		case err != nil:
+			return err
+		case isComposeFile(path, text):
+			return &failure{
+				status: statusUsage, err: fmt.Errorf("-o %s takes pod files, not Compose files", formatKubernetes),
+				hints: []string{"write a pod file first with podstead convert " + path},
+			}
+		}
+		files = append(files, spec.InputFile{Name: path, Text: text})
+	}
+	text, problems := o.Manifests(files, secrets)
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
