@@ -405,9 +405,9 @@ func (x *exporter) value(p *exportedPod, n *node, kind, name string, data map[st
 	}
 	if !x.add(kind, name, p, data, fields...) {
 		if first := x.owners[kind+"/"+name]; !maps.Equal(first.data, data) {
-			x.problems = append(x.problems, problemAt(n, fmt.Sprintf(
-				"Duplicate value: pod %s has a %s %s with other values, and the pods of a cluster share it", quote(first.pod), kind, quote(name)),
-				"rename one of them"))
+			message := fmt.Sprintf("Duplicate value: pod %s has a %s %s with other values, and the pods of a cluster share it",
+				quote(first.pod), kind, quote(name))
+			x.problems = append(x.problems, problemAt(n, message, "rename one of them"))
 		}
 		return
 	}

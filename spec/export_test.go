@@ -35,7 +35,9 @@ func used(p *Part) *Pod {
 		}
 	}
 	c := *p.Pod
-	c.ConfigMaps = slices.DeleteFunc(slices.Clone(c.ConfigMaps), func(m ConfigMap) bool { return !slices.Contains(names[true], m.Name) })
+	c.ConfigMaps = slices.DeleteFunc(slices.Clone(c.ConfigMaps), func(m ConfigMap) bool {
+		return !slices.Contains(names[true], m.Name)
+	})
 	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool {
 		return !slices.Contains(names[false], s.Name) || s.Credential != ""
 	})
@@ -45,7 +47,8 @@ func used(p *Part) *Pod {
 // withoutLosses returns a pod without what a cluster has no equivalent for.
 func withoutLosses(p *Pod) *Pod {
 	c := *p
-	c.WaitFor, c.Update, c.Systemd, c.OnUnhealthy, c.UnhealthyAfterSeconds, c.RestartBackoff, c.ImageArchives = nil, nil, nil, "", 0, nil, nil
+	c.WaitFor, c.Update, c.Systemd, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil
+	c.OnUnhealthy, c.UnhealthyAfterSeconds = "", 0
 	for _, list := range []*[]Container{&c.InitContainers, &c.Containers} {
 		*list = slices.Clone(*list)
 		for i := range *list {
@@ -174,8 +177,9 @@ func TestManifestsOfPodFiles(t *testing.T) {
 func checkObjects(t *testing.T, file string, text []byte) {
 	t.Helper()
 	types := map[string]func() any{
-		"ConfigMap": func() any { return &corev1.ConfigMap{} }, "PersistentVolumeClaim": func() any { return &corev1.PersistentVolumeClaim{} },
-		"Pod": func() any { return &corev1.Pod{} }, "Secret": func() any { return &corev1.Secret{} },
+		"ConfigMap":             func() any { return &corev1.ConfigMap{} },
+		"PersistentVolumeClaim": func() any { return &corev1.PersistentVolumeClaim{} },
+		"Pod":                   func() any { return &corev1.Pod{} }, "Secret": func() any { return &corev1.Secret{} },
 		"Service": func() any { return &corev1.Service{} }, "ServiceAccount": func() any { return &corev1.ServiceAccount{} },
 	}
 	for _, document := range documents(t, text) {

@@ -106,8 +106,8 @@ func (x *exporter) service(name string, p *exportedPod, ports []*node) Problems 
 		fields = append(fields, keyedArray("ports", ports...))
 	}
 	if !x.add("Service", name, p, nil, keyedTable("spec", fields...)) {
-		return Problems{p.problemOf("name", fmt.Sprintf("no Service is written: pod %s has the Service %s", quote(x.owners["Service/"+name].pod),
-			quote(name)), "use another name for the pod or for the subdomain")}
+		message := fmt.Sprintf("no Service is written: pod %s has the Service %s", quote(x.owners["Service/"+name].pod), quote(name))
+		return Problems{p.problemOf("name", message, "use another name for the pod or for the subdomain")}
 	}
 	return nil
 }

@@ -177,8 +177,8 @@ func checkStored(t *testing.T, f spec.InputFile, stored []object) {
 	}
 	// What a cluster has no equivalent for, and where defaults are filled in.
 	ignored := cmp.Options{
-		cmpopts.IgnoreFields(spec.Pod{}, "Hash", "Dir", "WaitFor", "Update", "Systemd", "OnUnhealthy", "UnhealthyAfterSeconds", "RestartBackoff",
-			"ImageArchives", "ConfigMaps", "Secrets"),
+		cmpopts.IgnoreFields(spec.Pod{}, "Hash", "Dir", "WaitFor", "Update", "Systemd", "OnUnhealthy", "UnhealthyAfterSeconds",
+			"RestartBackoff", "ImageArchives", "ConfigMaps", "Secrets"),
 		cmpopts.IgnoreFields(spec.Container{}, "Hash", "RestartBackoff", "ImagePullPolicy"),
 		cmpopts.IgnoreFields(spec.ImageVolume{}, "PullPolicy"),
 		cmpopts.IgnoreMapEntries(func(key, _ string) bool { return key == "podstead.io/pod" || key == "podstead.io/subdomain" }),
