@@ -60,17 +60,9 @@ func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 	}
 	text, err := x.write(after)
 	if err != nil { // the encoder takes every tree of this package
-		return nil, append(problems, Problem{Line: 1, Column: 1, Message: printable(err.Error())}.in(files))
+		return nil, append(problems, Problems{{Line: 1, Column: 1, Message: printable(err.Error())}}.in(files[0].Name)...)
 	}
 	return text, problems
-}
-
-// in returns the problem as one of the first file.
-func (p Problem) in(files []InputFile) Problem {
-	if len(files) > 0 {
-		p.File = printable(files[0].Name)
-	}
-	return p
 }
 
 // exportedKinds are the kinds of objects that are written, in their order.
@@ -359,7 +351,7 @@ func (x *exporter) values(p *exportedPod) {
 				kind, directory, create = "ConfigMap", "configmaps", "configmap"
 			}
 			name := textOf(n)
-			if defined[kind+" "+name] || name == "" || x.o.Others != nil {
+			if defined[kind+" "+name] || name == "" {
 				continue
 			}
 			defined[kind+" "+name] = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	kubernetesyaml "sigs.k8s.io/yaml"
@@ -146,6 +147,26 @@ func TestManifestsRoundTrip(t *testing.T) {
 	}
 }
 
+// TestManifestsOfScenarios does the same with the pods of the tests of the lifecycle.
+func TestManifestsOfScenarios(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../supervisor/lifecycle/testdata/scenarios/*.txtar")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			if f.Name == "pod.toml" {
+				checkRoundTrip(t, file+".toml", f.Data)
+			}
+		}
+	}
+}
+
 // TestManifestsOfPodFiles: pod files are the same pods after they were written for a cluster, and every object is one of the API.
 func TestManifestsOfPodFiles(t *testing.T) {
 	t.Parallel()
@@ -198,7 +219,7 @@ func checkObjects(t *testing.T, file string, text []byte) {
 func documents(t *testing.T, text []byte) [][]byte {
 	t.Helper()
 	var all [][]byte
-	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		if err := yaml.Unmarshal(document, &yaml.Node{}); err != nil {
 			t.Errorf("%v\n%s", err, document)
 		}

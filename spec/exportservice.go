@@ -194,6 +194,9 @@ func servicePorts(p *Pod) []*node {
 		if name == "" || names[name] {
 			name = fmt.Sprintf("%s-%d", strings.ToLower(string(port.Protocol)), port.ContainerPort)
 		}
+		for names[name] {
+			name = "p-" + name
+		}
 		names[name] = true
 		fields := []*node{keyedText("name", name), keyed("port", node{kind: kindInteger, value: int64(port.ContainerPort)})}
 		if port.Protocol != ProtocolTCP {
