@@ -327,15 +327,17 @@ func (x *exporter) values(p *exportedPod) {
 		for key, value := range s.Data {
 			data[key] = string(value)
 		}
-		switch create := "kubectl create secret generic " + s.Name; {
+		switch {
 		case s.Credential != "":
 			w := warnAt(n, "the Secret is not written: the host has its value in a credential")
-			w.Hint = "create it with " + create + " --from-file=" + s.Credential + "=FILE"
+			w.Hint = "create it with kubectl create secret generic " + s.Name + " --from-file=" + s.Credential + "=FILE"
 			x.problems = append(x.problems, w)
 		case !x.secrets:
 			w := warnAt(n, "the Secret is not written, because it has values")
-			if w.Hint = "add --secrets, or create it with " + create; s.EnvFile != "" && n.child("data") == nil {
-				w.Hint += " --from-env-file=" + printable(textOf(n.child("envFile")))
+			w.Hint = "add --secrets, or create it with kubectl create secret generic " + s.Name
+			if s.EnvFile != "" && n.child("data") == nil {
+				file := printable(textOf(n.child("envFile")))
+				w.Hint = "add --secrets, or create it with kubectl create secret generic " + s.Name + " --from-env-file=" + file
 			}
 			x.problems = append(x.problems, w)
 		default:
@@ -346,17 +348,19 @@ func (x *exporter) values(p *exportedPod) {
 	p.root.remove("secrets")
 	for _, list := range []string{"initContainers", "containers", "volumes", "imagePullSecrets"} {
 		for config, n := range references(p.root.child(list)) {
-			kind, directory, create := "Secret", "secrets", "secret generic"
+			kind, name := "Secret", textOf(n)
 			if config {
-				kind, directory, create = "ConfigMap", "configmaps", "configmap"
+				kind = "ConfigMap"
 			}
-			name := textOf(n)
 			if defined[kind+" "+name] || name == "" {
 				continue
 			}
 			defined[kind+" "+name] = true
 			w := warnAt(n, "the "+kind+" is not written: it is not in the file")
-			w.Hint = "create it with kubectl create " + create + " " + name + " --from-file=/etc/podstead/" + directory + "/" + name
+			w.Hint = "create it with kubectl create secret generic " + name + " --from-file=/etc/podstead/secrets/" + name
+			if config {
+				w.Hint = "create it with kubectl create configmap " + name + " --from-file=/etc/podstead/configmaps/" + name
+			}
 			x.problems = append(x.problems, w)
 		}
 	}

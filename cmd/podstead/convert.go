@@ -161,7 +161,7 @@ func (a *app) convertForCluster(cmd *cobra.Command, paths []string, o spec.Optio
 		case isComposeFile(path, text):
 			return &failure{
 				status: statusUsage, err: fmt.Errorf("-o %s takes pod files, not Compose files", formatKubernetes),
-				hints: []string{"write a pod file first with podstead convert " + path},
+				hints: []string{"write a pod file first with podstead convert FILE"},
 			}
 		}
 		files = append(files, spec.InputFile{Name: path, Text: text})
