@@ -39,6 +39,11 @@ func (c *converter) kube(u *unit) {
 				c.problem(e, fmt.Sprintf("the files of the unit are larger than %d bytes", maxBytes), "")
 				return
 			}
+			if c.kubeBytes += len(text); c.kubeBytes > maxKubeBytes {
+				c.problem(e, fmt.Sprintf("the Kubernetes files of all units are larger than %d bytes", maxKubeBytes),
+					"convert the units in several calls")
+				return
+			}
 			sources = append(sources, source{file, line})
 			text = append(bytes.TrimRight(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), "\r\n"), '\n')
 			stream.Write(text)
