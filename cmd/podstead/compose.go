@@ -134,7 +134,7 @@ func (a *app) inDirectory(dir string, files []string) ([]string, error) {
 	if err != nil || !slices.Contains(projects, found[0]) {
 		return nil, &failure{
 			status: statusUsage, err: fmt.Errorf("directory %s has several Compose files: %s", dir, strings.Join(projects, ", ")),
-			hints: []string{"pass those of the project by their names"},
+			hints: []string{"use the names of the files of one project"},
 		}
 	}
 	for _, path := range projects {

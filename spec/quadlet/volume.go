@@ -338,7 +338,7 @@ func takeSecret(c *converter, x *scope, list []entry) {
 			c.problem(e, "invalid value: the name of the secret is empty", "")
 			continue
 		}
-		c.ignore(e, "the value of the secret "+strconv.Quote(clip(key))+" is not copied from Podman",
+		c.ignoreOnce(e, "the value of the secret "+strconv.Quote(clip(key))+" is not copied from Podman",
 			fmt.Sprintf("write it to the file /etc/podstead/secrets/%s/%s with the mode 0600", name, clip(key)))
 		if kind == "env" {
 			if target == "" {

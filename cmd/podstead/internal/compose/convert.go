@@ -19,7 +19,8 @@ import (
 type Result struct {
 	// Project is the name of the project; empty: it could not be read.
 	Project string
-	// Pods are the names of the pods, those that others wait for first.
+	// Pods are the names of the pods, those that others wait for first. They and Claims are also set if one of the problems is an error, but
+	// the project could be read.
 	Pods []string
 	// Claims are the names of the persistent volumes of the project, without external ones.
 	Claims []string
@@ -83,6 +84,10 @@ func Convert(ctx context.Context, q *Request) *Result {
 	if len(pods) == 0 && len(c.problems.Errors()) == 0 {
 		c.refuse([]string{"services"}, "the project has no services", profilesHint(c.disabled))
 	}
+	r.Claims, r.Named = c.ownClaims()
+	for _, w := range pods {
+		r.Pods = append(r.Pods, w.names()...)
+	}
 	if r.Problems = c.problems; len(r.Problems.Errors()) > 0 {
 		return r
 	}
@@ -94,11 +99,9 @@ func Convert(ctx context.Context, q *Request) *Result {
 	list.APIVersion, list.Kind = "v1", "List"
 	for _, w := range pods {
 		for _, instance := range w.instances() {
-			r.Pods = append(r.Pods, instance.Name)
 			list.Items = append(list.Items, instance.manifest())
 		}
 	}
-	r.Claims, r.Named = c.ownClaims()
 	if r.Manifest, err = json.Marshal(list); err != nil {
 		c.fail(err)
 		r.Problems = c.problems

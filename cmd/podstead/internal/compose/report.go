@@ -171,7 +171,7 @@ func (c *converter) field(v reflect.Value, key string, path []string) {
 	case !found:
 		c.refuse(path, "is not known to this version of podstead", "")
 	case key == "services.build" && c.p.Services[path[1]].Image != "":
-		c.lose(path, k.Note, k.Hint)
+		c.lose(path, "the image is not built", k.Hint)
 	case key == "services.depends_on.restart" && c.implied(path[1], path[3]):
 	case k.Verdict != Taken:
 		if e := indirect(v); !slices.Contains(k.Default, fmt.Sprint(e.Interface())) {
