@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,42 +53,97 @@ func (f *projectFlags) own(pods []api.Pod) (own []api.Pod, err error) {
 
 // addProjectFlags adds the flags for Compose files to a command that reads pod files.
 func (a *app) addProjectFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVar(&a.project.profiles, "profile", nil,
+	cmd.Flags().StringSliceVar(&a.project.profiles, "profile", nil,
 		"`profile` of a Compose file whose services are started too (default COMPOSE_PROFILES)")
+	a.addProjectFileFlags(cmd)
+}
+
+// addProjectFileFlags adds the flags for Compose files to a command that selects their pods, which are those of all profiles.
+func (a *app) addProjectFileFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringSliceVar(&a.project.envFiles, "env-file", nil, "`file` with variables for a Compose file (default .env beside it)")
 	flags.StringVar(&a.project.name, "project-name", "", "`name` of the project of a Compose file (default that of its directory)")
 	flags.StringSliceVar(&a.project.dirs, "allow-dir", nil, "other `directory` whose files a Compose file may include")
 }
 
-// isComposeFile reports whether a file is one of Compose. Standard input is not: it has no directory.
-func isComposeFile(path string, text []byte) bool {
-	return path != spec.Stdin && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) && compose.IsCompose(text)
+// mayBeCompose reports whether a file has an extension of Compose files. Standard input has none: it has no directory.
+func mayBeCompose(path string) bool {
+	return path != spec.Stdin && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 }
 
-// expand is [expand] with all Compose files of the command line as one project, in the place of the first one.
+// isComposeFile reports whether a file is one of Compose.
+func isComposeFile(path string, text []byte) bool {
+	return mayBeCompose(path) && compose.IsCompose(text)
+}
+
+// readsAsCompose is isComposeFile of a file that it reads. Reading the file later reports the error.
+func readsAsCompose(path string) bool {
+	if !mayBeCompose(path) {
+		return false
+	}
+	text, err := spec.ReadPodFile(path)
+	return err == nil && compose.IsCompose(text)
+}
+
+// expand is [expand] with all Compose files that the command line names as one project, in the place of the first one. A directory has a
+// project of its own.
 func (a *app) expand(paths []string) ([]string, error) {
-	files, err := expand(paths)
-	if err != nil {
+	if _, err := expand(paths); err != nil {
 		return nil, err
 	}
 	a.project.overrides = map[string][]string{}
 	var kept []string
 	first := ""
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil || !isComposeFile(path, text) { // reading the file later reports the error
-			kept = append(kept, path)
-			continue
+	for _, path := range paths {
+		files, err := expand([]string{path})
+		if err != nil {
+			return nil, err
 		}
-		if first == "" {
+		switch {
+		case isDirectory(path):
+			if files, err = a.inDirectory(path, files); err != nil {
+				return nil, err
+			}
+			kept = append(kept, files...)
+		case first == "" && readsAsCompose(path):
 			first = path
 			kept = append(kept, path)
-			continue
+		case first != "" && path != first && readsAsCompose(path):
+			a.project.overrides[first] = append(a.project.overrides[first], path)
+		default:
+			kept = append(kept, path)
 		}
-		a.project.overrides[first] = append(a.project.overrides[first], path)
 	}
 	return kept, nil
+}
+
+// inDirectory returns the files of a directory with its Compose file as a project, with the file that overrides it.
+func (a *app) inDirectory(dir string, files []string) ([]string, error) {
+	var projects, rest []string
+	for _, path := range files {
+		if readsAsCompose(path) {
+			projects = append(projects, path)
+		} else {
+			rest = append(rest, path)
+		}
+	}
+	if len(projects) <= 1 {
+		return files, nil
+	}
+	found, err := compose.Find(dir)
+	if err != nil || !slices.Contains(projects, found[0]) {
+		return nil, &failure{
+			status: statusUsage, err: fmt.Errorf("directory %s has several Compose files: %s", dir, strings.Join(projects, ", ")),
+			hints: []string{"use the names of the files of one project"},
+		}
+	}
+	for _, path := range projects {
+		if !slices.Contains(found, path) {
+			a.note("%s is not read: the project of a directory is that of %s", path, found[0])
+		}
+	}
+	a.project.overrides[found[0]] = found[1:]
+	return append(rest, found[0]), nil
 }
 
 // acceptParts is [spec.Options.AcceptParts], also for a Compose file.
@@ -174,7 +230,7 @@ func otherProject(file *applied, before []api.Pod) error {
 
 // projectOf returns the project of a pod of a Compose file.
 func projectOf(path string, pod *spec.Pod) string {
-	if text, err := os.ReadFile(path); err != nil || !isComposeFile(path, text) {
+	if !readsAsCompose(path) {
 		return ""
 	}
 	return pod.Labels[compose.ProjectLabel]

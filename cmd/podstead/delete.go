@@ -22,9 +22,10 @@ import (
 type deleteFlags struct {
 	selection
 	all, wait bool
-	stopped   bool // only pods that do not run
-	inOrder   bool // a pod after those that wait for it
-	volumes   bool // also the persistent volumes of Compose files
+	stopped   bool            // only pods that do not run
+	inOrder   bool            // a pod after those that wait for it
+	volumes   bool            // also the persistent volumes of Compose files
+	mounted   map[string]bool // receives the persistent volumes of the pods that are deleted
 	grace     graceFlags
 }
 
@@ -84,6 +85,14 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 		var running error
 		pods, running = notRunning(pods)
 		missing = errors.Join(running, missing)
+	}
+	f.mounted = map[string]bool{}
+	for i := range pods {
+		for _, v := range pods[i].Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				f.mounted[v.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
 	}
 	steps := [][]api.Pod{pods}
 	if f.inOrder {
@@ -207,10 +216,13 @@ podstead up -d FILE.`,
 				f.files = files
 			}
 			files := slices.Clone(f.files)
+			if f.volumes && !slices.ContainsFunc(files, namesCompose) {
+				return usage(cmd, "%s --volumes requires Compose files", commandName(cmd))
+			}
 			if err := a.delete(cmd, names, &f); err != nil || !f.volumes {
 				return err
 			}
-			return a.removeVolumes(cmd, files)
+			return a.removeVolumes(cmd, files, f.mounted)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -218,11 +230,19 @@ podstead up -d FILE.`,
 	f.ignoreFlag(cmd)
 	graceFlag(cmd, &f.grace.seconds)
 	cmd.Flags().BoolVarP(&f.volumes, "volumes", "v", false, "delete also the persistent volumes that Compose files define, with their data")
+	a.addProjectFileFlags(cmd)
 	return cmd
 }
 
-// removeVolumes deletes the persistent volumes of projects, but not the external ones.
-func (a *app) removeVolumes(cmd *cobra.Command, paths []string) error {
+// namesCompose reports whether a file or one of a directory is a Compose file.
+func namesCompose(path string) bool {
+	files, err := expand([]string{path})
+	return err == nil && slices.ContainsFunc(files, readsAsCompose)
+}
+
+// removeVolumes deletes the persistent volumes of projects, but not the external ones. Those that a Compose file names may belong to
+// others: they are deleted only if a pod that was deleted mounted them.
+func (a *app) removeVolumes(cmd *cobra.Command, paths []string, mounted map[string]bool) error {
 	c, err := a.client(cmd)
 	if err != nil {
 		return err
@@ -248,6 +268,11 @@ func (a *app) removeVolumes(cmd *cobra.Command, paths []string) error {
 		}
 		for _, claim := range r.Claims {
 			if !slices.ContainsFunc(list.Items, func(v api.Volume) bool { return v.Name == claim }) {
+				continue
+			}
+			if slices.Contains(r.Named, claim) && !mounted[claim] {
+				a.note("volume/%s kept: no pod that was deleted mounted it", claim)
+				a.hint("to delete it, run podstead volume rm " + claim)
 				continue
 			}
 			if err := c.RemoveVolume(cmd.Context(), claim); err != nil {

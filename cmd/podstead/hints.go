@@ -242,7 +242,7 @@ var flagHints = []flagHint{
 	{[]string{"get"}, []string{"raw"}, "send requests to the API socket with curl, see docs/reference/api.md"},
 	{
 		[]string{"ps", "inspect", "images"},
-		[]string{"format", "filter", "f"},
+		[]string{"format", "filter"},
 		"print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead image ls -o json",
 	},
 	{

@@ -138,6 +138,11 @@ var composeHints = []composeHint{
 	},
 	{hint: "use a named volume or a path", before: "volumes: [{type: npipe, source: /a, target: /a}]", after: `volumes: ["/a:/a"]`},
 	{
+		hint:   "set the name of one of them",
+		before: "services: {web: {image: web, volumes: [\"a_b:/a\", \"a-b:/b\"]}}\nvolumes: {a_b: , a-b: }",
+		after:  "services: {web: {image: web, volumes: [\"a_b:/a\", \"a-b:/b\"]}}\nvolumes: {a_b: {name: other}, a-b: }",
+	},
+	{
 		hint: "mount it on the host, and use its path",
 		before: "services: {web: {image: web, volumes: [\"data:/data\"]}}\n" +
 			"volumes: {data: {driver_opts: {type: nfs, o: addr=192.0.2.1, device: \":/data\"}}}",

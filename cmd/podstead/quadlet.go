@@ -53,6 +53,9 @@ func (a *app) convertUnits(paths []string, o spec.Options, short bool, directory
 			hints: []string{"write a file for each with podstead convert UNIT --output-dir DIR"},
 		}
 	}
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return fmt.Errorf("write pod files: %w", err)
+	}
 	for _, p := range pods {
 		path := filepath.Join(directory, p.Name+".toml")
 		if err := writeNew(path, p.Text); err != nil {
@@ -63,9 +66,9 @@ func (a *app) convertUnits(paths []string, o spec.Options, short bool, directory
 	return nil
 }
 
-// writeNew writes a file that does not exist.
+// writeNew writes a file that does not exist. Only its owner can read it: units can have passwords in variables.
 func writeNew(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return &failure{
 			status: statusUsage, err: fmt.Errorf("%s exists", plain.Text(path)),

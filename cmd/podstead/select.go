@@ -61,16 +61,16 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What is lost is not the question here, nor which profiles were selected.
+		// What is lost or refused is not the question here, nor which profiles were selected.
 		if isComposeFile(path, text) {
 			r, err := a.convertProject(ctx, path, true, []string{"*"})
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range r.Problems.Errors() {
-				a.problem(api.Problem(p))
-			}
-			if r.Manifest == nil {
+			if len(r.Pods) == 0 {
+				for _, p := range r.Problems.Errors() {
+					a.problem(api.Problem(p))
+				}
 				return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 			}
 			a.project.of(r)

@@ -26,7 +26,10 @@ type Pod struct {
 func Convert(paths []string, h *Host, o spec.Options, short bool) ([]Pod, spec.Problems) {
 	l := &loader{}
 	l.load(paths)
-	c := &converter{host: h, o: o, units: l.units, byName: map[string]*unit{}, problems: l.problems, once: map[string]bool{}}
+	c := &converter{
+		host: h, o: o, units: l.units, byName: map[string]*unit{}, problems: l.problems, once: map[string]bool{},
+		variables: map[*unit]map[string]string{},
+	}
 	if len(l.problems.Errors()) == 0 {
 		c.convert()
 	}
@@ -58,6 +61,10 @@ type pod struct {
 	kube    []byte           // the manifest of a .kube unit; then Pod has only its name and waitFor
 	origin  map[string]entry // by field of the pod
 	grace   spec.Seconds
+	// names has the names of volumes that several containers may mount, by what they are.
+	names map[string]string
+	// last has the last number that was added to a name of a volume, by name.
+	last map[string]int
 }
 
 // member is a container of a pod.
@@ -103,6 +110,10 @@ type converter struct {
 	pods     []*pod
 	problems spec.Problems
 	once     map[string]bool // what is reported once
+	// variables are those of the services, see serviceVariables.
+	variables map[*unit]map[string]string
+	expanded  int // bytes by which values grew, see grow
+	kubeBytes int // size of the Kubernetes files that were read
 }
 
 // problem adds an error.
@@ -168,8 +179,10 @@ func (c *converter) words(u *unit, e entry) []string {
 	var list []string
 	for _, w := range words {
 		if name, is := strings.CutPrefix(w, "$"); is && variableName.MatchString(name) {
-			if value, set := c.variable(u, name); set { // systemd splits it
-				list = append(list, strings.Fields(value)...)
+			if value, set := c.variable(u, name); set {
+				if c.grow(e, len(value)-len(w)) {
+					list = append(list, strings.Fields(value)...) // systemd splits it
+				}
 				continue
 			}
 			c.lose(e, "systemd replaces $"+clip(name)+" by a variable of the service, which is not set", "write $$"+clip(name)+
@@ -202,6 +215,9 @@ func (c *converter) replace(u *unit, e entry, value string) string {
 		c.problem(e, "invalid value: "+err.Error(), "")
 		return ""
 	}
+	if !c.grow(e, len(text)-len(value)) {
+		return ""
+	}
 	if _, own := Extensions["."+strings.ToLower(e.section)]; !own {
 		return text
 	}
@@ -215,23 +231,56 @@ func (c *converter) replace(u *unit, e entry, value string) string {
 			c.lose(e, "systemd replaces ${"+clip(name)+"} by a variable of the service, which is not set",
 				"write $${"+clip(name)+"} for a variable of the shell in the container")
 		}
+		if !c.grow(e, len(value)-len(found)) {
+			return ""
+		}
 		return value
 	})
 }
 
-// variable returns a variable of the service. Only Environment= is known.
+// maxExpanded is the maximum number of bytes that specifiers and variables add to the values of all units.
+const maxExpanded = 4 << 20
+
+// grow reports whether a value may grow, and reports the first one that may not.
+func (c *converter) grow(e entry, bytes int) bool {
+	if c.expanded > maxExpanded {
+		return false
+	}
+	if c.expanded += max(bytes, 0); c.expanded > maxExpanded {
+		c.problem(e, fmt.Sprintf("specifiers and variables add more than %d bytes to the values", maxExpanded), "")
+		return false
+	}
+	return true
+}
+
+// variable returns a variable of the service.
 func (c *converter) variable(u *unit, name string) (value string, set bool) {
 	if name == "CREDENTIALS_DIRECTORY" {
 		return credentialsDirectory + u.service() + ".service", true
 	}
+	value, set = c.serviceVariables(u)[name]
+	return value, set
+}
+
+// serviceVariables returns the variables of Environment=, in which systemd replaces only specifiers. Other sources are not known.
+func (c *converter) serviceVariables(u *unit) map[string]string {
+	if known := c.variables[u]; known != nil {
+		return known
+	}
+	variables := map[string]string{}
+	c.variables[u] = variables
 	for _, e := range u.all("Service", "Environment") {
-		for _, w := range c.words(u, e) {
-			if key, text, _ := strings.Cut(w, "="); key == name {
-				value, set = text, true
-			}
+		words, err := splitWords(e.value)
+		if err != nil {
+			c.problem(e, "invalid value: "+err.Error(), "")
+			continue
+		}
+		for _, w := range words {
+			key, text, _ := strings.Cut(c.replace(u, e, w), "=")
+			variables[key] = text
 		}
 	}
-	return value, set
+	return variables
 }
 
 // path returns an absolute path: a relative one is relative to the unit. A path in the directory of credentials is that of their source.
@@ -297,7 +346,7 @@ func (c *converter) makePods() {
 		case u.kind == "kube":
 			c.kube(u)
 		case u.kind == "pod", u.kind == "container" && c.home(u) == nil:
-			p := &pod{unit: u, origin: map[string]entry{}}
+			p := &pod{unit: u, origin: map[string]entry{}, names: map[string]string{}, last: map[string]int{}}
 			p.Name = c.nameOf(u)
 			of[u] = p
 			c.pods = append(c.pods, p)

@@ -3,6 +3,7 @@ package quadlet
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,14 +33,19 @@ func (c *converter) kube(u *unit) {
 			file := c.path(u, e, name)
 			text, _, err := spec.ReadFile(file, maxBytes)
 			if err != nil {
-				c.problem(e, "read "+clip(file)+": "+cause(err), "")
+				c.problem(e, "read "+clip(u.show(file))+": "+cause(err), "")
 				return
 			}
 			if stream.Len()+len(text) > maxBytes {
 				c.problem(e, fmt.Sprintf("the files of the unit are larger than %d bytes", maxBytes), "")
 				return
 			}
-			sources = append(sources, source{file, line})
+			if c.kubeBytes += len(text); c.kubeBytes > maxKubeBytes {
+				c.problem(e, fmt.Sprintf("the Kubernetes files of all units are larger than %d bytes", maxKubeBytes),
+					"convert them in several calls")
+				return
+			}
+			sources = append(sources, source{u.show(file), line})
 			text = append(bytes.TrimRight(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), "\r\n"), '\n')
 			stream.Write(text)
 			stream.WriteString("---\n")
@@ -76,6 +82,14 @@ func (c *converter) kube(u *unit) {
 		p.Name = parts[i].Name
 		c.pods = append(c.pods, p)
 	}
+}
+
+// show returns the path of a file as the user would write it: relative if the unit is, and the file is below its directory.
+func (u *unit) show(file string) string {
+	if relative, err := filepath.Rel(u.dir, file); err == nil && filepath.IsLocal(relative) {
+		return filepath.Join(filepath.Dir(u.shown), relative)
+	}
+	return file
 }
 
 // publish sets the ports of the host of PublishPort= in the Kubernetes objects.

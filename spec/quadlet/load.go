@@ -20,11 +20,13 @@ var Extensions = map[string]string{
 	".build": "Build", ".artifact": "Artifact",
 }
 
-// Limits of a conversion. A directory below another one is read up to maxDepth.
+// Limits of a conversion. A directory below another one is read up to maxDepth. The size of a unit counts with its drop-ins.
 const (
-	maxUnits   = 256
-	maxDropIns = 256
-	maxDepth   = 8
+	maxUnits     = 256
+	maxDropIns   = 256
+	maxDepth     = 8
+	maxUnitBytes = 128 << 10
+	maxAllBytes  = 1 << 20
 )
 
 // unit is a unit file with its drop-ins.
@@ -36,12 +38,14 @@ type unit struct {
 	shown      string // path as the user has it
 	entries    []entry
 	arguments  []argument // options of PodmanArgs= that have no key
+	bytes      int64
 }
 
 // loader reads units, and collects what is wrong with them.
 type loader struct {
 	units    []*unit
-	full     bool // there are more than maxUnits
+	full     bool // there are more than maxUnits, or they are larger than maxAllBytes
+	bytes    int64
 	problems spec.Problems
 }
 
@@ -143,9 +147,22 @@ func newUnit(path, absolute string) *unit {
 
 // read adds the entries of a file.
 func (l *loader) read(u *unit, path string) bool {
-	text, _, err := spec.ReadFile(path, maxBytes)
+	if l.full {
+		return false
+	}
+	text, _, err := spec.ReadFile(path, maxUnitBytes)
 	if err != nil {
 		l.fail(path, "cannot read the file: "+cause(err), "")
+		return false
+	}
+	u.bytes += int64(len(text))
+	if l.bytes += int64(len(text)); l.bytes > maxAllBytes {
+		l.full = true
+		l.fail(path, fmt.Sprintf("the units are larger than %d bytes", maxAllBytes), "convert them in several calls")
+		return false
+	}
+	if u.bytes > maxUnitBytes {
+		l.fail(path, fmt.Sprintf("the unit is larger than %d bytes with its drop-ins", maxUnitBytes), "")
 		return false
 	}
 	entries, problems := parse(path, text)

@@ -9,8 +9,11 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// maxBytes is the maximum size of a unit, a drop-in or a Kubernetes file.
-const maxBytes = 1 << 20
+// maxBytes is the maximum size of the Kubernetes files of a unit, maxKubeBytes that of those of all units.
+const (
+	maxBytes     = 1 << 20
+	maxKubeBytes = 4 << 20
+)
 
 // place is where an assignment begins. Lines and columns count from 1.
 type place struct {

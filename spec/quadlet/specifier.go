@@ -63,6 +63,9 @@ func (h *Host) specifiers(u *unit, text string) (string, error) {
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
+		if b.Len() > maxExpanded {
+			return "", fmt.Errorf("%q is longer than %d bytes with its specifiers", clip(text), maxExpanded)
+		}
 		if text[i] != '%' {
 			b.WriteByte(text[i])
 			continue

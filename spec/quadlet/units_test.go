@@ -418,11 +418,11 @@ func TestHostile(t *testing.T) {
 			func(t *testing.T, d string) {
 				writeFile(t, d+"/a.container", "[Container]\n"+strings.Repeat("A", 2<<20))
 			},
-			"larger than 1048576 bytes",
+			"larger than 131072 bytes",
 		},
 		"a large line": {
 			func(t *testing.T, d string) {
-				writeFile(t, d+"/a.container", "[Container]\nImage=i:1\nEnvironment=A="+strings.Repeat("a", 900<<10)+"\n")
+				writeFile(t, d+"/a.container", "[Container]\nImage=i:1\nEnvironment=A="+strings.Repeat("a", 120<<10)+"\n")
 			}, "",
 		},
 		"many lines": {
@@ -462,6 +462,73 @@ func TestHostile(t *testing.T) {
 			func(t *testing.T, d string) {
 				writeFile(t, d+"/a.container", "[Container]\nImage=i:1\nContainerName=../../etc/passwd\nVolume=../../x:/y\nHostName=a/b\n")
 			}, "Container.HostName",
+		},
+		"a variable of itself": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/a.container",
+					"[Service]\nEnvironment=$A A=${B} B=${A}\n[Container]\nImage=i:1\nExec=$A ${B}\n")
+			}, "",
+		},
+		"variables that grow": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/a.container", "[Service]\nEnvironment=A="+strings.Repeat("a", 60<<10)+
+					"\n[Container]\nImage=i:1\nExec="+strings.Repeat("${A}", 15<<10)+"\n")
+			}, "a.container:5:1: Container.Exec: specifiers and variables add more than 4194304 bytes",
+		},
+		"words that grow": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/a.container", "[Service]\nEnvironment=A="+strings.Repeat("a", 60<<10)+
+					"\n[Container]\nImage=i:1\nExec="+strings.Repeat("$A ", 15<<10)+"\n")
+			}, "specifiers and variables add more than 4194304 bytes",
+		},
+		"specifiers that grow": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/a@"+strings.Repeat("i", 200)+".container",
+					"[Container]\nImage=i:1\nExec="+strings.Repeat("%i", 60<<10)+"\n")
+			}, "is longer than 4194304 bytes with its specifiers",
+		},
+		"many volumes of one name": {
+			func(t *testing.T, d string) {
+				var b strings.Builder
+				for i := range 6000 {
+					fmt.Fprintf(&b, "Volume=/%d/x:/p%d\n", i, i)
+				}
+				writeFile(t, d+"/a.container", "[Container]\nImage=i:1\n"+b.String())
+			}, "",
+		},
+		"a large set": {
+			func(t *testing.T, d string) {
+				for i := range 20 {
+					writeFile(t, fmt.Sprintf("%s/%d.container", d, i), "[Container]\nImage=i:1\n#"+strings.Repeat("a", 100<<10)+"\n")
+				}
+			}, "the units are larger than 1048576 bytes",
+		},
+		"large drop-ins": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/a.container", "[Container]\nImage=i:1\n")
+				for i := range 2 {
+					writeFile(t, fmt.Sprintf("%s/a.container.d/%d.conf", d, i), "#"+strings.Repeat("a", 100<<10)+"\n")
+				}
+			}, "the unit is larger than 131072 bytes with its drop-ins",
+		},
+		"a Kubernetes file of /etc/shadow": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/secret", "root:hash:1:2:::\nbin:hash:3:::\n")
+				writeFile(t, d+"/a.kube", "[Kube]\nYaml=secret\n")
+			}, "secret:1:",
+		},
+		"many Kubernetes files": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/pod.yaml", "#"+strings.Repeat("a", 700<<10)+"\n")
+				for i := range 10 {
+					writeFile(t, fmt.Sprintf("%s/%d.kube", d, i), "[Kube]\nYaml=pod.yaml\n")
+				}
+			}, "the Kubernetes files of all units are larger than 4194304 bytes",
+		},
+		"a secret that leaves its directory": {
+			func(t *testing.T, d string) {
+				writeFile(t, d+"/a.container", "[Container]\nImage=i:1\nSecret=../../../etc/passwd,target=/x\n")
+			}, "Container.Secret",
 		},
 		"no unit": {func(t *testing.T, d string) { writeFile(t, d+"/a.txt", "x") }, "the directory has no units"},
 	} {

@@ -2,10 +2,10 @@ package quadlet
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"path"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,17 +32,21 @@ func (m *member) mount(p *pod, v spec.Volume, at spec.VolumeMount) {
 	}
 	base = strings.Trim(base[:min(len(base), 55)], "-")
 	v.Name = base
-	for i := 2; ; i++ {
-		k := slices.IndexFunc(p.Volumes, func(o spec.Volume) bool { return o.Name == v.Name })
-		if k < 0 {
-			p.Volumes = append(p.Volumes, v)
-			break
+	kind, err := json.Marshal(v)
+	known := p.names[string(kind)]
+	if known == "" || err != nil || v.EmptyDir != nil {
+		if p.last[base]++; p.last[base] > 1 {
+			v.Name = fmt.Sprintf("%s-%d", base, p.last[base])
 		}
-		if v.EmptyDir == nil && reflect.DeepEqual(p.Volumes[k], v) {
-			break
+		for slices.ContainsFunc(p.Volumes, func(o spec.Volume) bool { return o.Name == v.Name }) { // of another base
+			p.last[base]++
+			v.Name = fmt.Sprintf("%s-%d", base, p.last[base])
 		}
-		v.Name = fmt.Sprintf("%s-%d", base, i)
+		p.Volumes = append(p.Volumes, v)
+		p.names[string(kind)] = v.Name
+		known = v.Name
 	}
+	v.Name = known
 	at.Name = v.Name
 	m.VolumeMounts = append(m.VolumeMounts, at)
 }
@@ -334,7 +338,7 @@ func takeSecret(c *converter, x *scope, list []entry) {
 			c.problem(e, "invalid value: the name of the secret is empty", "")
 			continue
 		}
-		c.ignore(e, "the value of the secret "+strconv.Quote(clip(key))+" is not copied from Podman",
+		c.ignoreOnce(e, "the value of the secret "+strconv.Quote(clip(key))+" is not copied from Podman",
 			fmt.Sprintf("write it to the file /etc/podstead/secrets/%s/%s with the mode 0600", name, clip(key)))
 		if kind == "env" {
 			if target == "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -171,14 +172,82 @@ func TestResult(t *testing.T) {
 services:
   web: {image: nginx, depends_on: [db]}
   db: {image: postgres, volumes: ["data:/data", "kept:/kept"]}
-volumes: {data: {}, kept: {external: true}}
+  queue: {image: rabbit, volumes: ["named:/data", "same:/same"]}
+volumes: {data: {}, kept: {external: true}, named: {name: other-data}, same: {name: shop_same}}
 `)}})
 	r := Convert(t.Context(), request(dir))
 	var list struct{ Items []json.RawMessage }
-	if err := json.NewDecoder(bytes.NewReader(r.Manifest)).Decode(&list); err != nil || len(list.Items) != 2 {
+	if err := json.NewDecoder(bytes.NewReader(r.Manifest)).Decode(&list); err != nil || len(list.Items) != 3 {
 		t.Fatalf("%v: %v", err, r.Problems)
 	}
-	if diff := cmp.Diff([]any{"shop", []string{"db", "web"}, []string{"shop-data"}}, []any{r.Project, r.Pods, r.Claims}); diff != "" {
+	want := &Result{
+		Project: "shop", Pods: []string{"db", "queue", "web"}, Claims: []string{"other-data", "shop-data", "shop-same"},
+		Named: []string{"other-data"}, Manifest: r.Manifest,
+	}
+	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNames checks that names that differ only in characters that are not allowed here stand for what they are.
+func TestNames(t *testing.T) {
+	dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte(`
+services:
+  web: {image: nginx, secrets: [a_b, a-b, A.b, a-b-2], configs: [a_b, a.b]}
+secrets: {a_b: {environment: A}, a-b: {environment: B}, A.b: {environment: C}, a-b-2: {environment: D}}
+configs: {a_b: {content: one}, a.b: {content: two}}
+`)}})
+	q := request(dir)
+	q.Environment = []string{"A=first", "B=second", "C=third", "D=fourth"}
+	pod, problems := spec.Parse("web.toml", []byte(convert(t, q)))
+	if pod == nil {
+		t.Fatal(problems)
+	}
+	got := map[string]string{}
+	for _, m := range pod.Containers[0].VolumeMounts {
+		for _, v := range pod.Volumes {
+			if v.Name != m.Name {
+				continue
+			}
+			for _, s := range pod.Secrets {
+				if v.Secret != nil && s.Name == v.Secret.SecretName {
+					got[m.MountPath] = string(s.Data["value"])
+				}
+			}
+			for _, s := range pod.ConfigMaps {
+				if v.ConfigMap != nil && s.Name == v.ConfigMap.Name {
+					got[m.MountPath] = s.Data["value"]
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{
+		"/run/secrets/a_b": "first", "/run/secrets/a-b": "second", "/run/secrets/A.b": "third", "/run/secrets/a-b-2": "fourth",
+		"/a_b": "one", "/a.b": "two",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	dir = writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte(`
+services: {web: {image: nginx, volumes: ["a_b:/a", "a-b:/b"]}}
+volumes:
+  a-b: {}
+  a_b: {}
+`)}})
+	if got := convert(t, request(dir)); !strings.Contains(got, "compose.yaml:5:3: volumes.a_b: volumes a-b and a_b have the same name shop-a-b") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestMerges checks that merges into merges take bounded time.
+func TestMerges(t *testing.T) {
+	const merges = 60
+	var b strings.Builder
+	b.WriteString("x-0: &a0 {x: 1}\n")
+	for i := range 8 {
+		fmt.Fprintf(&b, "x-%d: &a%d {%s}\n", i+1, i+1, strings.Repeat(fmt.Sprintf("<<: *a%d, ", i), merges))
+	}
+	b.WriteString(strings.Repeat("<<: *a8\n", merges) + "services: {}\n")
+	if !IsCompose([]byte(b.String())) {
+		t.Error("not a Compose file")
 	}
 }

@@ -19,10 +19,13 @@ import (
 type Result struct {
 	// Project is the name of the project; empty: it could not be read.
 	Project string
-	// Pods are the names of the pods, those that others wait for first.
+	// Pods are the names of the pods, those that others wait for first. They and Claims are also set if one of the problems is an error, but
+	// the project could be read.
 	Pods []string
 	// Claims are the names of the persistent volumes of the project, without external ones.
 	Claims []string
+	// Named are those of Claims that the files name. Others have names that begin with that of the project.
+	Named []string
 	// Manifest is a v1 List of the pods in JSON; nil if one of the problems is an error.
 	Manifest []byte
 	// Problems are sorted as they were found.
@@ -55,6 +58,8 @@ type pod struct {
 	// published are the ports by container that have a range of host ports, from which each replica takes one.
 	ranges map[string][]int
 	waits  map[string]string // pod to state
+	// objects are the sources of inline secrets and config maps, by kind and name.
+	objects map[string]map[string]string
 }
 
 // secret is an inline secret. The type of package spec hides its values in JSON.
@@ -79,6 +84,10 @@ func Convert(ctx context.Context, q *Request) *Result {
 	if len(pods) == 0 && len(c.problems.Errors()) == 0 {
 		c.refuse([]string{"services"}, "the project has no services", profilesHint(c.disabled))
 	}
+	r.Claims, r.Named = c.ownClaims()
+	for _, w := range pods {
+		r.Pods = append(r.Pods, w.names()...)
+	}
 	if r.Problems = c.problems; len(r.Problems.Errors()) > 0 {
 		return r
 	}
@@ -90,11 +99,9 @@ func Convert(ctx context.Context, q *Request) *Result {
 	list.APIVersion, list.Kind = "v1", "List"
 	for _, w := range pods {
 		for _, instance := range w.instances() {
-			r.Pods = append(r.Pods, instance.Name)
 			list.Items = append(list.Items, instance.manifest())
 		}
 	}
-	r.Claims = c.ownClaims()
 	if r.Manifest, err = json.Marshal(list); err != nil {
 		c.fail(err)
 		r.Problems = c.problems
@@ -220,7 +227,10 @@ func (c *converter) leader(name string) string {
 // newPod converts the services of a pod; nil: it has no replica.
 func (c *converter) newPod(leader string) *pod {
 	s := c.p.Services[leader]
-	w := &pod{leader: leader, replicas: s.GetScale(), ranges: map[string][]int{}, waits: map[string]string{}}
+	w := &pod{
+		leader: leader, replicas: s.GetScale(), ranges: map[string][]int{}, waits: map[string]string{},
+		objects: map[string]map[string]string{},
+	}
 	c.pods[leader] = w
 	w.Name = dnsName(leader)
 	if w.Name != leader && len(c.p.Services) > 1 {
@@ -475,8 +485,8 @@ func isLabel(name string) bool { return name != "" && dnsName(name) == name }
 
 func quote(s string) string { return fmt.Sprintf("%q", oneLine(s)) }
 
-// ownClaims returns the names of the persistent volumes of the project that pods mount.
-func (c *converter) ownClaims() []string {
+// ownClaims returns the names of the persistent volumes of the project that pods mount, and those of them that the files name.
+func (c *converter) ownClaims() (all, named []string) {
 	claims := map[string]bool{}
 	for _, w := range c.pods {
 		for i := range w.Volumes {
@@ -485,10 +495,15 @@ func (c *converter) ownClaims() []string {
 			}
 		}
 	}
+	explicit := map[string]bool{}
 	for key := range c.p.Volumes {
-		if v := c.p.Volumes[key]; v.External {
-			delete(claims, claimName(&v))
+		v := c.p.Volumes[key]
+		switch name := claimName(&v); {
+		case bool(v.External):
+			delete(claims, name)
+		case claims[name] && v.Name != c.p.Name+"_"+key:
+			explicit[name] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(claims))
+	return slices.Sorted(maps.Keys(claims)), slices.Sorted(maps.Keys(explicit))
 }

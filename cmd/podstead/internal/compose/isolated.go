@@ -43,7 +43,7 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 	stdout.left, stderr.left = maxResultBytes, 4<<10
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", Command)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = []string{"GOMEMLIMIT=512MiB", "GOTRACEBACK=none"}
+	cmd.Env = []string{"GOMEMLIMIT=512MiB", "GOTRACEBACK=none", "HOME=" + os.Getenv("HOME")} // paths may begin with ~
 	cmd.Dir = q.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
 	if err := startConfined(cmd, slices.Concat(program, []string{q.Dir}, q.AllowedDirs, q.Files, q.EnvFiles)); err != nil {
@@ -56,8 +56,10 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 		return nil, fmt.Errorf("convert %s: %w", q.Names[0], context.Cause(ctx))
 	case stdout.left < 0:
 		return nil, fmt.Errorf("convert %s: the pods are larger than %d bytes", q.Names[0], maxResultBytes)
-	case err != nil:
+	case err != nil && (cmd.ProcessState.ExitCode() < 0 || bytes.Contains(stderr.data, []byte("out of memory"))): // killed by a signal
 		return nil, fmt.Errorf("convert %s: it takes more than %d s or %d MiB: %w", q.Names[0], maxCPUSeconds, maxDataBytes>>20, err)
+	case err != nil:
+		return nil, fmt.Errorf("convert %s: %s", q.Names[0], oneLine(string(stderr.data)))
 	}
 	if err := json.Unmarshal(stdout.data, &r); err != nil {
 		return nil, fmt.Errorf("convert %s: read the result of the converter: %w", q.Names[0], err)
@@ -90,7 +92,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}{
 		{unix.RLIMIT_CPU, maxCPUSeconds}, {unix.RLIMIT_DATA, maxDataBytes}, {unix.RLIMIT_NOFILE, maxOpenFiles}, {unix.RLIMIT_CORE, 0},
 	} {
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.limit, Max: l.limit}); err != nil {
+		var current unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &current); err != nil {
+			return fmt.Errorf("read the limits of the converter: %w", err)
+		}
+		limit := min(l.limit, current.Max) // which only root can raise
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return fmt.Errorf("limit the converter: %w", err)
 		}
 	}
@@ -101,7 +108,16 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if len(q.Files) == 0 || len(q.Names) != len(q.Files) {
 		return errors.New("read the request: no files")
 	}
-	return json.NewEncoder(out).Encode(Convert(ctx, &q))
+	ctx, cancel := context.WithTimeout(ctx, maxDuration) // also if the parent was killed
+	defer cancel()
+	done := make(chan *Result, 1)
+	go func() { done <- Convert(ctx, &q) }() // reading a pipe blocks, and cannot be canceled
+	select {
+	case r := <-done:
+		return json.NewEncoder(out).Encode(r)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // startConfined starts a program that reads only files below paths. Landlock restricts a thread and what it starts, so the thread ends

@@ -157,7 +157,10 @@ var errOutside = errors.New("is outside of the directory of the project")
 func (c *converter) checkPath(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil
+		return nil // reading the file reports the error
+	}
+	if info, err := os.Stat(real); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", path)
 	}
 	for _, dir := range slices.Concat([]string{c.q.Dir}, c.q.AllowedDirs) {
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {
@@ -217,14 +220,29 @@ func oneLine(text string) string {
 var (
 	errorPath = regexp.MustCompile(`\b(services|networks|volumes|secrets|configs|include|name)(?:\.[^\s:"']+)*`)
 	errorLine = regexp.MustCompile(`\bline (\d+)(?:, column \d+)?:`)
+	// envFile matches an error of a file with variables.
+	envFile = regexp.MustCompile(`^failed to read (\S+): (?:line (\d+): )?(.+)$`)
+	// quotedLine matches the text of a file with variables in its errors. It may be a secret.
+	quotedLine = regexp.MustCompile(`(in variable name|unterminated quoted value|[Ii]nvalid template:?) .*$`)
 )
 
 // fail adds the error of the library.
 func (c *converter) fail(err error) {
 	text := strings.ReplaceAll(err.Error(), c.q.Dir+string(filepath.Separator), "")
 	p := spec.Problem{File: c.q.Names[0], Line: 1, Column: 1, Message: oneLine(text)}
+	if m := envFile.FindStringSubmatch(p.Message); m != nil {
+		p.Message = "invalid env file: " + quotedLine.ReplaceAllString(m[3], "$1")
+		if p.File = m[1]; !filepath.IsAbs(p.File) {
+			p.File = filepath.Join(filepath.Dir(c.q.Names[0]), p.File)
+		}
+		_, _ = fmt.Sscan(m[2], &p.Line)
+		c.problems = append(c.problems, p)
+		return
+	}
 	if m := errorPath.FindString(text); m != "" {
 		p.File, p.Line, p.Column = c.position(strings.Split(m, "."))
+	} else if words := strings.Fields(p.Message); len(words) > 0 { // a path is at the beginning, a value at the end
+		p.File, p.Line, p.Column = c.positionOf(words[0], words[len(words)-1])
 	}
 	if all := errorLine.FindAllStringSubmatch(text, -1); len(all) > 0 { // the last is the cause
 		_, _ = fmt.Sscan(all[len(all)-1][1], &p.Line)

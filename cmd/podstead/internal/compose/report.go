@@ -28,7 +28,7 @@ func value(n *yaml.Node, key string) *yaml.Node {
 }
 
 // lookup returns the value of a key of a mapping, also of one that is merged into it, or of a position of a sequence, and the node where it
-// begins: that of the key. Both are nil if there is none.
+// begins: that of the key. Both are nil if there is none. Of several merges in one mapping, which YAML does not allow, the first counts.
 func lookup(n *yaml.Node, key string, depth int) (v, at *yaml.Node) {
 	const deepest = 8
 	if n != nil && n.Kind == yaml.AliasNode {
@@ -37,6 +37,7 @@ func lookup(n *yaml.Node, key string, depth int) (v, at *yaml.Node) {
 	if n == nil || depth > deepest {
 		return nil, nil
 	}
+	var merged *yaml.Node
 	switch n.Kind {
 	case yaml.SequenceNode:
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
@@ -47,12 +48,12 @@ func lookup(n *yaml.Node, key string, depth int) (v, at *yaml.Node) {
 			switch {
 			case n.Content[i].Value == key:
 				return n.Content[i+1], n.Content[i]
-			case n.Content[i].Value == "<<" && v == nil:
-				v, at = lookup(n.Content[i+1], key, depth+1)
+			case n.Content[i].Value == "<<" && merged == nil:
+				merged = n.Content[i+1]
 			}
 		}
 	}
-	return v, at
+	return lookup(merged, key, depth+1)
 }
 
 // position returns where a path is in the files, or the part of it that is there: the last file that has most of it. Lines count from 1.
@@ -76,6 +77,30 @@ func (c *converter) position(path []string) (file string, line, column int) {
 		}
 	}
 	return file, line, column
+}
+
+// positionOf returns where the first value is that has one of the texts at its end, or the beginning of the first file.
+func (c *converter) positionOf(texts ...string) (file string, line, column int) {
+	var find func(n *yaml.Node, text string) *yaml.Node
+	find = func(n *yaml.Node, text string) *yaml.Node {
+		if n.Kind == yaml.ScalarNode && strings.HasSuffix(n.Value, text) {
+			return n
+		}
+		for _, child := range n.Content {
+			if found := find(child, text); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	for _, text := range texts {
+		for i := range c.sources {
+			if n := find(&c.sources[i].document, text); n != nil {
+				return c.sources[i].name, n.Line, n.Column
+			}
+		}
+	}
+	return c.q.Names[0], 1, 1
 }
 
 func (c *converter) report(path []string, message, hint string, warning bool) {
@@ -146,7 +171,7 @@ func (c *converter) field(v reflect.Value, key string, path []string) {
 	case !found:
 		c.refuse(path, "is not known to this version of podstead", "")
 	case key == "services.build" && c.p.Services[path[1]].Image != "":
-		c.lose(path, k.Note, k.Hint)
+		c.lose(path, "the image is not built", k.Hint)
 	case key == "services.depends_on.restart" && c.implied(path[1], path[3]):
 	case k.Verdict != Taken:
 		if e := indirect(v); !slices.Contains(k.Default, fmt.Sprint(e.Interface())) {

@@ -164,6 +164,12 @@ func (c *converter) named(at []string, key string) spec.Volume {
 		c.refuse(at, "there is no volume "+quote(key), "")
 		return spec.Volume{}
 	}
+	for _, other := range sortedKeys(c.p.Volumes) {
+		if o := c.p.Volumes[other]; o.Name != v.Name && claimName(&o) == claimName(&v) {
+			c.refuse([]string{"volumes", max(key, other)}, fmt.Sprintf("volumes %s and %s have the same name %s here",
+				min(key, other), max(key, other), claimName(&v)), "set the name of one of them")
+		}
+	}
 	options := v.DriverOpts
 	kind, device := options["type"], options["device"]
 	switch {
@@ -205,6 +211,24 @@ func (c *converter) tmpfs(w *pod, at []string, text string, container *spec.Cont
 	w.mountNew(container, spec.VolumeMount{Name: path.Base(target), MountPath: target}, memory(size))
 }
 
+// objectName returns the name of an inline secret or config map. Names that have only other characters, such as a_b and a-b, get a number.
+func (w *pod) objectName(kind, source string) string {
+	names := w.objects[kind]
+	if names == nil {
+		names = map[string]string{}
+		w.objects[kind] = names
+	}
+	const limit = 55
+	base := dnsName(source)
+	for n, name := 1, base; ; name = fmt.Sprintf("%s-%d", strings.TrimRight(base[:min(len(base), limit)], "-"), n) {
+		if other, taken := names[name]; !taken || other == source {
+			names[name] = source
+			return name
+		}
+		n++
+	}
+}
+
 // file mounts a secret or a config: the file itself, as Compose does, or an inline value.
 func (c *converter) file(
 	w *pod, at []string, kind string, f *types.FileReferenceConfig, object *types.FileObjectConfig, target string,
@@ -236,7 +260,7 @@ func (c *converter) file(
 		text = value
 	}
 	const key = "value"
-	name := dnsName(f.Source)
+	name := w.objectName(kind, f.Source)
 	item := spec.KeyToPath{Key: key, Path: key}
 	if f.Mode != nil {
 		item.Mode = new(int32(*f.Mode & 0o777))
