@@ -76,12 +76,8 @@ func checkRoundTrip(t *testing.T, file string, text []byte, more ...cmp.Option) 
 		}
 		return
 	}
-	strict := o
-	strict.AllowLoss = false
-	after, again := strict.ParseParts(filepath.Join(filepath.Dir(file), "out.yaml"), out)
-	if len(again.Errors()) > 0 || len(after) != len(before) {
-		t.Errorf("%s: %d pods instead of %d: %v\n%s", file, len(after), len(before), again, out)
-		return
+	if more == nil {
+		checkObjects(t, file, out)
 	}
 	whole := func(s Seconds) Seconds { return Seconds(math.Ceil(float64(s))) }
 	ignore := cmp.Options{
@@ -92,15 +88,38 @@ func checkRoundTrip(t *testing.T, file string, text []byte, more ...cmp.Option) 
 	if slices.ContainsFunc(problems, isLoss) {
 		ignore = append(ignore, cmpopts.IgnoreFields(Pod{}, "Hash"), cmpopts.IgnoreFields(Container{}, "Hash"))
 	}
-	for i := range before {
-		want, got := used(&before[i]), after[i].Pod
-		if slices.ContainsFunc(problems, isLoss) {
-			want = withoutLosses(want)
+	for name, text := range map[string][]byte{"out.yaml": out, "out.json": asKubernetes(t, out)} {
+		strict := o
+		strict.AllowLoss = false
+		after, again := strict.ParseParts(filepath.Join(filepath.Dir(file), name), text)
+		if len(again.Errors()) > 0 || len(after) != len(before) {
+			t.Errorf("%s: %d pods instead of %d: %v\n%s", file, len(after), len(before), again, text)
+			return
 		}
-		if diff := cmp.Diff(want, got, ignore); diff != "" {
-			t.Errorf("%s: pod %s (-want +got):\n%s\n%s", file, want.Name, diff, out)
+		for i := range before {
+			want, got := used(&before[i]), after[i].Pod
+			if slices.ContainsFunc(problems, isLoss) {
+				want = withoutLosses(want)
+			}
+			if diff := cmp.Diff(want, got, ignore); diff != "" {
+				t.Errorf("%s: pod %s (-want +got):\n%s\n%s", file, want.Name, diff, text)
+			}
 		}
 	}
+}
+
+// asKubernetes returns a stream as a list in JSON, as Kubernetes reads it: its YAML is that of version 1.1.
+func asKubernetes(t *testing.T, stream []byte) []byte {
+	t.Helper()
+	var list [][]byte
+	for _, document := range documents(t, stream) {
+		object, err := kubernetesyaml.YAMLToJSONStrict(document)
+		if err != nil {
+			t.Errorf("%v\n%s", err, document)
+		}
+		list = append(list, object)
+	}
+	return slices.Concat([]byte(`{"apiVersion": "v1", "kind": "List", "items": [`), bytes.Join(list, []byte(", ")), []byte("]}"))
 }
 
 // FuzzManifests checks that the pods of a valid file are the same after they were written for a cluster and read again, whatever its
@@ -220,6 +239,7 @@ func documents(t *testing.T, text []byte) [][]byte {
 	t.Helper()
 	var all [][]byte
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		document = append(slices.Clone(document), '\n')
 		if err := yaml.Unmarshal(document, &yaml.Node{}); err != nil {
 			t.Errorf("%v\n%s", err, document)
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -104,7 +103,7 @@ func yamlNode(n *node) *yaml.Node {
 		for _, c := range n.written() {
 			key, value := &yaml.Node{}, yamlNode(c)
 			key.SetString(c.key)
-			if strings.ContainsFunc(c.key, func(r rune) bool { return r > unicode.MaxASCII }) {
+			if !plainKey.MatchString(c.key) || oldBool.MatchString(c.key) {
 				key.Style = yaml.DoubleQuotedStyle
 			}
 			switch { // yaml.v3 writes comments beside plain values only
@@ -140,14 +139,20 @@ func yamlNode(n *node) *yaml.Node {
 	switch {
 	case safeBlock.MatchString(text):
 		y.Style = yaml.LiteralStyle
-	case !plainText.MatchString(text):
+	case !plainText.MatchString(text) || oldBool.MatchString(text):
 		y.Style = yaml.DoubleQuotedStyle
 	}
 	return y
 }
 
-// plainText are texts without quotes, unless they mean something else in YAML, which the library knows.
-var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@:-]*[A-Za-z0-9_/]$|^[A-Za-z/]$`)
+// plainText are texts, and plainKey keys, without quotes, unless they mean something else in YAML, which the library knows.
+var (
+	plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@:-]*[A-Za-z0-9_/]$|^[A-Za-z/]$`)
+	plainKey  = regexp.MustCompile(`^[A-Za-z./][A-Za-z0-9_./-]*$`)
+)
+
+// oldBool are the booleans of YAML 1.1, which Kubernetes reads.
+var oldBool = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
 
 func writeJSON(b *bytes.Buffer, n *node, line string) {
 	open, closing := "{", "}"

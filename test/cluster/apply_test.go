@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,7 @@ func (s *server) apply(ctx context.Context, namespace string, stream []byte) ([]
 	}
 	var pods []object
 	for document := range bytes.SplitSeq(stream, []byte("\n---\n")) {
+		document = append(slices.Clone(document), '\n')
 		var x struct {
 			Kind     string
 			Metadata struct{ Name string }
@@ -180,7 +182,7 @@ func checkStored(t *testing.T, f spec.InputFile, stored []object) {
 		cmpopts.IgnoreFields(spec.Pod{}, "Hash", "Dir", "WaitFor", "Update", "Systemd", "OnUnhealthy", "UnhealthyAfterSeconds",
 			"RestartBackoff", "ImageArchives", "ConfigMaps", "Secrets"),
 		cmpopts.IgnoreFields(spec.Container{}, "Hash", "RestartBackoff", "ImagePullPolicy"),
-		cmpopts.IgnoreFields(spec.ImageVolume{}, "PullPolicy"),
+		cmpopts.IgnoreFields(spec.ImageVolume{}, "PullPolicy"), cmpopts.IgnoreFields(spec.FieldRef{}, "APIVersion"),
 		cmpopts.IgnoreMapEntries(func(key, _ string) bool { return key == "podstead.io/pod" || key == "podstead.io/subdomain" }),
 		cmp.Transformer("whole", func(s spec.Seconds) spec.Seconds { return spec.Seconds(math.Ceil(float64(s))) }),
 		cmpopts.EquateEmpty(),
