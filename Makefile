@@ -61,7 +61,7 @@ WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/ru
 # SUITES are those that make test runs.
 SUITES       = unit $(if $(filter 0,$(shell id -u)),features)
 
-.PHONY: help deps build demo test unit race features faults e2e crun monitor minutes vm lint cross check bench bench-compare soak images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race features faults e2e crun monitor minutes vm lint cross check bench bench-compare soak cluster images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -183,8 +183,7 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	setsid stress --quiet --cpu $$(nproc) --io 1 --vm 1 --vm-bytes 64M & load=$$!; trap "kill -- -$$load" EXIT; \
 	$(GO) test -tags e2e,$(TAGS) -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
 	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 ./test/conformance
-	test/cluster/build .cache/cluster
-	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
+	$(MAKE) --no-print-directory cluster
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	$(MAKE) --no-print-directory build PODSTEAD_TEST_MONITOR=1
 	PODSTEAD_TEST_MONITOR=1 PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestMonitorKilled' ./test/faults
@@ -193,6 +192,10 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v -run TestDay ./supervisor
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/faults
+
+cluster: ## test manifests and validation on a real API server, which is built from Go modules first (half an hour)
+	test/cluster/build .cache/cluster
+	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@.ci/deps build

@@ -122,7 +122,7 @@ const (
 
 	linksHint    = "omit it: pods reach each other by name; hostAliases in the pod adds other names"
 	scheduleHint = "start the pod with a timer of systemd that runs podstead run FILE"
-	servicesHint = "write each service as a pod file of its own"
+	servicesHint = "apply the file with podstead apply FILE, or convert it with podstead convert FILE"
 )
 
 // composeHint is what does in a pod file what a field of Compose does; empty: the field is not one of Compose, or not at this place.

@@ -21,6 +21,8 @@ type decoder struct {
 	subject  string // name of the top-level table in messages; empty means the pod
 	// allowLoss makes warnings of the errors about fields that are refused.
 	allowLoss bool
+	// forCluster takes the fields that only a cluster uses as they are.
+	forCluster bool
 }
 
 // entry stands for the address of a map value: map values are not addressable.

@@ -17,10 +17,9 @@ type foreign struct {
 // foreigners are the formats of other tools. A Compose file is recognized by its fields, see checkObject.
 var foreigners = []foreign{
 	{
-		[]string{".container", ".pod", ".kube", ".volume", ".network", ".image", ".build"},
-		regexp.MustCompile(`(?m)^\[(Container|Pod|Kube|Volume|Network|Image|Build|Unit|Service|Install)\]\s*$`),
-		"a unit of Quadlet",
-		"write its Image, Exec, Environment, PublishPort and Volume as image, command, env, ports and volumeMounts of a pod file",
+		[]string{".container", ".pod", ".kube", ".volume", ".network", ".image", ".build", ".artifact"},
+		regexp.MustCompile(`(?m)^\[(Container|Pod|Kube|Volume|Network|Image|Build|Artifact|Unit|Service|Install)\]\s*$`),
+		"a unit of Quadlet", "convert it, with the units that belong to it: podstead convert UNIT...",
 	},
 	{
 		nil, regexp.MustCompile(`(?mi)\A(\s*#[^\n]*\n|\s*\n|ARG [^\n]*\n)*FROM\s+[^\s=]+`), "a Dockerfile", buildHint,

@@ -203,7 +203,7 @@ var otherWays = map[string][2]string{
 // nothingToWrite matches hints that name no field of a pod file, and the places that TestMisplacedHints follows. Those to settings are
 // followed by TestHintsOfSettings of the program.
 var nothingToWrite = regexp.MustCompile(
-	`^(omit it|not supported: (it is|the pod|limits are|run)|write (a pod|all|each|the)|run the|start the|` +
+	`^(omit it|apply the file|not supported: (it is|the pod|limits are|run)|write (a pod|all|each|the)|run the|start the|` +
 		`set it in|set [\w.]+ in podstead.toml)`)
 
 // followed checks that a pod file without problems does what a hint says. Fields without a place are in the table of the wrong key.

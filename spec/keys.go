@@ -124,6 +124,8 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 		useless, isUseless = refusal{"this value has no effect", ""}, true
 	}
 	switch {
+	case isUseless && d.forCluster && !isRefused && c.key != "ephemeralContainers":
+		return
 	case isUseless:
 		c.ignored = true
 		d.problems = append(d.problems, warnAt(c, ignored+useless.why))

@@ -206,21 +206,22 @@ func (s *stream) addValues(p *source) {
 	for _, list := range []string{"initContainers", "containers", "volumes", "imagePullSecrets"} {
 		for config, name := range references(root.child(list)) {
 			if config {
-				use("configMaps", s.configMaps, name)
+				use("configMaps", s.configMaps, textOf(name))
 			} else {
-				use("secrets", s.secrets, name)
+				use("secrets", s.secrets, textOf(name))
 			}
 		}
 	}
 }
 
-// references yields the names to which a part of a pod refers, and whether they are config maps; otherwise secrets.
-func references(n *node) func(yield func(config bool, name string) bool) {
-	return func(yield func(bool, string) bool) {
+// references yields the values of the names to which a part of a pod refers, and whether they are those of config maps; otherwise of
+// secrets. A name may be nil.
+func references(n *node) func(yield func(config bool, name *node) bool) {
+	return func(yield func(bool, *node) bool) {
 		var walk func(n *node) bool
 		walk = func(n *node) bool {
 			for _, c := range items(n) {
-				name := textOf(c.child("name"))
+				name := c.child("name")
 				again := true
 				switch {
 				case c.key == "configMapRef" || c.key == "configMapKeyRef" || c.key == "configMap":
@@ -228,7 +229,7 @@ func references(n *node) func(yield func(config bool, name string) bool) {
 				case c.key == "secretRef" || c.key == "secretKeyRef" || n.key == "imagePullSecrets":
 					again = yield(false, name)
 				case c.key == "secret":
-					again = yield(false, name) && yield(false, textOf(c.child("secretName")))
+					again = yield(false, name) && yield(false, c.child("secretName"))
 				}
 				if !again || !walk(c) {
 					return false

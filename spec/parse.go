@@ -54,6 +54,9 @@ type Options struct {
 	// MaxReplicas is the maximum number of pods of one object, such as a Deployment; 0: the default.
 	MaxReplicas int
 
+	// forCluster keeps the fields that only a cluster uses, for [Options.Manifests].
+	forCluster bool
+
 	read  reader
 	edits *[]edit // receives what Relocate replaces
 	named *bool   // receives whether the text has the name of the pod

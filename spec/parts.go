@@ -138,7 +138,7 @@ func (o *Options) part(absolute string, f format, s *source, refuse func(*node) 
 	if o.Interactive != nil {
 		o.Interactive.set(root)
 	}
-	d := &decoder{at: map[any]*node{}, format: f, allowLoss: o.AllowLoss}
+	d := &decoder{at: map[any]*node{}, format: f, allowLoss: o.AllowLoss, forCluster: o.forCluster}
 	pod := &Pod{Dir: filepath.Dir(absolute)}
 	d.decode(root, reflect.ValueOf(pod).Elem())
 	d.resolve(pod, o.edits)

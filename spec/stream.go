@@ -187,6 +187,7 @@ func (s *stream) convert() {
 		}
 	}
 	for i := range s.pods {
+		dropOwnLabels(s.pods[i].root)
 		s.addValues(&s.pods[i])
 	}
 }
@@ -235,12 +236,18 @@ func (s *stream) fail(n *node, message string) {
 
 // lose adds an error about what does not behave as in a cluster, or a warning if the user accepts that.
 func (s *stream) lose(n *node, message, hint string) {
-	p := problemAt(n, "not supported: "+message, cmp.Or(hint, "accept it with --allow-loss"))
-	if s.o.AllowLoss {
-		p.Message, p.Warning, p.Hint = lost+message, true, ""
-	}
+	p := s.o.loss(n, message, hint)
 	p.Line, p.Column = n.at.line, n.at.column
 	s.problems = append(s.problems, p)
+}
+
+// loss returns the error about what does not behave as it did, or the warning if the user accepts that.
+func (o *Options) loss(n *node, message, hint string) Problem {
+	p := problemAt(n, "not supported: "+message, cmp.Or(hint, "accept it with --allow-loss"))
+	if o.AllowLoss {
+		p.Message, p.Warning, p.Hint = lost+message, true, ""
+	}
+	return p
 }
 
 // withoutMeaning are kinds that only matter in a cluster.

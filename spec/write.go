@@ -101,15 +101,28 @@ func yamlNode(n *node) *yaml.Node {
 	case kindTable:
 		y := &yaml.Node{Kind: yaml.MappingNode}
 		for _, c := range n.written() {
-			key := &yaml.Node{}
+			key, value := &yaml.Node{}, yamlNode(c)
 			key.SetString(c.key)
-			y.Content = append(y.Content, key, yamlNode(c))
+			if !plainKey.MatchString(c.key) || oldBool.MatchString(c.key) {
+				key.Style = yaml.DoubleQuotedStyle
+			}
+			switch { // yaml.v3 writes comments beside plain values only
+			case c.beside == "":
+				key.HeadComment = yamlComments(c)
+			case value.Kind == yaml.ScalarNode && value.Style != yaml.LiteralStyle:
+				key.HeadComment, value.LineComment = yamlComments(c), yamlComment(c.beside)
+			default:
+				key.HeadComment = yamlComments(c, c.beside)
+			}
+			y.Content = append(y.Content, key, value)
 		}
 		return y
 	case kindArray:
 		y := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, c := range n.written() {
-			y.Content = append(y.Content, yamlNode(c))
+			value := yamlNode(c)
+			value.HeadComment = yamlComments(c, c.beside)
+			y.Content = append(y.Content, value)
 		}
 		return y
 	case kindInteger, kindFloat:
@@ -126,14 +139,20 @@ func yamlNode(n *node) *yaml.Node {
 	switch {
 	case safeBlock.MatchString(text):
 		y.Style = yaml.LiteralStyle
-	case !plainText.MatchString(text):
+	case !plainText.MatchString(text) || oldBool.MatchString(text):
 		y.Style = yaml.DoubleQuotedStyle
 	}
 	return y
 }
 
-// plainText are texts without quotes, unless they mean something else in YAML, which the library knows.
-var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@:-]*[A-Za-z0-9_/]$|^[A-Za-z/]$`)
+// plainText are texts, and plainKey keys, without quotes, unless they mean something else in YAML, which the library knows.
+var (
+	plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@:-]*[A-Za-z0-9_/]$|^[A-Za-z/]$`)
+	plainKey  = regexp.MustCompile(`^[A-Za-z./][A-Za-z0-9_./-]*$`)
+)
+
+// oldBool are the booleans of YAML 1.1, which Kubernetes reads.
+var oldBool = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
 
 func writeJSON(b *bytes.Buffer, n *node, line string) {
 	open, closing := "{", "}"

@@ -32,8 +32,9 @@ type app struct {
 	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
 	hostStopping func(context.Context) (bool, error)
 
-	args   []string // the command line
-	warned bool     // of the configuration file
+	args    []string // the command line
+	project projectFlags
+	warned  bool // of the configuration file
 }
 
 type logger = *slog.Logger

@@ -81,6 +81,7 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete pods of the pods directory that the files do not define")
 	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
+	a.addProjectFlags(cmd)
 	return cmd
 }
 
@@ -122,6 +123,11 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	before, err := c.Pods(cmd.Context())
 	if err != nil {
 		return err
+	}
+	for i := range files {
+		if err := otherProject(&files[i], before.Items); err != nil {
+			return err
+		}
 	}
 	done := a.waiting("Applying pod files")
 	var results []api.Applied

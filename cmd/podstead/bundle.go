@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -170,7 +171,7 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 	case f.pull != string(spec.PullIfNotPresent) && f.pull != string(spec.PullNever):
 		return usage(cmd, "--pull %q: must be IfNotPresent or Never", f.pull)
 	}
-	pods, err := a.readBundled(paths)
+	pods, err := a.readBundled(cmd.Context(), paths)
 	if err != nil {
 		return err
 	}
@@ -196,13 +197,13 @@ func (a *app) createBundle(cmd *cobra.Command, paths []string, f *bundleCreateFl
 }
 
 // readBundled reads pod files, and changes them so that they refer to no file of this host by a relative path.
-func (a *app) readBundled(paths []string) (pods []bundle.PodFile, err error) {
-	if paths, err = expand(paths); err != nil {
+func (a *app) readBundled(ctx context.Context, paths []string) (pods []bundle.PodFile, err error) {
+	if paths, err = a.expand(paths); err != nil {
 		return nil, err
 	}
 	var list []readPod
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
-		parts, err := a.readParts(path, spec.Options{Archives: true}, "")
+		parts, err := a.readParts(ctx, path, spec.Options{Archives: true}, "")
 		for i := range parts {
 			text, err := a.textOf(path, &parts[i])
 			if err != nil {

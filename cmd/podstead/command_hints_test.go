@@ -89,7 +89,6 @@ func TestHintsForCommandLines(t *testing.T) {
 		"--kubeconfig x get pods":                    "--socket",
 		"apply -f x --dry-run=client":                "podstead plan FILE",
 		"apply -k overlays":                          "pod files",
-		"down -v web.toml":                           "podstead volume rm VOLUME",
 		"stop -t 5 web":                              "podstead stop POD --grace-period SECONDS",
 		"kill -s HUP web":                            "kill -HUP 1",
 		"exec -u 0 web id":                           "podstead exec POD -- env A=1 COMMAND",

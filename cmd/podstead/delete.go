@@ -22,7 +22,10 @@ import (
 type deleteFlags struct {
 	selection
 	all, wait bool
-	stopped   bool // only pods that do not run
+	stopped   bool            // only pods that do not run
+	inOrder   bool            // a pod after those that wait for it
+	volumes   bool            // also the persistent volumes of Compose files
+	mounted   map[string]bool // receives the persistent volumes of the pods that are deleted
 	grace     graceFlags
 }
 
@@ -76,12 +79,30 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	if err != nil {
 		return err
 	}
+	pods, foreign := a.project.own(pods)
+	missing = errors.Join(missing, foreign)
 	if f.stopped {
 		var running error
 		pods, running = notRunning(pods)
 		missing = errors.Join(running, missing)
 	}
-	return errors.Join(a.remove(cmd.Context(), w, pods, client.StopOptions{Grace: grace}, f.wait), missing)
+	f.mounted = map[string]bool{}
+	for i := range pods {
+		for _, v := range pods[i].Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				f.mounted[v.PersistentVolumeClaim.ClaimName] = true
+			}
+		}
+	}
+	steps := [][]api.Pod{pods}
+	if f.inOrder {
+		steps = lastFirst(pods)
+	}
+	var errs []error
+	for _, step := range steps {
+		errs = append(errs, a.remove(cmd.Context(), w, step, client.StopOptions{Grace: grace}, f.wait))
+	}
+	return errors.Join(append(errs, missing)...)
 }
 
 // remove deletes pods and their files and, if await is set, waits until they are deleted. It prints each. A pod that cannot be
@@ -168,10 +189,11 @@ func notRunning(pods []api.Pod) (rest []api.Pod, err error) {
 }
 
 func (a *app) downCommand() *cobra.Command {
-	f := deleteFlags{wait: true}
+	f := deleteFlags{wait: true, inOrder: true}
 	cmd := &cobra.Command{
-		Long: "Persistent volumes are kept. The reverse is podstead apply FILE.",
-		Args: minOneArgument("pod files or pod names"),
+		Long: `A pod is deleted after those that wait for it. Without arguments, the pods of the Compose file in the current directory are
+deleted. Persistent volumes are kept, unless --volumes deletes those that the Compose files define. The reverse is
+podstead up -d FILE.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			pods, _ := a.completePods(cmd, args, prefix)
 			return pods, cobra.ShellCompDirectiveDefault // files where no pod matches
@@ -186,9 +208,104 @@ func (a *app) downCommand() *cobra.Command {
 					names = append(names, arg)
 				}
 			}
-			return a.delete(cmd, names, &f)
+			if len(args)+len(f.files) == 0 {
+				files, err := defaultProject(cmd)
+				if err != nil {
+					return err
+				}
+				f.files = files
+			}
+			files := slices.Clone(f.files)
+			if f.volumes && !slices.ContainsFunc(files, namesCompose) {
+				return usage(cmd, "%s --volumes requires Compose files", commandName(cmd))
+			}
+			if err := a.delete(cmd, names, &f); err != nil || !f.volumes {
+				return err
+			}
+			return a.removeVolumes(cmd, files, f.mounted)
 		},
 	}
+	cmd.Flags().SortFlags = false
+	f.filesFlag(cmd)
+	f.ignoreFlag(cmd)
 	graceFlag(cmd, &f.grace.seconds)
+	cmd.Flags().BoolVarP(&f.volumes, "volumes", "v", false, "delete also the persistent volumes that Compose files define, with their data")
+	a.addProjectFileFlags(cmd)
 	return cmd
+}
+
+// namesCompose reports whether a file or one of a directory is a Compose file.
+func namesCompose(path string) bool {
+	files, err := expand([]string{path})
+	return err == nil && slices.ContainsFunc(files, readsAsCompose)
+}
+
+// removeVolumes deletes the persistent volumes of projects, but not the external ones. Those that a Compose file names may belong to
+// others: they are deleted only if a pod that was deleted mounted them.
+func (a *app) removeVolumes(cmd *cobra.Command, paths []string, mounted map[string]bool) error {
+	c, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := c.Volumes(cmd.Context())
+	if err != nil {
+		return err
+	}
+	paths, err = a.expand(paths)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range paths {
+		text, err := a.readText(path)
+		if err != nil || !isComposeFile(path, text) {
+			errs = append(errs, err)
+			continue
+		}
+		r, err := a.convertProject(cmd.Context(), path, true, []string{"*"})
+		if err != nil {
+			return err
+		}
+		for _, claim := range r.Claims {
+			if !slices.ContainsFunc(list.Items, func(v api.Volume) bool { return v.Name == claim }) {
+				continue
+			}
+			if slices.Contains(r.Named, claim) && !mounted[claim] {
+				a.note("volume/%s kept: no pod that was deleted mounted it", claim)
+				a.hint("to delete it, run podstead volume rm " + claim)
+				continue
+			}
+			if err := c.RemoveVolume(cmd.Context(), claim); err != nil {
+				errs = append(errs, fmt.Errorf("delete volume %q: %w", claim, err))
+				continue
+			}
+			fmt.Fprintf(a.out, "volume/%s deleted\n", plain.Text(claim))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lastFirst divides pods into those that no other one waits for, those that only these wait for, and so on.
+func lastFirst(pods []api.Pod) (steps [][]api.Pod) {
+	for len(pods) > 0 {
+		waitedFor := map[string]bool{}
+		for i := range pods {
+			for _, name := range pods[i].Spec.WaitsForPods() {
+				waitedFor[name] = true
+			}
+		}
+		var step, rest []api.Pod
+		for _, p := range pods {
+			if waitedFor[p.Metadata.Name] {
+				rest = append(rest, p)
+			} else {
+				step = append(step, p)
+			}
+		}
+		if len(step) == 0 { // they wait for each other
+			step, rest = rest, nil
+		}
+		steps, pods = append(steps, step), rest
+	}
+	return steps
 }

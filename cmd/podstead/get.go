@@ -261,27 +261,37 @@ func (a *app) printChange(table *view.Watch, rows *view.Rows, f *getFlags, p *ap
 
 func (a *app) psCommand() *cobra.Command {
 	var all, quiet bool
+	var s selection
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List containers",
-		Long: `List the running containers of all pods, or with --all also those that wait, have terminated, or have not started. podstead
-get lists pods.`,
+		Long: `List the running containers of all pods, or with --all also those that wait, have terminated, or have not started. With
+--filename, list those of the pods that files define, such as a Compose file. podstead get lists pods.`,
 		Example: `  # List the running containers
   podstead ps
+
+  # List those of a project of Compose
+  podstead ps -f compose.yaml
 
   # List all containers
   podstead ps -a`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: a.withClient(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			list, err := c.Pods(cmd.Context())
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.ignoreMissing = true
+			if err := errors.Join(a.addFiles(cmd, &s), s.read(cmd, nil)); err != nil {
+				return err
+			}
+			_, pods, missing, err := a.listSelected(cmd, &s, (*client.Client).Pods)
 			if err != nil {
 				return err
 			}
-			return a.printContainers(view.Containers(list.Items, all), quiet)
-		}),
+			pods, foreign := a.project.own(pods)
+			return errors.Join(a.printContainers(view.Containers(pods, all), quiet), missing, foreign)
+		},
 	}
 	cmd.Flags().SortFlags = false
+	s.filesFlag(cmd)
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "list also containers that do not run")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only names, as POD/CONTAINER")
 	return cmd

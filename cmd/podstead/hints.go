@@ -221,7 +221,6 @@ var flagHints = []flagHint{
 	{[]string{"run"}, []string{"remove-orphans"}, "delete the pods that the files do not define with podstead apply FILE --prune"},
 	{[]string{"run"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead restart POD"},
 	{[]string{"run"}, []string{"scale"}, "write a pod file for each replica, and apply them with podstead apply DIR"},
-	{[]string{"run"}, []string{"env-file"}, "set envFrom in the pod file, and envFile in an entry of its configMaps or secrets"},
 	{[]string{"run"}, []string{"pull"}, "set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE"},
 	{
 		[]string{"apply", "create", "run"},
@@ -234,7 +233,7 @@ var flagHints = []flagHint{
 		[]string{"server-side", "force-conflicts", "k", "kustomize"},
 		"omit it; the files are pod files, or directories with pod files",
 	},
-	{[]string{"down", "rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
+	{[]string{"rm"}, []string{"v", "volumes"}, "delete persistent volumes with podstead volume rm VOLUME"},
 	{
 		[]string{"get"},
 		[]string{"L", "label-columns"},
@@ -243,7 +242,7 @@ var flagHints = []flagHint{
 	{[]string{"get"}, []string{"raw"}, "send requests to the API socket with curl, see docs/reference/api.md"},
 	{
 		[]string{"ps", "inspect", "images"},
-		[]string{"format", "filter", "f"},
+		[]string{"format", "filter"},
 		"print fields with podstead get -o json, -o go-template= or -o jsonpath=, or images with podstead image ls -o json",
 	},
 	{

@@ -68,7 +68,7 @@ var onContainers = []string{
 // values are those of the placeholders in hints.
 var values = map[string]string{
 	"COMMAND": "env", "CONTAINER": "app", "DIR": "pods", "FILE": "web.toml", "IMAGE": "busybox", "POD": "web", "PORT": "8080",
-	"REGISTRY": "registry.example.com", "SECONDS": "1", "VOLUME": "data", data: "web",
+	"REGISTRY": "registry.example.com", "SECONDS": "1", "UNIT": "web.container", "VOLUME": "data", data: "web",
 }
 
 // hintedCommands returns the distinct command lines of all hints in the sources, and which of them need real containers.
@@ -118,6 +118,7 @@ func TestHintedCommands(t *testing.T) {
 			for _, name := range []string{"once.toml", "pods/a.toml", "pods/b.toml"} {
 				h.write(t, name, script("restartPolicy = \"Never\"", "exit 0"))
 			}
+			h.write(t, "web.container", "[Container]\nImage=busybox\n")
 			t.Chdir(h.dir)
 			r := recipeOf(line)
 			for _, before := range r.before {

@@ -20,6 +20,7 @@ var settingsOfHints = map[string]string{
 		"url = \"https://alerts.example.com/podstead\"\n",
 	"write a rule as [[images.verify]] with prefix":          verifyRule,
 	"or set another OCI runtime as runtime in [engine]":      "[engine]\nruntime = \"crun\"\n",
+	"write a command as [[notify]] in podstead.toml":         "[[notify]]\nname = \"ops\"\ncommand = [\"/bin/true\"]\n",
 	"set engine.runtime in podstead.toml":                    "engine.runtime = \"crun\"\n",
 	"set runDir to a directory in memory":                    "runDir = \"/run/podstead\"\n",
 	"or add the directory to hostPaths in [policy]":          "[policy]\nhostPaths = [\"/srv\"]\n",
@@ -28,6 +29,8 @@ var settingsOfHints = map[string]string{
 	"set reboot.maxPerDay in podstead.toml":                  "reboot.maxPerDay = 2\n",
 	"unless [network] names subnets":                         "[network]\nsubnets = \"10.99.0.0/22\"\n",
 	"set mode = \"bridge\" of [network] in podstead.toml":    "[network]\nmode = \"bridge\"\n",
+	"set mode = \"none\" of [network] in podstead.toml":      "[network]\nmode = \"none\"\n",
+	"set network.subnets in podstead.toml":                   "network.subnets = \"10.99.0.0/22,fd00:77::/64\"\n",
 	"containerLog in podstead.toml":                          "containerLog.driver = \"journald\"\n",
 	"set pods.pidsLimit in podstead.toml":                    "pods.pidsLimit = 100\n",
 	"set pods.finishedPodTTL in podstead.toml":               "pods.finishedPodTTL = \"1h\"\n",
@@ -42,20 +45,34 @@ const verifyRule = "[[images.verify]]\nprefix = \"registry.example.com/shop\"\nk
 // fieldsOfHints are what hints outside of package spec say to write into a pod file, by a part of the hint: lines of the pod, and of its
 // container.
 var fieldsOfHints = map[string][2]string{
-	"securityContext.capabilities.drop = [":    {"", `securityContext.capabilities.drop = ["NET_RAW"]`},
-	"change hostPort of the pod":               {"", `ports = [{ containerPort = 80, hostPort = 8080 }]`},
-	"hostNetwork = true":                       {"hostNetwork = true", ""},
-	"imageArchives":                            {`imageArchives = ["shop.tar"]`, ""},
-	"is mounted with readOnly":                 {hostPathVolume, `volumeMounts = { v = { mountPath = "/v", readOnly = true } }`},
-	"persistentVolumeClaim":                    {`volumes = [{ name = "v", persistentVolumeClaim = { claimName = "data" } }]`, ""},
-	"publish a port with hostPort":             {"", `ports = [{ containerPort = 80, hostPort = 8080 }]`},
-	"readOnlyRootFilesystem to false":          {"", "securityContext.readOnlyRootFilesystem = false"},
-	"remove one of these pods from waitFor":    {"", ""},
-	"remove onUnhealthy":                       {"", ""},
-	"securityContext.privileged in the":        {"", "securityContext.privileged = true"},
-	"set envFrom in the pod file":              {`secrets = [{ name = "s", envFile = "s.env" }]`, `envFrom = [{ secretRef.name = "s" }]`},
+	"securityContext.capabilities.drop = [":  {"", `securityContext.capabilities.drop = ["NET_RAW"]`},
+	"change hostPort of the pod":             {"", `ports = [{ containerPort = 80, hostPort = 8080 }]`},
+	"hostNetwork = true":                     {"hostNetwork = true", ""},
+	"imageArchives":                          {`imageArchives = ["shop.tar"]`, ""},
+	"is mounted with readOnly":               {hostPathVolume, `volumeMounts = { v = { mountPath = "/v", readOnly = true } }`},
+	"persistentVolumeClaim":                  {`volumes = [{ name = "v", persistentVolumeClaim = { claimName = "data" } }]`, ""},
+	"publish a port with hostPort":           {"", `ports = [{ containerPort = 80, hostPort = 8080 }]`},
+	"readOnlyRootFilesystem to false":        {"", "securityContext.readOnlyRootFilesystem = false"},
+	"remove one of these pods from waitFor":  {"", ""},
+	"remove onUnhealthy":                     {"", ""},
+	"securityContext.privileged in the":      {"", "securityContext.privileged = true"},
+	"set credential in secrets of the":       {`secrets = [{ name = "s", credential = "token" }]`, ""},
+	"set fsGroup in the pod file":            {"securityContext.fsGroup = 1000", ""},
+	"set procMount and hostUsers = false in": {"hostUsers = false", `securityContext.procMount = "Unmasked"`},
+	"set restartPolicyRules in the pod file": {
+		"", "restartPolicy = \"Never\"\nrestartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [2] } }]",
+	},
+	"set runAsUser or fsGroup in the pod file": {"securityContext.runAsUser = 1000", ""},
+	"set shareProcessNamespace in the pod":     {"shareProcessNamespace = true", ""},
+	"set supplementalGroups in the pod file":   {"securityContext.supplementalGroups = [44]", ""},
+	"podstead.io/log-driver in the pod file":   {`annotations = { "podstead.io/log-driver" = "journald" }`, ""},
+	"set ephemeral-storage in the pod file":    {"", `resources.limits = { ephemeral-storage = "1Gi" }`},
 	"set hostNetwork in the pod":               {"hostNetwork = true", ""},
+	"set hostUsers = false in the pod file":    {"hostUsers = false", ""},
 	"set imagePullPolicy":                      {"", `imagePullPolicy = "Always"`},
+	"set seccompProfile in the pod file": {
+		"", `securityContext.seccompProfile = { type = "Localhost", localhostProfile = "web.json" }`,
+	},
 	"write a table [[configMaps]]":             {"[[configMaps]]\nname = \"c\"\ndata = { k = \"v\" }", ""},
 	"write a table [[secrets]]":                {"[[secrets]]\nname = \"s\"\ndata = { k = \"v\" }", ""},
 	"write resources.limits":                   {"", `resources.limits = { memory = "64Mi" }`},
@@ -76,7 +93,7 @@ func namesField(hint string) bool {
 // TestHintsOfFields writes what the hints in the sources say about fields into a pod file, which has no problems with it.
 func TestHintsOfFields(t *testing.T) {
 	checkFollowed(t, slices.Collect(maps.Keys(fieldsOfHints)), "fieldsOfHints", func(h foundHint) bool {
-		return !strings.HasPrefix(h.at, "../../spec/") && namesField(h.text) // package spec follows its own
+		return !strings.HasPrefix(h.at, "../../spec/") && !aboutCompose(&h) && namesField(h.text) // package spec follows its own
 	})
 	for part, lines := range fieldsOfHints {
 		text := lines[0] + "\n[[containers]]\nname = \"app\"\nimage = \"busybox\"\n" + lines[1] + "\n"

@@ -596,7 +596,7 @@ var hostPrograms = []string{"chmod", "firewall-cmd", "sysctl", "nft", "iptables"
 
 // usesProgram reports whether a hint has the command line of another program.
 func usesProgram(hint string) bool {
-	return regexp.MustCompile(`\b(firewall-cmd|cosign|sysctl|nft|ss|apt-get|journalctl|ip6?tables\S*|kill|ulimit) `).MatchString(hint)
+	return regexp.MustCompile(`\b(firewall-cmd|cosign|kubectl|sysctl|nft|ss|apt-get|journalctl|ip6?tables\S*|kill|ulimit) `).MatchString(hint)
 }
 
 var settings = sync.OnceValue(config.Settings)
@@ -788,7 +788,7 @@ func followSystemctl(args []string) string {
 var camel = regexp.MustCompile(`^[a-z][A-Za-z]*(\.[a-zA-Z-]+)*$`)
 
 // foreign are names in hints that are no fields of pods.
-var foreign = []string{"podstead.toml", "matchLabels"}
+var foreign = []string{"podstead.toml", "matchLabels", "accessModes"}
 
 // followName returns what is wrong with a word that has the form of a field, a setting or their path.
 func followName(name, hint string) string {

@@ -54,6 +54,7 @@ Exit codes: 0 done, 2 a file is invalid, 6 apply would change something (only wi
 	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json", "yaml")
+	a.addProjectFlags(cmd)
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -115,12 +116,15 @@ func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*sp
 
 // readParts reads a file that may define several pods, and prints its problems and warnings. All of them must be valid. The error of an
 // invalid file wraps [errInvalidFile].
-func (a *app) readParts(path string, o spec.Options, strict admission.Level) ([]spec.Part, error) {
+func (a *app) readParts(ctx context.Context, path string, o spec.Options, strict admission.Level) ([]spec.Part, error) {
 	text, err := a.readText(path)
 	if err != nil {
 		return nil, err
 	}
-	parts, problems := besides(o, path).AcceptParts(path, text)
+	parts, problems, err := a.acceptParts(ctx, path, text, besides(o, path))
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
@@ -164,6 +168,12 @@ func (a *app) readText(path string) ([]byte, error) {
 		text, err := io.ReadAll(io.LimitReader(a.in, maxStdin))
 		if err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		if compose.IsCompose(text) {
+			return nil, &failure{
+				status: statusUsage, err: errors.New("read standard input: a Compose file needs its directory"),
+				hints: []string{"pass the file by its name, such as podstead apply FILE"},
+			}
 		}
 		return text, nil
 	}
@@ -212,7 +222,7 @@ func readEach(paths []string, read func(path, absolute string) ([]string, error)
 func (a *app) readFiles(
 	cmd *cobra.Command, paths []string, o spec.Options, level admission.Level,
 ) (requests []api.CreateRequest, err error) {
-	if paths, err = expand(paths); err != nil {
+	if paths, err = a.expand(paths); err != nil {
 		return nil, err
 	}
 	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
@@ -222,7 +232,7 @@ func (a *app) readFiles(
 	var pods []readPod
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		o.Suffix = spec.NameSuffix()
-		parts, err := a.readParts(path, o, level)
+		parts, err := a.readParts(cmd.Context(), path, o, level)
 		for i := range parts {
 			text, err := a.textOf(path, &parts[i])
 			if err != nil {
@@ -246,6 +256,7 @@ func (a *app) readFiles(
 // applied is a pod that is applied.
 type applied struct {
 	pod     string
+	project string // of its Compose file; empty: it has none
 	request api.ApplyRequest
 }
 
@@ -256,7 +267,7 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 	if err != nil {
 		return nil, err
 	}
-	if paths, err = expand(paths); err != nil {
+	if paths, err = a.expand(paths); err != nil {
 		return nil, err
 	}
 	var pods []readPod
@@ -266,13 +277,14 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 	}
 	o.Others = others(paths)
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
-		parts, err := a.readParts(path, o, level)
+		parts, err := a.readParts(cmd.Context(), path, o, level)
 		for i := range parts {
 			file, err := a.relocated(path, absolute, &parts[i])
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, applied{file.Pod.Name, api.ApplyRequest{File: absolute, Text: string(file.Text)}})
+			request := api.ApplyRequest{File: absolute, Text: string(file.Text)}
+			list = append(list, applied{file.Pod.Name, projectOf(path, file.Pod), request})
 			pods, names = append(pods, readPod{path, file.Pod}), append(names, file.Pod.Name)
 		}
 		return names, err

@@ -75,7 +75,7 @@ func (a *app) root() *cobra.Command {
 	)
 	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)
-	root.AddCommand(a.unitCommand())
+	root.AddCommand(a.unitCommand(), a.projectCommand())
 	return root
 }
 

@@ -61,5 +61,5 @@ func TestFilesSelectPods(t *testing.T) {
 	h.want(t, "down $DIR/web.toml", "pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n")
 	h.want(t, "up -d $DIR/web.toml", "pod/web created\n")
 	h.want(t, "down web --grace-period 1", "pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n")
-	h.fails(t, "down", statusUsage, "down requires pod files or pod names")
+	h.fails(t, "down", statusUsage, "down requires pod files: the current directory has no compose.yaml")
 }

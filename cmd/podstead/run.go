@@ -36,6 +36,7 @@ type runFlags struct {
 	quiet   bool
 	level   string
 	detach  bool
+	files   []string
 	wait    bool // with detach
 	spec    spec.Options
 
@@ -103,10 +104,10 @@ func (a *app) runCommand() *cobra.Command {
   # Keep the pod with its logs until the next run, such as for a job that a timer runs
   podstead run job.toml --rm=false`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if isOneOff(cmd, args) {
+			if isOneOff(cmd, args) || cmd.CalledAs() == "up" && len(args) == 0 {
 				return nil
 			}
-			return podFileArguments(cmd, args)
+			return podFileArguments(cmd, append(args, f.files...))
 		},
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
@@ -128,6 +129,8 @@ func (a *app) runCommand() *cobra.Command {
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait as podstead apply --wait")
+	a.addProjectFlags(cmd)
+	fileFlag(cmd, &f.files)
 	hide(cmd, "detach", "wait")
 	return cmd
 }
@@ -135,6 +138,13 @@ func (a *app) runCommand() *cobra.Command {
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if isOneOff(cmd, args) {
 		return a.runOnce(cmd, args[0], args[1:], f)
+	}
+	if args = append(args, f.files...); len(args) == 0 {
+		files, err := defaultProject(cmd)
+		if err != nil {
+			return err
+		}
+		args = files
 	}
 	if f.detach {
 		return a.runDetached(cmd, args, f)

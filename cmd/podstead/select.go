@@ -42,14 +42,15 @@ func (a *app) addFiles(cmd *cobra.Command, s *selection) error {
 	if err := stdinOnce(cmd, s.files); err != nil {
 		return err
 	}
-	names, err := a.podNames(s.files)
+	names, err := a.podNames(cmd.Context(), s.files)
 	s.names = append(s.names, names...)
+	s.ignoreMissing = s.ignoreMissing || len(a.project.pods) > 0 // of profiles that were not selected
 	return err
 }
 
 // podNames returns the names of the pods that files and directories define.
-func (a *app) podNames(paths []string) ([]string, error) {
-	paths, err := expand(paths)
+func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
+	paths, err := a.expand(paths)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,22 @@ func (a *app) podNames(paths []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What is lost is not the question here.
+		// What is lost or refused is not the question here, nor which profiles were selected.
+		if isComposeFile(path, text) {
+			r, err := a.convertProject(ctx, path, true, []string{"*"})
+			if err != nil {
+				return nil, err
+			}
+			if len(r.Pods) == 0 {
+				for _, p := range r.Problems.Errors() {
+					a.problem(api.Problem(p))
+				}
+				return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
+			}
+			a.project.of(r)
+			names = append(names, r.Pods...)
+			return r.Pods, nil
+		}
 		parts, found := besides(o, path).ParseParts(path, text)
 		if errs := found.Errors(); len(errs) > 0 {
 			for _, p := range errs {

@@ -58,7 +58,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 				return err
 			}
 			o.MaxReplicas = int(c.Pods.MaxReplicas)
-			files, err := expand(args)
+			files, err := a.expand(args)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			var errs []error
 			var pods []readPod
 			for _, path := range files {
-				parts, err := a.readParts(path, o, strict)
+				parts, err := a.readParts(cmd.Context(), path, o, strict)
 				if err != nil {
 					errs = append(errs, err)
 					continue
@@ -99,6 +99,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		},
 	}
 	lossFlags(cmd, &o, "v")
+	a.addProjectFlags(cmd)
 	levelFlag(cmd, &policy)
 	return cmd
 }

@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"debug/elf"
+	"fmt"
 	"maps"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -35,6 +38,9 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 	if !pod.ShareProcessNamespace {
 		return nil, nil
 	}
+	if err := checkPause(s.config.Engine.ShimPath()); err != nil {
+		return nil, fmt.Errorf("process of sandbox: %w", err)
+	}
 	id := record.SandboxID(uid, sandbox)
 	process := oci.Pause(oci.PauseInput{
 		Program:     s.config.Engine.ShimPath(),
@@ -46,4 +52,18 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 	maps.Copy(annotations, process.Annotations)
 	process.Annotations = annotations
 	return process, s.config.Users.PlaceRoot(process, id, n.IDs)
+}
+
+// checkPause returns an error if a program cannot be the sandbox's process: its root file system has no dynamic linker and no libraries.
+// The OCI runtime reports such a process as started, since it is executed later.
+func checkPause(program string) error {
+	f, err := elf.Open(program)
+	if err != nil {
+		return fmt.Errorf("%s: %w", program, err)
+	}
+	defer f.Close()
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return fmt.Errorf("%s is dynamically linked: build podstead with CGO_ENABLED=0 for shareProcessNamespace", program)
+	}
+	return nil
 }

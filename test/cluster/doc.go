@@ -1,6 +1,7 @@
-// Package cluster holds the validation of pods against that of Kubernetes: it starts a real API server, and has it and package spec judge
-// the same pods. docs/validation.md is generated from the result.
+// Package cluster holds Podstead against Kubernetes: it starts a real API server, and has it and package spec judge the same pods, of which
+// docs/validation.md is generated. It also applies the manifests that "podstead convert -o k8s" prints.
 //
 // It owns the list of known differences. A difference that is not in the list, and a row of the list that does not occur, fail the test.
-// The programs of the API server are built from public Go modules by the script build. The test runs in "make soak".
+// The programs of the API server are built from public Go modules by the script build. The tests run in "make cluster" and
+// "make soak".
 package cluster

@@ -55,7 +55,7 @@ func startServer(t *testing.T) *server {
 	start(t, dir, "kube-apiserver", "--etcd-servers", storeURL, "--bind-address", "127.0.0.1", "--secure-port", port,
 		"--advertise-address", "10.99.255.1", "--endpoint-reconciler-type", "none", "--cert-dir", certs, "--token-auth-file", tokens,
 		"--authorization-mode", "RBAC", "--service-account-key-file", key, "--service-account-signing-key-file", key,
-		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.99.0.0/24",
+		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.99.0.0/16",
 		"--disable-admission-plugins", "ServiceAccount,Priority", "--allow-privileged", "--feature-gates", "ContainerStopSignals=true")
 	s := &server{url: "https://127.0.0.1:" + port}
 	if err := s.await(t.Context(), filepath.Join(certs, "apiserver.crt")); err != nil {
@@ -160,12 +160,17 @@ func (s *server) ready(ctx context.Context) error {
 }
 
 func (s *server) request(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+	return s.requestAs(ctx, method, path, "application/json", body)
+}
+
+// requestAs is request for a body of another type.
+func (s *server) requestAs(ctx context.Context, method, path, contentType string, body []byte) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", contentType)
 	response, err := s.client.Do(r)
 	if err != nil {
 		return 0, nil, err

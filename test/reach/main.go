@@ -47,6 +47,7 @@ var packaged = []string{"packaging/", "examples/", "tools/", "CHANGELOG.md", "LI
 // fuzzed are the packages with fuzz targets. TestFuzzed compares it with the sources.
 var fuzzed = []string{
 	"./internal/bundle",
+	"./cmd/podstead/internal/compose",
 	"./cmd/podstead/internal/show",
 	"./internal/crilog",
 	"./internal/filecopy",
@@ -54,7 +55,7 @@ var fuzzed = []string{
 	"./runtime/engine",
 	"./runtime/image",
 	"./runtime/image/signature", "./runtime/monitor",
-	"./spec",
+	"./spec", "./spec/quadlet",
 	"./supervisor/lifecycle",
 }
 

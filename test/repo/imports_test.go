@@ -69,6 +69,10 @@ var importRules = []struct {
 		from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/",
 		reason: "only spec imports TOML parsers",
 	},
+	{
+		from: "spec supervisor runtime probes hooks api internal", never: "github.com/compose-spec/",
+		reason: "only commands read Compose files: the daemon takes pods",
+	},
 }
 
 // daemon lists the packages that connect the others: the daemon, and what commands and the daemon share.
