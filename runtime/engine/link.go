@@ -181,11 +181,11 @@ func (l *link) connect(ctx context.Context) error {
 			l.reached(ctx)
 			return nil
 		}
-		if ctx.Err() == nil && isHang(err) && l.free(ctx, grace) {
+		wait, late := reconnectInterval, time.Since(begun) >= cmp.Or(l.UnavailableAfter, unavailableAfter)
+		if ctx.Err() == nil && (isHang(err) || late) && l.free(ctx, grace) { // late: a keeper without a monitor may hang
 			grace = min(2*grace, maxGrace)
 		}
-		wait := reconnectInterval
-		if ctx.Err() == nil && time.Since(begun) >= cmp.Or(l.UnavailableAfter, unavailableAfter) {
+		if ctx.Err() == nil && late {
 			l.unreached(ctx, err)
 			wait = retryInterval
 		}
@@ -210,7 +210,9 @@ func (l *link) free(ctx context.Context, grace time.Duration) bool {
 	if freed == (monitor.Freed{}) {
 		return false
 	}
-	l.cause = monitorHung
+	if freed.Monitors > 0 {
+		l.cause = monitorHung
+	}
 	l.Log.ErrorContext(ctx, "the monitor does not respond, replacing it",
 		slog.Int("monitors", freed.Monitors), slog.Int("keepers", freed.Keepers))
 	return freed.Monitors > 0
