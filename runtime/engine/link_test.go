@@ -471,3 +471,19 @@ func TestKeeperStopped(t *testing.T) {
 		t.Errorf("cause %q, although no monitor was killed", l.cause)
 	}
 }
+
+// A link that is closed starts no keeper.
+func TestClosedLinkStartsNothing(t *testing.T) {
+	l, _ := newFakeLink(t, nil)
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.connect(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("connect: %v", err)
+	}
+	if !l.begun.IsZero() {
+		t.Error("a keeper was started")
+	}
+}
