@@ -414,7 +414,8 @@ func troubleEvents() []EventEntry {
 			nil, true,
 		},
 		{
-			EventMonitorRestarted, "MonitorRestarted", warning, "Monitor restarted, containers kept running: {cause}", []string{"cause"},
+			EventMonitorRestarted, "MonitorRestarted", warning, "Monitor restarted, containers kept running: {cause}",
+			[]string{"cause"},
 			nil, true,
 		},
 		{

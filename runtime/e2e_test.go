@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Main(func() int {
 		programs = os.Getenv(programsVariable)
 		return m.Run()
-	}, suite.Options{Slow: []string{"TestContract", "TestExecKillsProcesses"}, Around: withPrograms}))
+	}, suite.Options{Slow: []string{"TestContract", "TestExecKillsProcesses", "TestMonitorHung"}, Around: withPrograms}))
 }
 
 // withPrograms builds the programs for all tests, unless the host has them.

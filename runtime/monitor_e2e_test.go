@@ -77,7 +77,7 @@ func (p *pod) wantRunning(ref lifecycle.Ref, process string) {
 	if found := p.running(); !slices.Contains(found, process) {
 		p.Errorf("processes %q, want %q", found, process)
 	}
-	if code, out, err := p.exec(ref, time.Minute, "echo hello"); code != 0 || string(out) != "hello\n" || err != nil {
+	if code, out, err := p.exec(ref, time.Minute, "echo hello"); code != 0 || out != "hello\n" || err != nil {
 		p.Errorf("a command: code %d, output %q, %v", code, out, err)
 	}
 	p.wantKnown()

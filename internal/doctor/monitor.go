@@ -31,18 +31,18 @@ func monitorIn(ctx context.Context, dir, program string) result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
-	log := "read its log " + filepath.Join(dir, monitor.LogFile)
+	log := filepath.Join(dir, monitor.LogFile)
 	client, err := monitor.Dial(ctx, dir)
 	switch {
 	case err != nil && !used:
 		return ok("%s, not running", program)
 	case err != nil:
-		return result{Warn, err.Error(), "start the daemon, which starts the monitor again; if that does not help, " + log}
+		return result{Warn, err.Error(), "read the log of the monitor, " + log + "; the daemon starts the monitor again"}
 	}
 	defer client.Close()
 	hello, err := client.Hello(ctx)
 	if err != nil {
-		return result{Warn, err.Error(), "wait 20 s: the daemon replaces a monitor that does not respond; if that does not help, " + log}
+		return result{Warn, err.Error(), "try again in 20 s: the daemon replaces a monitor that does not respond; the log is " + log}
 	}
 	return ok("%s, running, version %s, pid %d, starts since boot: %d", program, hello.Version, hello.PID, hello.Monitors)
 }

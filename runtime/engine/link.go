@@ -152,11 +152,7 @@ func (l *link) shutdown(ctx context.Context) error {
 	if err := keeper.wait(ctx); err != nil || l.Cgroup == "" {
 		return err
 	}
-	dirs, err := cgroup.Dirs(l.Cgroup)
-	for _, dir := range dirs { // a process that has just exited may still be in it
-		err = errors.Join(err, cgroup.RemoveTree(ctx, dir))
-	}
-	return err
+	return cgroup.Remove(l.Cgroup)
 }
 
 // run maintains the connection until ctx ends.
@@ -164,9 +160,10 @@ func (l *link) run(ctx context.Context) {
 	defer close(l.ended)
 	for l.connect(ctx) == nil {
 		l.follow(ctx)
-		if ctx.Err() == nil {
-			l.Log.WarnContext(ctx, "the monitor was lost, connecting again")
+		if ctx.Err() != nil {
+			return
 		}
+		l.Log.WarnContext(ctx, "the monitor was lost, connecting again")
 	}
 }
 
@@ -181,11 +178,11 @@ func (l *link) connect(ctx context.Context) error {
 			l.reached(ctx)
 			return nil
 		}
-		if ctx.Err() == nil && isHang(err) && l.free(ctx, grace) {
+		wait, late := reconnectInterval, time.Since(begun) >= cmp.Or(l.UnavailableAfter, unavailableAfter)
+		if ctx.Err() == nil && (isHang(err) || late) && l.free(ctx, grace) { // late: a keeper without a monitor may hang
 			grace = min(2*grace, maxGrace)
 		}
-		wait := reconnectInterval
-		if ctx.Err() == nil && time.Since(begun) >= cmp.Or(l.UnavailableAfter, unavailableAfter) {
+		if ctx.Err() == nil && late {
 			l.unreached(ctx, err)
 			wait = retryInterval
 		}
@@ -210,7 +207,9 @@ func (l *link) free(ctx context.Context, grace time.Duration) bool {
 	if freed == (monitor.Freed{}) {
 		return false
 	}
-	l.cause = monitorHung
+	if freed.Monitors > 0 {
+		l.cause = monitorHung
+	}
 	l.Log.ErrorContext(ctx, "the monitor does not respond, replacing it",
 		slog.Int("monitors", freed.Monitors), slog.Int("keepers", freed.Keepers))
 	return freed.Monitors > 0
@@ -280,6 +279,9 @@ func (l *link) try(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, monitorCheckTimeout)
 	defer cancel()
 	c, err := monitor.Dial(ctx, l.Dir)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		return errors.Join(err, l.startKeeper(ctx))
 	}

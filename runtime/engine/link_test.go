@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -424,5 +425,65 @@ func TestMonitorMissing(t *testing.T) {
 		if err := e.checkMonitor(t.Context()); errors.Is(err, ErrMonitorMissing) != (record != "") || record == "" && err != nil {
 			t.Errorf("with %q: %v", record, err)
 		}
+	}
+}
+
+// A keeper that is stopped before it has started a monitor is continued.
+func TestKeeperStopped(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "keeper"), []byte("read line"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keeper := exec.Command("/bin/sh")
+	keeper.Dir, keeper.Args = dir, []string{monitor.Name, "keeper", "-state", dir}
+	if _, err := keeper.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = keeper.Process.Kill()
+		_ = keeper.Wait() // killed
+	})
+	await := func(option int) {
+		t.Helper()
+		info := unix.Siginfo{}
+		if err := unix.Waitid(unix.P_PID, keeper.Process.Pid, &info, option|unix.WNOWAIT, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := keeper.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	await(unix.WSTOPPED)
+	l, err := openLink(t.Context(), linkOptions{
+		Dir: dir, Program: "/nonexistent", Log: slog.New(slog.DiscardHandler), UnavailableAfter: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(unix.WCONTINUED)
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	if l.cause != "" {
+		t.Errorf("cause %q, although no monitor was killed", l.cause)
+	}
+}
+
+// A link that is closed starts no keeper.
+func TestClosedLinkStartsNothing(t *testing.T) {
+	l, _ := newFakeLink(t, nil)
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.connect(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("connect: %v", err)
+	}
+	if !l.begun.IsZero() {
+		t.Error("a keeper was started")
 	}
 }

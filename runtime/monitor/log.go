@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,7 @@ func trimLog(f *os.File) {
 	defer read.Close()
 	newer := make([]byte, maxLog/2)
 	n, err := read.ReadAt(newer, info.Size()-int64(len(newer)))
-	if err != nil && err != io.EOF || f.Truncate(0) != nil {
+	if err != nil && !errors.Is(err, io.EOF) || f.Truncate(0) != nil {
 		return
 	}
 	_, _ = f.Write(newer[:n]) // there is no log to report this to

@@ -305,15 +305,13 @@ func (m *Monitor) serveSignal(c *connection, q request, s Signal) error {
 		})
 		return nil
 	}
-	signal := func(o *container) (any, error) { return struct{}{}, o.signal(s) }
 	if o, err := m.find(s.Container); err == nil && s.Exec != "" && !o.hasCommand(s.Exec) {
 		m.shared(s.Container, func() { // the command may be that of a monitor before, which is taken over in the lane
-			_, err := signal(o)
-			c.answer(q.ID, struct{}{}, err)
+			c.answer(q.ID, struct{}{}, o.signal(s))
 		})
 		return nil
 	}
-	return m.serveContainer(c, q, s.Container, signal)
+	return m.serveContainer(c, q, s.Container, func(o *container) (any, error) { return struct{}{}, o.signal(s) })
 }
 
 // hasCommand reports whether clients see a command.
