@@ -222,8 +222,8 @@ func (s *Service) adopt(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	return found, err
 }
 
-// Load is [engine.Engine.LoadSandbox]. A sandbox without a process whose namespaces are lost is not found: a record of the monitor outlives
-// them.
+// Load is [engine.Engine.LoadSandbox]. A sandbox without a process whose namespaces or files are lost is not found: a record of the monitor
+// outlives them.
 func Load(ctx context.Context, e *engine.Engine, dirs record.Dirs, uid string, sandbox int) (*engine.Sandbox, error) {
 	found, err := e.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
 	if err != nil || !found.IsIdle() {
@@ -233,8 +233,8 @@ func Load(ctx context.Context, e *engine.Engine, dirs record.Dirs, uid string, s
 	if err != nil {
 		return nil, fmt.Errorf("load sandbox %s: %w", found.ID(), err)
 	}
-	if lost {
-		return nil, fmt.Errorf("load sandbox %s: its namespaces are lost: %w", found.ID(), errdefs.ErrNotFound)
+	if _, statErr := os.Stat(dirs.Etc(uid, sandbox)); lost || errors.Is(statErr, fs.ErrNotExist) {
+		return nil, fmt.Errorf("load sandbox %s: its namespaces or files are lost: %w", found.ID(), errdefs.ErrNotFound)
 	}
 	return found, nil
 }
