@@ -34,8 +34,8 @@ PURE       := ./supervisor/lifecycle/... ./test/defences ./test/mutate ./test/re
 GOTEST     := $(GO) test -json -vet=off -ldflags=-s
 PROGRESS   := $(GO) run ./test/progress
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
-# PODSTEAD_TEST_MONITOR=1 makes tests use the programs in bin/monitor, which include the monitor: it runs the containers, not a shim for each
-# pod.
+# PODSTEAD_TEST_MONITOR=1 makes tests use the programs in bin/monitor, which include the monitor: it runs the containers, not a shim for
+# each pod.
 PROGRAMS    := bin$(if $(PODSTEAD_TEST_MONITOR),/monitor)
 # Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
 # container gets out.
@@ -186,7 +186,8 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	$(MAKE) --no-print-directory cluster
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	$(MAKE) --no-print-directory build PODSTEAD_TEST_MONITOR=1
-	PODSTEAD_TEST_MONITOR=1 PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestMonitorKilled' ./test/faults
+	PODSTEAD_TEST_MONITOR=1 PODSTEAD_STORM=10 \
+		$(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestMonitorKilled' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm

@@ -17,9 +17,9 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -76,19 +76,12 @@ func (r *Runtime) addSandboxes(ctx context.Context, pods found) error {
 		if n < f.Sandbox {
 			continue
 		}
-		loaded, err := r.engine.LoadSandbox(ctx, s.ID)
+		_, err = sandbox.Load(ctx, r.engine, r.dirs, s.Labels[record.LabelUID], n)
 		unresponsive := errors.Is(err, engine.ErrUnresponsive) // the sandbox exists
 		if err != nil && !unresponsive && !errdefs.IsNotFound(err) {
 			return err
 		}
 		f.Sandbox, f.Ready = n, err == nil || unresponsive
-		if err == nil && loaded.IsIdle() { // a record of the monitor, which outlives namespaces
-			lost, err := namespace.Lost(r.dirs.Sandbox(s.Labels[record.LabelUID], n))
-			if err != nil {
-				return err
-			}
-			f.Ready = !lost
-		}
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func bundleDirs(state string) []string {
 	}
 }
 
-// Bundle returns the bundle of a container, by the engine's directory for runtime state: that of the monitor if there is one, otherwise that
-// of a shim.
+// Bundle returns the bundle of a container, by the engine's directory for runtime state: that of the monitor if there is one, otherwise
+// that of a shim.
 func Bundle(state, id string) string {
 	if dir := filepath.Join(state, monitoredBundles, id); exists(dir) {
 		return dir

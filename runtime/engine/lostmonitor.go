@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
-// endLostMonitors kills the monitors and keepers of this engine other than those that the link is connected to, such as after the loss of the
-// directory for runtime state. No daemon can reach them. Their containers are ended by their cgroups.
+// endLostMonitors kills the monitors and keepers of this engine other than those that the link is connected to, such as after the loss of
+// the directory for runtime state. No daemon can reach them. Their containers are ended by their cgroups.
 func (e *Engine) endLostMonitors(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()

@@ -46,10 +46,11 @@ func (t *monitoredTasks) ours(ctx context.Context, id string) (monitor.Container
 	return t.link.find(ctx, t.state, id)
 }
 
-// find returns the state of a container that the monitor runs, and whether it does. The engine's directory for runtime state has its bundle.
+// find returns the state of a container that the monitor runs, and whether it does. The engine's directory for runtime state has its
+// bundle.
 //
-// A monitor that was started again does not list a container before it has finished, or undone, what was in progress in it. Such a container
-// has a bundle, so the monitor is asked, which answers afterwards. A nil link has no containers.
+// A monitor that was started again does not list a container before it has finished, or undone, what was in progress in it. Such a
+// container has a bundle, so the monitor is asked, which answers afterwards. A nil link has no containers.
 func (l *link) find(ctx context.Context, state, id string) (monitor.Container, bool, error) {
 	if c, known := l.get(id); known || l == nil {
 		return c, known, nil
@@ -58,17 +59,20 @@ func (l *link) find(ctx context.Context, state, id string) (monitor.Container, b
 		return monitor.Container{}, false, nil
 	}
 	var c monitor.Container
-	err := l.ask(ctx, true, func(m *monitor.Client) (err error) {
-		c, err = m.State(ctx, id)
-		return err
-	})
-	if errdefs.IsNotFound(err) {
-		return monitor.Container{}, false, nil
+	for range 2 { // a container that was deleted before it was stored is forgotten by the second answer, later ones by their deletion
+		err := l.ask(ctx, true, func(m *monitor.Client) (err error) {
+			c, err = m.State(ctx, id)
+			return err
+		})
+		if errdefs.IsNotFound(err) {
+			l.change(func() { l.forget(id, "") })
+			return monitor.Container{}, false, nil
+		}
+		if err != nil {
+			return monitor.Container{}, false, fmt.Errorf("find container %s: %w", id, err)
+		}
+		l.put(c)
 	}
-	if err != nil {
-		return monitor.Container{}, false, fmt.Errorf("find container %s: %w", id, err)
-	}
-	l.put(c)
 	return c, true, nil
 }
 

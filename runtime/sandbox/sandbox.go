@@ -215,11 +215,28 @@ func (s *Service) adopt(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		return nil, err
 	}
 	defer unlock()
-	found, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
+	found, err := Load(ctx, s.config.Engine, s.config.Dirs, uid, sandbox)
 	if err == nil || errors.Is(err, engine.ErrUnresponsive) { // then the pod runs as well
 		s.config.Index.Put(uid, pod, sandbox)
 	}
 	return found, err
+}
+
+// Load is [engine.Engine.LoadSandbox]. A sandbox without a process whose namespaces or files are lost is not found: a record of the monitor
+// outlives them.
+func Load(ctx context.Context, e *engine.Engine, dirs record.Dirs, uid string, sandbox int) (*engine.Sandbox, error) {
+	found, err := e.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
+	if err != nil || !found.IsIdle() {
+		return found, err
+	}
+	lost, err := namespace.Lost(dirs.Sandbox(uid, sandbox))
+	if err != nil {
+		return nil, fmt.Errorf("load sandbox %s: %w", found.ID(), err)
+	}
+	if _, statErr := os.Stat(dirs.Etc(uid, sandbox)); lost || errors.Is(statErr, fs.ErrNotExist) {
+		return nil, fmt.Errorf("load sandbox %s: its namespaces or files are lost: %w", found.ID(), errdefs.ErrNotFound)
+	}
+	return found, nil
 }
 
 // Remove kills the containers in a sandbox, stops its shim, and removes its namespaces.

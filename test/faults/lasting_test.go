@@ -75,12 +75,13 @@ func TestUnfinishedFiles(t *testing.T) {
 	}
 	d.Check(os.MkdirAll(filepath.Join(d.StateDir(), "notify"), 0o700))
 	d.unfinished(filepath.Join(d.StateDir(), "notify", "ops.json"))
+	others := []string{"bundles", "monitor", "runc", "volumes"}
 	for _, root := range []string{d.StateDir(), d.RunDir()} {
 		d.Check(filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			switch name := filepath.Base(path); {
 			case err != nil:
 				return err
-			case e.IsDir() && (strings.HasPrefix(name, "io.containerd.") || slices.Contains([]string{"bundles", "monitor", "runc", "volumes"}, name)):
+			case e.IsDir() && (strings.HasPrefix(name, "io.containerd.") || slices.Contains(others, name)):
 				return fs.SkipDir
 			case e.Type().IsRegular() && !strings.HasPrefix(name, ".") && (filepath.Ext(name) == ".json" || name == "booted"):
 				d.unfinished(path)

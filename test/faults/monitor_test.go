@@ -57,8 +57,8 @@ func newMonitored(t *testing.T) *monitored {
 		}
 		m.MustCreate(name, backOff+text)
 	}
-	m.MustCreate("crash", backOff+container("c", "trap 'exit 7' USR1; trap 'exit 0' TERM; echo run >>/marks/crash; while :; do sleep 0.05; done")+
-		marks)
+	const crashes = "trap 'exit 7' USR1; trap 'exit 0' TERM; echo run >>/marks/crash; while :; do sleep 0.05; done"
+	m.MustCreate("crash", backOff+container("c", crashes)+marks)
 	for name := range steady {
 		m.Until(name, "ready", podReady)
 	}
@@ -310,8 +310,8 @@ func (m *monitored) answers(name string) {
 // replaceTime is the time in which the daemon replaces a monitor that does not respond, on a loaded host. It is 20 s otherwise.
 const replaceTime = time.Minute
 
-// TestHungMonitor: a monitor that does not respond is replaced. No container ends, an exit meanwhile is reported with its code, and a pod can
-// be deleted by force meanwhile.
+// TestHungMonitor: a monitor that does not respond is replaced. No container ends, an exit meanwhile is reported with its code, and a pod
+// can be deleted by force meanwhile.
 func TestHungMonitor(t *testing.T) {
 	f := newFixture(t)
 	f.create("runs", "exits", "deleted")

@@ -18,7 +18,7 @@ import (
 )
 
 // TestSoakFlat runs 20 pods with HTTP probes, whose containers restart repeatedly, for the soak time. After the first third nothing may
-// grow with time: memory, threads, descriptors and goroutines of the daemon, those of the shims or of the monitor, databases, state and logs.
+// grow with time: memory, threads, descriptors and goroutines of the daemon, those of the shims or the monitor, databases, state and logs.
 func TestSoakFlat(t *testing.T) {
 	duration := soakTime(t)
 	f := newFixture(t)

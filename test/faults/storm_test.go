@@ -96,8 +96,8 @@ func (s *storm) kill() {
 	s.MustRun("get")
 }
 
-// TestUpdateStorm changes pods at random, to definitions that run and to broken ones, while the daemon and shims, or the monitor, are killed. After a quiet
-// time each pod runs exactly what its file says or, where that is broken, its last definition that was ready.
+// TestUpdateStorm changes pods at random, to definitions that run and to broken ones, while the daemon and shims, or the monitor, are
+// killed. After a quiet time each pod runs exactly what its file says or, where that is broken, its last definition that was ready.
 func TestUpdateStorm(t *testing.T) {
 	s := &storm{podsDir: newPodsDir(t), r: rig.Seeded(t), hostnames: map[string]int{}}
 	s.Timeout = 3 * deadline // for 30 pods

@@ -28,7 +28,7 @@ func (f Format) head() ([]byte, error) {
 }
 `
 
-// buildNext builds a later version of the daemon and returns its path. The shim and the monitor are the current ones: they outlive the daemon.
+// buildNext builds a later version of the daemon and returns its path. Shim and monitor are the current ones: they outlive the daemon.
 func (f *fixture) buildNext(compatible bool) (program string) {
 	f.Helper()
 	dir := filepath.Join(f.Dir, fmt.Sprintf("next-%t", compatible))

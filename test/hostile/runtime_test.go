@@ -135,8 +135,8 @@ workingDir = "/tmp/here"
 	f.MustRun("delete", "links")
 }
 
-// TestSurface: the daemon and the shims, or the monitor, have sockets for root only, none of them abstract (a container on the host network could reach
-// those: CVE-2020-15257), no port, and no file or directory that others can read or write, except those that containers see.
+// TestSurface: the daemon and the shims, or the monitor, have sockets for root only, none of them abstract (a container on the host network
+// could reach those: CVE-2020-15257), no port, and no file or directory that others can read or write, except those that containers see.
 func TestSurface(t *testing.T) {
 	f := newFixture(t, options{})
 	f.Until(neighbour, "ready", isReady)

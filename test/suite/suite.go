@@ -30,8 +30,8 @@ type Options struct {
 	Parts map[string][]string
 	// Together runs all tests in one process, because they share what is expensive to make.
 	Together bool
-	// Shims are the tests that run only if each pod has a shim, and Monitor those that run only if the monitor runs the containers, with the
-	// reason.
+	// Shims are the tests that run only if each pod has a shim, and Monitor those that run only if the monitor runs the containers, with
+	// the reason.
 	Shims, Monitor map[string]string
 	// Around is called once, in the process that starts the others. It calls run between its own preparation and cleanup, and returns the
 	// exit code. It may be nil.

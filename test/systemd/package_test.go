@@ -21,7 +21,8 @@ const (
 	`
 	onDemand = `podstead get; pgrep -f 'on-deman[d]'; `
 	// none fails if a process, or an interface of the host, is left of Podstead.
-	none = `left=$(pgrep -ax 'podstead|containerd-shim|podstead-monito' || true); echo "$left"; [ -z "$left" ]; [ -z "$(ip -o link | grep podstead)" ]; `
+	none = `left=$(pgrep -ax 'podstead|containerd-shim|podstead-monito' || true); echo "$left"; [ -z "$left" ]
+		[ -z "$(ip -o link | grep podstead)" ]; `
 	// daemonPID prints the process of a daemon that was started on demand.
 	daemonPID = `$(pgrep -f 'on-deman[d]')`
 )

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 				}
 				return run()
 			})
-		}}))
+		},
+	}))
 }
 
 // downloadPrevious downloads the modules of the previous version that are not in the module cache.

@@ -50,8 +50,8 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	h.MustRun("daemon", "stop")
 }
 
-// TestUpgradeToMonitor replaces the previous version, in which each pod has a shim, by the current one with the monitor, while pods run. The
-// pods keep their shims, and new ones have none. Both kinds outlast another upgrade.
+// TestUpgradeToMonitor replaces the previous version, in which each pod has a shim, by the current one with the monitor, while pods run.
+// The pods keep their shims, and new ones have none. Both kinds outlast another upgrade.
 func TestUpgradeToMonitor(t *testing.T) {
 	v, s := buildVersions(t), newServers(t)
 	h := newHost(t, v.previous)

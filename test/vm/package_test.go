@@ -151,7 +151,8 @@ func (p *packaged) rpm() {
 // removed checks that no process is left of a removed package and its pods, and that its files are kept.
 func (p *packaged) removed() {
 	p.Helper()
-	p.Eventually("no process is left", `left=$(pgrep -a -x 'podstead|containerd-shim|podstead-monito|testserver' || true); echo "$left"; [ -z "$left" ]`)
+	p.Eventually("no process is left",
+		`left=$(pgrep -a -x 'podstead|containerd-shim|podstead-monito|testserver' || true); echo "$left"; [ -z "$left" ]`)
 	p.Sh(`test -e /etc/podstead/pods.d/web.toml; test -d /var/lib/podstead`)
 }
 

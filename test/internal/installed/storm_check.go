@@ -349,15 +349,15 @@ func (s *storm) checkOrphans() {
 			` + counted() + `; count 'engine/runc/podstead/*'`))
 		if count[0] != count[1] || count[0] != count[2] || count[3] != strconv.Itoa(running) || count[4] != count[3] {
 			err = errors.Join(err,
-				fmt.Errorf("shims (sandboxes with the monitor), namespaces, sandboxes, tasks, containers of runc: %v, want as many of the first three, and %d of "+
-					"each other",
+				fmt.Errorf("shims (sandboxes with the monitor), namespaces, sandboxes, tasks, containers of runc: %v, want as many of the "+
+					"first three, and %d of each other",
 					count, running))
 		}
 		return err
 	})
 }
 
-// counted is a script that prints the numbers of shims, namespaces, sandboxes and tasks. With the monitor there are as many shims as sandboxes.
+// counted is a script that prints the numbers of shims, namespaces, sandboxes and tasks. With the monitor it counts sandboxes as shims.
 func counted() string {
 	shims := `pgrep -x containerd-shim | wc -l`
 	sandboxes, tasks := `engine/io.containerd.sandbox.controller.v1.shim/podstead/*`, `engine/io.containerd.runtime.v2.task/podstead/*`
@@ -382,7 +382,8 @@ func (s *storm) end() {
 	s.Helper()
 	s.Sh("podstead delete --all --force; test -z \"$(ls " + podsDir + ")\"")
 	s.Eventually("nothing is left of the pods",
-		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend; pgrep -x containerd-shim || true
+		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope' |
+			grep -v '^ *podstead-monitor.scope ' || true; systemctl --failed --no-legend; pgrep -x containerd-shim || true
 		cd /var/lib/podstead; ls -d pods/* generations/* quarantine/* engine/damaged/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* /run/podstead/engine/bundles/* /run/podstead/engine/monitor/containers/* /run/podstead/engine/monitor/sandboxes/* 2>/dev/null || true
