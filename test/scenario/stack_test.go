@@ -39,8 +39,16 @@ type stack struct {
 // TestStacks runs PostgreSQL, Redis, an application and nginx from the files of other tools. They come up in order, survive a restart of the
 // daemon and a loss of power, are updated and rolled back, and go down without a rest.
 func TestStacks(t *testing.T) {
+	f := &fixture{rig.NewFixture(t, stackDeadline)}
+	f.CheckLeftovers(stackDeadline, "daemon", "stop", "--pods")
+	root, err := rig.Repository()
+	f.Check(err)
+	if _, err := os.Stat(filepath.Join(root, stackImage)); err != nil {
+		t.Fatalf("%v: run sudo .ci/deps test", err)
+	}
+	f.MustRun("image", "import", filepath.Join(root, stackImage))
 	t.Run("compose", func(t *testing.T) {
-		s := newStack(t, "compose.txtar", "app", "http://127.0.0.1:18080/")
+		s := newStack(f.of(t), "compose.txtar", "app", "http://127.0.0.1:18080/")
 		file := filepath.Join(s.dir, "compose.yaml")
 		s.run(
 			func() { s.MustRun("up", "-d", "--wait", "--timeout", stackDeadline.String(), file) },
@@ -52,7 +60,7 @@ func TestStacks(t *testing.T) {
 		)
 	})
 	t.Run("quadlet", func(t *testing.T) {
-		s := newStack(t, "quadlet.txtar", "app", "http://127.0.0.1:18080/")
+		s := newStack(f.of(t), "quadlet.txtar", "app", "http://127.0.0.1:18080/")
 		s.write("etc/secrets/key/key", "sesame\n")
 		pods := filepath.Join(s.dir, "pods")
 		apply := func() {
@@ -73,7 +81,7 @@ func TestStacks(t *testing.T) {
 		)
 	})
 	t.Run("kubernetes", func(t *testing.T) {
-		s := newStack(t, "kubernetes.txtar", "app-0", "http://127.0.0.1:30080/")
+		s := newStack(f.of(t), "kubernetes.txtar", "app-0", "http://127.0.0.1:30080/")
 		file := filepath.Join(s.dir, "stack.yaml")
 		apply := func() { s.MustRun("apply", file, "--wait", "--timeout", stackDeadline.String()) }
 		s.run(
@@ -88,29 +96,27 @@ func TestStacks(t *testing.T) {
 			},
 		)
 	})
+	if !t.Failed() {
+		f.MustRun("image", "rm", "localhost/stack:1")
+	}
 }
 
-// newStack writes the files of an archive, and imports the image.
-func newStack(t *testing.T, archive, app, url string) *stack {
-	t.Helper()
-	f := &fixture{rig.NewFixture(t, stackDeadline)}
-	f.CheckLeftovers(stackDeadline, "daemon", "stop", "--pods")
-	s := &stack{fixture: f, dir: filepath.Join(f.Dir, "shop"), app: app, url: url, client: http.Client{Timeout: 10 * time.Second}}
+// newStack writes the files of an archive.
+func newStack(f *fixture, archive, app, url string) *stack {
+	f.Helper()
+	s := &stack{
+		fixture: f, dir: filepath.Join(f.Dir, strings.TrimSuffix(archive, ".txtar")), app: app, url: url,
+		client: http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
 	a, err := txtar.ParseFile(filepath.Join("testdata/stack", archive))
 	s.Check(err)
 	conf, err := os.ReadFile("testdata/stack/nginx.conf")
 	s.Check(err)
 	for _, file := range append(a.Files, txtar.File{Name: "nginx.conf", Data: conf}) {
 		path := filepath.Join(s.dir, file.Name)
-		s.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+		s.Check(os.MkdirAll(filepath.Dir(path), 0o755)) // the files are those of a test
 		s.Check(os.WriteFile(path, file.Data, 0o644))
 	}
-	root, err := rig.Repository()
-	s.Check(err)
-	if _, err := os.Stat(filepath.Join(root, stackImage)); err != nil {
-		s.Fatalf("%v: run sudo .ci/deps test", err)
-	}
-	s.MustRun("image", "import", filepath.Join(root, stackImage))
 	return s
 }
 
