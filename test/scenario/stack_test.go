@@ -225,7 +225,7 @@ func restartsOf(pods map[string]api.Pod) (n int) {
 // started returns when the container of a pod was started.
 func started(p *api.Pod) time.Time {
 	if r := p.Status.ContainerStatuses[0].State.Running; r != nil {
-		return time.Time(r.StartedAt)
+		return r.StartedAt
 	}
 	return time.Time{}
 }
