@@ -36,8 +36,8 @@ type stack struct {
 	client http.Client
 }
 
-// TestStacks runs PostgreSQL, Redis, an application and nginx from the files of other tools. They come up in order, survive a restart of the
-// daemon and a loss of power, are updated and rolled back, and go down without a rest.
+// TestStacks runs PostgreSQL, Redis, an application and nginx from the files of other tools. They come up in order, survive a restart of
+// the daemon and a loss of power, are updated and rolled back, and go down without a rest.
 func TestStacks(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, stackDeadline)}
 	f.CheckLeftovers(stackDeadline, "daemon", "stop", "--pods")
