@@ -11,11 +11,14 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+type convertFlags struct {
+	output, directory string
+	short, secrets    bool
+	spec              spec.Options
+}
+
 func (a *app) convertCommand() *cobra.Command {
-	var short, secrets bool
-	var directory string
-	output := formatTOML
-	var o spec.Options
+	var f convertFlags
 	cmd := &cobra.Command{
 		Use:   "convert FILE...|UNIT...|DIR|-",
 		Short: "Convert manifests, Compose files and units of Quadlet to pod files in TOML",
@@ -58,32 +61,34 @@ Exit codes: 0 done, 2 the file is invalid.`,
   podstead convert /etc/containers/systemd --output-dir .`,
 		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case output == formatKubernetes:
-				return a.convertForCluster(cmd, args, o, secrets)
-			case output != formatTOML:
-				return usage(cmd, "-o %s: must be one of %s", output, strings.Join(conversions, ", "))
-			case secrets:
-				return usage(cmd, "--secrets requires -o %s", formatKubernetes)
-			}
-			if areUnits(args) {
-				return a.convertUnits(args, o, short, directory)
-			}
-			if directory != "" {
-				return usage(cmd, "--output-dir is for units of Quadlet")
-			}
-			return a.convert(cmd, args, o, short)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.convertTo(cmd, args, &f) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", output, "`format`: "+strings.Join(conversions, ", ")+" (Kubernetes objects in YAML)")
-	cmd.Flags().BoolVar(&secrets, "secrets", false, "print Secrets, with their values, with -o k8s")
+	cmd.Flags().StringVarP(&f.output, "output", "o", formatTOML,
+		"`format`: "+strings.Join(conversions, ", ")+" (Kubernetes objects in YAML)")
+	cmd.Flags().BoolVar(&f.secrets, "secrets", false, "print Secrets, with their values, with -o k8s")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(conversions, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().StringVar(&directory, "output-dir", "", "`directory` for the pod files of units, one for each pod")
-	cmd.Flags().BoolVar(&short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
-	lossFlags(cmd, &o, "v")
+	cmd.Flags().StringVar(&f.directory, "output-dir", "", "`directory` for the pod files of units, one for each pod")
+	cmd.Flags().BoolVar(&f.short, "short", false, "write short forms, such as ports = [\"8080:80\"]")
+	lossFlags(cmd, &f.spec, "v")
 	a.addProjectFlags(cmd)
 	return cmd
+}
+
+// convertTo converts files to the format of the flags.
+func (a *app) convertTo(cmd *cobra.Command, args []string, f *convertFlags) error {
+	switch {
+	case f.output == formatKubernetes:
+		return a.convertForCluster(cmd, args, f.spec, f.secrets)
+	case f.output != formatTOML:
+		return usage(cmd, "-o %s: must be one of %s", f.output, strings.Join(conversions, ", "))
+	case f.secrets:
+		return usage(cmd, "--secrets requires -o %s", formatKubernetes)
+	case areUnits(args):
+		return a.convertUnits(args, f.spec, f.short, f.directory)
+	case f.directory != "":
+		return usage(cmd, "--output-dir is for units of Quadlet")
+	}
+	return a.convert(cmd, args, f.spec, f.short)
 }
 
 func (a *app) convert(cmd *cobra.Command, paths []string, o spec.Options, short bool) error {

@@ -596,7 +596,8 @@ var hostPrograms = []string{"chmod", "firewall-cmd", "sysctl", "nft", "iptables"
 
 // usesProgram reports whether a hint has the command line of another program.
 func usesProgram(hint string) bool {
-	return regexp.MustCompile(`\b(firewall-cmd|cosign|kubectl|sysctl|nft|ss|apt-get|journalctl|ip6?tables\S*|kill|ulimit) `).MatchString(hint)
+	programs := `\b(firewall-cmd|cosign|kubectl|sysctl|nft|ss|apt-get|journalctl|ip6?tables\S*|kill|ulimit) `
+	return regexp.MustCompile(programs).MatchString(hint)
 }
 
 var settings = sync.OnceValue(config.Settings)

@@ -19,8 +19,8 @@ import (
 type Result struct {
 	// Project is the name of the project; empty: it could not be read.
 	Project string
-	// Pods are the names of the pods, those that others wait for first. They and Claims are also set if one of the problems is an error, but
-	// the project could be read.
+	// Pods are the names of the pods, those that others wait for first. They and Claims are also set if one of the problems is an error,
+	// but the project could be read.
 	Pods []string
 	// Claims are the names of the persistent volumes of the project, without external ones.
 	Claims []string
