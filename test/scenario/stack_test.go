@@ -25,7 +25,7 @@ import (
 const stackImage = ".cache/stack/image.tar"
 
 // stackDeadline is for waits of the stacks: PostgreSQL creates its files at the first start.
-const stackDeadline = 3 * time.Minute
+const stackDeadline = 5 * time.Minute
 
 // stack is an application that needs a database and a cache, behind a proxy, in the files of another tool.
 type stack struct {
