@@ -316,7 +316,9 @@ func TestMonitorUnavailable(t *testing.T) {
 // The restart of a monitor is reported with its cause.
 func TestMonitorRestartReported(t *testing.T) {
 	var got []string
-	l := &link{linkOptions: linkOptions{Log: slog.New(slog.DiscardHandler), Report: func(r MonitorReport) { got = append(got, r.Restarted) }}}
+	l := &link{linkOptions: linkOptions{
+		Log: slog.New(slog.DiscardHandler), Report: func(r MonitorReport) { got = append(got, r.Restarted) },
+	}}
 	l.cause = monitorHung
 	l.apply(t.Context(), monitor.Event{Kind: monitor.EventRestarted})
 	l.apply(t.Context(), monitor.Event{Kind: monitor.EventRestarted})

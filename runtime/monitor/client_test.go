@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
@@ -113,8 +112,10 @@ func TestLostConnection(t *testing.T) {
 // TestDeadlines gives up requests. A command that was given up is cancelled.
 func TestDeadlines(t *testing.T) {
 	cancelledRun := make(chan error, 1)
+	ctx, expire := context.WithCancelCause(t.Context())
 	client := fakeMonitor(t, func(c *net.UnixConn) {
 		run, _ := readRequest(c)
+		expire(context.DeadlineExceeded) // not before it is sent
 		q, err := readRequest(c)
 		var r cancelled
 		if err == nil {
@@ -129,8 +130,6 @@ func TestDeadlines(t *testing.T) {
 		reply(c, `{"id":%d,"body":{"pid":5}}`, q.ID)
 		_, _ = readRequest(c)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
 	if _, err := client.Run(ctx, Run{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("run: %v", err)
 	}
