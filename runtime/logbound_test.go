@@ -153,19 +153,21 @@ func TestLimit(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	const limit = 1000
 	for name, test := range map[string]struct {
-		before, used int64
-		want         time.Duration
+		before, used, limit int64
+		want                time.Duration
 	}{
-		"the first":      {-1, 0, minLogPause},
-		"no growth":      {500, 500, maxLogPause},
-		"slow growth":    {500, 501, maxLogPause},
-		"half of 5s":     {400, 500, 2500 * time.Millisecond},
-		"fast growth":    {0, 900, minLogPause},
-		"over the limit": {900, 1100, minLogPause},
+		"the first":          {-1, 0, 1000, minLogPause},
+		"no growth":          {500, 500, 1000, quietLogPause},
+		"slow growth":        {500, 501, 1000, quietLogPause},
+		"half of 5s":         {400, 500, 1000, 2500 * time.Millisecond},
+		"fast growth":        {0, 900, 1000, minLogPause},
+		"over the limit":     {900, 1100, 1000, minLogPause},
+		"far from the limit": {0, 0, 100 << 30, maxLogPause},
+		"30s of a burst":     {0, 0, 30 * logBurst, 30 * time.Second},
+		"growth beside that": {0, logBurst, 31 * logBurst, 15 * time.Second},
 	} {
-		if got := nextLogCheck(test.before, test.used, limit, time.Second); got != test.want {
+		if got := nextLogCheck(test.before, test.used, test.limit, time.Second); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
