@@ -52,6 +52,7 @@ func (s *testPod) engine(use func(ctx context.Context, c *client.Client) error) 
 	s.Helper()
 	e, err := engine.Start(s.ctx(), engine.Options{
 		Root: filepath.Join(s.daemon.StateDir(), "engine"), State: filepath.Join(s.daemon.RunDir(), "engine"), ShimPath: s.daemon.Shim,
+		MonitorPath: s.daemon.Monitor,
 	})
 	if err != nil {
 		s.Fatal(err)
