@@ -16,7 +16,7 @@ import (
 // TestMain runs the tests side by side, in a directory that must be empty at the end.
 func TestMain(m *testing.M) {
 	os.Exit(suite.Main(m.Run, suite.Options{
-		Slow:   []string{"TestStacks", "TestFiftyPods", "TestPodsWaitForTheirConfig"},
+		Slow:   []string{"TestFiftyPods", "TestPodsWaitForTheirConfig"},
 		Around: func(run func() int) int { return rig.InDir("pss-", unpinSpaces, run) },
 	}))
 }

@@ -233,7 +233,8 @@ volumes:
   a-b: {}
   a_b: {}
 `)}})
-	if got := convert(t, request(dir)); !strings.Contains(got, "compose.yaml:5:3: volumes.a_b: volumes a-b and a_b have the same name shop-a-b") {
+	const want = "compose.yaml:5:3: volumes.a_b: volumes a-b and a_b have the same name shop-a-b"
+	if got := convert(t, request(dir)); !strings.Contains(got, want) {
 		t.Errorf("got %s", got)
 	}
 }

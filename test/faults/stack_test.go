@@ -1,6 +1,6 @@
 //go:build e2e
 
-package scenario
+package faults
 
 import (
 	"cmp"
@@ -44,11 +44,11 @@ func TestStacks(t *testing.T) {
 	root, err := rig.Repository()
 	f.Check(err)
 	if _, err := os.Stat(filepath.Join(root, stackImage)); err != nil {
-		t.Fatalf("%v: run sudo .ci/deps test", err)
+		t.Fatalf("%v: run sudo .ci/deps faults", err)
 	}
 	f.MustRun("image", "import", filepath.Join(root, stackImage))
 	t.Run("compose", func(t *testing.T) {
-		s := newStack(f.of(t), "compose.txtar", "app", "http://127.0.0.1:18080/")
+		s := newStack(&fixture{f.Of(t)}, "compose.txtar", "app", "http://127.0.0.1:18080/")
 		file := filepath.Join(s.dir, "compose.yaml")
 		s.run(
 			func() { s.MustRun("up", "-d", "--wait", "--timeout", stackDeadline.String(), file) },
@@ -60,8 +60,10 @@ func TestStacks(t *testing.T) {
 		)
 	})
 	t.Run("quadlet", func(t *testing.T) {
-		s := newStack(f.of(t), "quadlet.txtar", "app", "http://127.0.0.1:18080/")
-		s.write("etc/secrets/key/key", "sesame\n")
+		s := newStack(&fixture{f.Of(t)}, "quadlet.txtar", "app", "http://127.0.0.1:18080/")
+		secret := filepath.Join(s.Dir, "etc/secrets/key/key")
+		s.Check(os.MkdirAll(filepath.Dir(secret), 0o700))
+		s.Check(os.WriteFile(secret, []byte("sesame\n"), 0o600))
 		pods := filepath.Join(s.dir, "pods")
 		apply := func() {
 			s.Check(os.RemoveAll(pods))
@@ -81,7 +83,7 @@ func TestStacks(t *testing.T) {
 		)
 	})
 	t.Run("kubernetes", func(t *testing.T) {
-		s := newStack(f.of(t), "kubernetes.txtar", "app-0", "http://127.0.0.1:30080/")
+		s := newStack(&fixture{f.Of(t)}, "kubernetes.txtar", "app-0", "http://127.0.0.1:30080/")
 		file := filepath.Join(s.dir, "stack.yaml")
 		apply := func() { s.MustRun("apply", file, "--wait", "--timeout", stackDeadline.String()) }
 		s.run(
