@@ -46,7 +46,7 @@ Exit codes: 0 done, 2 the file is invalid.`,
   podstead convert manifest.yaml --short >converted.toml
 
   # Convert a Compose file, with its services of one profile
-  podstead convert compose.yaml --profile debug --short >shop.toml
+  podstead convert compose.yaml --profile debug --short >site.toml
 
   # Show what the short forms of a pod file stand for
   podstead convert web.toml
@@ -57,8 +57,8 @@ Exit codes: 0 done, 2 the file is invalid.`,
   # Print pods as manifests for a cluster
   podstead convert -o k8s --secrets --allow-loss shop.toml | kubectl apply --server-side -f -
 
-  # Convert the units of Quadlet of this host
-  podstead convert /etc/containers/systemd --output-dir .`,
+  # Convert units of Quadlet to a pod file for each pod
+  podstead convert units/ --output-dir converted`,
 		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.convertTo(cmd, args, &f) },

@@ -56,6 +56,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead run job.toml --rm=false": {
 		before: "podstead delete job --force || true",
 	},
+	"podstead ps -f compose.yaml":      {before: "podstead up -d compose.yaml"},
 	"podstead get -l app=shop --watch": {until: `(?m)^web `},
 	"podstead logs web -c app --previous": {
 		before: "podstead restart web -c app --wait",
@@ -247,6 +248,9 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 		"pods/cache.toml": "terminationGracePeriodSeconds = 1\n" + container("app", runs),
 		"manifest.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  restartPolicy: Never\n  containers:\n" +
 			"  - {name: app, image: 'busybox:1.36', command: ['true']}\n",
+		"compose.yaml": "name: site\nservices:\n  www: {image: 'busybox:1.36', command: sleep 1000, stop_grace_period: 1s}\n" +
+			"  shell: {image: 'busybox:1.36', command: sleep 1000, profiles: [debug]}\n",
+		"units/www.container": "[Container]\nImage=docker.io/library/busybox:1.36\nExec=sleep 1000\n",
 		"prepare.sh": `set -e
 tries=0 # pods of the line before may still be deleted
 until podstead apply web.toml db.toml batch.toml >prepare.out 2>prepare.err && podstead start web db >/dev/null 2>prepare.err; do
