@@ -51,7 +51,8 @@ var recipes = map[string]recipe{
 	"login X":               {as: "printf 'alice\\nsecret\\n' | script -qec 'podstead login registry.example.com' /dev/null"},
 	"port-forward POD PORT": {until: "Forwarding"},
 	"rollout undo X --to-generation X": {
-		before: []string{"delete web", "apply web.toml --wait", "apply changed.toml --wait"}, as: "podstead rollout undo web --to-generation 1",
+		before: []string{"delete web", "apply web.toml --wait", "apply changed.toml --wait"},
+		as:     "podstead rollout undo web --to-generation 1",
 	},
 	"run X -- X":                   {as: "podstead run web -- ls -la"},
 	"system prune":                 {as: "echo y | script -qec 'podstead system prune' /dev/null"},
