@@ -2,9 +2,8 @@ package spec
 
 import "strings"
 
-// notSupportedYet lists the fields that are not implemented. A value after "="
-// is accepted because it has no effect. Fields of containers include those of
-// init containers. Every other value is an error, never ignored.
+// notSupportedYet lists the fields of the Pod API that are refused, because one host has no meaning for them. Each value is an error, never
+// ignored, except one after "=", which has no effect. Fields of containers include those of init containers.
 var notSupportedYet = []string{
 	"runtimeClassName",
 }

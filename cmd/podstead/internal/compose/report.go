@@ -79,7 +79,7 @@ func (c *converter) position(path []string) (file string, line, column int) {
 	return file, line, column
 }
 
-// positionOf returns where the first value is that has one of the texts at its end, or the beginning of the first file.
+// positionOf returns where the first value is that ends with one of the texts, or the beginning of the first file.
 func (c *converter) positionOf(texts ...string) (file string, line, column int) {
 	var find func(n *yaml.Node, text string) *yaml.Node
 	find = func(n *yaml.Node, text string) *yaml.Node {
