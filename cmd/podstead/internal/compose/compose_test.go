@@ -166,6 +166,15 @@ func TestCorpus(t *testing.T) {
 	t.Logf("verdicts: %v", counts)
 }
 
+// TestUnknownKey checks that the error of a misspelled key has its position, and no words of the library.
+func TestUnknownKey(t *testing.T) {
+	dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte("services:\n  web:\n    image: nginx\n    buidl: .\n")}})
+	const want = "compose.yaml:4:5: services.web.buidl: unknown key\n"
+	if got := convert(t, request(dir)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestResult checks what a result has besides the pods.
 func TestResult(t *testing.T) {
 	dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte(`
