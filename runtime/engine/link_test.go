@@ -234,6 +234,27 @@ func TestStartWithoutAnswer(t *testing.T) {
 	}
 }
 
+// A deletion without an answer is repeated.
+func TestDeleteWithoutAnswer(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{"delete": "", "subscribe": `"body":{"containers":[{"id":"c","phase":"exited"}]}`})
+	tasks := &monitoredTasks{link: l, commands: newCommands()}
+	done := make(chan error, 1)
+	go func() {
+		_, err := tasks.Delete(t.Context(), &api.DeleteTaskRequest{ContainerID: "c"})
+		done <- errgrpc.ToNative(err)
+	}()
+	for !m.was("delete") {
+		<-m.wrote
+	}
+	m.answer("delete", `"body":{"id":"c","phase":"exited"}`)
+	if err := <-done; err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if _, known := l.get("c"); known {
+		t.Error("the container is known")
+	}
+}
+
 // A container that was started cannot be started again.
 func TestStartRejected(t *testing.T) {
 	l, _ := newFakeLink(t, map[string]string{

@@ -212,7 +212,7 @@ func (t *monitoredTasks) Delete(ctx context.Context, r *api.DeleteTaskRequest, o
 		return t.TasksClient.Delete(ctx, r, o...)
 	}
 	var c monitor.Container
-	err := t.link.ask(ctx, false, func(m *monitor.Client) (err error) {
+	err := t.link.ask(ctx, true, func(m *monitor.Client) (err error) {
 		c, err = m.Delete(ctx, r.ContainerID)
 		return err
 	})
