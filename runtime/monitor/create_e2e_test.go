@@ -14,14 +14,14 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 )
 
-// wrapRuntime writes an OCI runtime that runs a script before the real one is executed for create, and returns its path.
-func (w *world) wrapRuntime(script string) string {
+// wrapRuntime writes an OCI runtime that runs a script before the real one is executed for an action, and returns its path.
+func (w *world) wrapRuntime(action, script string) string {
 	w.Helper()
 	real, err := exec.LookPath(w.binary)
 	w.must(err)
 	w.next++
 	path := filepath.Join(w.base, fmt.Sprintf("wrapped-%d", w.next))
-	text := fmt.Appendf(nil, "#!/bin/sh\ncase \"$*\" in *\" create \"*)\n%s\n;; esac\nexec %s \"$@\"\n", script, real)
+	text := fmt.Appendf(nil, "#!/bin/sh\ncase \"$*\" in *\" %s \"*)\n%s\n;; esac\nexec %s \"$@\"\n", action, script, real)
 	w.must(os.WriteFile(path, text, 0o755))
 	return path
 }
@@ -34,7 +34,7 @@ func TestRuntimeErrors(t *testing.T) {
 	failed := func(write string) error {
 		r := w.bundle(testContainer{}, "true")
 		wait := fmt.Sprintf("i=0; while [ ! -e %s ] && [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done", w.logPath(r.ID))
-		r.Runtime.Binary = w.wrapRuntime(write + "\n" + wait + "\nexit 3")
+		r.Runtime.Binary = w.wrapRuntime("create", write + "\n" + wait + "\nexit 3")
 		_, err := w.client.Create(w.ctx, r)
 		if class, ok := errors.AsType[*Error](err); !ok || class.Class != ClassRuntime {
 			t.Errorf("create with a runtime that fails: %v", err)
@@ -74,7 +74,7 @@ func TestRuntimeWarnings(t *testing.T) {
 	w := newWorld(t)
 	wrote, goOn := filepath.Join(w.base, "wrote"), filepath.Join(w.base, "go-on")
 	r := w.bundle(testContainer{}, "echo line")
-	r.Runtime.Binary = w.wrapRuntime(fmt.Sprintf("echo warning >&2; : > %s; while [ ! -e %s ]; do sleep 0.05; done", wrote, goOn))
+	r.Runtime.Binary = w.wrapRuntime("create", fmt.Sprintf("echo warning >&2; : > %s; while [ ! -e %s ]; do sleep 0.05; done", wrote, goOn))
 	created := make(chan error, 1)
 	go func() {
 		k := &worker{w: w}
