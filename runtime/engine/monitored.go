@@ -49,8 +49,8 @@ func (t *monitoredTasks) ours(ctx context.Context, id string) (monitor.Container
 // find returns the state of a container that the monitor runs, and whether it does. The engine's directory for runtime state has its
 // bundle.
 //
-// A monitor that was started again does not list a container before it has finished, or undone, what was in progress in it. Such a
-// container has a bundle, so the monitor is asked, which answers afterwards. A nil link has no containers.
+// A monitor that was started again does not list a container that was being created or started before it has finished, or undone, that.
+// Such a container has a bundle, so the monitor is asked, which answers afterwards. A nil link has no containers.
 func (l *link) find(ctx context.Context, state, id string) (monitor.Container, bool, error) {
 	if c, known := l.get(id); known || l == nil {
 		return c, known, nil
