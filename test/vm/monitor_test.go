@@ -83,7 +83,8 @@ func (m *monitored) protected() []string {
 	return []string{found[2], found[1], found[3]}
 }
 
-// kept waits until the pod is ready, with a daemon that the first command starts if it was stopped, and checks that neither its container nor the monitor was started again.
+// kept waits until the pod is ready, and checks that neither its container nor the monitor was started again. The first command starts a
+// daemon that was stopped.
 func (m *monitored) kept(what string) {
 	m.Helper()
 	m.Eventually("the daemon runs after "+what, `podstead get; systemctl is-active podstead`)
