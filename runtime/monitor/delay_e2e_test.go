@@ -240,8 +240,8 @@ func (w *world) repeat(command func(ctx context.Context, i int, id string) error
 	}
 }
 
-// How a shell starts a process whose parent is the monitor, because it has lost its own, and one whose parent is the shell. The exits of the
-// latter show what exits alone cost others on this host.
+// How a shell starts a process whose parent is the monitor, because it has lost its own, and one whose parent is the shell. The exits of
+// the latter show what exits alone cost others on this host.
 const orphan, ofShell = "(sleep 1000 &);", "sleep 1000 &"
 
 // beginExits has bursts of exits: so many processes of each of so many containers exit at once.
