@@ -34,7 +34,7 @@ func TestRuntimeErrors(t *testing.T) {
 	failed := func(write string) error {
 		r := w.bundle(testContainer{}, "true")
 		wait := fmt.Sprintf("i=0; while [ ! -e %s ] && [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done", w.logPath(r.ID))
-		r.Runtime.Binary = w.wrapRuntime("create", write + "\n" + wait + "\nexit 3")
+		r.Runtime.Binary = w.wrapRuntime("create", write+"\n"+wait+"\nexit 3")
 		_, err := w.client.Create(w.ctx, r)
 		if class, ok := errors.AsType[*Error](err); !ok || class.Class != ClassRuntime {
 			t.Errorf("create with a runtime that fails: %v", err)

@@ -10,6 +10,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ const (
 	// keeperCheck is the interval of checks of the keeper. One that does not answer is continued at the first check after the question, and
 	// killed at the sixth.
 	keeperCheck = 5 * time.Second
+	// unusedTime is how long a monitor runs that has neither a client nor a container. The daemon is always connected, so it was killed and
+	// does not come back. The next one starts a monitor.
+	unusedTime = time.Minute
 	// askTimeout bounds the wait for the descriptors that the keeper keeps.
 	askTimeout = 30 * time.Second
 	// maxAttached is the maximum number of attached clients of all containers.
@@ -83,6 +87,8 @@ type Monitor struct {
 
 	stopping    bool // SIGTERM: stop when no container runs
 	replacing   bool
+	left        time.Time // the last client disconnected, or the last container was removed
+	leaving     bool      // the timer runs
 	active      time.Time
 	calm        bool // the timer runs
 	collections int64
@@ -123,7 +129,8 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 			return err
 		}
 	}
-	if err := m.countUp(); err != nil {
+	restarted, err := m.countUp()
+	if err != nil {
 		logf("count monitors: %v", err)
 	}
 	if err := m.receiveHeld(); err != nil {
@@ -136,7 +143,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 		return err
 	}
 	m.handleSignals(signals)
-	if m.count > 1 {
+	if restarted {
 		m.report(Event{Kind: EventRestarted, PID: os.Getpid()})
 	}
 	if err := m.recoverAll(); err != nil {
@@ -153,20 +160,25 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	}
 	m.sweep()
 	m.touch()
+	m.leave()
 	m.checkKeeper()
 	return m.loop.run()
 }
 
-// countUp counts the monitors since boot.
-func (m *Monitor) countUp() error {
+// stoppedMark follows the number in countFile when a monitor has stopped in order.
+const stoppedMark = " stopped"
+
+// countUp counts the monitors since boot. It reports whether there was one before that was killed or replaced.
+func (m *Monitor) countUp() (restarted bool, err error) {
 	path := filepath.Join(m.o.dir, countFile)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text))) // one that was not written completely counts from 0
+	number, inOrder := strings.CutSuffix(string(text), stoppedMark)
+	n, _ := strconv.Atoi(number) // one that was not written completely counts from 0
 	m.count = n + 1
-	return os.WriteFile(path, []byte(strconv.Itoa(m.count)), 0o600)
+	return n > 0 && !inOrder, os.WriteFile(path, []byte(strconv.Itoa(m.count)), 0o600)
 }
 
 // receiveHeld asks the keeper for the descriptors of the monitor before.
@@ -370,10 +382,42 @@ func (m *Monitor) stopIfIdle() {
 	m.stop()
 }
 
+// leave stops the monitor if it is not used for a while. It is called when a client disconnects or a container is removed.
+func (m *Monitor) leave() {
+	m.left = time.Now()
+	if !m.leaving {
+		m.leaving = true
+		m.loop.after(m.unusedTime(), m.checkUse)
+	}
+}
+
+func (m *Monitor) unusedTime() time.Duration { return cmp.Or(m.o.unused, unusedTime) }
+
+func (m *Monitor) checkUse() {
+	m.leaving = false
+	if len(m.connections) > 0 || len(m.containers) > 0 || isReadable(m.held[listenName]) { // the last one: a client is connecting
+		return // leave is called after that
+	}
+	left := m.unusedTime() - time.Since(m.left)
+	if m.flights.any() || m.replacing {
+		left = m.unusedTime()
+	}
+	if left > 0 {
+		m.leaving = true
+		m.loop.after(left, m.checkUse)
+		return
+	}
+	logf("no client and no container for %v: the monitor stops", m.unusedTime())
+	m.stop()
+}
+
 // stop stops the monitor and the keeper. Records stay.
 func (m *Monitor) stop() {
 	for _, name := range []string{Socket, attach.Socket} {
 		_ = os.Remove(filepath.Join(m.o.dir, name)) // a client gets ECONNREFUSED
+	}
+	if err := os.WriteFile(filepath.Join(m.o.dir, countFile), []byte(strconv.Itoa(m.count)+stoppedMark), 0o600); err != nil {
+		logf("count monitors: %v", err) // the next one reports that it was started again
 	}
 	m.tell(verbStop, -1)
 	m.loop.stop()
