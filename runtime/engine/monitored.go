@@ -179,16 +179,29 @@ func (t *monitoredTasks) Start(ctx context.Context, r *api.StartRequest, o ...gr
 		p, err := t.commands.start(ctx, t.link, r.ContainerID, r.ExecID)
 		return &api.StartResponse{Pid: uint32(p.PID)}, errgrpc.ToGRPC(err)
 	}
-	var c monitor.Container
-	err := t.link.ask(ctx, false, func(m *monitor.Client) (err error) {
-		c, err = m.Start(ctx, r.ContainerID)
-		return err
-	})
+	c, err := t.start(ctx, r.ContainerID)
 	if err != nil {
 		return nil, errgrpc.ToGRPC(err)
 	}
 	t.link.put(c)
 	return &api.StartResponse{Pid: uint32(c.PID)}, nil
+}
+
+// start starts a container. If the monitor is lost meanwhile, the process may run already, and is not killed for that: the next monitor
+// continues or completes the start before it answers, and rejects another one of a container that was started.
+func (t *monitoredTasks) start(ctx context.Context, id string) (c monitor.Container, err error) {
+	lost := false // an earlier request has no answer
+	err = t.link.ask(ctx, true, func(m *monitor.Client) (err error) {
+		c, err = m.Start(ctx, id)
+		if lost && errdefs.IsFailedPrecondition(err) {
+			if found, stateErr := m.State(ctx, id); stateErr != nil || found.Phase != monitor.Created {
+				c, err = found, stateErr
+			}
+		}
+		lost = errors.Is(err, monitor.ErrClosed)
+		return err
+	})
+	return c, err
 }
 
 // Delete deletes a container that has exited or was not started.
@@ -199,7 +212,7 @@ func (t *monitoredTasks) Delete(ctx context.Context, r *api.DeleteTaskRequest, o
 		return t.TasksClient.Delete(ctx, r, o...)
 	}
 	var c monitor.Container
-	err := t.link.ask(ctx, false, func(m *monitor.Client) (err error) {
+	err := t.link.ask(ctx, true, func(m *monitor.Client) (err error) {
 		c, err = m.Delete(ctx, r.ContainerID)
 		return err
 	})

@@ -38,7 +38,8 @@ func (e *Engine) checkMonitor(ctx context.Context) error {
 	if used {
 		return fmt.Errorf("%w (%s)", ErrMonitorMissing, dir)
 	}
-	if err := (&link{linkOptions: linkOptions{Dir: dir, Cgroup: e.opt.MonitorCgroup}}).shutdown(ctx); err != nil {
+	err = (&link{linkOptions: linkOptions{Dir: dir, Cgroup: e.opt.MonitorCgroup}}).shutdown(ctx)
+	if err != nil && !errdefs.IsFailedPrecondition(err) { // it has none: InUse
 		return fmt.Errorf("stop the monitor, whose program is not installed: %w", err)
 	}
 	return nil

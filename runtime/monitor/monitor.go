@@ -92,7 +92,9 @@ type Monitor struct {
 	active      time.Time
 	calm        bool // the timer runs
 	collections int64
-	sweepLater  bool
+	sweeping    bool // a sweep is in progress, or the timer for one runs
+	sweepAgain  bool // a child may have exited since the sweep began
+	sweepLater  bool // the timer for a later sweep runs
 }
 
 // message waits for a keeper that does not read.

@@ -133,11 +133,7 @@ func (m *Monitor) dispatch(c *connection, q request, files []*os.File) error {
 	case opReplace:
 		return serveBody(q, func(r replacement) error { return m.serveReplace(c, q, r) })
 	case opShutdown:
-		if len(m.containers) > 0 || m.flights.any() {
-			return errorf(ClassPrecondition, "%d containers exist", len(m.containers))
-		}
-		c.answer(q.ID, struct{}{}, nil)
-		m.stop()
+		m.shutdownWhenIdle(c, q, time.Now().Add(shutdownTimeout))
 	case opCreateSandbox:
 		return serveBody(q, func(s sandbox) error { return m.serveCreateSandbox(c, q, s) })
 	case opDeleteSandbox:
