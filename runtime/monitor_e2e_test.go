@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/spec"
@@ -92,15 +91,9 @@ func (p *pod) wantKnown() {
 	}
 }
 
-// newMonitorHost is newTestHost for tests of the monitor.
-func newMonitorHost(t *testing.T) *testHost {
-	t.Helper()
-	return newHost(t, filepath.Join(programs, monitor.Name))
-}
-
 // A monitor that hangs is replaced, whether a daemon runs or is started. Its keeper may hang too. Containers keep running.
 func TestMonitorHung(t *testing.T) {
-	p := newPod(newMonitorHost(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 4321 & wait"))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +128,7 @@ func TestMonitorHung(t *testing.T) {
 // A monitor that cannot be started does not prevent the start of a daemon. Its pods are not taken for lost, and are supervised as soon as
 // it can be started.
 func TestMonitorUnavailable(t *testing.T) {
-	p := newPod(newMonitorHost(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 4322 & wait"))
 	if err != nil {
 		t.Fatal(err)
@@ -191,31 +184,4 @@ func TestMonitorUnavailable(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// A daemon without the monitor's program does not start while containers need it.
-func TestMonitorRemoved(t *testing.T) {
-	p := newPod(newMonitorHost(t), &spec.Pod{})
-	ref, err := p.start(sh("sleep 4323 & wait"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	without := p.opts
-	without.MonitorPath = ""
-	if _, err := runtime.Start(t.Context(), without); !errors.Is(err, engine.ErrMonitorMissing) {
-		t.Fatalf("start without the monitor: %v", err)
-	}
-	p.testHost.start()
-	p.wantRunning(ref, "sleep 4323")
-	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p.opts.MonitorPath = "" // nothing needs it
-	p.testHost.start()
 }
