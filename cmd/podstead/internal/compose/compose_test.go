@@ -248,6 +248,35 @@ volumes:
 	}
 }
 
+// TestAliases checks by which names other pods reach a pod. Of several replicas, the first has them.
+func TestAliases(t *testing.T) {
+	dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte(`
+services:
+  my_db: {image: db, deploy: {replicas: 2}, networks: {back: {aliases: [db, data]}}}
+  Web: {image: web, container_name: shop.web, links: ["my_db:store"], hostname: front, networks: [back]}
+  alone: {image: other, container_name: single}
+  second: {image: other, container_name: Shop_2, hostname: two, networks: [back]}
+networks: {back: }
+`)}})
+	r := Convert(t.Context(), request(dir))
+	parts, problems := spec.Options{}.ParseParts("compose.json", r.Manifest)
+	if len(problems.Errors()) > 0 || len(r.Problems.Errors()) > 0 {
+		t.Fatal(problems, r.Problems)
+	}
+	got := map[string]string{}
+	for i := range parts {
+		got[parts[i].Name] = parts[i].Pod.Hostname + ": " + strings.Join(parts[i].Pod.Aliases(), " ")
+	}
+	if diff := cmp.Diff(map[string]string{
+		"my-db-0": "my-db: my_db store db data", "my-db-1": ": ", "web": "front: Web", "alone": "single: ", "second": "two: Shop_2",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(r.Problems.Error(), `services.Web.container_name: other pods do not reach it as "shop.web"`) {
+		t.Error(r.Problems)
+	}
+}
+
 // TestMerges checks that merges into merges take bounded time.
 func TestMerges(t *testing.T) {
 	const merges = 60
