@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// ProjectLabel is the label of pods with the name of their project, such as that of a Compose file. Persistent volumes that a pod creates
+// belong to its project.
+const ProjectLabel = "project"
+
 // AliasesAnnotation lists other names by which other pods reach a pod, separated by commas or spaces. They may have the underscores and the
 // upper case letters of names of Compose, which names of pods do not have.
 const AliasesAnnotation = "podstead.io/aliases"

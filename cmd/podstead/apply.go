@@ -130,6 +130,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 			return err
 		}
 	}
+	if err := a.checkClaims(cmd.Context(), c); err != nil {
+		return err
+	}
 	done := a.waiting("Applying pod files")
 	var results []api.Applied
 	var errs []error

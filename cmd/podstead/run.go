@@ -164,7 +164,10 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, _ *ondemand.Starter, o follow.Options) error {
+	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, s *ondemand.Starter, o follow.Options) error {
+		if err := a.checkClaims(ctx, s.Client); err != nil {
+			return err
+		}
 		return follow.Run(ctx, o, requests)
 	})
 }

@@ -32,9 +32,6 @@ type Result struct {
 	Problems spec.Problems
 }
 
-// ProjectLabel is the label of pods with the name of their project.
-const ProjectLabel = "project"
-
 // converter converts one project.
 type converter struct {
 	q        *Request
@@ -237,7 +234,7 @@ func (c *converter) newPod(leader string) *pod {
 	if w.Name != leader {
 		c.warn([]string{"services", leader}, "the name of the pod is "+w.Name)
 	}
-	w.Labels = map[string]string{ProjectLabel: c.p.Name}
+	w.Labels = map[string]string{spec.ProjectLabel: c.p.Name}
 	w.Annotations = map[string]string{}
 	w.services = c.members(leader)
 	for _, name := range w.services {
