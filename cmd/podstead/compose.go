@@ -254,7 +254,7 @@ func (a *app) checkClaims(ctx context.Context, c *client.Client) error {
 		if project := a.project.claims[v.Name]; project != "" && v.Project != "" && v.Project != project {
 			return &failure{
 				status: statusFailed, err: fmt.Errorf("volume %q belongs to project %q, not to project %q", v.Name, v.Project, project),
-				hints: []string{"give the volume a name of its own in the Compose file: volumes.NAME.name"},
+				hints: []string{"change the name of the volume in the Compose file"},
 			}
 		}
 	}

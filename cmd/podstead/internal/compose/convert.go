@@ -353,7 +353,7 @@ func (c *converter) aliases(pods []*pod) {
 		switch {
 		case other != "" && other != leader:
 			c.lose(path, fmt.Sprintf("other pods do not reach it as %s, which is the name of another service", quote(alias)),
-				"use another name")
+				"rename the alias")
 		case !spec.IsAlias(alias):
 			c.lose(path, fmt.Sprintf("other pods do not reach it as %s: a name has at most 63 letters, digits, - and _", quote(alias)),
 				"use the name "+quote(cmp.Or(w.Hostname, w.Name)))

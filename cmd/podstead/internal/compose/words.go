@@ -20,7 +20,7 @@ var rewordings = []rewording{
 	// The position of a value after decoding: 'services[web].mem_limit' invalid size: 'lots'.
 	{regexp.MustCompile(`^decoding failed due to the following error\(s\): '(\w+)\[([^\]]+)\](\S*)' (?:time: )?`), "$1.$2$3: ", ""},
 	{pattern: regexp.MustCompile(`\berror while interpolating (\S+: )`), text: "$1"},
-	{regexp.MustCompile(`: required variable (\w+) is missing a value(?:: (.*))?$`), ": variable $1 is not set: $2", "set $1, or write it into .env"},
+	{regexp.MustCompile(`: required variable (\w+) is missing a value(?:: (.*))?$`), ": variable $1 is not set: $2", "set it, or write it into .env"},
 	{regexp.MustCompile(`: failed to cast to expected type: strconv\.\w+: parsing "(.*)": .*$`), `: must be a number, found "$1"`, ""},
 	{regexp.MustCompile(`: failed to cast to expected type: invalid boolean: (.*)$`), `: must be true or false, found "$1"`, ""},
 	{regexp.MustCompile(`: invalid size: '(.*)'$`), `: must be a size such as 64m, found "$1"`, ""},
@@ -45,6 +45,11 @@ var rewordings = []rewording{
 	{regexp.MustCompile(`: can't set distinct values on '(\S+)' and '(\S+)'$`), ": $1 and $2 have different values", "remove one of them"},
 }
 
+// expandHint returns the hint for a text with the groups of a match.
+func (r *rewording) expandHint(text string, match []int) string {
+	return string(r.pattern.ExpandString(nil, r.hint, text, match))
+}
+
 // typeWords are the names of types in the schema, as YAML has them.
 var typeWords = strings.NewReplacer("must be a array", "must be a list", "must be a object", "must be a mapping",
 	"must be a integer", "must be a whole number", " array", " list", " object", " mapping", " integer", " whole number")
@@ -57,7 +62,7 @@ func reword(text string) (message, hint string) {
 			continue
 		}
 		if r.hint != "" {
-			hint = string(r.pattern.ExpandString(nil, r.hint, text, m))
+			hint = r.expandHint(text, m)
 		}
 		text = r.pattern.ReplaceAllString(text, r.text)
 	}
