@@ -10,6 +10,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ const (
 	// keeperCheck is the interval of checks of the keeper. One that does not answer is continued at the first check after the question, and
 	// killed at the sixth.
 	keeperCheck = 5 * time.Second
+	// unusedTime is how long a monitor runs that has neither a client nor a container. The daemon is always connected, so it was killed and
+	// does not come back. The next one starts a monitor.
+	unusedTime = time.Minute
 	// askTimeout bounds the wait for the descriptors that the keeper keeps.
 	askTimeout = 30 * time.Second
 	// maxAttached is the maximum number of attached clients of all containers.
@@ -59,7 +63,7 @@ type Monitor struct {
 	base    func() context.Context // that of the process
 	loop    *loop
 	started time.Time
-	count   int // of monitors since boot
+	count   int // of monitors since the last stop
 
 	held   map[string]int // descriptors that the keeper also has, by name
 	unsent []message      // to the keeper
@@ -83,10 +87,14 @@ type Monitor struct {
 
 	stopping    bool // SIGTERM: stop when no container runs
 	replacing   bool
+	left        time.Time // the last client disconnected, or the last container was removed
+	leaving     bool      // the timer runs
 	active      time.Time
 	calm        bool // the timer runs
 	collections int64
-	sweepLater  bool
+	sweeping    bool // a sweep is in progress, or the timer for one runs
+	sweepAgain  bool // a child may have exited since the sweep began
+	sweepLater  bool // the timer for a later sweep runs
 }
 
 // message waits for a keeper that does not read.
@@ -153,11 +161,12 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	}
 	m.sweep()
 	m.touch()
+	m.leave()
 	m.checkKeeper()
 	return m.loop.run()
 }
 
-// countUp counts the monitors since boot.
+// countUp counts the monitors since the last stop.
 func (m *Monitor) countUp() error {
 	path := filepath.Join(m.o.dir, countFile)
 	text, err := os.ReadFile(path)
@@ -370,9 +379,38 @@ func (m *Monitor) stopIfIdle() {
 	m.stop()
 }
 
-// stop stops the monitor and the keeper. Records stay.
+// leave stops the monitor if it is not used for a while. It is called when a client disconnects or a container is removed.
+func (m *Monitor) leave() {
+	m.left = time.Now()
+	if !m.leaving {
+		m.leaving = true
+		m.loop.after(m.unusedTime(), m.checkUse)
+	}
+}
+
+func (m *Monitor) unusedTime() time.Duration { return cmp.Or(m.o.unused, unusedTime) }
+
+func (m *Monitor) checkUse() {
+	m.leaving = false
+	if len(m.connections) > 0 || len(m.containers) > 0 || isReadable(m.held[listenName]) { // the last one: a client is connecting
+		return // leave is called after that
+	}
+	left := m.unusedTime() - time.Since(m.left)
+	if m.flights.any() || m.replacing {
+		left = m.unusedTime()
+	}
+	if left > 0 {
+		m.leaving = true
+		m.loop.after(left, m.checkUse)
+		return
+	}
+	logf("no client and no container for %v: the monitor stops", m.unusedTime())
+	m.stop()
+}
+
+// stop stops the monitor and the keeper. Records stay. The next monitor replaces none, therefore it counts from 1.
 func (m *Monitor) stop() {
-	for _, name := range []string{Socket, attach.Socket} {
+	for _, name := range []string{Socket, attach.Socket, countFile} {
 		_ = os.Remove(filepath.Join(m.o.dir, name)) // a client gets ECONNREFUSED
 	}
 	m.tell(verbStop, -1)
