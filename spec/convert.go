@@ -3,8 +3,8 @@ package spec
 import "bytes"
 
 // Convert returns a pod file in TOML with the definitions of a pod file or of manifests, in the long form of each field, or in the short
-// one. Comments of TOML and YAML are kept. Fields that are ignored are left out. Relative paths stay as they are. The text is nil if one of the
-// problems is an error.
+// one. Comments of TOML and YAML are kept. Fields that are ignored are left out. Relative paths stay as they are. The text is nil if one of
+// the problems is an error.
 func (o Options) Convert(file string, data []byte, short bool) ([]byte, Problems) {
 	parts, problems := o.ParseParts(file, data)
 	if len(problems.Errors()) > 0 {

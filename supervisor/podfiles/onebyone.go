@@ -11,8 +11,8 @@ import (
 )
 
 // oneByOne defers the updates of pods that are replicas of the same object: one is updated, and the next one when it is ready. A replica
-// with the new definition that is not ready keeps the others, which run on. One that was rolled back keeps them too, until the file changes.
-// The first start of replicas is not deferred, and neither is a rollback.
+// with the new definition that is not ready keeps the others, which run on. One that was rolled back keeps them too, until the file
+// changes. The first start of replicas is not deferred, and neither is a rollback.
 func (f *facts) oneByOne(d *decision) {
 	first := map[string]string{}                               // the pod that is updated now, or that the others wait for, by group
 	for _, name := range slices.Sorted(maps.Keys(f.working)) { // a pod that is being replaced may not exist

@@ -20,7 +20,10 @@ var rewordings = []rewording{
 	// The position of a value after decoding: 'services[web].mem_limit' invalid size: 'lots'.
 	{regexp.MustCompile(`^decoding failed due to the following error\(s\): '(\w+)\[([^\]]+)\](\S*)' (?:time: )?`), "$1.$2$3: ", ""},
 	{pattern: regexp.MustCompile(`\berror while interpolating (\S+: )`), text: "$1"},
-	{regexp.MustCompile(`: required variable (\w+) is missing a value(?:: (.*))?$`), ": variable $1 is not set: $2", "set it, or write it into .env"},
+	{
+		regexp.MustCompile(`: required variable (\w+) is missing a value(?:: (.*))?$`),
+		": variable $1 is not set: $2", "set it, or write it into .env",
+	},
 	{regexp.MustCompile(`: failed to cast to expected type: strconv\.\w+: parsing "(.*)": .*$`), `: must be a number, found "$1"`, ""},
 	{regexp.MustCompile(`: failed to cast to expected type: invalid boolean: (.*)$`), `: must be true or false, found "$1"`, ""},
 	{regexp.MustCompile(`: invalid size: '(.*)'$`), `: must be a size such as 64m, found "$1"`, ""},
