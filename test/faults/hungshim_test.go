@@ -57,7 +57,7 @@ func (f *fixture) freeze(name string) (pid int) {
 // responds reports whether a pod lacks the condition of a shim that does not respond.
 func responds(p *api.Pod) bool {
 	for _, c := range p.Status.Conditions {
-		if c.Type == api.ShimUnresponsive && c.Status == "True" {
+		if c.Type == api.MonitorUnresponsive && c.Status == "True" {
 			return false
 		}
 	}
