@@ -264,7 +264,7 @@ func (l *link) place(ctx context.Context, pids ...int) {
 		}
 		if !warned {
 			warned = true
-			l.Log.WarnContext(ctx, "cannot move the monitor to its cgroup, retrying: until then it stops with the daemon's cgroup",
+			l.Log.WarnContext(ctx, "cannot set up the cgroup of the monitor, retrying: until then it may stop with that of the daemon",
 				slog.Any("error", err))
 		}
 		next.Reset(placeInterval)

@@ -58,7 +58,7 @@ func (e *Engine) openMonitor(ctx context.Context, a access) error {
 	if err != nil {
 		return err
 	}
-	e.link, a.tasks.link, a.tasks.state = l, l, e.opt.State
+	e.link, a.tasks.link, a.tasks.state, a.tasks.roots = l, l, e.opt.State, e.opt.Roots
 	if !l.isListed() {
 		e.unswept = append([]string{}, bundles...)
 		return nil
@@ -124,7 +124,7 @@ func (e *Engine) CloseMonitor() error {
 func (e *Engine) sweepMonitored(ctx context.Context, bundles []string) error {
 	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
 	defer cancel()
-	errs := []error{e.endLostMonitors(ctx)}
+	errs := []error{e.endLostMonitors(ctx), e.restoreMonitored(ctx)}
 	sandboxes := e.link.allSandboxes()
 	for _, c := range e.link.all() {
 		if c.Sandbox == "" { // the process of a sandbox, which may have exited

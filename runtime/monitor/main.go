@@ -118,6 +118,9 @@ func run(ctx context.Context, o options) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 	unix.Umask(0o022)
+	if err := os.WriteFile("/proc/self/comm", []byte(Name), 0); err != nil { // a process that was executed as self would be named exe
+		return fmt.Errorf("set name of process: %w", err)
+	}
 	if o.cgroup != "" {
 		if err := cgroup.Join(o.cgroup); err != nil {
 			return err

@@ -63,7 +63,7 @@ type Monitor struct {
 	base    func() context.Context // that of the process
 	loop    *loop
 	started time.Time
-	count   int // of monitors since boot
+	count   int // of monitors since the last stop
 
 	held   map[string]int // descriptors that the keeper also has, by name
 	unsent []message      // to the keeper
@@ -131,8 +131,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 			return err
 		}
 	}
-	restarted, err := m.countUp()
-	if err != nil {
+	if err := m.countUp(); err != nil {
 		logf("count monitors: %v", err)
 	}
 	if err := m.receiveHeld(); err != nil {
@@ -145,7 +144,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 		return err
 	}
 	m.handleSignals(signals)
-	if restarted {
+	if m.count > 1 {
 		m.report(Event{Kind: EventRestarted, PID: os.Getpid()})
 	}
 	if err := m.recoverAll(); err != nil {
@@ -167,20 +166,16 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	return m.loop.run()
 }
 
-// stoppedMark follows the number in countFile when a monitor has stopped in order.
-const stoppedMark = " stopped"
-
-// countUp counts the monitors since boot. It reports whether there was one before that was killed or replaced.
-func (m *Monitor) countUp() (restarted bool, err error) {
+// countUp counts the monitors since the last stop.
+func (m *Monitor) countUp() error {
 	path := filepath.Join(m.o.dir, countFile)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return err
 	}
-	number, inOrder := strings.CutSuffix(string(text), stoppedMark)
-	n, _ := strconv.Atoi(number) // one that was not written completely counts from 0
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text))) // one that was not written completely counts from 0
 	m.count = n + 1
-	return n > 0 && !inOrder, os.WriteFile(path, []byte(strconv.Itoa(m.count)), 0o600)
+	return os.WriteFile(path, []byte(strconv.Itoa(m.count)), 0o600)
 }
 
 // receiveHeld asks the keeper for the descriptors of the monitor before.
@@ -413,13 +408,10 @@ func (m *Monitor) checkUse() {
 	m.stop()
 }
 
-// stop stops the monitor and the keeper. Records stay.
+// stop stops the monitor and the keeper. Records stay. The next monitor replaces none, therefore it counts from 1.
 func (m *Monitor) stop() {
-	for _, name := range []string{Socket, attach.Socket} {
+	for _, name := range []string{Socket, attach.Socket, countFile} {
 		_ = os.Remove(filepath.Join(m.o.dir, name)) // a client gets ECONNREFUSED
-	}
-	if err := os.WriteFile(filepath.Join(m.o.dir, countFile), []byte(strconv.Itoa(m.count)+stoppedMark), 0o600); err != nil {
-		logf("count monitors: %v", err) // the next one reports that it was started again
 	}
 	m.tell(verbStop, -1)
 	m.loop.stop()
