@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/test/suite"
 )
 
 // observed is what a host runs.
@@ -321,7 +320,7 @@ func (s *storm) checkEvents() {
 
 var uid = regexp.MustCompile(`[0-9a-f]{8}([-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}`)
 
-// checkOrphans waits until everything that exists belongs to a pod: directories, mounts, cgroups, interfaces, shims, sandboxes, tasks.
+// checkOrphans waits until everything that exists belongs to a pod: directories, mounts, cgroups, interfaces, sandboxes, containers.
 func (s *storm) checkOrphans() {
 	s.Helper()
 	s.until("nothing is orphaned", func() error {
@@ -346,26 +345,14 @@ func (s *storm) checkOrphans() {
 			}
 		}
 		count := strings.Fields(s.Sh(`cd /run/podstead; count() { ls -d $1 2>/dev/null | wc -l; }
-			` + counted() + `; count 'engine/runc/podstead/*'`))
-		if count[0] != count[1] || count[0] != count[2] || count[3] != strconv.Itoa(running) || count[4] != count[3] {
-			err = errors.Join(err,
-				fmt.Errorf("shims (sandboxes with the monitor), namespaces, sandboxes, tasks, containers of runc: %v, want as many of the "+
-					"first three, and %d of each other",
-					count, running))
+			count 'ns/*/*'; count 'engine/monitor/sandboxes/*'
+			count 'engine/monitor/containers/*'; count 'engine/runc/podstead/*'`))
+		if count[0] != count[1] || count[2] != strconv.Itoa(running) || count[3] != count[2] {
+			err = errors.Join(err, fmt.Errorf("namespaces, sandboxes, containers of the monitor and of runc: %v, want as many sandboxes "+
+				"as namespaces, and %d of each other", count, running))
 		}
 		return err
 	})
-}
-
-// counted is a script that prints the numbers of shims, namespaces, sandboxes and tasks. With the monitor it counts sandboxes as shims.
-func counted() string {
-	shims := `pgrep -x containerd-shim | wc -l`
-	sandboxes, tasks := `engine/io.containerd.sandbox.controller.v1.shim/podstead/*`, `engine/io.containerd.runtime.v2.task/podstead/*`
-	if suite.UsesMonitor() {
-		sandboxes, tasks = `engine/monitor/sandboxes/*`, `engine/monitor/containers/*`
-		shims = `count '` + sandboxes + `'`
-	}
-	return shims + `; count 'ns/*/*'; count '` + sandboxes + `'; count '` + tasks + `'`
 }
 
 // remember notes the UIDs of all pods.
