@@ -23,7 +23,8 @@ type process struct {
 	sandbox int
 	started time.Duration
 	exited  bool
-	watched int // the supervisor that waits for its exit
+	ended   time.Duration // when it has exited
+	watched int           // the supervisor that waits for its exit
 }
 
 // prepare reads the script for an action. It returns the duration of the action, and a function that carries it out after that.
@@ -191,7 +192,7 @@ func (p *Pod) exit(proc *process, e lifecycle.Exit) {
 	if proc.exited || p.engine.processes[proc.ref] != proc {
 		return
 	}
-	proc.exited, proc.Exit = true, e
+	proc.exited, proc.Exit, proc.ended = true, e, p.world.now
 	if proc.watched != p.world.supervisor {
 		return // a supervisor that starts to wait for it gets its exit
 	}

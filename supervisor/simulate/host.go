@@ -53,6 +53,7 @@ func (w *World) Crash(off time.Duration) {
 		for _, e := range kept[p] {
 			p.fold(e)
 		}
+		p.events.At(p.Facts, w.Now()).Recovered()
 	})
 }
 
@@ -68,9 +69,15 @@ func (w *World) Cut(off time.Duration, unclean bool) {
 		saved[p] = p.savedAt
 	}
 	w.closing = nil
+	if w.cut != nil {
+		w.cut()
+	}
 	w.restart(off, func() {
 		w.boots++
 		w.booted = w.now
+		if w.booting != nil {
+			w.booting()
+		}
 	}, func(p *Pod) {
 		shutDown := p.Facts.Stop.Reason == lifecycle.ReasonTerminated
 		p.fold(lifecycle.Booted{Saved: saved[p], At: w.Now(), Unclean: unclean && !shutDown})

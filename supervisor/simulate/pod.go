@@ -54,8 +54,11 @@ type Pod struct {
 	workers map[lifecycle.ProbeRef]*worker
 	watched map[lifecycle.WaitRef]bool
 
-	earlier    *spec.Pod // the definition to which an update rolls back; nil: none
-	replacedBy *spec.Pod // the pod that replaces this one when it is removed; nil: none
+	earlier *spec.Pod // the definition to which an update rolls back; nil: none
+
+	probed func(lifecycle.ProbeRef)       // called when a probe is answered; nil: nothing
+	own    bool                           // nothing else has the map of containers in Facts
+	before map[string]lifecycle.Container // of the facts before an event; only what the event is about
 
 	saved      lifecycle.Facts
 	savedPod   *spec.Pod
@@ -74,7 +77,7 @@ func newPod(w *World, pod *spec.Pod, script Script) *Pod {
 			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]Run{},
 		},
 		images: map[string]bool{}, pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
-		workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
+		before: map[string]lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
 	}
 	p.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
 	if n := len(w.pods); n > 0 {
@@ -131,7 +134,6 @@ func (p *Pod) turn() {
 		}
 		p.publish(now)
 		p.rollBack()
-		p.replace()
 		return
 	}
 	w.violation("no fixed point, the last action is %#v", todo[len(todo)-1])
@@ -180,7 +182,14 @@ func (p *Pod) fold(e lifecycle.Event) {
 	if issued, is := e.(lifecycle.Issued); is {
 		p.events.At(before, now).Action(issued.Action)
 	}
-	p.Facts = p.Facts.Apply(e)
+	if name := containerOf(e); name != "" && p.own && p.Observe == nil { // most of the time goes into copies of the facts otherwise
+		clear(p.before)
+		p.before[name] = before.Containers[name]
+		before.Containers = p.before
+		p.Facts.Fold(e)
+	} else {
+		p.Facts, p.own = p.Facts.Apply(e), true
+	}
 	p.events.At(p.Facts, now).Folded(before, e)
 	p.folded = true
 	switch e := e.(type) {
@@ -200,6 +209,36 @@ func (p *Pod) fold(e lifecycle.Event) {
 	p.observe(Step{Now: now, Before: before, After: p.Facts, Event: e})
 }
 
+// containerOf returns the only container that an event is about; empty: it may be about the pod.
+func containerOf(e lifecycle.Event) string {
+	switch e := e.(type) {
+	case lifecycle.Issued:
+		switch a := e.Action.(type) {
+		case lifecycle.PullImage:
+			return a.Container
+		case lifecycle.FindImage:
+			return a.Container
+		default:
+			return lifecycle.RefOf(e.Action).Container
+		}
+	case lifecycle.ContainerStarted:
+		return e.Container
+	case lifecycle.ContainerExited:
+		return e.Container
+	case lifecycle.ContainerRemoved:
+		return e.Container
+	case lifecycle.ImagePulled:
+		return e.Container
+	case lifecycle.SignalSent:
+		return e.Container
+	case lifecycle.ProbeChanged:
+		return e.Container
+	case lifecycle.ProbeFailed:
+		return e.Container
+	}
+	return ""
+}
+
 // save saves the facts, unless the disk is full: the next supervisor has those that were saved before.
 func (p *Pod) save(now lifecycle.Instant) {
 	switch {
@@ -210,7 +249,7 @@ func (p *Pod) save(now lifecycle.Instant) {
 			p.emit(api.EventStateNotDurable, "", event.Fields{"error": noSpace})
 		}
 	default:
-		p.saved, p.savedPod, p.savedAt, p.dirty = p.Facts, p.Spec, now, false
+		p.saved, p.savedPod, p.savedAt, p.dirty, p.own = p.Facts, p.Spec, now, false, false
 		if p.notDurable {
 			p.notDurable = false
 			p.emit(api.EventStateDurable, "", nil)
@@ -305,22 +344,27 @@ func (p *Pod) deliverOnce(e lifecycle.Event, delay time.Duration) {
 	supervisor := w.supervisor
 	p.at(w.now+delay, func() {
 		if supervisor == w.supervisor && !p.idle() {
-			before := p.Facts.Live()
-			p.fold(e)
-			p.follow(e, before)
+			p.foldResult(e)
 		}
 	})
 }
 
-// follow starts to watch what was started.
-func (p *Pod) follow(e lifecycle.Event, before []lifecycle.Ref) {
-	for _, ref := range p.Facts.Live() {
-		if !slices.Contains(before, ref) {
-			p.watch(ref)
+// foldResult folds an event of the engine, and starts to watch what was started.
+func (p *Pod) foldResult(e lifecycle.Event) {
+	switch e := e.(type) {
+	case lifecycle.ContainerStarted, lifecycle.SignalSent:
+		before := p.Facts.Live()
+		p.fold(e)
+		for _, ref := range p.Facts.Live() {
+			if !slices.Contains(before, ref) {
+				p.watch(ref)
+			}
 		}
-	}
-	if e, ok := e.(lifecycle.SandboxStarted); ok {
+	case lifecycle.SandboxStarted:
+		p.fold(e)
 		p.watchSandbox(e.Sandbox)
+	default:
+		p.fold(e)
 	}
 }
 

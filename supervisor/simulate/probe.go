@@ -43,6 +43,12 @@ func (p *Pod) schedule(ref lifecycle.ProbeRef, k *worker) {
 		if k.stopped {
 			return
 		}
+		if p.probed != nil {
+			p.probed(ref)
+		}
+		if proc := p.engine.processes[ref.Ref]; p.world.Batches && proc != nil && proc.exited && proc.ended == p.world.now {
+			return // the supervisor gets the exit at this instant, and stops the probe
+		}
 		result, latency := p.answer(ref, k.timeout)
 		if latency == 0 {
 			p.step(ref, k, result)

@@ -22,6 +22,41 @@ func (p *Pod) Stop(grace *time.Duration, remove bool) {
 	})
 }
 
+// stopByUser stops the pod as podstead stop does: a pod that has completed does not change.
+func (p *Pod) stopByUser(h *Happening) {
+	if p.status.Phase.Terminal() {
+		return
+	}
+	var grace *time.Duration
+	if h.Grace != "" {
+		d := h.Grace.Duration()
+		grace = &d
+	}
+	p.Stop(grace, false)
+}
+
+// startByUser starts the pod again as podstead start does: a pod that runs does not change.
+func (p *Pod) startByUser() {
+	if lifecycle.Terminating(p.Spec, p.Facts) {
+		p.restartByUser("")
+	}
+}
+
+// restartByUser restarts the pod or, if it runs, one of its containers, as podstead restart does.
+func (p *Pod) restartByUser(container string) {
+	switch {
+	case p.idle() || p.Facts.Stop.Delete:
+		return
+	case container == "":
+		p.Restart()
+	case lifecycle.Terminating(p.Spec, p.Facts) || lifecycle.InitPassed(p.Spec, p.Facts, container):
+		return
+	default:
+		p.RestartContainer(container)
+	}
+	p.try()
+}
+
 // Evict evicts the pod. It has no effect while the supervisor is down.
 func (p *Pod) Evict() {
 	if p.idle() {

@@ -12,17 +12,11 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Update gives the pod another definition, as apply does. What cannot change in place is a new pod. It has no effect while the supervisor
-// is down.
+// Update gives the pod another definition, as apply does. It has no effect while the supervisor is down.
 func (p *Pod) Update(to *spec.Pod) {
 	from := p.Spec
 	changes := change.Between(from, to)
-	switch {
-	case p.idle() || p.Facts.Stop.Delete || len(changes) == 0:
-		return
-	case change.Largest(changes) == change.ReplacePod:
-		p.replacedBy = to
-		p.Stop(nil, true)
+	if p.idle() || p.Facts.Stop.Delete || len(changes) == 0 {
 		return
 	}
 	_, _, rollback := to.UpdateRule()
@@ -33,7 +27,7 @@ func (p *Pod) Update(to *spec.Pod) {
 	p.change(to, changes)
 }
 
-// change gives the pod another definition that needs no new pod, see supervisor.loop.redefine.
+// change gives the pod another definition, as the supervisor does.
 func (p *Pod) change(to *spec.Pod, changes []change.Change) {
 	from, now := p.Spec, p.world.Now()
 	e := lifecycle.DefinitionChanged{From: from, To: to, Images: map[string]lifecycle.Image{}, At: now}
@@ -98,17 +92,6 @@ func (p *Pod) rollBack() {
 	})
 	p.change(to, change.Between(p.Spec, to))
 	p.world.mustDecide(p)
-}
-
-// replace adds the pod that takes the place of one that is removed.
-func (p *Pod) replace() {
-	if !p.removed || p.replacedBy == nil {
-		return
-	}
-	next := p.world.Add(p.replacedBy, p.Script)
-	next.Publish = p.Publish
-	p.replacedBy = nil
-	next.accept()
 }
 
 // accept begins the trial of a pod that was created now.

@@ -17,7 +17,7 @@ const maxTurns = 1000
 // epoch is the wall clock at the start of a world.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// keptEvents is the number of events that [World.Events] keeps. [Run] reads them after each step, which emits fewer.
+// keptEvents is the number of events that [World.Events] keeps. [Pods] reads them after each step, which emits fewer.
 const keptEvents = 1 << 12
 
 // World is a host with pods. The fields may be set before the first [World.Run]. It is not safe for concurrent use.
@@ -36,6 +36,8 @@ type World struct {
 	met     map[string]bool // conditions that pods wait for
 	starts  starts
 	closing *closing // nil: the host is not being shut down
+	booting func()   // called at each boot; nil: nothing
+	cut     func()   // called when the host goes down; nil: nothing
 
 	now         time.Duration
 	booted      time.Duration // when the host was booted
