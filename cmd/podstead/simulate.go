@@ -39,7 +39,7 @@ func (a *app) simulateCommand() *cobra.Command {
 		Long: `Simulate what happens to the pods of files, in virtual time: nothing is started, and no daemon is needed. The decisions
 and the events are those of the daemon. The timeline shows the events with the time since the start.
 
-Without --scenario all is well: images are pulled and containers start without a delay, probes succeed, init containers
+Without --scenario nothing fails: images are pulled and containers start without a delay, probes succeed, init containers
 succeed after a second, and other containers run until they are stopped. Then the worst cases of each container are
 printed:
 

@@ -111,11 +111,11 @@ const (
 
 // closing is a shutdown of the host, see [supervisor.Supervisor.ShutDown].
 type closing struct {
-	end   time.Duration // of the period
-	order []*Pod        // to be stopped, each after the one before
-	told  int           // how many pods of the order are being stopped
-	share time.Duration // until when the newest of them holds up the next one
-	off   time.Duration // for how long the host is off
+	end      time.Duration // of the period
+	order    []*Pod        // to be stopped, each after the one before
+	stopping int           // how many pods of the order are being stopped
+	share    time.Duration // until when the newest of them holds up the next one
+	off      time.Duration // for how long the host is off
 }
 
 // Reboot shuts the host down, and starts it after a delay. Pods stop one after the other, in the reverse order of their start.
@@ -128,7 +128,7 @@ func (w *World) Reboot(off time.Duration) {
 		switch {
 		case p.removed || p.status.Phase.Terminal():
 		case p.Facts.Sandbox.Ready.IsZero():
-			c.tell(w, p)
+			c.stop(w, p)
 		default:
 			c.order = append(c.order, p)
 		}
@@ -144,8 +144,8 @@ func (w *World) Reboot(off time.Duration) {
 	})
 }
 
-// tell tells a pod to stop.
-func (c *closing) tell(w *World, p *Pod) {
+// stop stops a pod.
+func (c *closing) stop(w *World, p *Pod) {
 	if !p.removed && (!lifecycle.Terminating(p.Spec, p.Facts) || !p.Facts.Stop.Requested.IsZero()) {
 		grace := min(lifecycle.EffectiveGrace(p.Spec, nil).Period, max(c.end-w.now, 0))
 		p.fold(lifecycle.HostShutdown{Grace: grace, By: lifecycle.ByShutdown, At: w.Now()})
@@ -155,15 +155,15 @@ func (c *closing) tell(w *World, p *Pod) {
 // next stops the next pod if those before it have stopped, or do not stop in time. When all have stopped, the host goes down.
 func (c *closing) next(w *World) {
 	stopped := func(p *Pod) bool { return p.removed || p.status.Phase.Terminal() && p.Facts.Idle() }
-	for c.told < len(c.order) && (c.told == 0 || w.now >= c.share || stopped(c.order[c.told-1])) {
-		p := c.order[c.told]
-		c.share = w.now + (c.end-w.now)/time.Duration(len(c.order)-c.told)
-		c.told++
-		c.tell(w, p)
+	for c.stopping < len(c.order) && (c.stopping == 0 || w.now >= c.share || stopped(c.order[c.stopping-1])) {
+		p := c.order[c.stopping]
+		c.share = w.now + (c.end-w.now)/time.Duration(len(c.order)-c.stopping)
+		c.stopping++
+		c.stop(w, p)
 		w.mustDecide(p)
 		w.At(c.share, func() {})
 	}
-	if c.told == len(c.order) && !slices.ContainsFunc(w.pods, func(p *Pod) bool { return !stopped(p) }) {
+	if c.stopping == len(c.order) && !slices.ContainsFunc(w.pods, func(p *Pod) bool { return !stopped(p) }) {
 		w.Cut(c.off, false)
 	}
 }

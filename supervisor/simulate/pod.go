@@ -44,7 +44,7 @@ type Pod struct {
 	world   *World
 	events  *emit.Emitter
 	status  lifecycle.Status
-	changed bool // the status may have changed since the pods that wait for this one were told
+	changed bool // the status may have changed since it was last reported to the pods that wait for this one
 
 	engine  engine
 	images  map[string]bool // by container: the image was added without a pull

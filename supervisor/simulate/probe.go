@@ -82,10 +82,10 @@ func (p *Pod) answer(ref lifecycle.ProbeRef, timeout time.Duration) (lifecycle.P
 	if proc.Probes != nil {
 		proc.Probes[ref.Kind] = list
 	}
-	age, latency := now-proc.started, time.Duration(0)
+	age, latency, message := now-proc.started, time.Duration(0), "failed"
 	switch {
 	case age < proc.StartsUp:
-		outcome = lifecycle.ProbeFailure
+		outcome, message = lifecycle.ProbeFailure, "not started up yet"
 	case proc.Hangs > 0 && age >= proc.Hangs:
 		latency = timeout + 1
 	}
@@ -93,7 +93,7 @@ func (p *Pod) answer(ref lifecycle.ProbeRef, timeout time.Duration) (lifecycle.P
 		if a.Kind == ref.Kind && a.From <= now && (a.To == 0 || now < a.To) {
 			outcome, latency = lifecycle.ProbeSuccess, a.Latency
 			if a.Failure {
-				outcome = lifecycle.ProbeFailure
+				outcome, message = lifecycle.ProbeFailure, "fails in the scenario"
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (p *Pod) answer(ref lifecycle.ProbeRef, timeout time.Duration) (lifecycle.P
 	if outcome == lifecycle.ProbeSuccess {
 		return lifecycle.ProbeResult{Outcome: outcome}, latency
 	}
-	return lifecycle.ProbeResult{Outcome: outcome, Message: "failed"}, latency
+	return lifecycle.ProbeResult{Outcome: outcome, Message: message}, latency
 }
 
 // stopProbes stops all probes, because the supervisor stopped.

@@ -19,11 +19,11 @@ const (
 	maxEntries = 1_000_000
 )
 
-// Options are the options of [Pods]. The zero value simulates 30 minutes in which all is well.
+// Options are the options of [Pods]. The zero value simulates 30 minutes in which nothing fails.
 type Options struct {
 	// For is the time that is simulated; 0: that of the scenario.
 	For time.Duration
-	// Scenario is what happens; nil: all is well.
+	// Scenario is what happens; nil: nothing fails.
 	Scenario *Scenario
 	// MaxStarts limits how many containers start at the same time, as pods.maxParallelStarts does; 0: there is no limit.
 	MaxStarts int

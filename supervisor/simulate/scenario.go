@@ -19,8 +19,9 @@ func (d Duration) Duration() time.Duration {
 	return v
 }
 
-// Scenario is what happens to pods, and what must be true of them. The zero Scenario is that all is well: images are pulled and containers
-// start without a delay, probes succeed, init containers succeed after a second, and other containers run until they are stopped.
+// Scenario is what happens to pods, and what must be true of them. Nothing fails in the zero Scenario: images are pulled and
+// containers start without a delay, probes succeed, init containers succeed after a second, and other containers run until they are
+// stopped.
 //
 // docs/reference/scenario.md is generated from the comments of these types and their fields.
 type Scenario struct {
@@ -68,7 +69,7 @@ type ContainerRun struct {
 	ExitCode int64 `json:"exitCode,omitempty"`
 	// The run ends because it is out of memory. Default: false.
 	OOMKilled bool `json:"oomKilled,omitempty"`
-	// The process ignores the stop signal, so that it is killed when its grace period is over. Default: false.
+	// The process ignores the stop signal, so that it is killed after its grace period. Default: false.
 	IgnoresStop bool `json:"ignoresStop,omitempty"`
 	// Time from the stop signal to the exit. Default: `0s`.
 	StopTakes Duration `json:"stopTakes,omitempty"`
@@ -197,7 +198,7 @@ type Assertion struct {
 	Phase string `json:"phase,omitempty"`
 	// Time of `phase`. Default: the end.
 	At Duration `json:"at,omitempty"`
-	// Reason or kind of an event that must be emitted, as in [Events](events.md).
+	// Reason or kind of an event that must be emitted, as in the reference of events.
 	Event string `json:"event,omitempty"`
 	// The event must not be emitted. Default: false.
 	Never bool `json:"never,omitempty"`

@@ -135,7 +135,7 @@ func (w *World) mustDecide(p *Pod) {
 	}
 }
 
-// decide lets all pods decide that must. What waits for a pod is told afterwards.
+// decide lets all pods decide that must. Then what has changed is reported to the pods that wait for them.
 func (w *World) decide() {
 	due := w.due
 	w.due = nil

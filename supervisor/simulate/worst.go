@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Limits are the worst cases of one container, while everything else is well.
+// Limits are the worst cases of one container, while nothing else fails.
 type Limits struct {
 	Pod, Container string
 	// StartUp is the time after which the container is restarted if its probes never succeed. Never: it is not restarted.
@@ -61,7 +61,7 @@ type worst struct {
 	container *spec.Container
 	err       error
 
-	// of a container for which all is well
+	// of a container that does not fail
 	started  time.Duration
 	readied  time.Duration // from its start
 	lastLive time.Duration // the last liveness probe before settled, from its start; 0: there was none
@@ -106,7 +106,7 @@ func (w *worst) statusOf(p *Pod) *lifecycle.ContainerStatus {
 	return &lifecycle.ContainerStatus{}
 }
 
-// well simulates that all is well.
+// well simulates that nothing fails.
 func (w *worst) well() {
 	w.readied, w.started = -1, -1
 	p := w.run(nil, settled, func(world *World, p *Pod) {
