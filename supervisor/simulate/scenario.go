@@ -149,7 +149,7 @@ var eventKinds = []EventKind{
 	{"daemonCrash", []string{"for"}, "the daemon is killed, and starts again", 5 * time.Second, "Daemon is killed"},
 	{"clockLeap", []string{"by"}, "the wall clock is set", 0, "Wall clock is set"},
 	{"registryDown", []string{"for"}, "images cannot be pulled", 0, "Registry is unavailable"},
-	{"diskFull", []string{"for"}, "images cannot be pulled, containers cannot be created, the state of pods cannot be saved", 0, "Disk is full"},
+	{"diskFull", []string{"for"}, "images cannot be pulled, containers not created, the state of pods not saved", 0, "Disk is full"},
 	{"engineDown", []string{"for"}, "the container engine is unavailable; containers continue to run", 0, "Container engine is unavailable"},
 }
 

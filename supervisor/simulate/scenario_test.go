@@ -15,32 +15,39 @@ import (
 
 // TestProblems checks the problems of scenario files.
 func TestProblems(t *testing.T) {
-	for text, want := range map[string]string{
-		"for = \"soon\"": `s.toml:1:1: for: "soon" is no duration`,
-		"for = \"0s\"":   "s.toml:1:1: for: must be between 1s and 8784h0m0s",
-		"fro = \"1h\"":   "s.toml:1:1: fro: unknown field",
-		"[[containers]]": "s.toml:1:3: containers[0]: name is required",
-		"[[containers]]\nname = \"a\"\npullTakes = \"-1s\"":                                            "s.toml:3:1: containers[0].pullTakes: must be between",
-		"[[containers]]\nname = \"a\"\nruns = [{ exitCode = 256 }]":                                    "runs[0].exitCode: must be between 0 and 255",
-		"[[containers]]\nname = \"a\"\nruns = [{ times = -1 }]":                                        "runs[0].times: must be between 1 and 10000",
-		"[[containers]]\nname = \"a\"\nruns = [{ readyAfter = \"9s\", hangsAfter = \"9s\" }]":          "hangsAfter: must be later than readyAfter",
-		"[[containers]]\nname = \"a\"\nprobes = [{ probe = \"live\" }]":                                "probe: must be one of startup, liveness, readiness",
-		"[[containers]]\nname = \"a\"\nprobes = [{ probe = \"startup\", from = \"9s\", to = \"1s\" }]": "to: must be later than from",
-		"[[conditions]]\ncondition = \"network-online\"":                                               "conditions[0]: metAfter is required",
-		"[[conditions]]\ncondition = \"pod:a:ready\"\nmetAfter = \"1s\"":                               "conditions[0].condition: must not be about a pod",
-		"[[events]]\nevent = \"explode\"":                                                              "events[0].event: must be one of stop, start",
-		"[[events]]\nevent = \"reboot\"\ngrace = \"1s\"":                                               "events[0].grace: is not used by the event reboot",
-		"[[events]]\nevent = \"update\"":                                                               "events[0]: file is required",
-		"[[events]]\nevent = \"oomKill\"":                                                              "events[0]: container is required",
-		"[[events]]\nevent = \"clockLeap\"":                                                            "events[0]: by is required",
-		"[[assert]]":                                                                                   "assert[0]: exactly one of readyWithin",
-		"[[assert]]\nphase = \"Running\"\nmaxRestarts = 1":                                             "assert[0]: exactly one of readyWithin",
-		"[[assert]]\nphase = \"Fine\"":                                                                 "assert[0].phase: must be one of Pending",
-		"[[assert]]\nmaxRestarts = -1":                                                                 "assert[0].maxRestarts: must not be negative",
-		"[[assert]]\nevent = \"Exploded\"":                                                             "assert[0].event: there is no event with the reason",
-		"[[assert]]\nphase = \"Running\"\nin = \"1h\"":                                                 "assert[0].in: is used with maxRestarts only",
-		"[[assert]]\nphase = \"Running\"\nnever = true":                                                "assert[0].never: is used with event only",
+	for _, row := range [][2]string{
+		{"for = \"soon\"", `s.toml:1:1: for: "soon" is no duration`},
+		{"for = \"0s\"", "s.toml:1:1: for: must be between 1s and 8784h0m0s"},
+		{"fro = \"1h\"", "s.toml:1:1: fro: unknown field"},
+		{"[[containers]]", "s.toml:1:3: containers[0]: name is required"},
+		{"[[containers]]\nname = \"a\"\npullTakes = \"-1s\"", "s.toml:3:1: containers[0].pullTakes: must be between"},
+		{"[[containers]]\nname = \"a\"\nruns = [{ exitCode = 256 }]", "runs[0].exitCode: must be between 0 and 255"},
+		{"[[containers]]\nname = \"a\"\nruns = [{ times = -1 }]", "runs[0].times: must be between 1 and 10000"},
+		{
+			"[[containers]]\nname = \"a\"\nruns = [{ readyAfter = \"9s\", hangsAfter = \"9s\" }]",
+			"hangsAfter: must be later than readyAfter",
+		},
+		{"[[containers]]\nname = \"a\"\nprobes = [{ probe = \"live\" }]", "probe: must be one of startup, liveness, readiness"},
+		{
+			"[[containers]]\nname = \"a\"\nprobes = [{ probe = \"startup\", from = \"9s\", to = \"1s\" }]",
+			"to: must be later than from",
+		},
+		{"[[conditions]]\ncondition = \"network-online\"", "conditions[0]: metAfter is required"},
+		{"[[conditions]]\ncondition = \"pod:a:ready\"\nmetAfter = \"1s\"", "conditions[0].condition: must not be about a pod"},
+		{"[[events]]\nevent = \"explode\"", "events[0].event: must be one of stop, start"},
+		{"[[events]]\nevent = \"reboot\"\ngrace = \"1s\"", "events[0].grace: is not used by the event reboot"},
+		{"[[events]]\nevent = \"update\"", "events[0]: file is required"},
+		{"[[events]]\nevent = \"oomKill\"", "events[0]: container is required"},
+		{"[[events]]\nevent = \"clockLeap\"", "events[0]: by is required"},
+		{"[[assert]]", "assert[0]: exactly one of readyWithin"},
+		{"[[assert]]\nphase = \"Running\"\nmaxRestarts = 1", "assert[0]: exactly one of readyWithin"},
+		{"[[assert]]\nphase = \"Fine\"", "assert[0].phase: must be one of Pending"},
+		{"[[assert]]\nmaxRestarts = -1", "assert[0].maxRestarts: must not be negative"},
+		{"[[assert]]\nevent = \"Exploded\"", "assert[0].event: there is no event with the reason"},
+		{"[[assert]]\nphase = \"Running\"\nin = \"1h\"", "assert[0].in: is used with maxRestarts only"},
+		{"[[assert]]\nphase = \"Running\"\nnever = true", "assert[0].never: is used with event only"},
 	} {
+		text, want := row[0], row[1]
 		s, problems := simulate.Parse("s.toml", []byte(text))
 		if s != nil || len(problems) != 1 || !strings.Contains(problems[0].String(), want) {
 			t.Errorf("%s: %v, want %s", text, problems, want)
@@ -106,23 +113,62 @@ func TestFieldsHaveEffects(t *testing.T) {
 		"events.at":            {strings.Replace(stopped, "2m", "3m", 1), stopped},
 		"events.event":         {stopped, strings.Replace(stopped, "stop", "restart", 1)},
 		"events.pod":           {stopped, strings.Replace(stopped, "web", "db", 1)},
-		"events.container":     {strings.Replace(stopped, "stop", "restart", 1), strings.Replace(stopped, "stop", "restart", 1) + "container = \"app\"\n"},
-		"events.grace":         {app + "runs = [{ ignoresStop = true }]\n" + stopped, app + "runs = [{ ignoresStop = true }]\n" + stopped + "grace = \"3s\"\n"},
-		"events.file":          {updated + "file = \"same.toml\"\n", updated + "file = \"other.toml\"\n"},
-		"events.by":            {"[[events]]\nevent = \"clockLeap\"\nby = \"0s\"\n", "[[events]]\nat = \"5m\"\nevent = \"clockLeap\"\nby = \"2h\"\n"},
-		"events.for":           {"[[events]]\nat = \"5m\"\nevent = \"reboot\"\n", "[[events]]\nat = \"5m\"\nevent = \"reboot\"\nfor = \"2m\"\n"},
-		"assert.pod":           {"[[assert]]\npod = \"web\"\nevent = \"WaitingFor\"\n", "[[assert]]\npod = \"db\"\nevent = \"WaitingFor\"\n"},
-		"assert.container":     {crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 0\n", crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 0\ncontainer = \"proxy\"\n"},
-		"assert.readyWithin":   {probed + "fails = true\nto = \"1m\"\n", probed + "fails = true\nto = \"1m\"\n[[assert]]\npod = \"web\"\nreadyWithin = \"9s\"\n"},
-		"assert.maxRestarts":   {crash, crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 2\n"},
-		"assert.in":            {crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 4\n", crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 4\nin = \"1m\"\n"},
-		"assert.maxUnready":    {probed + "fails = true\nfrom = \"5m\"\n", probed + "fails = true\nfrom = \"5m\"\n[[assert]]\npod = \"web\"\nmaxUnready = \"1m\"\n"},
-		"assert.phase":         {stopped, stopped + "[[assert]]\npod = \"web\"\nphase = \"Running\"\n"},
-		"assert.at":            {stopped + "[[assert]]\npod = \"web\"\nphase = \"Running\"\n", stopped + "[[assert]]\npod = \"web\"\nphase = \"Running\"\nat = \"1m\"\n"},
-		"assert.event":         {"", "[[assert]]\npod = \"web\"\nevent = \"BackOff\"\n"},
-		"assert.never":         {crash + "[[assert]]\npod = \"web\"\nevent = \"BackOff\"\n", crash + "[[assert]]\npod = \"web\"\nevent = \"BackOff\"\nnever = true\n"},
-		"assert.from":          {"[[assert]]\npod = \"web\"\nevent = \"Started\"\n", "[[assert]]\npod = \"web\"\nevent = \"Started\"\nfrom = \"5m\"\n"},
-		"assert.to":            {stopped + "[[assert]]\npod = \"web\"\nevent = \"Killing\"\n", stopped + "[[assert]]\npod = \"web\"\nevent = \"Killing\"\nto = \"1m\"\n"},
+		"events.container": {
+			strings.Replace(stopped, "stop", "restart", 1),
+			strings.Replace(stopped, "stop", "restart", 1) + "container = \"app\"\n",
+		},
+		"events.grace": {
+			app + "runs = [{ ignoresStop = true }]\n" + stopped,
+			app + "runs = [{ ignoresStop = true }]\n" + stopped + "grace = \"3s\"\n",
+		},
+		"events.file": {updated + "file = \"same.toml\"\n", updated + "file = \"other.toml\"\n"},
+		"events.by": {
+			"[[events]]\nevent = \"clockLeap\"\nby = \"0s\"\n",
+			"[[events]]\nat = \"5m\"\nevent = \"clockLeap\"\nby = \"2h\"\n",
+		},
+		"events.for": {
+			"[[events]]\nat = \"5m\"\nevent = \"reboot\"\n",
+			"[[events]]\nat = \"5m\"\nevent = \"reboot\"\nfor = \"2m\"\n",
+		},
+		"assert.pod": {
+			"[[assert]]\npod = \"web\"\nevent = \"WaitingFor\"\n",
+			"[[assert]]\npod = \"db\"\nevent = \"WaitingFor\"\n",
+		},
+		"assert.container": {
+			crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 0\n",
+			crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 0\ncontainer = \"proxy\"\n",
+		},
+		"assert.readyWithin": {
+			probed + "fails = true\nto = \"1m\"\n",
+			probed + "fails = true\nto = \"1m\"\n[[assert]]\npod = \"web\"\nreadyWithin = \"9s\"\n",
+		},
+		"assert.maxRestarts": {crash, crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 2\n"},
+		"assert.in": {
+			crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 4\n",
+			crash + "[[assert]]\npod = \"web\"\nmaxRestarts = 4\nin = \"1m\"\n",
+		},
+		"assert.maxUnready": {
+			probed + "fails = true\nfrom = \"5m\"\n",
+			probed + "fails = true\nfrom = \"5m\"\n[[assert]]\npod = \"web\"\nmaxUnready = \"1m\"\n",
+		},
+		"assert.phase": {stopped, stopped + "[[assert]]\npod = \"web\"\nphase = \"Running\"\n"},
+		"assert.at": {
+			stopped + "[[assert]]\npod = \"web\"\nphase = \"Running\"\n",
+			stopped + "[[assert]]\npod = \"web\"\nphase = \"Running\"\nat = \"1m\"\n",
+		},
+		"assert.event": {"", "[[assert]]\npod = \"web\"\nevent = \"BackOff\"\n"},
+		"assert.never": {
+			crash + "[[assert]]\npod = \"web\"\nevent = \"BackOff\"\n",
+			crash + "[[assert]]\npod = \"web\"\nevent = \"BackOff\"\nnever = true\n",
+		},
+		"assert.from": {
+			"[[assert]]\npod = \"web\"\nevent = \"Started\"\n",
+			"[[assert]]\npod = \"web\"\nevent = \"Started\"\nfrom = \"5m\"\n",
+		},
+		"assert.to": {
+			stopped + "[[assert]]\npod = \"web\"\nevent = \"Killing\"\n",
+			stopped + "[[assert]]\npod = \"web\"\nevent = \"Killing\"\nto = \"1m\"\n",
+		},
 	}
 	var fields []string
 	for prefix, v := range map[string]any{
@@ -224,7 +270,8 @@ restartPolicy = "Never"
 
 // FuzzParse checks that a scenario file is rejected with a place, or can be simulated.
 func FuzzParse(f *testing.F) {
-	f.Add("for = \"10m\"\n[[containers]]\nname = \"app\"\npullTakes = \"5s\"\nruns = [{ readyAfter = \"3s\", lasts = \"1m\", exitCode = 1 }]\n" +
+	f.Add("for = \"10m\"\n[[containers]]\nname = \"app\"\npullTakes = \"5s\"\n" +
+		"runs = [{ readyAfter = \"3s\", lasts = \"1m\", exitCode = 1 }]\n" +
 		"[[containers.probes]]\nprobe = \"readiness\"\nfrom = \"1m\"\nto = \"2m\"\nlatency = \"9s\"\n")
 	f.Add("[[events]]\nat = \"1m\"\nevent = \"reboot\"\nfor = \"10s\"\n[[events]]\nat = \"2m\"\nevent = \"powerCut\"\n" +
 		"[[events]]\nat = \"3m\"\nevent = \"diskFull\"\nfor = \"1m\"\n[[events]]\nat = \"5m\"\nevent = \"stop\"\ngrace = \"0s\"\n")

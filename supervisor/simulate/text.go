@@ -66,10 +66,11 @@ func (r *Result) Lines() []string {
 // offset is a time since the start as text, such as 1h30m.
 func offset(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
-	for _, zero := range []string{"0s", "0m"} {
-		if rest, cut := strings.CutSuffix(text, zero); cut && rest != "" && strings.HasSuffix(rest, map[string]string{"0s": "m", "0m": "h"}[zero]) {
-			text = rest
-		}
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
 }
@@ -116,7 +117,8 @@ func summarize(lines []line) []line {
 		shown, end := i+shownPeriods*period, i+times*period
 		out = append(out, lines[i:shown]...)
 		first, last := lines[shown], lines[end-1]
-		text := fmt.Sprintf("... the same %d times until %s, every %s", times-shownPeriods, offset(last.at), offset(first.at-lines[i+(shownPeriods-1)*period].at))
+		gap := first.at - lines[i+(shownPeriods-1)*period].at
+		text := fmt.Sprintf("... the same %d times until %s, every %s", times-shownPeriods, offset(last.at), offset(gap))
 		out = append(out, line{at: first.at, number: first.number, object: first.object, text: text})
 		i = end
 	}
