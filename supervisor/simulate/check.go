@@ -261,7 +261,8 @@ func (c *checker) names() (podOf map[any]string) {
 func (c *checker) pod(table any, name, container *string) string {
 	var found []string
 	for _, pod := range c.pods {
-		if (*name == "" || pod.Name == *name) && (*container == "" || pod.Container(*container) != nil) && !slices.Contains(found, pod.Name) {
+		matches := (*name == "" || pod.Name == *name) && (*container == "" || pod.Container(*container) != nil)
+		if matches && !slices.Contains(found, pod.Name) {
 			found = append(found, pod.Name)
 		}
 	}

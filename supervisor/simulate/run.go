@@ -351,7 +351,7 @@ func (r *runner) published(name string, p *Pod, s *lifecycle.Status) {
 	}
 	if result.Status.Phase != s.Phase {
 		result.phases = append(result.phases, phaseChange{now, s.Phase})
-		if s.Phase == lifecycle.PhaseRunning || s.Phase == lifecycle.PhaseUnknown || s.Phase == lifecycle.PhasePending && len(result.phases) > 1 {
+		if first := len(result.phases) == 1; !s.Phase.Terminal() && (!first || s.Phase != lifecycle.PhasePending) {
 			change("Phase "+string(s.Phase), s.Phase == lifecycle.PhaseUnknown)
 		}
 	}

@@ -19,9 +19,10 @@ func (d Duration) Duration() time.Duration {
 	return v
 }
 
-// Scenario is what happens to pods, and what must be true of them. Nothing fails in the zero Scenario: images are pulled and
-// containers start without a delay, probes succeed, init containers succeed after a second, and other containers run until they are
-// stopped.
+// Scenario is what happens to pods, and what must be true of them.
+//
+// Nothing fails in the zero Scenario: images are pulled and containers start without a delay, probes succeed, init containers succeed after
+// a second, and other containers run until they are stopped.
 //
 // docs/reference/scenario.md is generated from the comments of these types and their fields.
 type Scenario struct {
@@ -150,7 +151,7 @@ var eventKinds = []EventKind{
 	{"clockLeap", []string{"by"}, "the wall clock is set", 0, "Wall clock is set"},
 	{"registryDown", []string{"for"}, "images cannot be pulled", 0, "Registry is unavailable"},
 	{"diskFull", []string{"for"}, "images cannot be pulled, containers not created, the state of pods not saved", 0, "Disk is full"},
-	{"engineDown", []string{"for"}, "the container engine is unavailable; containers continue to run", 0, "Container engine is unavailable"},
+	{"engineDown", []string{"for"}, "the container engine is unavailable, containers keep running", 0, "Container engine is unavailable"},
 }
 
 func (h *Happening) kind() *EventKind {
@@ -186,7 +187,7 @@ type Assertion struct {
 	Pod string `json:"pod,omitempty"`
 	// Container of `maxRestarts` and `event`. Default: all of them.
 	Container string `json:"container,omitempty"`
-	// The pod must become ready in this time after `from`, or be ready at its end.
+	// The pod must become ready in this time after `from`, or be ready then.
 	ReadyWithin Duration `json:"readyWithin,omitempty"`
 	// Maximum number of restarts of the containers.
 	MaxRestarts *int64 `json:"maxRestarts,omitempty"`

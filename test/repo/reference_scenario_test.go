@@ -56,8 +56,8 @@ func scenarioPage(t *testing.T) string {
 		"A scenario file has what happens to the pods of `podstead simulate`, and what must be true of them. This is `web.toml`:\n\n" +
 		"```toml\n" + scenarioPod + "```\n\n" +
 		"And this is `scenario.toml`:\n\n```toml\n" + scenarioExample + "```\n\n" +
-		"All times are in virtual time, and are written like `40s`, `5m` or `1h30m`. Errors have the file, the line and the field, and so do\n" +
-		"assertions that do not hold. `podstead simulate` exits with 1 then, and with 2 if the file is invalid.\n\n" +
+		"All times are in virtual time, and are written like `40s`, `5m` or `1h30m`. Errors have the file, the line and the field, and\n" +
+		"so do assertions that do not hold. `podstead simulate` exits with 1 then, and with 2 if the file is invalid.\n\n" +
 		"Where a pod is not given, there must be only one. In a Go test, `simulate.Scenario` has the same fields. [Test your pod\n" +
 		"files](../howto/test-your-pod-files.md) has more examples, and [Simulation of pods](../design/simulate.md) what is left out.\n\n" +
 		"## Fields\n\nThis part is generated from the types of package `supervisor/simulate`.\n")

@@ -8,13 +8,17 @@ import (
 	"github.com/podstead/podstead/supervisor/simulate"
 )
 
-// The parts of a world: see package simulate.
-type (
-	Step   = simulate.Step
-	Script = simulate.Script
-	Start  = simulate.Start
-	Run    = simulate.Run
-)
+// Step is a step of the pod.
+type Step = simulate.Step
+
+// Script is the behaviour of the engine.
+type Script = simulate.Script
+
+// Start is the start of something.
+type Start = simulate.Start
+
+// Run is one run of a container.
+type Run = simulate.Run
 
 // Fault is how an unavailable engine affects an action.
 type Fault int
