@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,8 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -96,6 +100,60 @@ func (p *pod) wantKnown() {
 func newMonitorHost(t *testing.T) *testHost {
 	t.Helper()
 	return newHost(t, filepath.Join(programs, monitor.Name))
+}
+
+// Monitor and keeper are in a cgroup of their own, whose memory is not reclaimed for others, and the kernel does not OOM-kill them.
+// Containers, and the commands in them, have scores of their own.
+func TestMonitorProtected(t *testing.T) {
+	host, err := oci.DetectHost(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := "-1000\n"
+	if !host.Resource { // it cannot be lowered
+		score = fmt.Sprintln(host.OOMScoreAdj)
+	}
+	p := newPod(newMonitorHost(t), &spec.Pod{})
+	ref, err := p.start(sh("sleep 4324 & wait"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, running := p.roles()
+	for _, pid := range []int{keeper, running} {
+		if got := p.proc(pid, "oom_score_adj"); got != score {
+			t.Errorf("OOM score of process %d is %s, want %s", pid, got, score)
+		}
+		p.inMonitorCgroup(pid, keeper)
+	}
+	if got := p.proc(p.pidOf(ref), "oom_score_adj"); got != "1000\n" {
+		t.Errorf("OOM score of the container: %s", got)
+	}
+	if code, out, err := p.exec(ref, deadline, "cat /proc/self/oom_score_adj"); code != 0 || out != "1000\n" || err != nil {
+		t.Errorf("OOM score of a command: code %d, output %q, %v", code, out, err)
+	}
+	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+}
+
+// inMonitorCgroup waits until a process is in the cgroup of the monitor with this keeper. With systemd it is moved there.
+func (m *testHost) inMonitorCgroup(pid, keeper int) {
+	m.Helper()
+	want := path.Join(m.opts.CgroupRoot, "monitor")
+	if m.opts.CgroupDriver == podcgroup.Systemd {
+		want = fmt.Sprintf("/podstead.slice/podstead-monitor-%d.scope", keeper)
+	}
+	m.eventually("the protected cgroup of the monitor", func() (string, bool) {
+		dir, err := cgroup.ProcessDirOf(pid)
+		if err != nil || !strings.HasSuffix(dir, want) {
+			return fmt.Sprintf("%s, %v, want %s", dir, err, want), false
+		}
+		limit, err := os.ReadFile(filepath.Join(dir, "memory.min"))
+		if errors.Is(err, os.ErrNotExist) && !strings.HasPrefix(m.proc(pid, "cgroup"), "0::") {
+			return "", true // cgroup v1
+		}
+		return fmt.Sprintf("protection %q, %v", limit, err), string(limit) == fmt.Sprintln(podcgroup.MonitorMemory)
+	})
 }
 
 // A monitor that hangs is replaced, whether a daemon runs or is started. Its keeper may hang too. Containers keep running.

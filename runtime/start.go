@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/runtime/cgroup"
@@ -76,6 +79,19 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	return r, nil
 }
 
+// environment is [container.ProcessFiles.Environment]. A bundle that was lost is written again.
+func (r *Runtime) environment(ctx context.Context, id string, s *specs.Spec) ([]string, error) {
+	files := container.NewProcessFiles(r.dirs)
+	env, err := files.Environment(id, s)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return env, err
+	}
+	if restoreErr := r.engine.RestoreBundle(ctx, id); restoreErr != nil {
+		return nil, errors.Join(err, restoreErr)
+	}
+	return files.Environment(id, s)
+}
+
 // compose creates the parts of the runtime, and recovers the state of an earlier daemon. After an error, the caller calls Close.
 func (r *Runtime) compose(ctx context.Context) error {
 	if err := container.CheckDriver(r.opts.LogDriver, r.dirs.Run); err != nil {
@@ -95,7 +111,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Bundles: r.dirs.EngineRun(), Dir: r.dirs.Exec(),
-		Environment: container.NewProcessFiles(r.dirs).Environment,
+		Environment: r.environment,
 		Exited:      r.exits.Exited, Session: r.engine.ExecSession, AwaitResponse: r.engine.AwaitResponse, Monitor: r.engine,
 		Log: r.log,
 	})

@@ -149,6 +149,24 @@ func (f *Feed) put(s Stream, put func(*spool) (int, error)) (int, error) {
 	return put(spool)
 }
 
+// Head returns the first bytes of a stream, at most limit. It must be called before the first [Feed.Flush], which removes them.
+func (f *Feed) Head(s Stream, limit int) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, os.ErrClosed
+	}
+	spool := &f.spools[s.index()]
+	if err := spool.open(f.spoolPath(s)); err != nil {
+		return nil, err
+	}
+	head := make([]byte, min(spool.size, int64(limit)))
+	if err := readSpool(int(spool.fd), head, 0); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: f.spoolPath(s), Err: err}
+	}
+	return head, nil
+}
+
 // Pending reports whether [Feed.Flush] has something to do. The start of a line that is not complete is not.
 func (f *Feed) Pending() bool {
 	f.mu.Lock()

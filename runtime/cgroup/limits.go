@@ -101,6 +101,42 @@ func SetMemory(path string, bytes int64) error {
 	return nil
 }
 
+// ProtectMemory protects the memory of the cgroup at path, up to this number of bytes, from being reclaimed for others (memory.min). Its
+// parent gets the same protection, which limits that of the cgroup. ProtectMemory does nothing if the cgroup does not exist, and with cgroup
+// v1, which has no protection.
+func ProtectMemory(path string, bytes int64) error {
+	hs, err := hierarchies()
+	if err == nil {
+		err = protectMemory(hs, path, bytes)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("protect memory of cgroup %s: %w", path, err)
+	}
+	return nil
+}
+
+func protectMemory(hs []hierarchy, path string, bytes int64) error {
+	c, err := controllersOf(hs)
+	if err != nil || !c.Unified || !c.Has(Memory) {
+		return err
+	}
+	for _, h := range hs {
+		if !h.v2 {
+			continue
+		}
+		s := setting{Memory, "memory.min", strconv.FormatInt(bytes, 10), false}
+		if err := enable(h.mount, path, []setting{s}); err != nil {
+			return err
+		}
+		for _, dir := range []string{filepath.Dir(path), path} {
+			if err := write(filepath.Join(h.mount, dir, s.file), s.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func setLimits(hs []hierarchy, path string, l Limits) error { return set(hs, path, l.settings) }
 
 func set(hs []hierarchy, path string, of func(unified bool) []setting) error {

@@ -95,6 +95,32 @@ func TestSetLimitsV2(t *testing.T) {
 	})
 }
 
+// The protection of a cgroup counts within that of its parent. Neither is created.
+func TestProtectMemory(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"cgroup.controllers": "cpu memory\n", "cgroup.subtree_control": "", "pods/cgroup.subtree_control": "",
+		"pods/memory.min": "", "pods/monitor/memory.min": "",
+	})
+	hs := []hierarchy{{mount: dir, v2: true, names: []string{""}}}
+	if err := protectMemory(hs, "/pods/monitor", 4096); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, map[string]string{
+		"cgroup.subtree_control": "+memory", "pods/cgroup.subtree_control": "+memory", "pods/memory.min": "4096",
+		"pods/monitor/memory.min": "4096",
+	})
+	if err := protectMemory(hs, "/pods/none", 4096); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cgroup that does not exist: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pods/none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a cgroup that does not exist was created: %v", err)
+	}
+	v1 := []hierarchy{{mount: filepath.Join(dir, "memory"), names: []string{Memory}}}
+	if err := protectMemory(v1, "/pods/monitor", 4096); err != nil {
+		t.Errorf("cgroup v1: %v", err)
+	}
+}
+
 // Each controller has its own hierarchy. Hierarchies without limits are not changed.
 func TestSetLimitsV1(t *testing.T) {
 	dir := writeFiles(t, map[string]string{

@@ -62,7 +62,7 @@ func (e *Engine) endContainer(ctx context.Context, id string) error {
 
 // hasInit reports whether the OCI runtime has created a container.
 func (e *Engine) hasInit(id string) bool {
-	dirs := append(bundleDirs(e.opt.State), monitor.ContainersDir(filepath.Join(e.opt.State, monitorDir)))
+	dirs := append(bundleDirs(e.opt.State), monitor.ContainersDir(MonitorDir(e.opt.State)))
 	return slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, id, process.InitPidFile)) })
 }
 

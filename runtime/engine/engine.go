@@ -211,7 +211,7 @@ func (e *Engine) sweepLeftovers(ctx context.Context) {
 		e.opt.Log.WarnContext(ctx, "cannot remove partial content of a previous engine", slog.Any("error", err))
 	}
 	sweepRunc(ctx, e.opt)
-	if err := e.sweepRoots(); err != nil {
+	if err := sweepRoots(e.opt.Roots, e.opt.State); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot remove root file systems of a previous engine", slog.Any("error", err))
 	}
 }

@@ -118,13 +118,19 @@ func (l *link) Close(ctx context.Context) error {
 	if used {
 		return nil
 	}
-	if err := l.shutdown(ctx); err != nil {
+	err := l.shutdown(ctx)
+	if errdefs.IsFailedPrecondition(err) {
+		l.Log.WarnContext(ctx, "the monitor keeps running without a known container", slog.Any("error", err))
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("stop monitor: %w", err)
 	}
 	return nil
 }
 
-// shutdown shuts the monitor down, unless it has containers, and returns when it and its keeper have exited.
+// shutdown shuts the monitor down, and returns when it and its keeper have exited. If it has containers, the error is
+// [errdefs.ErrFailedPrecondition].
 func (l *link) shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, monitorCheckTimeout)
 	defer cancel()
@@ -142,11 +148,7 @@ func (l *link) shutdown(ctx context.Context) error {
 		return err
 	}
 	defer keeper.close()
-	err = c.Shutdown(ctx)
-	if errdefs.IsFailedPrecondition(err) {
-		return nil
-	}
-	if err != nil && !errors.Is(err, monitor.ErrClosed) {
+	if err := c.Shutdown(ctx); err != nil && !errors.Is(err, monitor.ErrClosed) {
 		return err
 	}
 	if err := keeper.wait(ctx); err != nil || l.Cgroup == "" {
@@ -262,7 +264,7 @@ func (l *link) place(ctx context.Context, pids ...int) {
 		}
 		if !warned {
 			warned = true
-			l.Log.WarnContext(ctx, "cannot move the monitor to its cgroup, retrying: until then it stops with the daemon's cgroup",
+			l.Log.WarnContext(ctx, "cannot set up the cgroup of the monitor, retrying: until then it may stop with that of the daemon",
 				slog.Any("error", err))
 		}
 		next.Reset(placeInterval)

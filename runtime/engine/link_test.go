@@ -195,6 +195,80 @@ func TestCreateRejected(t *testing.T) {
 	}
 }
 
+// A start that was completed without an answer is none that failed: the container runs, or has exited. One that was not made is repeated.
+func TestStartWithoutAnswer(t *testing.T) {
+	const rejected = `"error":{"class":"FailedPrecondition","message":"not created"}`
+	for _, c := range []struct {
+		name, start, state string
+		phase              monitor.Phase // empty: an error
+	}{
+		{"started", rejected, `"body":{"id":"c","phase":"running"}`, monitor.Running},
+		{"exited", rejected, `"body":{"id":"c","phase":"exited"}`, monitor.Exited},
+		{"repeated", `"body":{"id":"c","phase":"running"}`, `"body":{"id":"c","phase":"created"}`, monitor.Running},
+		{"rejected", rejected, `"body":{"id":"c","phase":"created"}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, m := newFakeLink(t, map[string]string{
+				"start": "", "state": c.state, "subscribe": `"body":{"containers":[{"id":"c","phase":"created"}]}`,
+			})
+			tasks := &monitoredTasks{link: l, commands: newCommands()}
+			done := make(chan error, 1)
+			go func() {
+				_, err := tasks.Start(t.Context(), &api.StartRequest{ContainerID: "c"})
+				done <- errgrpc.ToNative(err)
+			}()
+			for !m.was("start") {
+				<-m.wrote
+			}
+			m.answer("start", c.start)
+			err := <-done
+			if c.phase == "" {
+				if !errdefs.IsFailedPrecondition(err) {
+					t.Errorf("error %v, want that of the monitor", err)
+				}
+				return
+			}
+			if got, _ := l.get("c"); err != nil || got.Phase != c.phase {
+				t.Errorf("phase %s, want %s; error %v", got.Phase, c.phase, err)
+			}
+		})
+	}
+}
+
+// A deletion without an answer is repeated.
+func TestDeleteWithoutAnswer(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{"delete": "", "subscribe": `"body":{"containers":[{"id":"c","phase":"exited"}]}`})
+	tasks := &monitoredTasks{link: l, commands: newCommands()}
+	done := make(chan error, 1)
+	go func() {
+		_, err := tasks.Delete(t.Context(), &api.DeleteTaskRequest{ContainerID: "c"})
+		done <- errgrpc.ToNative(err)
+	}()
+	for !m.was("delete") {
+		<-m.wrote
+	}
+	m.answer("delete", `"body":{"id":"c","phase":"exited"}`)
+	if err := <-done; err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if _, known := l.get("c"); known {
+		t.Error("the container is known")
+	}
+}
+
+// A container that was started cannot be started again.
+func TestStartRejected(t *testing.T) {
+	l, _ := newFakeLink(t, map[string]string{
+		"start": `"error":{"class":"FailedPrecondition","message":"c is running"}`, "state": `"body":{"id":"c","phase":"running"}`,
+		"subscribe": `"body":{"containers":[{"id":"c","phase":"running"}]}`,
+	})
+	tasks := &monitoredTasks{link: l, commands: newCommands()}
+	_, err := tasks.Start(t.Context(), &api.StartRequest{ContainerID: "c"})
+	if err = errgrpc.ToNative(err); !errdefs.IsFailedPrecondition(err) {
+		t.Errorf("error %v, want that of the monitor", err)
+	}
+}
+
 // A sandbox of which the process has exited is none, whether its exit is reported or listed.
 func TestSandboxExited(t *testing.T) {
 	l, m := newFakeLink(t, map[string]string{"subscribe": `"body":{"sandboxes":["a","b","c"],"containers":[

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +37,7 @@ type monitoredTasks struct {
 	containers containers.Store
 	link       *link
 	state      string // the engine's directory for runtime state
+	roots      string // see [Options.Roots]
 	commands   *commands
 }
 
@@ -46,16 +46,15 @@ func (t *monitoredTasks) ours(ctx context.Context, id string) (monitor.Container
 	return t.link.find(ctx, t.state, id)
 }
 
-// find returns the state of a container that the monitor runs, and whether it does. The engine's directory for runtime state has its
-// bundle.
+// find returns the state of a container that the monitor runs, and whether it does. State is the engine's directory for runtime state.
 //
-// A monitor that was started again does not list a container before it has finished, or undone, what was in progress in it. Such a
-// container has a bundle, so the monitor is asked, which answers afterwards. A nil link has no containers.
+// A monitor that was started again does not list a container that was being created or started before it has finished, or undone, that.
+// Such a container has a record, so the monitor is asked, which answers afterwards. A nil link has no containers.
 func (l *link) find(ctx context.Context, state, id string) (monitor.Container, bool, error) {
 	if c, known := l.get(id); known || l == nil {
 		return c, known, nil
 	}
-	if _, err := os.Lstat(filepath.Join(state, monitoredBundles, id)); errors.Is(err, fs.ErrNotExist) {
+	if !exists(filepath.Join(monitor.ContainersDir(MonitorDir(state)), id)) {
 		return monitor.Container{}, false, nil
 	}
 	var c monitor.Container
@@ -179,16 +178,29 @@ func (t *monitoredTasks) Start(ctx context.Context, r *api.StartRequest, o ...gr
 		p, err := t.commands.start(ctx, t.link, r.ContainerID, r.ExecID)
 		return &api.StartResponse{Pid: uint32(p.PID)}, errgrpc.ToGRPC(err)
 	}
-	var c monitor.Container
-	err := t.link.ask(ctx, false, func(m *monitor.Client) (err error) {
-		c, err = m.Start(ctx, r.ContainerID)
-		return err
-	})
+	c, err := t.start(ctx, r.ContainerID)
 	if err != nil {
 		return nil, errgrpc.ToGRPC(err)
 	}
 	t.link.put(c)
 	return &api.StartResponse{Pid: uint32(c.PID)}, nil
+}
+
+// start starts a container. If the monitor is lost meanwhile, the process may run already, and is not killed for that: the next monitor
+// continues or completes the start before it answers, and rejects another one of a container that was started.
+func (t *monitoredTasks) start(ctx context.Context, id string) (c monitor.Container, err error) {
+	lost := false // an earlier request has no answer
+	err = t.link.ask(ctx, true, func(m *monitor.Client) (err error) {
+		c, err = m.Start(ctx, id)
+		if lost && errdefs.IsFailedPrecondition(err) {
+			if found, stateErr := m.State(ctx, id); stateErr != nil || found.Phase != monitor.Created {
+				c, err = found, stateErr
+			}
+		}
+		lost = errors.Is(err, monitor.ErrClosed)
+		return err
+	})
+	return c, err
 }
 
 // Delete deletes a container that has exited or was not started.
@@ -199,10 +211,14 @@ func (t *monitoredTasks) Delete(ctx context.Context, r *api.DeleteTaskRequest, o
 		return t.TasksClient.Delete(ctx, r, o...)
 	}
 	var c monitor.Container
-	err := t.link.ask(ctx, false, func(m *monitor.Client) (err error) {
+	lost := !exists(filepath.Join(t.state, monitoredBundles, r.ContainerID)) // so the monitor does not know where the root file system is
+	err := t.link.ask(ctx, true, func(m *monitor.Client) (err error) {
 		c, err = m.Delete(ctx, r.ContainerID)
 		return err
 	})
+	if err == nil && lost {
+		err = sweepRoots(t.roots, t.state)
+	}
 	if err != nil {
 		return nil, errgrpc.ToGRPC(err)
 	}
@@ -291,11 +307,11 @@ func (t *monitoredTasks) List(ctx context.Context, r *api.ListTasksRequest, o ..
 	if err != nil {
 		return nil, err
 	}
-	bundles, err := filepath.Glob(filepath.Join(t.state, monitoredBundles, "*"))
+	dirs, err := filepath.Glob(filepath.Join(monitor.ContainersDir(MonitorDir(t.state)), "*"))
 	if err != nil {
 		return nil, errgrpc.ToGRPC(err)
 	}
-	for _, dir := range bundles { // those that the monitor recovers are listed, too
+	for _, dir := range dirs { // those that the monitor recovers are listed, too
 		if _, _, err := t.ours(ctx, filepath.Base(dir)); err != nil {
 			return nil, errgrpc.ToGRPC(err)
 		}

@@ -38,7 +38,8 @@ func (e *Engine) checkMonitor(ctx context.Context) error {
 	if used {
 		return fmt.Errorf("%w (%s)", ErrMonitorMissing, dir)
 	}
-	if err := (&link{linkOptions: linkOptions{Dir: dir, Cgroup: e.opt.MonitorCgroup}}).shutdown(ctx); err != nil {
+	err = (&link{linkOptions: linkOptions{Dir: dir, Cgroup: e.opt.MonitorCgroup}}).shutdown(ctx)
+	if err != nil && !errdefs.IsFailedPrecondition(err) { // it has none: InUse
 		return fmt.Errorf("stop the monitor, whose program is not installed: %w", err)
 	}
 	return nil
@@ -57,7 +58,7 @@ func (e *Engine) openMonitor(ctx context.Context, a access) error {
 	if err != nil {
 		return err
 	}
-	e.link, a.tasks.link, a.tasks.state = l, l, e.opt.State
+	e.link, a.tasks.link, a.tasks.state, a.tasks.roots = l, l, e.opt.State, e.opt.Roots
 	if !l.isListed() {
 		e.unswept = append([]string{}, bundles...)
 		return nil
@@ -123,7 +124,7 @@ func (e *Engine) CloseMonitor() error {
 func (e *Engine) sweepMonitored(ctx context.Context, bundles []string) error {
 	ctx, cancel := WithTimeout(ctx, RemoveTimeout)
 	defer cancel()
-	errs := []error{e.endLostMonitors(ctx)}
+	errs := []error{e.endLostMonitors(ctx), e.restoreMonitored(ctx)}
 	sandboxes := e.link.allSandboxes()
 	for _, c := range e.link.all() {
 		if c.Sandbox == "" { // the process of a sandbox, which may have exited

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -53,15 +54,16 @@ func sweepRunc(ctx context.Context, o Options) {
 }
 
 // sweepRoots removes the root file systems outside of bundles that have no bundle.
-func (e *Engine) sweepRoots() error {
-	if e.opt.Roots == "" {
+func sweepRoots(roots, state string) error {
+	if roots == "" {
 		return nil
 	}
-	return shim.SweepRoots(e.opt.Roots, func(id string) bool { return hasBundle(e.opt.State, id) })
+	return shim.SweepRoots(roots, func(id string) bool { return hasBundle(state, id) })
 }
 
+// hasBundle reports whether a container or sandbox has a bundle, or is one of the monitor, whose bundle may have been lost.
 func hasBundle(state, id string) bool {
-	for _, dir := range bundleDirs(state) {
+	for _, dir := range append(bundleDirs(state), monitor.ContainersDir(MonitorDir(state))) {
 		if _, err := os.Lstat(filepath.Join(dir, id)); !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}

@@ -59,7 +59,7 @@ type Config struct {
 	// Dir contains the FIFOs of commands. It is removed when the daemon starts.
 	Dir string
 	// Environment returns the environment of a container, with the values of secrets.
-	Environment func(id string, s *specs.Spec) ([]string, error)
+	Environment func(ctx context.Context, id string, s *specs.Spec) ([]string, error)
 	// Exited reports whether a container has no process.
 	Exited func(ctx context.Context, uid string, ref lifecycle.Ref) bool
 	Log    *slog.Logger

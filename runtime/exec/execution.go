@@ -83,7 +83,7 @@ func (r *Runner) launch(
 	if err != nil {
 		return nil, err
 	}
-	env, err := r.config.Environment(c.ID(), s)
+	env, err := r.config.Environment(ctx, c.ID(), s)
 	if err != nil {
 		return nil, err
 	}

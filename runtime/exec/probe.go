@@ -74,7 +74,7 @@ func (r *Runner) prepareRun(ctx context.Context, q request) (monitor.Run, error)
 	if err != nil {
 		return monitor.Run{}, err
 	}
-	env, err := r.config.Environment(c.ID(), s)
+	env, err := r.config.Environment(ctx, c.ID(), s)
 	if err != nil {
 		return monitor.Run{}, err
 	}

@@ -84,13 +84,14 @@ func startCode(message string) int {
 // runSession runs a command until it and all processes that must be killed with it have exited. It sends the result earlier, as soon as it
 // is known.
 func (r *Runner) runSession(ctx context.Context, q request, c session.Command, done chan<- result) {
-	streams := &streams{command: &c}
+	streams := newStreams(&c)
 	edit := func(p *specs.Process) { editSession(p, &c) }
 	x, err := r.launch(ctx, q.uid, q.ref, r.marks.next(attached), limit{}, edit, streams.creator(ctx, r.config.Dir))
 	if err != nil {
 		done <- result{err: q.sessionError(ctx, err, r.config.Exited(ctx, q.uid, q.ref))}
 		return
 	}
+	streams.start()
 	var left bool
 	defer func() { x.delete(ctx, left) }()
 	defer streams.detach()

@@ -105,7 +105,7 @@ func TestMarkIsLast(t *testing.T) {
 // openStreams returns streams with their FIFOs, of which the test is the shim.
 func openStreams(t *testing.T, c *session.Command) (s *streams, stdin, stdout, stderr *os.File) {
 	t.Helper()
-	s = &streams{command: c}
+	s = newStreams(c)
 	dir := t.TempDir()
 	ends, err := s.creator(t.Context(), dir)("id")
 	if err != nil {
@@ -145,6 +145,7 @@ func TestStreams(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<14) // more than a pipe holds
 	var out, errs bytes.Buffer
 	s, stdin, stdout, stderr := openStreams(t, &session.Command{Stdin: bytes.NewReader(data), Stdout: &out, Stderr: &errs})
+	s.start()
 	written := s.feed()
 	if got, err := io.ReadAll(stdin); !bytes.Equal(got, data) || err != nil {
 		t.Errorf("%d bytes of input, %v; want %d", len(got), err, len(data))
@@ -159,6 +160,21 @@ func TestStreams(t *testing.T) {
 	s.Wait()
 	if !bytes.Equal(out.Bytes(), data) || !bytes.Equal(errs.Bytes(), data) || s.progress() != int64(2*len(data)) || s.busy() {
 		t.Errorf("%d and %d bytes of output, %d received", out.Len(), errs.Len(), s.progress())
+	}
+}
+
+// The error that an OCI runtime writes to the streams of a command that it cannot start does not reach the client.
+func TestStreamsWithoutStart(t *testing.T) {
+	var out, errs bytes.Buffer
+	s, _, _, stderr := openStreams(t, &session.Command{Stdout: &out, Stderr: &errs})
+	if _, err := stderr.WriteString("exec failed"); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	s.Cancel()
+	s.Wait()
+	if out.Len()+errs.Len() > 0 {
+		t.Errorf("the client gets %q and %q", &out, &errs)
 	}
 }
 

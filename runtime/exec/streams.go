@@ -17,6 +17,8 @@ const copySize = 32 << 10
 // streams connect the FIFOs of a session's command with its client. They are the [cio.IO] of the command.
 type streams struct {
 	command *session.Command
+	started chan struct{} // closed by start or Cancel
+	once    sync.Once     // closes started
 
 	config         cio.Config
 	fifos          *cio.DirectIO
@@ -24,8 +26,15 @@ type streams struct {
 	pumps          sync.WaitGroup // of the output
 }
 
-// creator returns a function that creates the FIFOs in dir and starts to copy the output. The shim needs FIFOs for the output also if the
-// client wants none.
+func newStreams(c *session.Command) *streams {
+	return &streams{command: c, started: make(chan struct{})}
+}
+
+// start begins to copy the output, when the command was started. If it cannot be started, the FIFOs may have the error of the OCI runtime,
+// which is returned.
+func (s *streams) start() { s.once.Do(func() { close(s.started) }) }
+
+// creator returns a function that creates the FIFOs in dir. The shim needs FIFOs for the output also if the client wants none.
 func (s *streams) creator(ctx context.Context, dir string) cio.Creator {
 	ctx = context.WithoutCancel(ctx) // the opening of a FIFO ends with Cancel
 	return func(id string) (cio.IO, error) {
@@ -54,6 +63,7 @@ func (s *streams) creator(ctx context.Context, dir string) cio.Creator {
 
 func (s *streams) pump(to *sink, from io.ReadCloser) {
 	s.pumps.Go(func() {
+		<-s.started
 		_, _ = io.CopyBuffer(to, from, make([]byte, copySize)) // a sink does not fail, and the end of a FIFO has no cause
 		_ = from.Close()
 	})
@@ -97,8 +107,12 @@ func (s *streams) busy() bool { return s.stdout.writing.Load() || s.stderr.writi
 // Config implements [cio.IO].
 func (s *streams) Config() cio.Config { return s.config }
 
-// Cancel implements [cio.IO]. It closes this side of all FIFOs.
+// Cancel implements [cio.IO]. It closes this side of all FIFOs. Without a start, no output is copied.
 func (s *streams) Cancel() {
+	s.once.Do(func() {
+		s.detach()
+		close(s.started)
+	})
 	s.fifos.Cancel()
 	for _, c := range []io.Closer{s.fifos.Stdin, s.fifos.Stdout, s.fifos.Stderr} {
 		if c != nil {

@@ -172,10 +172,11 @@ func (c *container) resume(i int) {
 	}
 }
 
-// flush writes what is spooled to the log, in a goroutine, because it may wait for the disk.
+// flush writes what is spooled to the log, in a goroutine, because it may wait for the disk. Until the container is created, only the OCI
+// runtime has written. If it fails, that is in its error instead, in which secrets are replaced.
 func (c *container) flush() {
 	c.m.touch()
-	if c.flushing || c.feed == nil || c.isLogged || c.gone || !c.feed.Pending() {
+	if c.rec.Phase == Creating || c.flushing || c.feed == nil || c.isLogged || c.gone || !c.feed.Pending() {
 		return
 	}
 	c.flushing = true

@@ -113,6 +113,7 @@ func (c *container) build(ctx context.Context) error {
 		args = append(args, "--console-socket", console.path)
 	}
 	run := invocation{runtime: r.Runtime, dir: c.dir, action: "create", args: append(args, c.id), streams: streams, score: *c.m.o.score}
+	run.output = c.runtimeOutput
 	if _, err := c.m.run(ctx, run); err != nil {
 		return err
 	}
@@ -126,6 +127,22 @@ func (c *container) build(ctx context.Context) error {
 		return err
 	}
 	return c.adopt(Created)
+}
+
+// runtimeOutput returns the start of what the OCI runtime has written to standard error, if it could not create the container.
+func (c *container) runtimeOutput() (text []byte) {
+	err := c.inLoop(func() (err error) {
+		if c.feed == nil || c.rec.Create.Terminal {
+			return nil
+		}
+		c.read(1) // the loop may not have been here since
+		text, err = c.feed.Head(crilog.Stderr, maxRuntimeOutput)
+		return err
+	})
+	if err != nil {
+		logf("container %s: read errors of the OCI runtime: %v", c.id, err)
+	}
+	return text
 }
 
 // adopt registers the first process, whose PID the OCI runtime has written.
@@ -165,6 +182,7 @@ func (c *container) adopt(phase Phase) error {
 		c.watchMemory()
 		c.settled = true
 		c.reportChange()
+		c.flush()
 		err = c.process.watch(c.m, pid, s.start, pidfd, c.exited)
 	}) {
 		err = errStopped

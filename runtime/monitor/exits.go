@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,35 +88,75 @@ func (m *Monitor) tellReap(pid int, start uint64) {
 	m.tell(verbReap+" "+strconv.Itoa(pid)+" "+strconv.FormatUint(start, 10), -1)
 }
 
-// sweep reaps children that have exited and that are not waited for: processes that lost their parent. A child that may be a process that
-// the OCI runtime has just started stays until that is known.
+const (
+	// sweepInterval is the least time between two sweeps: each looks at all children.
+	sweepInterval = 50 * time.Millisecond
+	// sweepTurn is how many children a sweep looks at before others have their turn.
+	sweepTurn = 64
+)
+
+// child is a child of the monitor, or of its keeper.
+type child struct {
+	pid int
+	own bool
+}
+
+// sweep reaps, soon, children that have exited and that are not waited for: processes that lost their parent. A child that may be a process
+// that the OCI runtime has just started stays until that is known.
 func (m *Monitor) sweep() {
-	birth, flying := m.flights.oldest()
-	own, foreign := childrenOf(os.Getpid()), childrenOf(keeperPID())
-	if len(own) == 0 && len(foreign) <= 1 {
-		return
+	m.sweepAgain = true
+	if !m.sweeping {
+		m.sweeping = true
+		m.loop.after(sweepInterval, m.sweepAll)
 	}
+}
+
+func (m *Monitor) sweepAll() {
+	m.sweepAgain = false
+	var children []child
+	for _, pid := range childrenOf(os.Getpid()) {
+		children = append(children, child{pid, true})
+	}
+	for _, pid := range childrenOf(keeperPID()) {
+		if pid != os.Getpid() {
+			children = append(children, child{pid, false})
+		}
+	}
+	m.sweepPart(children, false)
+}
+
+// sweepPart looks at the first children of a list, and at the others in later turns. There is something to do later if later is set.
+func (m *Monitor) sweepPart(children []child, later bool) {
+	m.sweeping = false // also after a panic
+	n := min(len(children), sweepTurn)
+	birth, flying := m.flights.oldest()
 	known := m.knownPIDs()
-	later := false
-	for i, pid := range append(own, foreign...) {
-		if known[pid] || pid == os.Getpid() {
+	for _, c := range children[:n] {
+		if known[c.pid] {
 			continue
 		}
-		s, err := statOf(pid)
+		s, err := statOf(c.pid)
 		if err != nil || s.state != 'Z' {
-			later = later || i >= len(own) && err == nil // the keeper does not say when a child exits
+			later = later || !c.own && err == nil // the keeper does not say when a child exits
 			continue
 		}
 		switch {
 		case flying && s.start >= birth:
 			later = true
-		case i < len(own):
-			_, _ = wait(unix.P_PID, pid, 0)
+		case c.own:
+			_, _ = wait(unix.P_PID, c.pid, 0)
 		default:
-			m.tellReap(pid, s.start)
+			m.tellReap(c.pid, s.start)
 		}
 	}
-	if later && !m.sweepLater {
+	if rest := children[n:]; len(rest) > 0 {
+		m.sweeping = true
+		m.loop.post(func() { m.sweepPart(rest, later) })
+		return
+	}
+	if m.sweepAgain {
+		m.sweep()
+	} else if later && !m.sweepLater {
 		m.sweepLater = true
 		m.loop.after(againTime, func() {
 			m.sweepLater = false

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,16 +111,9 @@ func (w *world) freeze(pid int) {
 // TestExecWithoutClient kills a command whose client has disconnected before the command was started.
 func TestExecWithoutClient(t *testing.T) {
 	w := newWorld(t)
-	real, err := exec.LookPath(w.binary)
-	w.must(err)
-	slow := filepath.Join(w.base, "slow")
-	w.must(os.WriteFile(slow, fmt.Appendf(nil, `#!/bin/sh
-case "$*" in *" exec "*) kill -STOP $$ ;; esac
-exec %s "$@"
-`, real), 0o755))
 	r := w.bundle(testContainer{}, "sleep 1000")
-	r.Runtime.Binary = slow
-	_, err = w.client.CreateAndStart(w.ctx, r)
+	r.Runtime.Binary = w.slowExec()
+	_, err := w.client.CreateAndStart(w.ctx, r)
 	w.must(err)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	w.must(err)
@@ -133,18 +125,7 @@ exec %s "$@"
 		_, err := other.Exec(w.ctx, x, &[3]*os.File{null, null, null})
 		failed <- err
 	}()
-	var stopped int
-	w.eventually("the OCI runtime is stopped", func() error {
-		for dir, runs := range interruptedRuns(w.dir()) {
-			for _, run := range runs {
-				if isStopped(run.pid, true) == nil && strings.Contains(dir, r.ID) {
-					stopped = run.pid
-					return nil
-				}
-			}
-		}
-		return errors.New("no such process")
-	})
+	stopped := w.stoppedRun(r.ID)
 	_ = other.Close()
 	if err := <-failed; !errors.Is(err, ErrClosed) {
 		t.Errorf("exec: %v", err)

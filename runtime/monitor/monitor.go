@@ -59,7 +59,7 @@ type Monitor struct {
 	base    func() context.Context // that of the process
 	loop    *loop
 	started time.Time
-	count   int // of monitors since boot
+	count   int // of monitors since the last stop
 
 	held   map[string]int // descriptors that the keeper also has, by name
 	unsent []message      // to the keeper
@@ -86,7 +86,9 @@ type Monitor struct {
 	active      time.Time
 	calm        bool // the timer runs
 	collections int64
-	sweepLater  bool
+	sweeping    bool // a sweep is in progress, or the timer for one runs
+	sweepAgain  bool // a child may have exited since the sweep began
+	sweepLater  bool // the timer for a later sweep runs
 }
 
 // message waits for a keeper that does not read.
@@ -157,7 +159,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	return m.loop.run()
 }
 
-// countUp counts the monitors since boot.
+// countUp counts the monitors since the last stop.
 func (m *Monitor) countUp() error {
 	path := filepath.Join(m.o.dir, countFile)
 	text, err := os.ReadFile(path)
@@ -370,9 +372,9 @@ func (m *Monitor) stopIfIdle() {
 	m.stop()
 }
 
-// stop stops the monitor and the keeper. Records stay.
+// stop stops the monitor and the keeper. Records stay. The next monitor replaces none, therefore it counts from 1.
 func (m *Monitor) stop() {
-	for _, name := range []string{Socket, attach.Socket} {
+	for _, name := range []string{Socket, attach.Socket, countFile} {
 		_ = os.Remove(filepath.Join(m.o.dir, name)) // a client gets ECONNREFUSED
 	}
 	m.tell(verbStop, -1)

@@ -47,7 +47,9 @@ type invocation struct {
 	args    []string
 	// streams are the standard streams; nil: no input, and output for the error.
 	streams *[3]*os.File
-	score   int // the OOM score
+	// output returns the start of what was written to streams, at most maxRuntimeOutput, for the error of a run that has failed; nil: none.
+	output func() []byte
+	score  int // the OOM score
 }
 
 // run runs the OCI runtime. The error has its text. If ctx ends it is killed with all that it has started, and the error is that of ctx. A
@@ -96,6 +98,9 @@ func (m *Monitor) run(ctx context.Context, c invocation) (output []byte, err err
 		output = readStart(out)
 	}
 	if code != 0 {
+		if c.output != nil {
+			output = c.output()
+		}
 		return nil, runtimeError(c.action, code, log, output)
 	}
 	return output, nil
@@ -212,7 +217,7 @@ func (m *Monitor) await(ctx context.Context, j *job) (code int, err error) {
 // runtimeError returns the error of a run, with the last error in the log.
 func runtimeError(action string, code int, log string, output []byte) error {
 	message := lastError(log)
-	if message == "" {
+	if message == "" && len(output) < maxRuntimeOutput { // otherwise it was cut, possibly in a secret, which is not recognized then
 		message = string(bytes.TrimSpace(output))
 	}
 	if message == "" {

@@ -124,7 +124,7 @@ type Hello struct {
 	PID     int       `json:"pid"`
 	Keeper  int       `json:"keeper"` // process ID
 	Started time.Time `json:"started"`
-	// Monitors is how many monitors have used the state directory since boot, with this one.
+	// Monitors is how many monitors have used the state directory since boot or the last stop, with this one.
 	Monitors int `json:"monitors"`
 	// Sequence is the number of the newest event.
 	Sequence uint64 `json:"sequence"`

@@ -18,7 +18,7 @@ import (
 //	lock                           held by keeper and monitor; its time is that of the last start of a monitor
 //	log                            messages of keeper and monitor
 //	monitor.sock, attach.sock
-//	monitors                       how many monitors there were since boot
+//	monitors                       how many monitors there were since boot or the last stop
 //	sandboxes/NAME.json            a sandboxRecord
 //	containers/ID/container.json   a record
 //	containers/ID/exit.json        an Exit; exists before the process is reaped

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recoverAll takes over the containers of the monitor before. What was in progress for a container is settled later, in its lane.
+// recoverAll takes over the containers of the monitor before. What was in progress for a container is settled later, in its lane. Clients
+// see all containers but those that were being created or started, whose state is not known before.
 func (m *Monitor) recoverAll() error {
 	removeConsoles(m.o.dir)
 	if err := m.recoverSandboxes(); err != nil {
@@ -93,13 +94,13 @@ func (m *Monitor) recoverContainer(r record, runs map[string][]interrupted) {
 			mine = append(mine, list...)
 		}
 	}
-	commands, _ := os.ReadDir(filepath.Join(c.dir, execsDir)) // it may not exist
-	if len(mine) == 0 && !c.wasInterrupted() && len(commands) == 0 {
-		err := c.resumeNow()
-		if err == nil {
+	if !c.wasInterrupted() {
+		later, err := c.resumeNow()
+		if err != nil {
+			c.failOnce("recover", err)
+		} else if !later && len(mine) == 0 {
 			return
 		}
-		c.failOnce("recover", err)
 	}
 	c.recoverLater(mine, m.flights.beginAt(0))
 }
@@ -132,14 +133,23 @@ func (c *container) wasInterrupted() bool {
 	return c.rec.Phase == Creating || c.rec.Phase == Created && c.rec.Starting
 }
 
-// resumeNow takes over a container for which nothing was in progress, in the loop.
-func (c *container) resumeNow() error {
+// resumeNow takes over a container that was not being created or started, and its commands, in the loop. It reports whether commands are
+// left to settle.
+func (c *container) resumeNow() (later bool, err error) {
 	exit, err := readExit(c.dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	f := found{recorded: exit != nil, exists: isProcess(c.rec.PID, c.rec.Start)}
-	return c.resumeAs(c.rec.settle(f), exit)
+	if err := c.resumeAs(c.rec.settle(f), exit); err != nil {
+		return false, err
+	}
+	commands, err := c.commandDirs()
+	for _, id := range commands {
+		left, resumeErr := c.resumeCommand(id)
+		later, err = later || left != nil, errors.Join(err, resumeErr)
+	}
+	return later, err
 }
 
 // settle waits for what was in progress for a container when its monitor died, and takes over what there is. It runs in the container's
@@ -148,6 +158,22 @@ func (c *container) settle(ctx context.Context, runs []interrupted) error {
 	if err := c.m.awaitInterrupted(ctx, runs); err != nil {
 		return err
 	}
+	known := false
+	err := c.inLoop(func() error {
+		known = c.settled
+		return nil
+	})
+	if err == nil && !known {
+		err = c.settleState(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return c.settleCommands(ctx) // none if it was lost
+}
+
+// settleState takes over a container that clients do not see, without its commands, or removes it.
+func (c *container) settleState(ctx context.Context) error {
 	exit, err := readExit(c.dir)
 	if err != nil {
 		return err
@@ -178,10 +204,9 @@ func (c *container) settle(ctx context.Context, runs []interrupted) error {
 			logf("container %s: %v", c.id, err)
 			return c.lose(ctx)
 		}
-	} else if err := c.inLoop(func() error { return c.resumeAs(v, exit) }); err != nil { //nolint:contextcheck // as in run
-		return err
+		return nil
 	}
-	return c.settleCommands(ctx)
+	return c.inLoop(func() error { return c.resumeAs(v, exit) }) //nolint:contextcheck // as in run
 }
 
 // inLoop calls a function in the loop.
@@ -265,76 +290,83 @@ func (x *command) isOurs() bool {
 	return err == nil && (s.parent == os.Getpid() || s.parent == keeperPID() || x.inContainer(pid))
 }
 
-// settleCommands takes over the commands of a container. Those of requests without a client are killed.
-func (c *container) settleCommands(ctx context.Context) error {
+// commandDirs returns the names of the directories of commands.
+func (c *container) commandDirs() (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(c.dir, execsDir))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	var errs []error
 	for _, e := range entries {
-		if err := c.settleCommand(ctx, e.Name()); err != nil {
-			errs = append(errs, fmt.Errorf("command %s: %w", e.Name(), err))
-		}
+		names = append(names, e.Name())
 	}
-	return errors.Join(append(errs, err)...)
+	return names, err
 }
 
-func (c *container) settleCommand(ctx context.Context, id string) error {
+// settleCommands takes over the commands of a container. Those of requests without a client are killed.
+func (c *container) settleCommands(ctx context.Context) error {
+	commands, err := c.commandDirs()
+	errs := []error{err}
+	for _, id := range commands {
+		var x *command
+		err := c.inLoop(func() (err error) {
+			x, err = c.resumeCommand(id)
+			return err
+		})
+		if err == nil && x != nil {
+			x.settle(ctx)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// resumeCommand takes over a command that was started, in the loop. It returns one that was not, or that no monitor continues. It can be
+// repeated.
+func (c *container) resumeCommand(id string) (unsettled *command, err error) {
+	if x := c.commands[id]; x != nil && x.settled {
+		return nil, nil
+	}
 	dir := filepath.Join(c.dir, execsDir, id)
 	var r commandRecord
 	if err := readRecord(filepath.Join(dir, commandFile), &r); err != nil {
-		return os.RemoveAll(dir) // nothing was started
+		return nil, os.RemoveAll(dir) // nothing was started
 	}
-	if err := readable(r.Format); err != nil {
-		return err
+	exit, exitErr := readExit(dir)
+	if err := errors.Join(readable(r.Format), exitErr); err != nil {
+		return nil, fmt.Errorf("command %s: %w", id, err)
 	}
 	x := c.newCommand(r)
-	known := false
-	if !c.m.loop.do(func() {
-		other := c.commands[r.ID]
-		if known = other != nil && other.settled; !known {
-			c.commands[r.ID] = x
-		}
-	}) {
-		return errStopped
+	c.commands[id] = x
+	if r.Mark != "" || exit == nil && r.PID == 0 {
+		return x, nil
 	}
-	if known {
-		return nil
-	}
-	exit, err := readExit(dir)
-	switch {
-	case err != nil:
-		return err
-	case r.Mark != "":
-		x.discard(ctx)
-		return nil
-	case exit != nil:
-		return c.inLoop(func() error {
-			x.settled = true
-			x.setExited(*exit)
-			return nil
-		})
-	case r.PID == 0:
-		if x.isOurs() && x.adopt() == nil {
-			return nil
-		}
-		x.discard(ctx)
-		c.m.loop.post(func() {
-			c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox, Exec: id})
-		})
-		return nil
-	}
-	return c.inLoop(func() error {
+	if exit != nil {
 		x.settled = true
-		pidfd, err := openProcess(r.PID, r.Start)
-		if isGone(err) {
-			x.exited(unknownCode, false)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return x.process.watch(c.m, r.PID, r.Start, pidfd, x.exited)
-	})
+		x.setExited(*exit)
+		return nil, nil
+	}
+	pidfd, err := openProcess(r.PID, r.Start)
+	if err != nil && !isGone(err) {
+		return nil, fmt.Errorf("command %s: %w", id, err)
+	}
+	x.settled = true
+	if err != nil {
+		x.exited(unknownCode, false)
+		return nil, nil
+	}
+	return nil, x.process.watch(c.m, r.PID, r.Start, pidfd, x.exited)
+}
+
+// settle takes over a command that was being started, if it was, and kills one that no monitor continues. It runs in the container's lane.
+func (x *command) settle(ctx context.Context) {
+	if x.rec.Mark == "" && x.isOurs() && x.adopt() == nil {
+		return
+	}
+	x.discard(ctx)
+	if x.rec.Mark == "" {
+		c := x.c
+		c.m.loop.post(func() {
+			c.m.report(Event{Kind: EventLost, Container: c.id, Sandbox: c.rec.Create.Sandbox, Exec: x.rec.ID})
+		})
+	}
 }

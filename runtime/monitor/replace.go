@@ -30,18 +30,20 @@ func (m *Monitor) serveReplace(c *connection, q request, r replacement) error {
 		return errorf(ClassUnavailable, "the monitor is being replaced")
 	}
 	m.replacing = true
-	end := time.Now().Add(replaceTimeout)
+	late := time.Now().Add(replaceTimeout)
 	go func() {
 		ctx, cancel := m.background(versionTimeout)
 		defer cancel()
+		end := m.flights.begin() // a sweep would reap the program before it is waited for
 		err := checkProgram(ctx, r.Program)
+		end()
 		m.loop.post(func() {
 			if err != nil {
 				m.replacing = false
 				c.answer(q.ID, nil, err)
 				return
 			}
-			m.replaceWhenIdle(c, q, r.Program, end)
+			m.replaceWhenIdle(c, q, r.Program, late)
 		})
 	}()
 	return nil

@@ -113,7 +113,7 @@ func (m *Monitor) dispatch(c *connection, q request, files []*os.File) error {
 		return serveBody(q, func(s Signal) error { return m.serveSignal(c, q, s) })
 	case opResize:
 		return serveBody(q, func(r resize) error {
-			return m.serveContainer(c, q, r.Container, func(o *container) (any, error) { return struct{}{}, o.resizeTerminal(r.Size) })
+			return m.serveContainer(c, q, r.Container, "", func(o *container) (any, error) { return struct{}{}, o.resizeTerminal(r.Size) })
 		})
 	case opCloseInput:
 		return serveBody(q, func(t target) error {
@@ -122,22 +122,18 @@ func (m *Monitor) dispatch(c *connection, q request, files []*os.File) error {
 		})
 	case opPids:
 		return serveBody(q, func(t target) error {
-			return m.serveContainer(c, q, t.Container, func(o *container) (any, error) { return pids{o.processes()}, nil })
+			return m.serveContainer(c, q, t.Container, "", func(o *container) (any, error) { return pids{o.processes()}, nil })
 		})
 	case opState:
 		return serveBody(q, func(t target) error {
-			return m.serveContainer(c, q, t.Container, func(o *container) (any, error) { return o.view(), nil })
+			return m.serveContainer(c, q, t.Container, "", func(o *container) (any, error) { return o.view(), nil })
 		})
 	case opLog:
 		return serveBody(q, func(l logChange) error { return m.serveLog(c, q, l) })
 	case opReplace:
 		return serveBody(q, func(r replacement) error { return m.serveReplace(c, q, r) })
 	case opShutdown:
-		if len(m.containers) > 0 || m.flights.any() {
-			return errorf(ClassPrecondition, "%d containers exist", len(m.containers))
-		}
-		c.answer(q.ID, struct{}{}, nil)
-		m.stop()
+		m.shutdownWhenIdle(c, q, time.Now().Add(shutdownTimeout))
 	case opCreateSandbox:
 		return serveBody(q, func(s sandbox) error { return m.serveCreateSandbox(c, q, s) })
 	case opDeleteSandbox:
@@ -205,8 +201,9 @@ func (m *Monitor) viewOf(c *container, err error) (any, error) {
 	return v, nil
 }
 
-// serveContainer answers with what get returns in the loop: at once if the container is known, otherwise when it is created.
-func (m *Monitor) serveContainer(c *connection, q request, id string, get func(*container) (any, error)) error {
+// serveContainer answers with what get returns in the loop: at once if the container and the command, unless that is empty, are known.
+// Otherwise they may be in progress, or those of a monitor before, which are taken over in the lane.
+func (m *Monitor) serveContainer(c *connection, q request, id, exec string, get func(*container) (any, error)) error {
 	answer := func() {
 		o, err := m.find(id)
 		var body any
@@ -215,7 +212,7 @@ func (m *Monitor) serveContainer(c *connection, q request, id string, get func(*
 		}
 		c.answer(q.ID, body, err)
 	}
-	if _, err := m.find(id); err == nil {
+	if o, err := m.find(id); err == nil && (exec == "" || o.hasCommand(exec)) {
 		answer()
 	} else {
 		m.shared(id, answer)
@@ -253,7 +250,7 @@ func (m *Monitor) serveDelete(c *connection, q request, t target) error {
 		m.exclusive(c, q, t.Container, func(ctx context.Context) (any, error) { return m.delete(ctx, t.Container) })
 		return nil
 	}
-	return m.serveContainer(c, q, t.Container, func(o *container) (any, error) {
+	return m.serveContainer(c, q, t.Container, t.Exec, func(o *container) (any, error) {
 		x := o.commands[t.Exec]
 		switch {
 		case x == nil || !x.settled || x.rec.Mark != "":
@@ -305,13 +302,7 @@ func (m *Monitor) serveSignal(c *connection, q request, s Signal) error {
 		})
 		return nil
 	}
-	if o, err := m.find(s.Container); err == nil && s.Exec != "" && !o.hasCommand(s.Exec) {
-		m.shared(s.Container, func() { // the command may be that of a monitor before, which is taken over in the lane
-			c.answer(q.ID, struct{}{}, o.signal(s))
-		})
-		return nil
-	}
-	return m.serveContainer(c, q, s.Container, func(o *container) (any, error) { return struct{}{}, o.signal(s) })
+	return m.serveContainer(c, q, s.Container, s.Exec, func(o *container) (any, error) { return struct{}{}, o.signal(s) })
 }
 
 // hasCommand reports whether clients see a command.

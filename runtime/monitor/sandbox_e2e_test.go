@@ -197,6 +197,10 @@ func TestTerminate(t *testing.T) {
 	})
 	w.startKeeper()
 	w.connect()
+	// It has replaced none, so it does not report that.
+	if hello, err := w.client.Hello(w.ctx); err != nil || hello.Monitors != 1 {
+		t.Errorf("hello after a stop: %+v, %v; want one monitor", hello, err)
+	}
 	if e := w.awaitExit(c.ID); e.Code != 6 || e.Unknown {
 		t.Errorf("exit %+v", e)
 	}

@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 
 // world is a keeper with a monitor, and a client.
 type world struct {
-	*testing.T
+	testing.TB
 	ctx    context.Context
 	state  string // directory of the monitor
 	base   string // directory of bundles and logs
@@ -84,13 +84,13 @@ type world struct {
 // runtimeUnderTest is the OCI runtime, as in package rig. crun needs test/purecgroup/run on a host with hybrid cgroups.
 func runtimeUnderTest() string { return cmp.Or(os.Getenv("PODSTEAD_ENGINE_RUNTIME"), "runc") }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	return newWorldOn(t, func(string) error { return nil })
 }
 
 // newWorldOn calls prepare with the state directory before the keeper is started.
-func newWorldOn(t *testing.T, prepare func(dir string) error) *world {
+func newWorldOn(t testing.TB, prepare func(dir string) error) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
@@ -105,7 +105,7 @@ func newWorldOn(t *testing.T, prepare func(dir string) error) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, ctx: ctx, state: state, base: filepath.Join(state, "test"), binary: runtimeUnderTest(), logs: map[string]string{}}
+	w := &world{TB: t, ctx: ctx, state: state, base: filepath.Join(state, "test"), binary: runtimeUnderTest(), logs: map[string]string{}}
 	t.Cleanup(w.end)
 	for _, dir := range []string{"bundles", "logs", "runtime", "rootfs/bin", "rootfs/proc", "rootfs/dev", "rootfs/sys", "rootfs/tmp"} {
 		w.must(os.MkdirAll(filepath.Join(w.base, dir), 0o755))
@@ -113,7 +113,7 @@ func newWorldOn(t *testing.T, prepare func(dir string) error) *world {
 	busybox, err := os.ReadFile("/usr/bin/busybox")
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(w.base, "rootfs/bin/busybox"), busybox, 0o755))
-	for name := range strings.FieldsSeq("sh sleep cat true echo seq stty yes head tail mkdir grep ls") {
+	for name := range strings.FieldsSeq("sh sleep cat true echo seq stty yes head tail mkdir mkfifo grep ls") {
 		w.must(os.Symlink("busybox", filepath.Join(w.base, "rootfs/bin", name)))
 	}
 	w.must(os.Mkdir(w.dir(), 0o700))
@@ -136,7 +136,7 @@ func (w *world) dir() string { return filepath.Join(w.state, "state") }
 func (w *world) startKeeper() {
 	w.Helper()
 	w.keeper = exec.Command(program, roleKeeper, "-state", w.dir())
-	w.keeper.Stderr = &testLog{t: w.T}
+	w.keeper.Stderr = &testLog{t: w.TB}
 	w.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	w.keeper.WaitDelay = time.Second // a process that it has left holds its standard error
 	w.must(w.keeper.Start())
@@ -144,7 +144,7 @@ func (w *world) startKeeper() {
 }
 
 // testLog writes lines to the log of a test.
-type testLog struct{ t *testing.T }
+type testLog struct{ t testing.TB }
 
 func (l *testLog) Write(b []byte) (int, error) {
 	if os.Getenv("PODSTEAD_MONITOR_LOG") != "" {

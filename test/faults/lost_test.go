@@ -36,6 +36,7 @@ var lossTable = []struct {
 	{name: "records of layers", paths: []string{engineFiles["metadata.db"]}},
 	{name: "state of the OCI runtime", paths: []string{"r/engine/runc"}},
 	{name: "bundles", keeps: suite.UsesMonitor(), paths: []string{"r/engine/io.containerd.*"}}, // containerd's
+	{name: "bundles of the monitor", keeps: true, paths: []string{"r/engine/bundles"}},
 	{name: "namespaces", keeps: true, paths: []string{"r/ns/*"}},
 	{name: "cgroups", keeps: true, cgroups: true},
 	{name: "mounts", unmount: true, keeps: true, paths: []string{"r/*"}},

@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) {
 	os.Exit(suite.Main(m.Run, suite.Options{
 		Slow: []string{
-			"TestPlanIsApplied", "TestStacks", "TestUpdateStorm", "TestIdle", "TestIncompatibleUpgrade",
+			"TestPlanIsApplied", "TestStacks", "TestUpdateStorm", "TestMonitorKilled", "TestIdle", "TestIncompatibleUpgrade",
 			"TestUpgradeAndDowngrade", "TestRegistryFaults", "TestRandomEdits",
 		},
 		Parts: map[string][]string{"TestLostState": {"nothing$", "containers$", "holders$", "daemon$"}},

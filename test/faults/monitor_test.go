@@ -14,61 +14,94 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
+// burstLines is the number of lines that the pod burst writes at once: more than a log file has.
+const burstLines = 5000
+
 // steady are the pods that must not be affected by the death of the monitor. They run one container each.
 var steady = map[string]string{
-	"count": container("c", "i=0; while :; do seq $i $((i+99)); i=$((i+100)); sleep 0.1; done"),
+	"count": container("c", "i=0; while :; do seq $i $((i+9)); i=$((i+10)); sleep 0.1; done"),
+	"burst": container("c", fmt.Sprintf("i=0; burst() { seq $i $((i+%d)); i=$((i+%d)); echo $i >>/marks/bursts; }; trap burst USR1; "+
+		"echo up >>/marks/bursts; while :; do sleep 0.05; done", burstLines-1, burstLines)),
 	"input": container("c", "echo up; while read line; do echo got $line; done") + "stdin = true\n",
-	"tty":   container("c", "echo up; while read line; do echo got $line; done") + "stdin = true\ntty = true\n",
+	"tty": container("c", "(i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done) & while read line; do echo got $line; done") +
+		"stdin = true\ntty = true\n",
 	"probed": container("c", "trap 'exit 0' TERM; while :; do sleep 0.1; done") +
 		"livenessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60, failureThreshold = 1 }\n" +
 		"readinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60, failureThreshold = 1 }\n",
 }
 
-// monitored is a host whose monitor is killed while pods are created, deleted and restarted, and commands run.
+// monitored is a host whose monitor is killed while pods are created, deleted and restarted, logs are rotated, commands run, and the
+// program of the monitor is replaced.
 type monitored struct {
 	*fixture
 	r     *rand.Rand
 	marks string // directory in which containers write what they do
-	// crashes is how often the container of the pod crash was told to exit with code 7, commands how many commands were run.
-	crashes, commands int
-	churns            bool // the pod churn exists
+	// These are how often the container of the pod crash was told to exit with code 7, commands were run, the pod burst was told to write,
+	// the pod churn was created, and the monitor was replaced.
+	crashes, commands, bursts, creations, replacements int
+	churns                                             bool // the pod churn exists
+	both                                               bool // the daemon was killed, too
+	// unknown are the exits of deleted containers that are not known, by the sequence numbers of their events.
+	unknown map[uint64]bool
 }
 
 func newMonitored(t *testing.T) *monitored {
 	t.Helper()
-	m := &monitored{fixture: newFixture(t), r: rig.Seeded(t)}
+	m := &monitored{fixture: newFixture(t), r: rig.Seeded(t), unknown: map[uint64]bool{}}
 	m.marks = filepath.Join(m.Dir, "marks")
 	m.Check(os.Mkdir(m.marks, 0o755))
-	m.Env = append(m.Env, "PODSTEAD_CONTAINER_LOG_MAX_SIZE=64Ki", "PODSTEAD_CONTAINER_LOG_MAX_FILES=1000")
+	m.Env = append(m.Env, "PODSTEAD_CONTAINER_LOG_MAX_SIZE=256Ki", "PODSTEAD_CONTAINER_LOG_MAX_FILES=1000")
 	m.MustRun("get") // starts the daemon
-	const backOff = "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"
-	marks := fmt.Sprintf("volumeMounts = { marks = \"/marks\" }\n[[volumes]]\nname = \"marks\"\nhostPath = { path = %q }\n", m.marks)
 	for name, text := range steady {
-		if name == "count" {
-			text += marks
-		}
-		m.MustCreate(name, backOff+text)
+		m.MustCreate(name, backOff+text+m.mountMarks())
 	}
 	const crashes = "trap 'exit 7' USR1; trap 'exit 0' TERM; echo run >>/marks/crash; while :; do sleep 0.05; done"
-	m.MustCreate("crash", backOff+container("c", crashes)+marks)
+	m.MustCreate("crash", backOff+container("c", crashes)+m.mountMarks())
 	for name := range steady {
 		m.Until(name, "ready", podReady)
 	}
 	m.Until("crash", "ready", podReady)
+	m.marked("bursts", 1)
+	m.marked("crash", 1)
 	return m
+}
+
+// backOff makes pods stop and restart fast.
+const backOff = "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"
+
+// mountMarks mounts the directory marks in the container that is listed last.
+func (m *monitored) mountMarks() string {
+	return fmt.Sprintf("volumeMounts = { marks = \"/marks\" }\n[[volumes]]\nname = \"marks\"\nhostPath = { path = %q }\n", m.marks)
+}
+
+// marked waits until containers have written a number of lines to a file, and returns how many there are.
+func (m *monitored) marked(name string, want int) (lines int) {
+	m.Helper()
+	m.Await(func() error {
+		if lines = len(m.lines(name)); lines < want {
+			return fmt.Errorf("%d lines in the file %s, want %d", lines, name, want)
+		}
+		return nil
+	})
+	return lines
 }
 
 // kill kills the monitor, and the daemon with it if both is set. It returns when another one of each runs.
 func (m *monitored) kill(both bool) {
 	m.Helper()
+	m.both = both
 	victims := []int{m.holder()}
 	if both {
 		daemon, err := m.DaemonPID(m.Ctx())
@@ -85,19 +118,72 @@ func (m *monitored) kill(both bool) {
 	m.holder()
 }
 
-// churn begins something that the death of the monitor interrupts, and returns a function that waits until it is done, and checks it.
+// churn begins two things that the death of the monitor interrupts, and returns a function that waits until they are done, and checks
+// them.
 func (m *monitored) churn() (finish func()) {
 	m.Helper()
-	switch m.r.IntN(4) {
-	case 0:
-		return m.command()
-	case 1:
-		return m.crash()
+	var finishes []func()
+	for _, kind := range m.r.Perm(5)[:2] {
+		switch {
+		case kind == 0:
+			finishes = append(finishes, m.command())
+		case kind == 1:
+			finishes = append(finishes, m.crash())
+		case kind == 2:
+			finishes = append(finishes, m.burst())
+		case kind == 3:
+			finishes = append(finishes, m.replace())
+		case m.churns:
+			finishes = append(finishes, m.delete())
+		default:
+			finishes = append(finishes, m.create())
+		}
 	}
-	if m.churns {
-		return m.delete()
+	return func() {
+		m.Helper()
+		for _, finish := range finishes {
+			finish()
+		}
 	}
-	return m.create()
+}
+
+// burst makes the container of the pod burst write lines that do not fit into one file of its log.
+func (m *monitored) burst() (finish func()) {
+	m.Helper()
+	m.bursts++
+	m.signalContainer("burst", unix.SIGUSR1)
+	return func() {
+		m.Helper()
+		m.marked("bursts", 1+m.bursts)
+	}
+}
+
+// replace replaces the monitor in place by its program. It is repeated if the monitor is killed meanwhile.
+func (m *monitored) replace() (finish func()) {
+	ctx := m.Ctx()
+	replace := func() error {
+		c, err := monitor.Dial(ctx, engine.MonitorDir(filepath.Join(m.RunDir(), "engine")))
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.Replace(ctx, m.Monitor), c.Close())
+	}
+	done := make(chan error, 1)
+	go func() { done <- replace() }()
+	return func() {
+		m.Helper()
+		err := <-done
+		m.Await(func() error {
+			if errdefs.IsUnavailable(err) { // it was killed, or waits for a disk
+				err = replace()
+			}
+			if err != nil && !errdefs.IsUnavailable(err) {
+				m.Fatal(err)
+			}
+			return err
+		})
+		m.replacements++
+	}
 }
 
 // command runs a command that writes its number, prints it, and exits with code 5.
@@ -162,9 +248,10 @@ func (m *monitored) crash() (finish func()) {
 // create creates the pod churn, which is ready as soon as a command in it succeeds.
 func (m *monitored) create() (finish func()) {
 	m.Helper()
+	m.creations++
 	text := m.PodText("churn", "terminationGracePeriodSeconds = 20\n"+
-		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done")+
-		"readinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60 }\n")
+		container("c", "trap 'exit 0' TERM; echo up; echo run >>/marks/churn; while :; do sleep 0.05; done")+
+		"readinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1, timeoutSeconds = 60 }\n"+m.mountMarks())
 	done := make(chan error, 1)
 	go func() {
 		_, err := m.Create(m.Ctx(), "churn", text)
@@ -184,7 +271,17 @@ func (m *monitored) create() (finish func()) {
 		if c := p.Status.ContainerStatuses[0]; c.RestartCount != 0 {
 			m.Errorf("the container of a new pod was restarted: %+v\n%s", c, m.MustRun("events", "churn"))
 		}
-		if log := m.MustRun("logs", "churn"); log != "up\n" {
+		if runs := m.marked("churn", m.creations); runs != m.creations {
+			m.Fatalf("%d runs of %d new pods\n%s", runs, m.creations, m.MustRun("events", "churn"))
+		}
+		var log string
+		m.Await(func() error {
+			if log = m.MustRun("logs", "churn"); log == "" {
+				return errors.New("the log of a new pod is empty")
+			}
+			return nil
+		})
+		if log != "up\n" {
 			m.Errorf("log of a new pod: %q", log)
 		}
 		m.churns = true
@@ -201,7 +298,10 @@ func (m *monitored) delete() (finish func()) {
 		_ = cmd.Wait() // it is repeated
 		for e, err := range m.Client().Events(m.Ctx(), &client.EventQuery{Pod: "churn"}) {
 			m.Check(err)
-			if e.Kind == api.EventContainerFailed || e.Kind == api.EventContainerKilled {
+			if m.both && e.Fields["reason"] == string(lifecycle.ReasonStatusUnknown) {
+				m.unknown[e.Seq] = true // the daemon had removed the container, and was killed before it has saved the exit
+			}
+			if (e.Kind == api.EventContainerFailed || e.Kind == api.EventContainerKilled) && !m.unknown[e.Seq] {
 				m.Errorf("a container that exits with 0 did not: %+v", e)
 			}
 		}
@@ -217,40 +317,65 @@ func (m *monitored) delete() (finish func()) {
 	}
 }
 
-// TestMonitorKilled kills the monitor 40 times, and the monitor and the daemon together 20 times, while pods are created, deleted and
-// restarted, commands run, and logs are rotated. No container is killed by it, none is doubled, no restart count, line of a log or exit
-// code is wrong. make soak does that 500 and 200 times.
+// TestMonitorKilled kills the monitor 20 times, and the monitor and the daemon together 10 times, while pods are created, deleted and
+// restarted, commands run, logs are rotated, and the monitor is replaced. No container is killed by it, none is doubled, no restart count,
+// line of a log or exit code is wrong. make soak does that 500 and 200 times.
 func TestMonitorKilled(t *testing.T) {
-	alone, together := 40, 20
+	alone, together := 20, 10
 	if factor := rig.Times(t); factor > 1 {
 		alone, together = 50*factor, 20*factor
 	}
 	m := newMonitored(t)
-	m.Timeout = time.Duration(alone+together) * deadline / 10
+	m.Timeout = deadline + time.Duration(alone+together)*deadline/10
 	was, pids := map[string][]string{}, map[string]int{}
 	for name := range steady {
 		was[name], pids[name] = m.running(name), m.initOf(name)
 	}
-	for _, i := range m.r.Perm(alone + together) {
+	begun := time.Now()
+	for n, i := range m.r.Perm(alone + together) {
 		finish := m.churn()
-		<-time.After(time.Duration(m.r.IntN(300)) * time.Millisecond)
+		<-time.After(time.Duration(m.r.IntN(300*(1+m.r.IntN(3)))) * time.Millisecond)
 		m.kill(i < together)
 		finish()
+		if t.Failed() {
+			t.Fatalf("failed after %d kills", n+1)
+		}
 	}
+	t.Logf("%d kills of the monitor and %d of both in %v, with %d commands, %d exits, %d bursts of lines, %d creations, %d replacements",
+		alone, together, time.Since(begun).Round(time.Second), m.commands, m.crashes, m.bursts, m.creations, m.replacements)
+	t.Logf("%d exits of deleted containers are unknown", len(m.unknown))
 	for name := range steady {
 		if diff := cmp.Diff(was[name], m.running(name)); diff != "" || m.initOf(name) != pids[name] {
 			t.Errorf("the container of %s has process %d, had %d: %s", name, m.initOf(name), pids[name], diff)
 		}
 		m.checkSteady(name)
 	}
+	checkNumbers(t, strings.Fields(m.MustRun("logs", "count")))
+	checkNumbers(t, strings.Fields(m.MustRun("logs", "tty")))
+	m.checkBursts()
 	for _, name := range []string{"input", "tty"} {
 		m.answers(name)
 	}
-	checkNumbers(t, strings.Fields(m.MustRun("logs", "count")))
-	if files, err := filepath.Glob(filepath.Join(m.LogDir(), "*", "c", "*")); err != nil || len(files) < 6 {
-		t.Errorf("log files %v, %v: no log was rotated", files, err)
-	}
 	m.MustRun("delete", "--all", "--force")
+}
+
+// checkBursts checks the log of the pod burst, which was rotated.
+func (m *monitored) checkBursts() {
+	m.Helper()
+	var lines []string
+	m.Await(func() error {
+		if lines = strings.Fields(m.MustRun("logs", "burst")); len(lines) < m.bursts*burstLines {
+			return fmt.Errorf("%d lines of %d", len(lines), m.bursts*burstLines)
+		}
+		return nil
+	})
+	checkNumbers(m.T, lines)
+	if len(lines) != m.bursts*burstLines {
+		m.Errorf("%d lines of %d bursts", len(lines), m.bursts)
+	}
+	if files, err := filepath.Glob(filepath.Join(m.LogDir(), "*", "c", "*")); err != nil || len(files) < len(steady)+2+m.bursts {
+		m.Errorf("log files %v, %v: no log was rotated", files, err)
+	}
 }
 
 // initOf returns PID 1 of the container of a pod.

@@ -22,14 +22,14 @@ import (
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon " +
-		"TestProcessInside TestShimKilled"
+		"TestProcessInside TestShimKilled TestMonitorProtected"
 	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
 	// userTests depend on what the kernel supports. With crun, make crun runs those of fields.
 	userTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsPrivileges TestFieldsProcMount " +
 		"TestFieldsSeccomp TestFieldsSysctls TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUserNamespaceRefused"
 	// driverTests depend on how the cgroup driver creates, limits and removes cgroups.
-	driverTests = "TestFieldsResources TestOOM TestExecKillsProcesses TestDaemonKilled"
+	driverTests = "TestFieldsResources TestOOM TestExecKillsProcesses TestDaemonKilled TestMonitorProtected"
 )
 
 // skipped are cases that wait for timeouts in full: one command that ignores signals and one that leaves processes are enough here.

@@ -112,7 +112,7 @@ func (g Groups) RemoveShim(uid string) error {
 func (g Groups) PlaceShim(ctx context.Context, uid string, sandbox, pid int) error {
 	if g.systemd {
 		name := fmt.Sprintf("%s-shim-%s-%d.scope", unitPrefix, strings.ReplaceAll(uid, "-", "_"), sandbox)
-		return startScope(ctx, name, "Podstead pod "+uid, pid)
+		return startScope(ctx, name, "Podstead pod "+uid, nil, pid)
 	}
 	return nil
 }
@@ -129,13 +129,21 @@ func (g Groups) Monitor() string {
 // earlier keeper may still exist, and systemd may be about to remove it.
 const monitorScope = unitPrefix + "-monitor-"
 
-// PlaceMonitor moves the processes of the monitor to their cgroup, unless they are there. The keeper is the first one.
+// MonitorMemory is the memory of the monitor and its keeper that is not reclaimed for others, in bytes. It is above what they use: a few
+// MiB, and the files that they execute. packaging/podstead.slice has the same number: a cgroup gets at most the protection of its parent.
+const MonitorMemory = 32 << 20
+
+// PlaceMonitor moves the processes of the monitor to their cgroup, unless they are there, and protects its memory. The keeper is the first
+// one.
 func (g Groups) PlaceMonitor(ctx context.Context, pids ...int) error {
-	if !g.systemd || !slices.ContainsFunc(pids, func(pid int) bool { return !inMonitorScope(cgroupsOf(pid)) }) {
+	if !g.systemd {
+		return cgroup.ProtectMemory(g.Monitor(), MonitorMemory)
+	}
+	if !slices.ContainsFunc(pids, func(pid int) bool { return !inMonitorScope(cgroupsOf(pid)) }) {
 		return nil
 	}
 	name := monitorScope + strconv.Itoa(pids[0]) + ".scope"
-	if err := startScope(ctx, name, "Podstead monitor", pids...); err != nil {
+	if err := startScope(ctx, name, "Podstead monitor", protection(g.unified), pids...); err != nil {
 		return err
 	}
 	for _, pid := range pids {

@@ -1,6 +1,8 @@
 package podcgroup
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,6 +67,20 @@ func TestSliceLimits(t *testing.T) {
 		if diff := cmp.Diff(accounting+test.want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", test.limits, diff)
 		}
+	}
+}
+
+// The scope of the monitor and its slice have the same protection, which exists with cgroup v2 only.
+func TestProtection(t *testing.T) {
+	if got := protection(false); got != nil {
+		t.Errorf("cgroup v1: %v", got)
+	}
+	if got := protection(true); len(got) != 1 || got[0].Name != "MemoryMin" || got[0].Value.Value() != uint64(MonitorMemory) {
+		t.Errorf("cgroup v2: %v", got)
+	}
+	text, err := os.ReadFile("../../../packaging/podstead.slice")
+	if want := fmt.Sprintf("\nMemoryMin=%dM\n", MonitorMemory>>20); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("podstead.slice: %v; want %q in\n%s", err, want, text)
 	}
 }
 

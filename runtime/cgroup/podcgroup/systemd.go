@@ -73,9 +73,17 @@ func sliceLimits(l cgroup.Limits, unified bool) []dbus.Property {
 	return append(list, property("CPUShares", max(l.Shares, cgroup.MinShares)), property("MemoryLimit", number(l.Memory)))
 }
 
+// protection returns the properties of the monitor's scope that protect its memory.
+func protection(unified bool) []dbus.Property {
+	if !unified {
+		return nil
+	}
+	return []dbus.Property{{Name: "MemoryMin", Value: godbus.MakeVariant(uint64(MonitorMemory))}}
+}
+
 // startScope moves processes that outlive the daemon to a scope outside of the slices of pods, see [Groups.Shim]. The scope may already
 // exist.
-func startScope(ctx context.Context, name, description string, pids ...int) error {
+func startScope(ctx context.Context, name, description string, more []dbus.Property, pids ...int) error {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to systemd: %w", err)
@@ -86,14 +94,14 @@ func startScope(ctx context.Context, name, description string, pids ...int) erro
 		list[i] = uint32(pid)
 	}
 	done := make(chan string, 1)
-	_, err = conn.StartTransientUnitContext(ctx, name, "fail", []dbus.Property{
+	_, err = conn.StartTransientUnitContext(ctx, name, "fail", append([]dbus.Property{
 		dbus.PropDescription(description),
 		dbus.PropSlice(unitPrefix + ".slice"),
 		dbus.PropPids(list...),
 		{Name: "CollectMode", Value: godbus.MakeVariant("inactive-or-failed")},
 		// Without it systemd stops the scope at the shutdown of the host, before the daemon has stopped the pod.
 		{Name: "DefaultDependencies", Value: godbus.MakeVariant(false)},
-	}, done)
+	}, more...), done)
 	if isUnitError(err, "UnitExists") {
 		return nil
 	}
