@@ -18,7 +18,6 @@ const maxScenario = 1 << 20
 
 // simulateFlags are the flags of simulate.
 type simulateFlags struct {
-	files    []string
 	duration time.Duration
 	scenario string
 	format   string
@@ -34,7 +33,7 @@ type simulated struct {
 func (a *app) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate [-f] FILE|DIR|-...",
+		Use:   "simulate FILE|DIR|-...",
 		Short: "Simulate what happens to pods",
 		Long: `Simulate what happens to the pods of files, in virtual time: nothing is started, and no daemon is needed. The decisions
 and the events are those of the daemon. The timeline shows the events with the time since the start.
@@ -62,14 +61,11 @@ Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is in
 
   # Check what a scenario asserts, as in CI
   podstead simulate web.toml --scenario scenario.toml`,
-		Args:              func(cmd *cobra.Command, args []string) error { return fileArguments(cmd, append(args, f.files...)) },
+		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.simulate(cmd, append(args, f.files...), &f)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.simulate(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	fileFlag(cmd, &f.files)
 	cmd.Flags().DurationVar(&f.duration, "for", 0, "`time` to simulate (default that of the scenario, or 30m)")
 	cmd.Flags().StringVar(&f.scenario, "scenario", "", "`file` with what happens, and what must be true")
 	_ = cmd.RegisterFlagCompletionFunc("scenario", completeFiles)

@@ -62,7 +62,7 @@ func (c *checker) duration(table any, d *Duration, atLeast time.Duration) {
 	v, err := time.ParseDuration(string(*d))
 	switch {
 	case err != nil:
-		c.bad(table, d, fmt.Sprintf("%q is no duration", string(*d)), `write it like "40s", "5m" or "1h30m"`)
+		c.bad(table, d, fmt.Sprintf(`%q is no duration such as "40s", "5m" or "1h30m"`, string(*d)), "")
 	case v < atLeast || v > maxFor:
 		c.bad(table, d, fmt.Sprintf("must be between %v and %v", atLeast, maxFor), "")
 	}
@@ -84,7 +84,7 @@ func (c *checker) check() {
 		o := &s.Conditions[i]
 		c.required(o, &o.Condition, "condition")
 		if spec.ParseWaitCondition(o.Condition).Kind == spec.WaitPod {
-			c.bad(o, &o.Condition, "must not be about a pod", "write what the pod does in [[containers]]")
+			c.bad(o, &o.Condition, "must not be about a pod: the status of the pod is used", "")
 		}
 		if o.MetAfter == "" {
 			c.bad(o, &o.MetAfter, "metAfter is required", "")
