@@ -58,7 +58,7 @@ type Pod struct {
 
 	probed func(lifecycle.ProbeRef)       // called when a probe is answered; nil: nothing
 	own    bool                           // nothing else has the map of containers in Facts
-	before map[string]lifecycle.Container // of the facts before an event; only what the event is about
+	before map[string]lifecycle.Container // of the facts before an event; valid is only what the event is about
 
 	saved      lifecycle.Facts
 	savedPod   *spec.Pod
@@ -183,7 +183,6 @@ func (p *Pod) fold(e lifecycle.Event) {
 		p.events.At(before, now).Action(issued.Action)
 	}
 	if name := containerOf(e); name != "" && p.own && p.Observe == nil { // most of the time goes into copies of the facts otherwise
-		clear(p.before)
 		p.before[name] = before.Containers[name]
 		before.Containers = p.before
 		p.Facts.Fold(e)
