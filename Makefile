@@ -33,10 +33,9 @@ RACE       ?=
 PURE       := ./supervisor/lifecycle/... ./test/defences ./test/mutate ./test/reach ./test/repo
 GOTEST     := $(GO) test -json -vet=off -ldflags=-s
 PROGRESS   := $(GO) run ./test/progress
+# PROGRAMS are what is built and installed. podstead starts the others.
+PROGRAMS    := podstead podstead-monitor containerd-shim-podstead-v1
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
-# PODSTEAD_TEST_MONITOR=1 makes tests use the programs in bin/monitor, which include the monitor: it runs the containers, not a shim for
-# each pod.
-PROGRAMS    := bin$(if $(PODSTEAD_TEST_MONITOR),/monitor)
 # Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
 # container gets out.
 FAULTS       = ./test/faults ./test/hostile ./test/systemd ./test/upgrade
@@ -61,7 +60,7 @@ WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/ru
 # SUITES are those that make test runs.
 SUITES       = unit $(if $(filter 0,$(shell id -u)),features)
 
-.PHONY: help deps build demo test unit race features faults e2e crun monitor minutes vm lint cross check bench bench-compare soak cluster images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race features faults e2e crun minutes vm lint cross check bench bench-compare soak cluster images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -70,13 +69,9 @@ help: ## list targets
 deps: ## install the requirements of build, demo and test (Debian: runc, busybox-static, gcc)
 	@.ci/deps test
 
-build: ## build bin/podstead and bin/containerd-shim-podstead-v1
+build: ## build bin/podstead, bin/podstead-monitor and bin/containerd-shim-podstead-v1
 	@.ci/deps build
-	$(GOBUILD) -o bin/ ./cmd/podstead ./cmd/containerd-shim-podstead-v1
-ifdef PODSTEAD_TEST_MONITOR
-	$(GOBUILD) -o bin/monitor/ ./cmd/podstead-monitor
-	ln -f bin/podstead bin/containerd-shim-podstead-v1 bin/monitor/
-endif
+	$(GOBUILD) -o bin/ $(PROGRAMS:%=./cmd/%)
 
 images: ## build the images of the examples as archives in examples/images
 	@.ci/deps demo
@@ -125,16 +120,6 @@ crun: ## run the tests that depend on the OCI runtime with crun (root)
 	@$(MAKE) --no-print-directory deps build images
 	@test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun \
 		$(PROGRESS) -suite crun -no-skips -- $(GOE2E) -parallel $(PARALLEL) -run '$(RUNTIME_TESTS)' ./runtime ./test/hostile
-
-MONITOR_TESTS = status=0; \
-	$(GOE2E) -parallel $(PARALLEL) -run "$(RUNTIME_TESTS)|^TestContract$$|^TestDaemonKilled$$" ./runtime || status=1; \
-	$(GOE2E) -parallel $(PARALLEL) -run "^TestHungMonitor$$" ./test/faults || status=1; exit $$status
-
-monitor: ## run tests of the runtime, and of the monitor, with the monitor instead of shims (root)
-	$(NEED_ROOT)
-	@$(MAKE) --no-print-directory deps
-	@$(MAKE) --no-print-directory build images PODSTEAD_TEST_MONITOR=1
-	@env PODSTEAD_TEST_MONITOR=1 $(PROGRESS) -suite monitor -no-skips -- bash -c '$(MONITOR_TESTS)'
 
 # VM_SUITE is the name of a run with TESTFLAGS.
 VM_SUITE    ?= vm
@@ -186,10 +171,8 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	$(GO) test -tags e2e,$(TAGS) -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
 	test/purecgroup/run env PODSTEAD_ENGINE_RUNTIME=crun $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 ./test/conformance
 	$(MAKE) --no-print-directory cluster
-	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
-	$(MAKE) --no-print-directory build PODSTEAD_TEST_MONITOR=1
-	PODSTEAD_TEST_MONITOR=1 PODSTEAD_STORM=10 \
-		$(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestMonitorKilled' ./test/faults
+	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -count=1 -timeout 0 -v \
+		-run 'TestUpdateStorm|TestRandomEdits|TestMonitorKilled' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
@@ -214,10 +197,10 @@ mutate: ## run mutation tests of supervisor/lifecycle (three hours)
 	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks|States' $(MUTATEFLAGS) ./supervisor/lifecycle
 
 install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR, with a systemd unit in UNITDIR and a message catalog in CATALOGDIR
-	@test -x $(PROGRAMS)/podstead -a -x $(PROGRAMS)/containerd-shim-podstead-v1 || $(MAKE) --no-print-directory build
-	install -D -m 0755 $(PROGRAMS)/podstead $(DESTDIR)$(PREFIX)/bin/podstead
-	install -D -m 0755 $(PROGRAMS)/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
-	if test -e $(PROGRAMS)/podstead-monitor; then install -m 0755 $(PROGRAMS)/podstead-monitor $(DESTDIR)$(LIBEXECDIR)/; fi
+	@for program in $(PROGRAMS); do test -x bin/$$program || exec $(MAKE) --no-print-directory build; done
+	install -D -m 0755 bin/podstead $(DESTDIR)$(PREFIX)/bin/podstead
+	install -d $(DESTDIR)$(LIBEXECDIR)
+	install -m 0755 bin/podstead-monitor bin/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead.service >$(DESTDIR)$(UNITDIR)/podstead.service
 	install -D -m 0644 packaging/podstead.catalog $(DESTDIR)$(CATALOGDIR)/podstead.catalog
@@ -231,7 +214,8 @@ install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead
 	install -D -m 0644 packaging/podstead.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf
 
 uninstall: ## remove installed programs; pods, images and state are kept
-	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/podstead-monitor $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
+	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/podstead-monitor $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
+	rm -f $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
 	rm -f $(DESTDIR)$(UNITDIR)/podstead@.service $(DESTDIR)$(GENERATORDIR)/podstead-generator
 	rm -f $(DESTDIR)$(UNITDIR)/podstead.socket $(DESTDIR)$(UNITDIR)/podstead-ro.socket $(DESTDIR)$(UNITDIR)/podstead.slice $(DESTDIR)$(PREFIX)/lib/sysusers.d/podstead.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf
 	rm -rf $(DESTDIR)$(UNITDIR)/podstead-.slice.d

@@ -112,32 +112,11 @@ type testHost struct {
 
 func newTestHost(t testing.TB) *testHost {
 	t.Helper()
-	return newHost(t, monitorUnderTest())
-}
-
-// monitorUnderTest returns the path of the monitor, if it runs the containers of the tests.
-func monitorUnderTest() string {
-	if !suite.UsesMonitor() {
-		return ""
-	}
-	return filepath.Join(os.Getenv(programsVariable), monitor.Name)
-}
-
-// newShimHost is newTestHost for tests of shims.
-func newShimHost(t testing.TB) *testHost {
-	t.Helper()
-	return newHost(t, "")
-}
-
-// newHost returns a host with this monitor.
-func newHost(t testing.TB, monitorPath string) *testHost {
-	t.Helper()
 	dir, err := os.MkdirTemp("", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &testHost{TB: t, dir: dir, opts: options(dir, programs)}
-	m.opts.MonitorPath = monitorPath
 	t.Cleanup(m.close)
 	m.start()
 	m.pull(m.archive("busybox"), busybox)
@@ -194,11 +173,12 @@ func (m *testHost) retag() {
 
 func options(dir, programs string) runtime.Options {
 	return runtime.Options{
-		StateDir:  filepath.Join(dir, "lib"),
-		RunDir:    filepath.Join(dir, "run"),
-		LogDir:    filepath.Join(dir, "log"),
-		ShimPath:  filepath.Join(programs, shim.Name),
-		ConfigDir: filepath.Join(dir, "etc"),
+		StateDir:    filepath.Join(dir, "lib"),
+		RunDir:      filepath.Join(dir, "run"),
+		LogDir:      filepath.Join(dir, "log"),
+		ShimPath:    filepath.Join(programs, shim.Name),
+		MonitorPath: filepath.Join(programs, monitor.Name),
+		ConfigDir:   filepath.Join(dir, "etc"),
 		// like systemd for a unit with credentials
 		CredentialsDir: filepath.Join(dir, "credentials"),
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
@@ -263,7 +243,7 @@ func (m *testHost) close() {
 	}
 }
 
-// checkProcesses checks that no process of a pod is left, and kills those that are. The cleanup after a shim may run for a moment.
+// checkProcesses checks that no process of a pod is left, and kills those that are. A monitor without containers exits.
 func (m *testHost) checkProcesses() {
 	left := m.processes()
 	for end := time.Now().Add(deadline); len(left) > 0 && time.Now().Before(end); left = m.processes() {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -98,16 +99,6 @@ func TestStartWithoutRuntime(t *testing.T) {
 	}
 }
 
-// When a shim is killed, its containers are killed, and a new sandbox can be started.
-func TestShimKilled(t *testing.T) {
-	p := newPod(newShimHost(t), &spec.Pod{})
-	ref, err := p.start(sh("sleep 1000"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.losesSandbox(ref, p.shimPid())
-}
-
 // losesSandbox kills a process that a sandbox needs. The exit of its container is reported, nothing of the container is left, and a new
 // sandbox can be started.
 func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
@@ -127,24 +118,15 @@ func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
 	if err := p.RemoveSandbox(p.ctx(), uid, 1); err != nil {
 		p.Fatal(err)
 	}
-	p.checkProcesses()
+	p.eventually("no process of the pod is left", func() (string, bool) {
+		left := p.running()
+		return fmt.Sprint(left), len(left) == 0
+	})
 	p.sandbox(2)
 	second := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: ref.Container, Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, second); err != nil {
 		p.Error(err)
 	}
-}
-
-// shimPid returns the PID of the only shim of this host.
-func (m *testHost) shimPid() int {
-	m.Helper()
-	for pid, cmdline := range m.processes() {
-		if strings.HasPrefix(cmdline, m.opts.ShimPath) && strings.Contains(cmdline, m.dir) {
-			return pid
-		}
-	}
-	m.Fatal("no shim is running")
-	return 0
 }
 
 // Containers keep running when the daemon is killed. The test starts a daemon in another process.
@@ -214,7 +196,6 @@ func daemonPod(archives ...string) *spec.Pod {
 func daemon(dir string) error {
 	ctx := context.Background()
 	o := options(dir, os.Getenv(programsVariable))
-	o.MonitorPath = monitorUnderTest()
 	r, err := runtime.Start(ctx, o)
 	if err != nil {
 		return err
@@ -256,14 +237,14 @@ func TestDiskFull(t *testing.T) {
 
 // A daemon that is killed after it has recorded an exit leaves the task.
 func TestExitWithTask(t *testing.T) {
-	p := newPod(newShimHost(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("exit 3"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle := filepath.Join(p.opts.RunDir, "engine/io.containerd.runtime.v2.task/podstead", p.idOf(ref))
+	dir := filepath.Join(monitor.ContainersDir(filepath.Join(p.opts.RunDir, "engine/monitor")), p.idOf(ref))
 	p.eventually("the exit of the container", func() (string, bool) {
-		text, err := os.ReadFile(filepath.Join(bundle, "exit.json"))
+		text, err := os.ReadFile(filepath.Join(dir, "exit.json"))
 		return fmt.Sprint(string(text), err), err == nil
 	})
 	if err := p.WriteExit(p.ctx(), uid, ref, 3); err != nil {

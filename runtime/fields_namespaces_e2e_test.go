@@ -251,40 +251,35 @@ func (m *testHost) pausePid() int {
 
 // When the pause process is killed, the sandbox is lost: its containers exit, nothing of them is left, and a new sandbox can be started.
 func TestPauseKilled(t *testing.T) {
-	for _, victim := range []string{"pause", "shim"} {
-		t.Run(victim, func(t *testing.T) {
-			m := newShimHost(t)
-			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
-			ref, err := p.start(sh("setsid sleep 100000 & sleep 100000"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.losesSandbox(ref, map[string]func() int{"pause": m.pausePid, "shim": m.shimPid}[victim]())
-		})
+	m := newTestHost(t)
+	p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
+	ref, err := p.start(sh("setsid sleep 100000 & sleep 100000"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	p.losesSandbox(ref, m.pausePid())
 }
 
-// The next daemon detects that the pause process or the shim was killed while no daemon was running.
+// The next daemon detects that the pause process was killed while no daemon was running.
 func TestPauseKilledWithoutDaemon(t *testing.T) {
-	for _, victim := range []string{"pause", "shim", "none"} {
+	for _, victim := range []string{"pause", "none"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newShimHost(t)
+			m := newTestHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("sleep 100000"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			pause, shim := m.pausePid(), m.shimPid()
+			pause := m.pausePid()
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if victim != "none" {
-				err := unix.Kill(map[string]int{"pause": pause, "shim": shim}[victim], unix.SIGKILL)
-				if err != nil {
+				if err := unix.Kill(pause, unix.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
-				m.eventually("the exit of the shim", func() (string, bool) {
-					err := unix.Kill(shim, 0)
+				m.eventually("the exit of the pause process", func() (string, bool) {
+					err := unix.Kill(pause, 0)
 					return fmt.Sprint(err), err != nil
 				})
 			}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
@@ -166,16 +164,16 @@ func TestPidsLimit(t *testing.T) {
 	}
 }
 
-// The shim is not in the cgroup of its pod: the limits of the pod do not apply to it.
-func TestCgroupOfShim(t *testing.T) {
-	m := newShimHost(t)
+// The monitor and its keeper are not in the cgroup of a pod: the limits of the pod do not apply to them.
+func TestCgroupOfMonitor(t *testing.T) {
+	m := newTestHost(t)
 	m.restartWith(10) // barely enough for the container and the OCI runtime
 	p := newPod(m, &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("32Mi"), "cpu": quantity("10m")}}})
 	ref, err := p.start(spec.Container{Command: []string{"sleep", "100000"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := m.shimPid()
+	keeper, monitorPID := m.roles()
 	g := p.groups(ref)
 	pods := map[string]bool{}
 	for _, path := range g.paths {
@@ -186,21 +184,19 @@ func TestCgroupOfShim(t *testing.T) {
 	if len(pods) == 0 {
 		t.Fatalf("the container is in %v", g.paths)
 	}
-	for line := range strings.Lines(m.proc(pid, "cgroup")) {
-		path := strings.SplitN(strings.TrimSpace(line), ":", 3)[2]
-		for pod := range pods {
-			if path == pod || strings.HasPrefix(path, pod+"/") {
-				t.Errorf("the shim is in %s, the pod in %s", path, pod)
+	for _, pid := range []int{keeper, monitorPID} {
+		for line := range strings.Lines(m.proc(pid, "cgroup")) {
+			path := strings.SplitN(strings.TrimSpace(line), ":", 3)[2]
+			for pod := range pods {
+				if path == pod || strings.HasPrefix(path, pod+"/") {
+					t.Errorf("process %d is in %s, the pod in %s", pid, path, pod)
+				}
 			}
 		}
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually("the exit of the shim", func() (string, bool) { // the cleanup checks its cgroup
-		err := unix.Kill(pid, 0)
-		return fmt.Sprint(err), err != nil
-	})
 }
 
 // A limit whose controller is not available is refused by admission.

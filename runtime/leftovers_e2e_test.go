@@ -263,30 +263,18 @@ func (m *testHost) startInCgroup(dir string, command ...string) *exec.Cmd {
 	return c
 }
 
-// A shim that is killed while it starts leaves its pinned PID namespace. The next start of the sandbox replaces it.
+// A daemon that is killed while it starts a sandbox leaves a pinned PID namespace. The next start of the sandbox replaces it.
 func TestPauseWithLeftPin(t *testing.T) {
-	m := newShimHost(t)
-	pod, start := &spec.Pod{Name: "p"}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
-	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
-		t.Fatal(err)
-	}
+	m := newTestHost(t)
+	pod, start := &spec.Pod{Name: "p", ShareProcessNamespace: true}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
 	pin := filepath.Join(m.opts.RunDir, "ns", uid, "1", "pid")
-	err := os.WriteFile(pin, nil, 0o600)
+	err := errors.Join(os.MkdirAll(filepath.Dir(pin), 0o700), os.WriteFile(pin, nil, 0o600))
 	if err == nil {
 		err = unix.Mount("/proc/self/ns/pid", pin, "", unix.MS_BIND, "")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	shim := m.shimPid()
-	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	m.eventually("the exit of the shim", func() (string, bool) {
-		err := unix.Kill(shim, 0)
-		return fmt.Sprint(err), err != nil
-	})
-	pod.ShareProcessNamespace = true
 	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
 		t.Error(err)
 	}

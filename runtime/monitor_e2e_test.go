@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/engine"
@@ -96,14 +95,8 @@ func (p *pod) wantKnown() {
 	}
 }
 
-// newMonitorHost is newTestHost for tests of the monitor.
-func newMonitorHost(t *testing.T) *testHost {
-	t.Helper()
-	return newHost(t, filepath.Join(programs, monitor.Name))
-}
-
-// Monitor and keeper are in a cgroup of their own, whose memory is not reclaimed for others, and the kernel does not OOM-kill them.
-// Containers, and the commands in them, have scores of their own.
+// Monitor and keeper are in a cgroup of their own, whose memory is not reclaimed for others, and the kernel does not OOM-kill them. Both
+// have the name of their program, of which the kernel keeps 15 bytes. Containers, and the commands in them, have scores of their own.
 func TestMonitorProtected(t *testing.T) {
 	host, err := oci.DetectHost(t.Context())
 	if err != nil {
@@ -113,7 +106,7 @@ func TestMonitorProtected(t *testing.T) {
 	if !host.Resource { // it cannot be lowered
 		score = fmt.Sprintln(host.OOMScoreAdj)
 	}
-	p := newPod(newMonitorHost(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 4324 & wait"))
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +115,9 @@ func TestMonitorProtected(t *testing.T) {
 	for _, pid := range []int{keeper, running} {
 		if got := p.proc(pid, "oom_score_adj"); got != score {
 			t.Errorf("OOM score of process %d is %s, want %s", pid, got, score)
+		}
+		if got := p.proc(pid, "comm"); got != monitor.Name[:15]+"\n" {
+			t.Errorf("name of process %d: %s", pid, got)
 		}
 		p.inMonitorCgroup(pid, keeper)
 	}
@@ -158,7 +154,7 @@ func (m *testHost) inMonitorCgroup(pid, keeper int) {
 
 // A monitor that hangs is replaced, whether a daemon runs or is started. Its keeper may hang too. Containers keep running.
 func TestMonitorHung(t *testing.T) {
-	p := newPod(newMonitorHost(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 4321 & wait"))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +189,7 @@ func TestMonitorHung(t *testing.T) {
 // A monitor that cannot be started does not prevent the start of a daemon. Its pods are not taken for lost, and are supervised as soon as
 // it can be started.
 func TestMonitorUnavailable(t *testing.T) {
-	p := newPod(newMonitorHost(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 4322 & wait"))
 	if err != nil {
 		t.Fatal(err)
@@ -249,31 +245,4 @@ func TestMonitorUnavailable(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// A daemon without the monitor's program does not start while containers need it.
-func TestMonitorRemoved(t *testing.T) {
-	p := newPod(newMonitorHost(t), &spec.Pod{})
-	ref, err := p.start(sh("sleep 4323 & wait"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	without := p.opts
-	without.MonitorPath = ""
-	if _, err := runtime.Start(t.Context(), without); !errors.Is(err, engine.ErrMonitorMissing) {
-		t.Fatalf("start without the monitor: %v", err)
-	}
-	p.testHost.start()
-	p.wantRunning(ref, "sleep 4323")
-	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
-		t.Error(err)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p.opts.MonitorPath = "" // nothing needs it
-	p.testHost.start()
 }

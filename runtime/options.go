@@ -37,7 +37,7 @@ const (
 	NetworkNone   = sandbox.NetworkNone
 )
 
-// Options configure the runtime. ShimPath is required. The zero value of any other field is its default.
+// Options configure the runtime. ShimPath and MonitorPath are required. The zero value of any other field is its default.
 type Options struct {
 	StateDir string // directory for persistent state (default /var/lib/podstead)
 	RunDir   string // directory for runtime state, cleared at boot (default /run/podstead)
@@ -45,7 +45,7 @@ type Options struct {
 
 	// ShimPath is the absolute path of the shim.
 	ShimPath string
-	// MonitorPath is the absolute path of the monitor. Without it (default), each pod has a shim.
+	// MonitorPath is the absolute path of the monitor.
 	MonitorPath string
 	// RuntimeBinary is the name or the path of the OCI runtime of new containers (default [ociruntime.Auto]).
 	RuntimeBinary string

@@ -61,9 +61,10 @@ func TestE2EScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := suite.Programs(repo)
+	bin := filepath.Join(repo, "bin")
 	for _, file := range []string{
-		filepath.Join(bin, "podstead"), filepath.Join(bin, "containerd-shim-podstead-v1"), "../../examples/images/busybox.tar",
+		filepath.Join(bin, "podstead"), filepath.Join(bin, "podstead-monitor"), filepath.Join(bin, "containerd-shim-podstead-v1"),
+		"../../examples/images/busybox.tar",
 	} {
 		if _, err := os.Stat(file); err != nil {
 			t.Fatalf("%v: run make build images first", err)

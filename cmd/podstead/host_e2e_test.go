@@ -27,7 +27,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podstead/podstead/test/ocitar"
-	"github.com/podstead/podstead/test/suite"
 	"github.com/podstead/podstead/test/transcript"
 )
 
@@ -42,7 +41,7 @@ func newPageHost(t *testing.T) *transcript.Shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := suite.Programs(repo)
+	bin := filepath.Join(repo, "bin")
 	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
 	if err != nil {
 		t.Fatal(err)

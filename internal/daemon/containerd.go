@@ -35,13 +35,17 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	if err != nil {
 		return nil, fmt.Errorf("start engine: find shim: %w", err)
 	}
+	monitorProgram, err := MonitorPath()
+	if err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
 	verification, err := c.Verification()
 	if err != nil {
 		return nil, err
 	}
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
-		ShimPath: program, MonitorPath: MonitorPath(),
+		ShimPath: program, MonitorPath: monitorProgram,
 		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
 		PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
@@ -64,7 +68,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	return rt, nil
 }
 
-// libexec is the directory in which packages install the shim and the monitor. Where the monitor is not installed, each pod has a shim.
+// libexec is the directory in which packages install the shim and the monitor.
 const libexec = "/usr/libexec/podstead"
 
 // ShimPath returns the path of the shim: containerd-shim-podstead-v1 in the directory of this program or in /usr/libexec/podstead,
@@ -76,8 +80,17 @@ func ShimPath() (string, error) {
 	return os.Executable()
 }
 
-// MonitorPath returns the path of the monitor in the directory of this program or in /usr/libexec/podstead; "": it is not installed.
-func MonitorPath() string { return installed(monitor.Name) }
+// MonitorPath returns the path of the monitor in the directory of this program or in /usr/libexec/podstead. If it is not installed, the
+// error is [ErrMonitorMissing].
+func MonitorPath() (string, error) {
+	if path := installed(monitor.Name); path != "" {
+		return path, nil
+	}
+	return "", ErrMonitorMissing
+}
+
+// ErrMonitorMissing is the error of [MonitorPath]. The daemon does not start without the monitor, which runs all containers.
+var ErrMonitorMissing = errors.New("the program podstead-monitor is not installed")
 
 // installed returns the path of a program in the directory of this one or in /usr/libexec/podstead, empty if there is none.
 func installed(name string) string {

@@ -81,7 +81,7 @@ func TestMonitorEvent(t *testing.T) {
 
 // TestHintMonitorMissing: an error that the program of the monitor is missing has a hint.
 func TestHintMonitorMissing(t *testing.T) {
-	err := fmt.Errorf("start engine: %w", engine.ErrMonitorMissing)
+	err := fmt.Errorf("start engine: %w", ErrMonitorMissing)
 	if hint := Hint(err, &config.Config{}); !strings.Contains(hint, "install podstead-monitor") {
 		t.Errorf("hint %q", hint)
 	}

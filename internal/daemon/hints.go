@@ -23,9 +23,9 @@ func Hint(err error, c *config.Config) string {
 	switch {
 	case inUse:
 		return fmt.Sprintf("only one daemon can run on a host: use it, or stop process %d with podstead daemon stop", held.Pid)
-	case errors.Is(err, engine.ErrMonitorMissing):
-		return "install podstead-monitor in the directory of podstead or in " + libexec +
-			"; without it these containers cannot be stopped, except by a reboot"
+	case errors.Is(err, ErrMonitorMissing):
+		return "install podstead-monitor, of the same version, in the directory of podstead or in " + libexec +
+			"; containers that run are not affected"
 	case errors.Is(err, errNotRoot):
 		return "run podstead as root, for example with sudo"
 	case errors.Is(err, ociruntime.ErrNotFound):

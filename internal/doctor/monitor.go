@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/podstead/podstead/internal/config"
@@ -11,23 +10,20 @@ import (
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
-// monitorProcess checks the process that runs the containers of all pods, where its program is installed.
+// monitorProcess checks the program and the process that runs the containers of all pods.
 func monitorProcess(ctx context.Context, c *config.Config) result {
-	return monitorIn(ctx, engine.MonitorDir(dirs(c).EngineRun()), daemon.MonitorPath())
+	program, err := daemon.MonitorPath()
+	if err != nil {
+		return result{Fail, err.Error(), daemon.Hint(err, c)}
+	}
+	return monitorIn(ctx, engine.MonitorDir(dirs(c).EngineRun()), program)
 }
 
-// monitorIn is monitorProcess with a state directory and a program; "": not installed.
+// monitorIn is monitorProcess with a state directory and a program.
 func monitorIn(ctx context.Context, dir, program string) result {
 	used, err := monitor.InUse(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		return result{Warn, err.Error(), "run podstead doctor as root"}
-	case program == "" && used:
-		return result{
-			Fail, fmt.Sprintf("%v (%s)", engine.ErrMonitorMissing, dir), "install podstead-monitor; the daemon does not start without it",
-		}
-	case program == "":
-		return ok("not installed, each pod has a shim")
 	}
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()

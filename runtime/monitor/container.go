@@ -372,4 +372,5 @@ func (c *container) forget() {
 	}
 	c.m.dropSandbox(c.rec.Create.Sandbox)
 	c.m.stopIfIdle()
+	c.m.leave()
 }

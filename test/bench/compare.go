@@ -24,8 +24,8 @@ func comparison() []compared {
 		{"`kill -9` of the process to the first restart, ms", func(r *report) float64 { return r.restart.median() }, 3},
 		{"stop to exit, ms", func(r *report) float64 { return r.stop.median() }, 3},
 		{"20 pods started together, until all are ready, ms", func(r *report) float64 { return r.atOnce.median() }, 50},
-		{"daemon without pods, MiB (PSS)", func(r *report) float64 { return r.small.none.daemon }, 0.5},
-		{"20 pods, all memory, MiB (PSS)", func(r *report) float64 { return r.small.all.total() }, 2},
+		{"daemon without pods, MiB (PSS)", func(r *report) float64 { return r.many.none.daemon }, 0.5},
+		{"20 pods, all memory, MiB (PSS)", func(r *report) float64 { return r.many.all.total() }, 2},
 		{"idle CPU with 20 pods, % of one core", func(r *report) float64 { return r.idle }, 0.1},
 		{"waits for the disk in the lifetime of a pod", func(r *report) float64 { return r.fsyncs.all() }, 0.5},
 	}
@@ -52,7 +52,7 @@ func (b *bench) compare(ctx context.Context, base string, rounds int, tolerance 
 				return err
 			}
 			var r report
-			for _, take := range []func(context.Context, *report) error{b.starts, b.restartAndStop, b.manySmall, b.fsyncs} {
+			for _, take := range []func(context.Context, *report) error{b.starts, b.restartAndStop, b.manyPods, b.fsyncs} {
 				if err := take(ctx, &r); err != nil {
 					return fmt.Errorf("measure %s: %w", build.name, err)
 				}

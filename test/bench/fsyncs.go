@@ -165,8 +165,8 @@ func program(line string) string {
 	switch {
 	case name == "podstead":
 		return "daemon"
-	case strings.HasPrefix(name, "containerd-shim"):
-		return "shim"
+	case strings.HasPrefix(name, "podstead-monit"):
+		return "monitor"
 	case strings.HasPrefix(name, "runc"):
 		return "runc"
 	}

@@ -90,8 +90,8 @@ func (b *bench) newOwn(ctx context.Context, r *rig.Rig) (*own, error) {
 	r.Saw(uid)
 	o := &own{
 		opts: runtime.Options{
-			StateDir: filepath.Join(dir, "lib"), RunDir: filepath.Join(dir, "r"), LogDir: filepath.Join(dir, "log"), ShimPath: r.Shim,
-			CgroupDriver: runtime.CgroupFS, CgroupRoot: "/podstead-bench", RuntimeBinary: "runc",
+			StateDir: filepath.Join(dir, "lib"), RunDir: filepath.Join(dir, "r"), LogDir: filepath.Join(dir, "log"),
+			ShimPath: r.Shim, MonitorPath: r.Monitor, CgroupDriver: runtime.CgroupFS, CgroupRoot: "/podstead-bench", RuntimeBinary: "runc",
 		},
 		pod: &spec.Pod{Name: "life", ImageArchives: []string{b.archive}, Containers: []spec.Container{
 			{Name: "c", Image: busybox, Command: []string{"true"}},

@@ -44,7 +44,7 @@ func (b *bench) machine(ctx context.Context, r *report) error {
 	for _, p := range []struct {
 		path string
 		size *int64
-	}{{rg.Program, &r.program}, {rg.Shim, &r.shim}} {
+	}{{rg.Program, &r.program}, {rg.Monitor, &r.monitor}} {
 		st, err := os.Stat(p.path)
 		if err != nil {
 			return err

@@ -18,15 +18,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/internal/rig"
 	"github.com/podstead/podstead/test/suite"
 )
 
 func main() {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
 	if os.Getenv(serveVariable) != "" {
 		if err := serve(); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)

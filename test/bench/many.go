@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -24,32 +24,18 @@ const (
 	idle = 20 * time.Second
 )
 
-// manySmall measures the time until 20 pods are ready, their memory, and what remains after their deletion, with the small shim.
-func (b *bench) manySmall(ctx context.Context, r *report) error {
-	return b.within(ctx, func(rg *rig.Rig) error {
-		return errors.Join(copyInto(rg, &rg.Program), copyInto(rg, &rg.Shim), b.withPods(ctx, rg, &r.small, r))
-	})
-}
-
-// manyPods is manySmall, and then the memory with podstead as its own shim.
+// manyPods measures the time until 20 pods are ready, their memory, and what remains after their deletion.
 func (b *bench) manyPods(ctx context.Context, r *report) error {
-	if err := b.manySmall(ctx, r); err != nil {
-		return err
-	}
 	return b.within(ctx, func(rg *rig.Rig) error {
-		// Without the small shim beside it, podstead is its own shim.
-		if err := copyInto(rg, &rg.Program); err != nil {
-			return err
-		}
-		if _, err := os.Stat("/usr/libexec/podstead/" + shim.Name); err == nil {
-			b.say("the small shim is installed on this host, podstead as its own shim cannot be measured")
-			return nil
-		}
-		return b.withPods(ctx, rg, &r.large, nil)
+		return errors.Join(copyPrograms(rg), b.withPods(ctx, rg, r))
 	})
 }
 
-// copyInto has the rig use a copy of a program. The memory of a file that others execute, too, would be counted in part for them.
+// copyPrograms has the rig use copies of the programs. The memory of a file that others execute, too, would be counted in part for them.
+func copyPrograms(r *rig.Rig) error {
+	return errors.Join(copyInto(r, &r.Program), copyInto(r, &r.Monitor), copyInto(r, &r.Shim))
+}
+
 func copyInto(r *rig.Rig, program *string) error {
 	text, err := os.ReadFile(*program)
 	if err != nil {
@@ -62,8 +48,8 @@ func copyInto(r *rig.Rig, program *string) error {
 // usage is the memory in MiB without pods, with one, with many, and after their deletion.
 type usage struct{ none, one, all, after memory }
 
-// withPods measures memory. With a report, also start times and idle CPU.
-func (b *bench) withPods(ctx context.Context, rg *rig.Rig, u *usage, r *report) error {
+// withPods measures memory, start times and idle CPU.
+func (b *bench) withPods(ctx context.Context, rg *rig.Rig, r *report) error {
 	file, err := rg.WritePod("first", b.podFile("first", "Never", "true", nil))
 	if err != nil {
 		return err
@@ -77,19 +63,15 @@ func (b *bench) withPods(ctx context.Context, rg *rig.Rig, u *usage, r *report) 
 	if _, err := rg.Podstead(ctx, "get"); err != nil {
 		return err
 	}
-	if err := settled(ctx, rg, &u.none); err != nil {
+	if err := settled(ctx, rg, &r.many.none); err != nil {
 		return err
 	}
-	rounds := 1
-	if r != nil {
-		rounds = b.times(3)
-	}
-	for i := range rounds {
+	for i := range b.times(3) {
 		if err := b.createSome(ctx, rg, 0, 1); err != nil {
 			return err
 		}
 		if i == 0 {
-			if err := settled(ctx, rg, &u.one); err != nil {
+			if err := settled(ctx, rg, &r.many.one); err != nil {
 				return err
 			}
 		}
@@ -97,27 +79,23 @@ func (b *bench) withPods(ctx context.Context, rg *rig.Rig, u *usage, r *report) 
 		if err := b.createSome(ctx, rg, 1, many+1); err != nil {
 			return err
 		}
-		if r != nil {
-			r.atOnce.since(began)
-		}
+		r.atOnce.since(began)
 		if err := remove(ctx, rg, "many0"); err != nil {
 			return err
 		}
 		if i == 0 {
-			if err := settled(ctx, rg, &u.all); err != nil {
+			if err := settled(ctx, rg, &r.many.all); err != nil {
 				return err
 			}
-			if r != nil {
-				if r.idle, err = idleCPU(ctx, rg); err != nil {
-					return err
-				}
+			if r.idle, err = idleCPU(ctx, rg); err != nil {
+				return err
 			}
 		}
 		if _, err := rg.Podstead(ctx, "delete", "--all", "--force"); err != nil {
 			return err
 		}
 	}
-	return settled(ctx, rg, &u.after)
+	return settled(ctx, rg, &r.many.after)
 }
 
 // createSome creates pods at the same time and waits until all are ready.
@@ -137,9 +115,9 @@ func (b *bench) createSome(ctx context.Context, r *rig.Rig, from, to int) error 
 }
 
 // memory is the proportional set size (PSS) by part, in MiB.
-type memory struct{ daemon, shims, containers float64 }
+type memory struct{ daemon, monitor, containers float64 }
 
-func (m memory) ours() float64  { return m.daemon + m.shims }
+func (m memory) ours() float64  { return m.daemon + m.monitor }
 func (m memory) total() float64 { return m.ours() + m.containers }
 
 // settled waits for a quiet moment and measures memory.
@@ -161,8 +139,8 @@ func settled(ctx context.Context, r *rig.Rig, m *memory) error {
 		switch p.kind {
 		case daemonPart:
 			m.daemon += pss
-		case shimPart:
-			m.shims += pss
+		case monitorPart:
+			m.monitor += pss
 		case containerPart:
 			m.containers += pss
 		}
@@ -173,8 +151,8 @@ func settled(ctx context.Context, r *rig.Rig, m *memory) error {
 type kind int
 
 const (
-	daemonPart kind = iota
-	shimPart
+	daemonPart  kind = iota
+	monitorPart      // with its keeper
 	containerPart
 )
 
@@ -192,12 +170,18 @@ func parts(r *rig.Rig) ([]part, error) {
 		switch words := strings.Fields(p.Command); {
 		case len(words) > 1 && words[1] == "daemon":
 			k = daemonPart
-		case strings.Contains(p.Command, "-namespace podstead"):
-			k = shimPart
+		case isMonitor(p):
+			k = monitorPart
 		}
 		all = append(all, part{p, k})
 	}
 	return all, err
+}
+
+// isMonitor reports whether a process is the monitor or its keeper.
+func isMonitor(p rig.Process) bool {
+	name, _, _ := strings.Cut(p.Command, " ")
+	return filepath.Base(name) == monitor.Name
 }
 
 // pssOf returns the PSS of a process in MiB.
@@ -215,7 +199,7 @@ func pssOf(pid int) (float64, error) {
 	return 0, fmt.Errorf("process %d has no PSS", pid)
 }
 
-// idleCPU returns the CPU usage of daemon and shims without activity, in percent of a core.
+// idleCPU returns the CPU usage of daemon and monitor without activity, in percent of a core.
 func idleCPU(ctx context.Context, r *rig.Rig) (float64, error) {
 	before, err := cpuOf(r)
 	if err != nil {
@@ -232,7 +216,7 @@ func idleCPU(ctx context.Context, r *rig.Rig) (float64, error) {
 	return 100 * float64(after-before) / float64(took), err
 }
 
-// cpuOf returns the CPU time of daemon and shims since their start. Threads that have exited are not included; Go stops almost none.
+// cpuOf returns the CPU time of daemon and monitor since their start. Threads that have exited are not included; Go stops almost none.
 func cpuOf(r *rig.Rig) (time.Duration, error) {
 	all, err := parts(r)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/podstead/podstead/probes"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
@@ -82,7 +81,7 @@ func startServer(ctx context.Context) (web, rpc int32, stop func() error, err er
 	return web, rpc, stop, nil
 }
 
-// probes measures the cost of each kind of probe: wall time, and CPU time of the daemon. For a command also that of the shim, the OCI
+// probes measures the cost of each kind of probe: wall time, and CPU time of the daemon. For a command also that of the monitor, the OCI
 // runtime and the command.
 func (b *bench) probes(ctx context.Context, r *report) error {
 	return b.within(ctx, func(rg *rig.Rig) error {
@@ -143,7 +142,7 @@ func ask(ctx context.Context, rg *rig.Rig, p *probes.Prober, probe *spec.Probe, 
 	return nil
 }
 
-// cpuTime returns the CPU time of this process, and of the rig's shims with their exited children.
+// cpuTime returns the CPU time of this process, and of the rig's monitor with its exited children.
 func cpuTime(rg *rig.Rig) (time.Duration, error) {
 	total, err := ownTime()
 	if err != nil {
@@ -154,7 +153,7 @@ func cpuTime(rg *rig.Rig) (time.Duration, error) {
 		return 0, err
 	}
 	for _, process := range all {
-		if !strings.Contains(process.Command, shim.Name) {
+		if !isMonitor(process) {
 			continue
 		}
 		used, err := ticksOf(process.PID)

@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// probed is the CPU time of all parts (daemon with engine and supervisor, shims, containers) in ms per probe, for many pods that are
+// probed is the CPU time of all parts (daemon with engine and supervisor, monitor, containers) in ms per probe, for many pods that are
 // probed once per second, minus that of the same pods without probes. Bare is the minimum: see [bareExchanges].
 type probed struct{ exec, execCrun, http, tcp, grpc, bare float64 }
 
@@ -150,7 +150,7 @@ func allTicks(rg *rig.Rig) (time.Duration, error) {
 	for _, process := range all {
 		used, err := ticksOf(process.PID)
 		if err != nil {
-			continue // an exec that has exited meanwhile is counted in its shim
+			continue // an exec that has exited meanwhile is counted in the monitor
 		}
 		total += time.Duration(used) * 10 * time.Millisecond
 	}

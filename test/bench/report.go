@@ -12,7 +12,7 @@ type report struct {
 	machine, programs string
 	before, after     string // load
 
-	program, shim         int64 // bytes
+	program, monitor      int64 // bytes
 	warm, onDemand, empty start
 	turns                 []turn // Podstead first
 	bare, steps           series // runc, in one command and in three
@@ -22,7 +22,7 @@ type report struct {
 	restart, stop         series
 	without, with         start // the pod network and a volume
 	atOnce                series
-	small, large          usage
+	many                  usage
 	idle, idleProbed      float64 // percent of a core
 	idleBare              float64 // of the exchanges of idleProbed, in a program that does nothing else
 	hundreds              hundreds
@@ -91,7 +91,7 @@ A pod has one busybox container, and a sandbox with network, IPC and UTS namespa
 FIFO. First output: the first byte on the command's standard output. A container lifetime is create, start, ` + "`true`" +
 		`, wait, delete; its
 variants were measured alternately. Bare runc ran Podstead's own specification on an existing root file system, ctr a simpler one without
-seccomp. In one command runc is a single process. A container manager, such as Podstead's shim and containerd's, needs the three commands.
+seccomp. In one command runc is a single process. A container manager, such as Podstead's monitor and containerd's shim, needs the three commands.
 
 `)
 }
@@ -138,12 +138,12 @@ func (r *report) probes(b *strings.Builder) {
 		fmt.Fprintf(b, " %d |\n", len(row.a.cpu.samples))
 	}
 	fmt.Fprintf(b, `
-With 20 pods and one probe per second each, CPU time of daemon, engine, shims and containers together, minus that of the same pods without
+With 20 pods and one probe per second each, CPU time of daemon, engine, monitor and containers together, minus that of the same pods without
 probes: exec %s ms with runc and %s ms with crun, HTTP %s ms, TCP %s ms, gRPC %s ms per probe. The minimum on this host, measured in the same run: the five system calls
 of one bare HTTP exchange, at the same rate from a program that does nothing else, take %s ms.
 
 The table is for probes one after the other, in batches of 10 commands and of 200 others. The CPU time is the daemon's, for a command also
-that of the shim, the OCI runtime and the command. That of the server is not included.
+that of the monitor, the OCI runtime and the command. That of the server is not included.
 
 `, number(r.probed.exec), number(r.probed.execCrun), number(r.probed.http), number(r.probed.tcp), number(r.probed.grpc),
 		number(r.probed.bare))
@@ -151,29 +151,20 @@ that of the shim, the OCI runtime and the command. That of the server is not inc
 
 func (r *report) sizes(b *strings.Builder) {
 	b.WriteString("## Memory\n\nProportional set size in MiB, 5 seconds after the last start or deletion.\n\n")
-	b.WriteString("| | daemon | shims | processes in containers | each additional pod (shim and daemon) |\n| --- | --- | --- | --- " +
+	b.WriteString("| | daemon | monitor | processes in containers | each additional pod (monitor and daemon) |\n| --- | --- | --- | --- " +
 		"| --- |\n")
-	for _, kind := range []struct {
-		name string
-		u    *usage
-	}{{"small shim", &r.small}, {"`podstead` as its own shim", &r.large}} {
-		if kind.u.none.daemon == 0 {
-			fmt.Fprintf(b, "| %s: not measured | | | | |\n", kind.name)
-			continue
-		}
-		for _, row := range []struct {
-			what string
-			m    memory
-			each string
-		}{
-			{"no pod", kind.u.none, ""},
-			{"1 pod", kind.u.one, ""},
-			{"20 pods", kind.u.all, number(kind.u.each())},
-			{"all deleted", kind.u.after, ""},
-		} {
-			fmt.Fprintf(b, "| %s, %s | %s | %s | %s | %s |\n", kind.name, row.what, number(row.m.daemon), number(row.m.shims),
-				number(row.m.containers), row.each)
-		}
+	for _, row := range []struct {
+		what string
+		m    memory
+		each string
+	}{
+		{"no pod", r.many.none, ""},
+		{"1 pod", r.many.one, ""},
+		{"20 pods", r.many.all, number(r.many.each())},
+		{"all deleted", r.many.after, ""},
+	} {
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", row.what, number(row.m.daemon), number(row.m.monitor), number(row.m.containers),
+			row.each)
 	}
 	fmt.Fprintf(b, "\n## Other\n\n| | |\n| --- | --- |\n| idle CPU with 20 pods, of one core | %.2f%% |\n", r.idle)
 	fmt.Fprintf(b,
@@ -188,7 +179,7 @@ func (r *report) sizes(b *strings.Builder) {
 		"| 200 pods, `kill -9` of the daemon until all are ready again | %.2f s |\n| 200 pods, `podstead get` | %s ms |\n| 200 pods, "+
 			"idle CPU of one core | %.2f%% |\n",
 		h.again, number(h.get.median()), h.idle)
-	fmt.Fprintf(b, "| size of `podstead` | %.1f MiB |\n| size of `containerd-shim-podstead-v1` | %.1f MiB |\n", mib(r.program), mib(r.shim))
+	fmt.Fprintf(b, "| size of `podstead` | %.1f MiB |\n| size of `podstead-monitor` | %.1f MiB |\n", mib(r.program), mib(r.monitor))
 	if r.fsyncs.lives == 0 {
 		b.WriteString("| calls that wait for the disk | not measured: strace is not installed |\n\n")
 		return

@@ -163,7 +163,7 @@ type podstead struct {
 
 func (b *bench) newPodstead(ctx context.Context, rg *rig.Rig, runtime string) (contender, error) {
 	rg.Env = append(rg.Env, "PODSTEAD_ENGINE_RUNTIME="+runtime)
-	if err := errors.Join(copyInto(rg, &rg.Program), copyInto(rg, &rg.Shim)); err != nil {
+	if err := copyPrograms(rg); err != nil {
 		return nil, err
 	}
 	s, err := b.newStarter(rg)

@@ -132,7 +132,7 @@ func (d defence) try(ctx context.Context, root string) (output string, err error
 	if d.e2e {
 		tags = "e2e"
 		text, err := command(ctx, root, "build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay, "-o", programs+"/",
-			"./cmd/podstead", "./cmd/containerd-shim-podstead-v1").CombinedOutput()
+			"./cmd/podstead", "./cmd/podstead-monitor", "./cmd/containerd-shim-podstead-v1").CombinedOutput()
 		if err != nil {
 			return string(text), fmt.Errorf("build programs: %w", err)
 		}

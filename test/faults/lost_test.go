@@ -19,7 +19,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/suite"
 )
 
 // lossTable has what is lost: paths in the directory of the rig. Mounts at them and below are unmounted.
@@ -35,8 +34,7 @@ var lossTable = []struct {
 	{name: "meta.db and its copy", paths: []string{engineFiles["meta.db"], "r/engine/records.db"}},
 	{name: "records of layers", paths: []string{engineFiles["metadata.db"]}},
 	{name: "state of the OCI runtime", paths: []string{"r/engine/runc"}},
-	{name: "bundles", keeps: suite.UsesMonitor(), paths: []string{"r/engine/io.containerd.*"}}, // containerd's
-	{name: "bundles of the monitor", keeps: true, paths: []string{"r/engine/bundles"}},
+	{name: "bundles", keeps: true, paths: []string{"r/engine/bundles"}},
 	{name: "namespaces", keeps: true, paths: []string{"r/ns/*"}},
 	{name: "cgroups", keeps: true, cgroups: true},
 	{name: "mounts", unmount: true, keeps: true, paths: []string{"r/*"}},

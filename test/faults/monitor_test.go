@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -441,7 +442,7 @@ func TestHungMonitor(t *testing.T) {
 	f := newFixture(t)
 	f.create("runs", "exits", "deleted")
 	was, pid, deleted := f.running("runs"), f.containerPID("runs"), f.containerPID("deleted")
-	monitor := f.freeze("runs")
+	monitor := f.freeze()
 	frozen := time.Now()
 	f.signalContainer("exits", unix.SIGUSR1)
 	f.MustRun("delete", "--force", "deleted")
@@ -462,4 +463,33 @@ func TestHungMonitor(t *testing.T) {
 	}
 	f.restart("runs", 1)
 	f.MustRun("delete", "runs", "exits")
+}
+
+// TestMonitorMissing: a daemon without the program of the monitor does not start, whose error says what to do. Containers keep running, and
+// the next daemon takes them over.
+func TestMonitorMissing(t *testing.T) {
+	f := newFixture(t)
+	f.create("web")
+	was, pid, program := f.running("web"), f.containerPID("web"), f.Program
+	text, err := os.ReadFile(program)
+	f.Check(err)
+	f.MustRun("daemon", "stop")
+	f.Program = filepath.Join(f.Dir, "podstead")
+	f.Check(os.WriteFile(f.Program, text, 0o755))
+	for _, want := range []string{"start engine: the program podstead-monitor is not installed", "hint: install podstead-monitor"} {
+		if out, err := f.Podstead(f.Ctx(), "get"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("get: %q, %v; want %q", out, err, want)
+		}
+	}
+	out, err := f.Podstead(f.Ctx(), "doctor")
+	want := regexp.MustCompile(`(?m)^fail +monitor +the program podstead-monitor is not installed`)
+	if err == nil || !want.MatchString(out) {
+		t.Errorf("doctor: %v\n%s", err, out)
+	}
+	f.Program = program
+	f.MustRun("get")
+	if diff := cmp.Diff(was, f.running("web")); diff != "" || f.containerPID("web") != pid {
+		t.Errorf("the container has process %d, had %d: %s", f.containerPID("web"), pid, diff)
+	}
+	f.MustRun("delete", "web")
 }

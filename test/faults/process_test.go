@@ -74,15 +74,12 @@ func (f *fixture) running(name string) (containers []string) {
 	return containers
 }
 
-// holder waits for the only process that holds the containers of the rig and outlives its daemon, and returns its PID: the shim of the only
-// pod, or the monitor.
+// holder waits for the monitor of the rig, which outlives its daemon, and returns its PID.
 func (f *fixture) holder() (pid int) {
 	f.Helper()
 	f.Await(func() error {
 		all, err := f.Holders()
-		if f.Monitor != "" {
-			all = slices.DeleteFunc(all, func(p rig.Process) bool { return !p.IsMonitor() })
-		}
+		all = slices.DeleteFunc(all, func(p rig.Process) bool { return !p.IsMonitor() })
 		if err == nil && len(all) != 1 {
 			err = fmt.Errorf("processes %v, want one", all)
 		}
@@ -94,7 +91,7 @@ func (f *fixture) holder() (pid int) {
 	return pid
 }
 
-// ends waits until the process has exitef.
+// ends waits until the process has exited.
 func (f *fixture) ends(pid int) {
 	f.Helper()
 	f.Await(func() error {

@@ -60,9 +60,6 @@ func (f *fixture) buildNext(compatible bool) (program string) {
 		f.Fatalf("build: %v: %s", err, out)
 	}
 	for _, current := range []string{f.Shim, f.Monitor} {
-		if current == "" {
-			continue
-		}
 		data, err := os.ReadFile(current)
 		f.Check(err)
 		f.Check(os.WriteFile(filepath.Join(dir, filepath.Base(current)), data, 0o755))

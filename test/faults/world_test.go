@@ -5,37 +5,13 @@ package faults
 import (
 	"net"
 	"path/filepath"
-	"slices"
+
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/test/internal/rig"
 )
-
-// TestShimKilled: if the shim is killed, the pod loses its sandbox. Its containers are killed with it, and a new sandbox starts, init
-// containers first.
-func TestShimKilled(t *testing.T) {
-	f := newFixture(t)
-	r := f.start(f.PodFile("p", strings.Replace(container("prepare", "echo prepared"), "containers", "initContainers", 1)+
-		container("work", "trap 'exit 0' TERM; echo working; while :; do sleep 0.1; done")))
-	r.line("work", 1)
-	f.Check(rig.Kill(f.Ctx(), f.holder()))
-	r.line("work", 2)
-	r.line("prepare", 2) // the output of different containers is not ordered
-	if got := r.lines("prepare"); !slices.Equal(got, []string{"prepared", "prepared"}) {
-		t.Errorf("output of the init container: %q, want two runs", got)
-	}
-	if lost := r.event(api.EventContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
-		t.Errorf("event of the lost container: %+v", lost)
-	}
-	r.event(api.EventSandboxChanged)
-	r.interrupt()
-	if code := r.exitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-}
 
 // TestContainerIgnoresStop: a container that ignores SIGTERM is killed at the end of its grace period.
 //

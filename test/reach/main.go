@@ -31,7 +31,6 @@ type suite struct {
 
 var suites = []suite{
 	{name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: true, files: []string{"test/images/", "test/purecgroup/"}},
-	{name: "monitor", packages: []string{"./runtime"}, programs: true, files: []string{"test/images/"}},
 	{name: "fuzz", packages: fuzzed},
 	{name: "mutate", packages: []string{"./supervisor/lifecycle", "./test/mutate"}, files: []string{"docs/mutants.md"}},
 	{name: "packages", programs: true, files: packaged},

@@ -30,9 +30,6 @@ type Options struct {
 	Parts map[string][]string
 	// Together runs all tests in one process, because they share what is expensive to make.
 	Together bool
-	// Shims are the tests that run only if each pod has a shim, and Monitor those that run only if the monitor runs the containers, with
-	// the reason.
-	Shims, Monitor map[string]string
 	// Around is called once, in the process that starts the others. It calls run between its own preparation and cleanup, and returns the
 	// exit code. It may be nil.
 	Around func(run func() int) int
@@ -148,16 +145,7 @@ func partsOf(o Options) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return divide(applicable(names, o, UsesMonitor()), o, value("test.run"))
-}
-
-// applicable returns the tests that run with or without the monitor.
-func applicable(names []testName, o Options, monitor bool) []testName {
-	others := o.Monitor
-	if monitor {
-		others = o.Shims
-	}
-	return slices.DeleteFunc(names, func(n testName) bool { return others[n.test] != "" })
+	return divide(names, o, value("test.run"))
 }
 
 // whole is all that this process would run.

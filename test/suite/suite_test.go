@@ -80,20 +80,6 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestApplicable checks that tests of shims run without the monitor only, and those of the monitor with it only.
-func TestApplicable(t *testing.T) {
-	o := Options{Shims: map[string]string{"TestShim": "reason"}, Monitor: map[string]string{"TestMonitor": "reason"}}
-	for monitor, want := range map[bool][]testName{
-		false: {{"TestShim", true}, {"TestBoth", true}},
-		true:  {{"TestMonitor", true}, {"TestBoth", true}},
-	} {
-		got := applicable([]testName{{"TestShim", true}, {"TestMonitor", true}, {"TestBoth", true}}, o, monitor)
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(testName{})); diff != "" {
-			t.Errorf("monitor=%v (-want +got):\n%s", monitor, diff)
-		}
-	}
-}
-
 // TestSlots checks that a slot is free after its release.
 func TestSlots(t *testing.T) {
 	var releases []func()

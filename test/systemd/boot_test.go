@@ -10,7 +10,6 @@ import (
 
 	"github.com/podstead/podstead/test/internal/installed"
 	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/suite"
 	"github.com/podstead/podstead/test/systemd"
 )
 
@@ -21,7 +20,7 @@ func machine(t *testing.T) *systemd.Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(suite.Programs(repository), "podstead")); err != nil {
+	if _, err := os.Stat(filepath.Join(repository, "bin", "podstead")); err != nil {
 		t.Fatalf("find programs: %v (run make build)", err)
 	}
 	m, err := systemd.New(t.Context(), t.TempDir(), repository)
@@ -49,7 +48,7 @@ func host(t *testing.T) *installed.Host {
 func install(t *testing.T, m *systemd.Machine) *installed.Host {
 	t.Helper()
 	return installed.New(t, m, installed.Options{
-		Install: "make -s -C /src install PROGRAMS=" + suite.Programs("/src") + " >/dev/null; ",
+		Install: "make -s -C /src install >/dev/null; ",
 		Archive: "/src/examples/images/busybox.tar",
 		Timeout: time.Minute,
 	})

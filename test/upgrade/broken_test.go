@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // panics is a file of a version whose daemon panics soon after it has started, while it takes pods over.
@@ -31,18 +29,14 @@ func init() {
 // buildPanicking builds a version that panics.
 func buildPanicking(t *testing.T) (dir string) {
 	t.Helper()
-	repository, err := rig.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir = t.TempDir()
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {
-		filepath.Join(repository, "cmd", "podstead", "panics.go"): writeFile(t, filepath.Join(dir, "panics.go"), panics),
+		filepath.Join(repository(t), "cmd", "podstead", "panics.go"): writeFile(t, filepath.Join(dir, "panics.go"), panics),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	build(t, repository, dir, "panicking", "-overlay", writeFile(t, filepath.Join(dir, "overlay.json"), string(list)))
+	build(t, repository(t), dir, "panicking", programs, "-overlay", writeFile(t, filepath.Join(dir, "overlay.json"), string(list)))
 	return dir
 }
 
@@ -66,14 +60,14 @@ func brokenPrograms(t *testing.T, text string) (dir string) {
 
 // TestBrokenUpgrade: pods keep running while the daemon of a new version does not start, and the previous version takes them over again.
 func TestBrokenUpgrade(t *testing.T) {
-	v, s := buildVersions(t), newServers(t)
-	h := newHost(t, v.previous)
+	previous, s := buildPrevious(t), newServers(t)
+	h := newHost(t, previous)
 	h.MustRun("get")
 	names, l := h.create("", s), logs{}
 	h.check(l, names)
 	before, events := h.look(names), h.events(names)
 	for _, c := range []struct{ name, programs, config, want string }{
-		{"unknown configuration key", v.current, "[engine]\nnextKey = true\n", "engine.nextKey: unknown field"},
+		{"unknown configuration key", current(t), "[engine]\nnextKey = true\n", "engine.nextKey: unknown field"},
 		{"exits at once", brokenPrograms(t, "#!/bin/sh\necho defect >&2\nexit 2\n"), "", "defect"},
 		{"another libc", brokenPrograms(t, "#!/lib/ld-of-another-libc.so.1\n"), "", "no such file or directory"},
 		{"panics", buildPanicking(t), "", ""},
@@ -96,7 +90,7 @@ func TestBrokenUpgrade(t *testing.T) {
 				return nil
 			})
 			h.Check(os.WriteFile(filepath.Join(h.Dir, "podstead.toml"), nil, 0o600))
-			h.install(v.previous)
+			h.install(previous)
 			h.MustRun("get")
 			h.check(l, names)
 			h.unchanged("with the previous version", names, before, events)

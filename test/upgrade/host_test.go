@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,28 +42,7 @@ func newHost(t *testing.T, first string) *host {
 	h.Check(os.MkdirAll(h.podsDir(), 0o755))
 	h.install(first)
 	h.Program, h.Shim = filepath.Join(h.bin, programs[0]), filepath.Join(h.bin, programs[1])
-	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil && rig.RuntimeUnderTest() == "crun" {
-		h.Env = append(h.Env, rig.RuntimeVariable+"="+h.validPids())
-	}
 	return h
-}
-
-// validPids returns a program that runs crun with another limit of processes than -1, which is invalid with cgroup v1. The previous version
-// writes it for every container, and starts none with crun and cgroup v1 otherwise.
-func (h *host) validPids() string {
-	h.Helper()
-	crun, err := exec.LookPath("crun")
-	h.Check(err)
-	path := filepath.Join(h.bin, "crun")
-	h.Check(os.WriteFile(path, []byte(`#!/bin/sh
-last=
-for arg; do
-	[ "$last" != --bundle ] || sed -i 's/"pids":{"limit":-1}/"pids":{"limit":4194304}/' "$arg/config.json"
-	last=$arg
-done
-exec `+crun+` "$@"
-`), 0o755))
-	return path
 }
 
 func (h *host) podsDir() string { return filepath.Join(h.ConfigDir(), "pods.d") }
@@ -72,7 +50,7 @@ func (h *host) podsDir() string { return filepath.Join(h.ConfigDir(), "pods.d") 
 // install replaces the programs by those of a directory: new files take their names, and running programs keep the old ones.
 func (h *host) install(dir string) {
 	h.Helper()
-	for _, name := range append([]string{monitor.Name}, programs...) {
+	for _, name := range programs {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		path := filepath.Join(h.bin, name)
 		if name == monitor.Name && errors.Is(err, fs.ErrNotExist) {

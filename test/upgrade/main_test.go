@@ -15,18 +15,16 @@ import (
 )
 
 // TestMain runs the tests side by side, in a directory that must be empty at the end. The tests have no network, so it downloads before
-// what the previous version requires and this one does not.
+// what earlier versions require and this one does not.
 func TestMain(m *testing.M) {
 	os.Exit(suite.Main(m.Run, suite.Options{
-		Shims: map[string]string{
-			"TestUpgradeAndDowngrade": "the previous version has no monitor: it cannot have pods of one after a downgrade",
-		},
-		Monitor: map[string]string{"TestUpgradeToMonitor": "the current version has no monitor"},
 		Around: func(run func() int) int {
 			return rig.InDir("psu-", nil, func() int {
-				if err := downloadPrevious(); err != nil {
-					fmt.Fprintln(os.Stderr, err)
-					return 1
+				for _, unpack := range []unpacker{rig.UnpackPrevious, rig.UnpackShims} {
+					if err := download(unpack); err != nil {
+						fmt.Fprintln(os.Stderr, err)
+						return 1
+					}
 				}
 				return run()
 			})
@@ -34,8 +32,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// downloadPrevious downloads the modules of the previous version that are not in the module cache.
-func downloadPrevious() error {
+// unpacker unpacks the source of an earlier version.
+type unpacker func(ctx context.Context, repository, dir string) (rig.Previous, error)
+
+// download downloads the modules of an earlier version that are not in the module cache.
+func download(unpack unpacker) error {
 	repository, err := rig.Repository()
 	if err != nil {
 		return err
@@ -47,14 +48,14 @@ func downloadPrevious() error {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	p, err := rig.UnpackPrevious(ctx, repository, dir)
+	p, err := unpack(ctx, repository, dir)
 	if err != nil {
 		return err
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", "grpcnotrace", "./cmd/podstead", "./cmd/containerd-shim-podstead-v1")
+	list := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", "grpcnotrace", "./cmd/...")
 	list.Dir, list.Env = p.Dir, append(os.Environ(), "GOFLAGS=")
 	if out, err := list.CombinedOutput(); err != nil {
-		return fmt.Errorf("download modules of the previous version: %w: %s", err, out)
+		return fmt.Errorf("download modules of the version %s: %w: %s", p.Commit, err, out)
 	}
 	return nil
 }

@@ -25,9 +25,9 @@ image = "localhost/podstead/busybox:1"
 command = ["tail", "/dev/zero"]
 `
 
-// TestMonitor: the processes of the monitor have a scope of their own, whose memory is not reclaimed for others. Stops, restarts and signals
-// of the service do not reach them, the kernel does not kill them when a pod takes all memory of the slice or of the host, and nothing of
-// them is left when the service stops without a pod.
+// TestMonitor: the processes of the monitor have a scope of their own, whose memory is not reclaimed for others. Stops, restarts and
+// signals of the service do not reach them, the kernel does not kill them when a pod takes all memory of the slice or of the host, and
+// nothing of them is left when the service stops without a pod.
 func TestMonitor(t *testing.T) {
 	m := &monitored{Host: newInstalled(t)}
 	m.Sh("mkdir -p /run/data")

@@ -97,6 +97,9 @@ func buildPackage(version, source, output string) error {
 	}
 	cmd, cancel := command(source, script, "package", output, "amd64")
 	defer cancel()
+	if source != repository {
+		cmd.Env = append(cmd.Env, "PODSTEAD_TEST_MONITOR=1") // without it, packages of before 2026-11-29 have no monitor
+	}
 	cmd.Env = append(cmd.Env, "VERSION=v"+version, "SOURCE_DATE_EPOCH=1700000000", "GOFLAGS=-trimpath -tags=grpcnotrace")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build package %s: %w\n%s", version, err, out)

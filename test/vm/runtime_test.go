@@ -15,14 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/test/suite"
 	"github.com/podstead/podstead/test/vm"
 )
 
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon " +
-		"TestProcessInside TestShimKilled TestMonitorProtected"
+		"TestProcessInside TestMonitorProtected"
 	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
 	// userTests depend on what the kernel supports. With crun, make crun runs those of fields.
@@ -40,19 +39,17 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests + " " + userTests},
 	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
-	{"systemd", "runc", driverTests + " TestShimKilled TestStrayWithFiles"},
+	{"systemd", "runc", driverTests + " TestStrayWithFiles"},
 	{"systemd", "crun", driverTests},
 }
 
 // TestRuntime runs tests of package runtime in the virtual machine. They run on other hosts, too.
 func TestRuntime(t *testing.T) {
-	programs := suite.Programs(repository)
+	programs := filepath.Join(repository, "bin")
 	files := []string{
-		need(t, "tests of runtime", runtimeTests), filepath.Join(programs, "containerd-shim-podstead-v1"), imageArchive("busybox"),
-		imageArchive("testserver"),
-	}
-	if suite.UsesMonitor() {
-		files = append(files, filepath.Join(programs, monitor.Name))
+		need(t, "tests of runtime", runtimeTests),
+		filepath.Join(programs, "containerd-shim-podstead-v1"), filepath.Join(programs, monitor.Name),
+		imageArchive("busybox"), imageArchive("testserver"),
 	}
 	h := newHost(t, tempDir(t), files...)
 	// What the other tests need: cgroup v2 only, with its controllers, systemd, and all capabilities.
@@ -73,7 +70,6 @@ func TestRuntime(t *testing.T) {
 				Env: []string{
 					"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + part.driver,
 					"PODSTEAD_ENGINE_RUNTIME=" + part.oci,
-					suite.MonitorVariable + "=" + os.Getenv(suite.MonitorVariable),
 				},
 				// longer than the tests' own timeout, which reports where they hang
 				Timeout: 15 * time.Minute,

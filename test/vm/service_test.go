@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/test/suite"
 )
 
 const lifeFile = `
@@ -33,7 +32,7 @@ livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSecon
 `
 
 // service tests the service with cgroups of systemd: an init container is OOM-killed and restarts; the pod has a slice with a scope for its
-// container, and a scope for its shim; it survives a crash of its daemon. It is deleted at the end, and no unit of it is left.
+// container; it survives a crash of its daemon. It is deleted at the end, and no unit of it is left.
 func (p *packaged) service() {
 	p.Helper()
 	others := p.units()
@@ -44,10 +43,7 @@ func (p *packaged) service() {
 	if want := "1 OOMKilled 137"; before.init != want {
 		p.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
 	}
-	more := 3 // a slice, the scope of the container and that of the shim
-	if suite.UsesMonitor() {
-		more = 2
-	}
+	const more = 2 // a slice and the scope of the container
 	if !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") ||
 		len(p.units()) != len(others)+more {
 		p.Errorf("cgroup of the container %s, units %v, without the pod %v, want %d more", before.place, p.units(), others, more)

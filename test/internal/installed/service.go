@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/podstead/podstead/test/suite"
 )
 
 // none is the file of a pod whose image exists nowhere. The registry is unreachable.
@@ -69,11 +67,11 @@ func (h *Host) checkStatus() {
 	}
 }
 
-// pid is a script that prints the PID of the daemon, holder one that prints that of the shim of a pod, or of the monitor, and holders one
-// that prints those of all shims, or of the monitor and its keeper. The kernel cuts names.
+// pid is a script that prints the PID of the daemon, holder one that prints that of the monitor, the parent of the containers of a pod, and
+// holders one that prints those of the monitor and its keeper. The kernel cuts names.
 const (
 	pid     = `systemctl show -P MainPID podstead`
-	holders = `pgrep -x 'containerd-shim|podstead-monito'`
+	holders = `pgrep -x podstead-monito`
 	holder  = `for p in $(pgrep -x sh); do ! grep -qzx POD=%s /proc/$p/environ || sed -n 's/^PPid:\t//p' /proc/$p/status; done`
 )
 
@@ -89,29 +87,14 @@ func (h *Host) checkKills() {
 	for _, pod := range []string{"web", "late"} {
 		before = h.Look()
 		h.Sh(`kill -9 $(` + fmt.Sprintf(holder, pod) + `)`)
-		if suite.UsesMonitor() {
-			h.ready()
-			h.same("kill -9 of the monitor", before, h.Look())
-			continue
-		}
-		h.restarted(pod, before)
-		other := before[pod]
-		after := h.Look()
-		delete(before, pod)
-		delete(after, pod)
-		h.same("kill -9 of the shim of "+pod+" with the container "+other.ID, before, after)
+		h.ready()
+		h.same("kill -9 of the monitor", before, h.Look())
 	}
 
 	before, daemon = h.Look(), h.Sh(pid)
 	h.Sh(`kill -9 $(` + pid + `) $(` + holders + `)`)
 	h.anotherDaemon(daemon)
-	if suite.UsesMonitor() {
-		h.same("kill -9 of everything", before, h.Look())
-		return
-	}
-	h.restarted("web", before)
-	h.restarted("late", before)
-	h.same("kill -9 of everything", map[string]Seen{"none": before["none"]}, map[string]Seen{"none": h.Look()["none"]})
+	h.same("kill -9 of everything", before, h.Look())
 }
 
 // checkWatchdog freezes the daemon. systemd kills it and starts it again; containers keep running.
@@ -138,18 +121,6 @@ func (h *Host) anotherDaemon(before string) {
 	h.Eventually("systemd starts the daemon again",
 		`systemctl is-active podstead; now=$(`+pid+`); echo $now; [ "$now" != 0 -a "$now" != `+strings.TrimSpace(before)+` ]`)
 	h.ready()
-}
-
-// restarted waits until the container of a pod runs again, for the first time since before, and is ready.
-func (h *Host) restarted(pod string, before map[string]Seen) {
-	h.Helper()
-	count := before[pod].Restarts + 1
-	h.Eventually(pod+" is restarted",
-		fmt.Sprintf(`podstead get %s > /tmp/get; cat /tmp/get; grep -qE ' 1/1 +Running +%d ' /tmp/get`, pod, count))
-	now := h.Look()[pod]
-	if now.UID != before[pod].UID || now.Restarts != count || now.ID == before[pod].ID {
-		h.Errorf("pod %s was %+v, is %+v, want the same UID, another container and %d restarts", pod, before[pod], now, count)
-	}
 }
 
 // same checks that nothing was restarted.

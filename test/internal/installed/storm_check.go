@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/test/suite"
 )
 
 // observed is what a host runs.
@@ -321,7 +320,7 @@ func (s *storm) checkEvents() {
 
 var uid = regexp.MustCompile(`[0-9a-f]{8}([-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}`)
 
-// checkOrphans waits until everything that exists belongs to a pod: directories, mounts, cgroups, interfaces, shims, sandboxes, tasks.
+// checkOrphans waits until everything that exists belongs to a pod: directories, mounts, cgroups, interfaces, sandboxes, containers.
 func (s *storm) checkOrphans() {
 	s.Helper()
 	s.until("nothing is orphaned", func() error {
@@ -346,26 +345,14 @@ func (s *storm) checkOrphans() {
 			}
 		}
 		count := strings.Fields(s.Sh(`cd /run/podstead; count() { ls -d $1 2>/dev/null | wc -l; }
-			` + counted() + `; count 'engine/runc/podstead/*'`))
-		if count[0] != count[1] || count[0] != count[2] || count[3] != strconv.Itoa(running) || count[4] != count[3] {
-			err = errors.Join(err,
-				fmt.Errorf("shims (sandboxes with the monitor), namespaces, sandboxes, tasks, containers of runc: %v, want as many of the "+
-					"first three, and %d of each other",
-					count, running))
+			count 'ns/*/*'; count 'engine/monitor/sandboxes/*'
+			count 'engine/monitor/containers/*'; count 'engine/runc/podstead/*'`))
+		if count[0] != count[1] || count[2] != strconv.Itoa(running) || count[3] != count[2] {
+			err = errors.Join(err, fmt.Errorf("namespaces, sandboxes, containers of the monitor and of runc: %v, want as many sandboxes "+
+				"as namespaces, and %d of each other", count, running))
 		}
 		return err
 	})
-}
-
-// counted is a script that prints the numbers of shims, namespaces, sandboxes and tasks. With the monitor it counts sandboxes as shims.
-func counted() string {
-	shims := `pgrep -x containerd-shim | wc -l`
-	sandboxes, tasks := `engine/io.containerd.sandbox.controller.v1.shim/podstead/*`, `engine/io.containerd.runtime.v2.task/podstead/*`
-	if suite.UsesMonitor() {
-		sandboxes, tasks = `engine/monitor/sandboxes/*`, `engine/monitor/containers/*`
-		shims = `count '` + sandboxes + `'`
-	}
-	return shims + `; count 'ns/*/*'; count '` + sandboxes + `'; count '` + tasks + `'`
 }
 
 // remember notes the UIDs of all pods.
@@ -383,7 +370,7 @@ func (s *storm) end() {
 	s.Sh("podstead delete --all --force; test -z \"$(ls " + podsDir + ")\"")
 	s.Eventually("nothing is left of the pods",
 		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope' |
-			grep -v '^ *podstead-monitor.scope ' || true; systemctl --failed --no-legend; pgrep -x containerd-shim || true
+			grep -v '^podstead-monitor-[0-9]*\.scope ' || true; systemctl --failed --no-legend; pgrep -x containerd-shim || true
 		cd /var/lib/podstead; ls -d pods/* generations/* quarantine/* engine/damaged/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* /run/podstead/engine/bundles/* /run/podstead/engine/monitor/containers/* /run/podstead/engine/monitor/sandboxes/* 2>/dev/null || true

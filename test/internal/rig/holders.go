@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// Holders returns the processes that hold the containers of the rig and outlive its daemon: a shim for each pod or, with a monitor, the
-// monitor and its keeper. A child of one of them is none, although it has the same command line until it executes the OCI runtime.
+// Holders returns the processes that hold the containers of the rig and outlive its daemon: the monitor and its keeper, and the shims
+// of pods that an earlier version has started. A child of one of them is none, although it has the same command line until it executes the
+// OCI runtime.
 func (r *Rig) Holders() ([]Process, error) {
 	all, err := r.Processes()
 	all = slices.DeleteFunc(all, func(p Process) bool { return !isHolder(p) })
@@ -28,21 +28,6 @@ func (r *Rig) Holders() ([]Process, error) {
 func isHolder(p Process) bool {
 	name, _, _ := strings.Cut(p.Command, " ")
 	return slices.Contains([]string{shim.Name, monitor.Name}, filepath.Base(name)) // not its pause process
-}
-
-// HolderOf returns the process that holds the containers of a pod in its sandbox with a number from 1: its shim, or the monitor.
-func (r *Rig) HolderOf(uid string, sandbox int) (Process, error) {
-	all, err := r.Holders()
-	if err != nil {
-		return Process{}, err
-	}
-	id := " -id " + record.SandboxID(uid, sandbox) + " "
-	for _, p := range all {
-		if r.Monitor != "" && p.IsMonitor() || strings.Contains(p.Command+" ", id) {
-			return p, nil
-		}
-	}
-	return Process{}, fmt.Errorf("none of %d processes holds the containers of sandbox %d of pod %s", len(all), sandbox, uid)
 }
 
 // IsMonitor reports whether a process of [Rig.Holders] is the monitor, and not its keeper or a shim.

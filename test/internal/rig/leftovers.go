@@ -178,6 +178,7 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 	}
 	e, err := engine.Start(ctx, engine.Options{
 		Root: filepath.Join(r.StateDir(), "engine"), State: filepath.Join(r.RunDir(), "engine"), ShimPath: r.Shim,
+		MonitorPath: r.Monitor,
 	})
 	if err != nil {
 		return nil, err

@@ -23,7 +23,6 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/test/suite"
 )
 
 // Rig is a private Podstead.
@@ -32,8 +31,7 @@ type Rig struct {
 	Dir string
 	// Repository is the root of the repository from which the programs were built.
 	Repository string
-	// Program is the podstead binary, Shim the binary of the shim. Monitor is that of the monitor, if it runs
-	// the containers.
+	// Program is the podstead binary, Monitor that of the monitor, and Shim that of the shim.
 	Program, Shim, Monitor string
 	// Env is added to the environment of every command, as "name=value".
 	Env []string
@@ -44,7 +42,7 @@ type Rig struct {
 	uids map[string]bool
 }
 
-// Programs is the environment variable with the directory of the programs, by default [suite.Programs] of the [Repository].
+// Programs is the environment variable with the directory of the programs, by default bin in the [Repository].
 const Programs = "RIG_PROGRAMS"
 
 // New creates the directory of a rig. It uses the programs that make build has built.
@@ -53,16 +51,14 @@ func New() (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	bin := cmp.Or(os.Getenv(Programs), suite.Programs(repository))
-	r := &Rig{Repository: repository, Program: filepath.Join(bin, "podstead"), Shim: filepath.Join(bin, shim.Name)}
-	needed := []string{r.Program, r.Shim}
-	if suite.UsesMonitor() {
-		r.Monitor = filepath.Join(bin, monitor.Name)
-		needed = append(needed, r.Monitor)
+	bin := cmp.Or(os.Getenv(Programs), filepath.Join(repository, "bin"))
+	r := &Rig{
+		Repository: repository,
+		Program:    filepath.Join(bin, "podstead"), Monitor: filepath.Join(bin, monitor.Name), Shim: filepath.Join(bin, shim.Name),
 	}
-	for _, program := range needed {
+	for _, program := range []string{r.Program, r.Monitor, r.Shim} {
 		if _, err := os.Stat(program); err != nil {
-			return nil, fmt.Errorf("find programs: %w (run make build with the same environment)", err)
+			return nil, fmt.Errorf("find programs: %w (run make build)", err)
 		}
 	}
 	if os.Geteuid() != 0 {
