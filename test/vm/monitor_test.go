@@ -83,10 +83,11 @@ func (m *monitored) protected() []string {
 	return []string{found[2], found[1], found[3]}
 }
 
-// kept waits until the pod is ready, and checks that neither its container nor the monitor was started again.
+// kept waits until the pod is ready, and checks that neither its container nor the monitor was started again. The first command starts a
+// daemon that was stopped.
 func (m *monitored) kept(what string) {
 	m.Helper()
-	m.Eventually("the daemon runs after "+what, `systemctl is-active podstead && podstead get`)
+	m.Eventually("the daemon runs after "+what, `podstead get; systemctl is-active podstead`)
 	m.Status("web", "1/1 Running")
 	if diff := cmp.Diff(m.before, m.Look()); diff != "" {
 		m.Errorf("pods after %s (-before +after):\n%s", what, diff)

@@ -181,9 +181,9 @@ func TestWords(t *testing.T) {
 		"    command: ${A:?the program}": "4:5: services.web.command: variable A is not set: the program\nhint: set it, or write it into .env",
 		"    command: ${A?}":             "4:5: services.web.command: variable A is not set\nhint: set it, or write it into .env",
 		"    volumes: [\"data:/data\"]": `4:5: services.web.volumes: there is no volume "data"` +
-			"\nhint: add it to volumes at the top level of the file: data: {}",
+			"\nhint: define it at the top level of the file",
 		"    networks: [front]": `4:5: services.web.networks: there is no network "front"` +
-			"\nhint: add it to networks at the top level of the file: front: {}",
+			"\nhint: define it at the top level of the file",
 		"  db: {command: a}": "4:3: services.db: image: Required value",
 		"  db: nginx":        "4:3: services.db: must be a mapping",
 		"    networks: [default]\n    network_mode: host": "2:3: services.web: network_mode and networks cannot be combined",

@@ -35,7 +35,7 @@ var rewordings = []rewording{
 	},
 	{
 		regexp.MustCompile(`^service "(.+)" refers to undefined (network|volume|config|secret) (\S+)$`),
-		`services.$1.${2}s: there is no $2 "$3"`, "add it to ${2}s at the top level of the file: $3: {}",
+		`services.$1.${2}s: there is no $2 "$3"`, "define it at the top level of the file",
 	},
 	{
 		regexp.MustCompile(`^service "(.+)" has neither an image nor a build context specified$`),
@@ -48,11 +48,6 @@ var rewordings = []rewording{
 	{regexp.MustCompile(`: can't set distinct values on '(\S+)' and '(\S+)'$`), ": $1 and $2 have different values", "remove one of them"},
 }
 
-// expandHint returns the hint for a text with the groups of a match.
-func (r *rewording) expandHint(text string, match []int) string {
-	return string(r.pattern.ExpandString(nil, r.hint, text, match))
-}
-
 // typeWords are the names of types in the schema, as YAML has them.
 var typeWords = strings.NewReplacer("must be a array", "must be a list", "must be a object", "must be a mapping",
 	"must be a integer", "must be a whole number", " array", " list", " object", " mapping", " integer", " whole number")
@@ -60,12 +55,11 @@ var typeWords = strings.NewReplacer("must be a array", "must be a list", "must b
 // reword returns an error of the library as a person would write it.
 func reword(text string) (message, hint string) {
 	for _, r := range rewordings {
-		m := r.pattern.FindStringSubmatchIndex(text)
-		if m == nil {
+		if !r.pattern.MatchString(text) {
 			continue
 		}
 		if r.hint != "" {
-			hint = r.expandHint(text, m)
+			hint = r.hint
 		}
 		text = r.pattern.ReplaceAllString(text, r.text)
 	}
