@@ -180,11 +180,15 @@ func (m *Monitor) background(timeout time.Duration) (context.Context, context.Ca
 	return context.WithTimeout(m.base(), timeout)
 }
 
-// find returns a container that clients see.
+// find returns a container that clients see. One that could not be taken over yet is not reported as missing: the daemon would take it for
+// lost.
 func (m *Monitor) find(id string) (*container, error) {
 	c := m.containers[id]
-	if c == nil || !c.settled {
+	switch {
+	case c == nil:
 		return nil, errorf(ClassNotFound, "container %.200s not found", id)
+	case !c.settled:
+		return nil, errorf(ClassUnavailable, "container %.200s is not taken over yet", id)
 	}
 	return c, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -181,6 +183,13 @@ func (s *storm) checkRest(want map[string]string, broken map[string]bool) {
 func (s *storm) checkEvents(name string) {
 	s.Helper()
 	last, rollback := uint64(0), false
+	var before []string // events
+	defer func() {
+		if s.Failed() {
+			log, _ := os.ReadFile(filepath.Join(engine.MonitorDir(filepath.Join(s.RunDir(), "engine")), "log"))
+			s.Logf("log of the monitor:\n%s", log)
+		}
+	}()
 	for e, err := range s.Client().Events(s.Ctx(), &client.EventQuery{Pod: name}) {
 		s.Check(err)
 		if e.Seq <= last {
@@ -193,8 +202,9 @@ func (s *storm) checkEvents(name string) {
 			s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
 		}
 		if s.Monitor != "" && (e.Kind == api.EventSandboxChanged || e.Fields["message"] == "the pod sandbox was lost") {
-			s.Errorf("the death of the monitor or its keeper had an effect on pod %s: %+v", name, e)
+			s.Errorf("the death of the monitor or its keeper had an effect on pod %s: %+v, after\n%s", name, e, strings.Join(before, "\n"))
 		}
+		before = append(before, fmt.Sprintf("%d %s %s %d %s", e.Seq, e.Time.Format("05.000"), e.Container, e.Attempt, e.Message))
 		rollback = (rollback || e.Kind == api.EventRollbackStarted) && e.Kind != api.EventRollbackCompleted
 	}
 }
