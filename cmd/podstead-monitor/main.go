@@ -1,5 +1,5 @@
 // Command podstead-monitor is the parent of all containers of a host, and the keeper that starts it again. The podstead daemon starts one
-// keeper; see package monitor.
+// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause.
 package main
 
 import (
@@ -7,6 +7,12 @@ import (
 	"os"
 
 	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/pause"
 )
 
-func main() { os.Exit(monitor.Main(context.Background(), os.Args)) }
+func main() {
+	if pause.Invoked(os.Args) {
+		os.Exit(pause.Main())
+	}
+	os.Exit(monitor.Main(context.Background(), os.Args))
+}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/suite"
 )
@@ -27,35 +29,33 @@ import (
 // deadline bounds the wait for conditions that take under a second on an idle host.
 const deadline = 90 * time.Second
 
-// shimPath is the shim binary without the rest of podstead, built once for all tests.
-var shimPath string
+// shimPath and monitorPath are the programs of the engine, built once for all tests.
+var shimPath, monitorPath string
 
 func TestMain(m *testing.M) {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
 	if plan := os.Getenv("PODSTEAD_TEST_DAEMON"); plan != "" {
 		if err := daemon(plan); err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
 	}
-	os.Exit(suite.Main(func() int { return withShim(m.Run) }, suite.Options{Together: true}))
+	os.Exit(suite.Main(func() int { return withPrograms(m.Run) }, suite.Options{Together: true}))
 }
 
-func withShim(run func() int) int {
-	dir, err := os.MkdirTemp("", "shim")
+func withPrograms(run func() int) int {
+	dir, err := os.MkdirTemp("", "programs")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	shimPath = filepath.Join(dir, shim.Name)
-	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", shimPath,
-		"github.com/podstead/podstead/cmd/"+shim.Name)
+	const commands = "github.com/podstead/podstead/cmd/"
+	shimPath, monitorPath = filepath.Join(dir, shim.Name), filepath.Join(dir, monitor.Name)
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", dir+"/",
+		commands+shim.Name, commands+monitor.Name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build shim: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
 		return 1
 	}
 	return run()
@@ -106,7 +106,9 @@ func envIn(dir string) *env {
 }
 
 func (w *env) options() Options {
-	return Options{Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath}
+	return Options{
+		Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath, MonitorPath: monitorPath,
+	}
 }
 
 // start starts an engine in this process and closes it at the end of the test at the latest.
@@ -126,11 +128,9 @@ func (w *env) stop(e *Engine) {
 	}
 }
 
-func (w *env) shimCgroup(sandbox string) string { return w.cgroup + "/" + sandbox + "/shim" }
-
 func (w *env) sandbox(e *Engine, id string) *Sandbox {
 	w.t.Helper()
-	s, err := e.StartSandbox(ctxOf(w.t), id, SandboxOptions{Cgroup: w.shimCgroup(id)})
+	s, err := e.StartSandbox(ctxOf(w.t), id, SandboxOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func (w *env) runContainer(ctx context.Context, s *Sandbox, id, script string, o
 		return nil, err
 	}
 	c := &container{record: record}
-	if c.Task, err = record.NewTask(ctx, Streams{Output: shim.Output{Log: w.logOf(id)}}.Creator()); err != nil {
+	if c.Task, err = record.NewTask(ctx, Streams{Output: ocibundle.Output{Log: w.logOf(id)}}.Creator()); err != nil {
 		return nil, errors.Join(err, record.Delete(ctx))
 	}
 	if c.exit, err = c.Wait(ctx); err != nil {
