@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestUpgradeAndDowngrade replaces the previous version by the current one and by itself again, while pods run. No container restarts, no
@@ -75,6 +78,59 @@ func TestUpgradeToMonitor(t *testing.T) {
 	h.operate("old-", l)
 	h.operate("new-", l)
 	h.MustRun("daemon", "stop")
+}
+
+// TestShimsKilled kills the shims of pods of an earlier version, while the daemon runs and while it does not. The program of the current
+// version cleans up, and the pods start again with the monitor.
+func TestShimsKilled(t *testing.T) {
+	s := newServers(t)
+	h := newHost(t, buildShims(t))
+	h.MustRun("get")
+	names := h.create("", s)
+	h.upgrade(current(t))
+	h.probing(s)
+	shims := h.shims()
+	if len(shims) == 0 { // see rig.UnpackShims
+		h.MustRun("delete", "--all")
+		h.MustRun("daemon", "stop")
+		return
+	}
+	h.Check(rig.Kill(h.Ctx(), shims[0]))
+	h.Await(func() error {
+		if left := h.shims(); len(left) != len(shims)-1 {
+			return fmt.Errorf("%d shims run, %d before", len(left), len(shims))
+		}
+		return nil
+	})
+	h.MustRun("daemon", "stop")
+	for _, pid := range h.shims() {
+		h.Check(rig.Kill(h.Ctx(), pid))
+	}
+	h.MustRun("get")
+	for _, name := range names {
+		h.Until(name, "ready after a restart of its containers", func(p *api.Pod) bool {
+			return ready(p) && !slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return c.RestartCount != 1 })
+		})
+	}
+	if left := h.shims(); len(left) > 0 {
+		t.Errorf("shims %v run", left)
+	}
+	h.check(logs{}, names)
+	h.MustRun("delete", "--all")
+	h.MustRun("daemon", "stop")
+}
+
+// shims returns the process IDs of shims.
+func (h *host) shims() (pids []int) {
+	h.Helper()
+	all, err := h.Holders()
+	h.Check(err)
+	for _, p := range all {
+		if strings.Contains(p.Command, shim.Name) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
 }
 
 // TestDowngradeToShims replaces the current version by the last one in which each pod has a shim. Its daemon does not start while pods of
