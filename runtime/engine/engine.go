@@ -334,6 +334,7 @@ func (o *Options) check() error {
 	if n := len(filepath.Join(o.State, "s")); n > maxSocketDir {
 		return fmt.Errorf("start engine: state %s must be %d characters shorter, because it contains sockets", o.State, n-maxSocketDir)
 	}
+	o.Runtime = cmp.Or(o.Runtime, "runc")
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
